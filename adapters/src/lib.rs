@@ -1,0 +1,1 @@
+//! The async Kinesis consumer: a thin shell around [`leasehold_engine`].

@@ -1,0 +1,80 @@
+//! Attribute values and items, as DynamoDB types them.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The name of an attribute. Protocol names are static; foreign ones are owned.
+pub type AttributeName = Cow<'static, str>;
+
+/// One item: attribute name to value, in name order.
+pub type Item = BTreeMap<AttributeName, AttributeValue>;
+
+/// A DynamoDB attribute value. Numbers keep the decimal text they came with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum AttributeValue {
+    /// A string.
+    S(String),
+    /// A number, as decimal text (DynamoDB carries 38 digits, more than any machine type).
+    N(String),
+    /// Binary.
+    B(Vec<u8>),
+    /// A set of strings.
+    Ss(BTreeSet<String>),
+    /// A set of numbers, as decimal text.
+    Ns(BTreeSet<String>),
+    /// A set of binaries.
+    Bs(BTreeSet<Vec<u8>>),
+    /// A boolean.
+    Bool(bool),
+    /// The null value, which is not the same as an absent attribute.
+    Null,
+    /// A list of values.
+    L(Vec<AttributeValue>),
+    /// A map of values.
+    M(BTreeMap<String, AttributeValue>),
+}
+
+impl AttributeValue {
+    /// A string value.
+    pub fn s(text: impl Into<String>) -> Self {
+        Self::S(text.into())
+    }
+
+    /// A number value from anything that prints as one.
+    pub fn n(number: impl ToString) -> Self {
+        Self::N(number.to_string())
+    }
+
+    /// The string inside, if it is one.
+    pub fn as_s(&self) -> Option<&str> {
+        match self {
+            Self::S(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number's text, if it is one.
+    pub fn as_n(&self) -> Option<&str> {
+        match self {
+            Self::N(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// DynamoDB's own one- or two-letter name of the type.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::S(_) => "S",
+            Self::N(_) => "N",
+            Self::B(_) => "B",
+            Self::Ss(_) => "SS",
+            Self::Ns(_) => "NS",
+            Self::Bs(_) => "BS",
+            Self::Bool(_) => "BOOL",
+            Self::Null => "NULL",
+            Self::L(_) => "L",
+            Self::M(_) => "M",
+        }
+    }
+}

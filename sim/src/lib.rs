@@ -1,0 +1,3 @@
+//! The deterministic simulator: in-memory Kinesis and DynamoDB, faults, oracles and replay.
+
+pub mod fakes;
