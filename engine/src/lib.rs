@@ -1,3 +1,16 @@
 //! The coordination of a Kinesis consumer fleet as one pure state machine.
 
+pub mod config;
+pub mod draw;
+pub mod engine;
+pub mod ids;
+pub mod input;
+pub mod notice;
+pub mod output;
+pub mod position;
+pub mod row;
+pub mod shard;
 pub mod table;
+pub mod time;
+
+pub use engine::{Engine, Held, Outbox};

@@ -1,0 +1,108 @@
+//! Names and numbers that identify things. Text is shared, so a clone never allocates.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+macro_rules! shared_text {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Wraps the text.
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    };
+}
+
+shared_text! {
+    /// The primary key of a lease row. In a single-stream application it is the shard id.
+    LeaseKey
+}
+shared_text! {
+    /// A Kinesis shard id, such as `shardId-000000000001`.
+    ShardId
+}
+shared_text! {
+    /// The name a worker writes into the rows it owns. It includes the incarnation of the process, so that a late
+    /// write of a former life can be told from one of this life.
+    WorkerId
+}
+
+impl LeaseKey {
+    /// The shard this lease is for, in a single-stream application.
+    pub fn to_shard(&self) -> ShardId {
+        ShardId(self.0.clone())
+    }
+}
+
+impl ShardId {
+    /// The key of this shard's lease, in a single-stream application.
+    pub fn to_lease(&self) -> LeaseKey {
+        LeaseKey(self.0.clone())
+    }
+}
+
+/// Which command an outcome answers. Unique over all lives of a worker, as it carries the incarnation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct OpId {
+    /// The incarnation of the worker that issued it.
+    pub life: u64,
+    /// Counts commands of this life, from 1.
+    pub n: u64,
+}
+
+impl fmt::Display for OpId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "op{}", self.n)
+    }
+}
+
+/// Grows with every change of a shard's owner: the lease counter at which the present owner took it.
+///
+/// A sink that remembers the highest token it has seen for a shard can refuse an owner that does not know yet that
+/// it was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FencingToken(pub u64);

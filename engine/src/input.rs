@@ -1,0 +1,233 @@
+//! Everything that can be told to the engine.
+
+use crate::config::Config;
+use crate::ids::{FencingToken, LeaseKey, OpId};
+use crate::position::Position;
+use crate::row::RowRead;
+use crate::shard::{ChildShard, Shard};
+use crate::time::{Mono, Wall};
+use serde::{Deserialize, Serialize};
+
+/// One input: when, and what. A recorded sequence of these is a whole run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// The worker's monotonic clock at the moment it is handed over. Time that went back is taken as not having moved.
+    pub at: Mono,
+    /// The worker's wall clock at the same moment.
+    pub wall: Wall,
+    /// What happened.
+    pub body: Body,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Body {
+    /// The beginning of a life; always the first input, and only the first.
+    Boot(Box<Boot>),
+    /// The wake-up that was asked for. Early and late ones are legal.
+    Tick,
+    /// The outcome of a command. Exactly one per command, eventually.
+    Done {
+        /// Which command.
+        op: OpId,
+        /// How it went.
+        outcome: Outcome,
+    },
+    /// Something the application says.
+    Call(Call),
+}
+
+/// Who this worker is and how it is to behave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot {
+    /// The name the operator gave this worker; need not be unique over restarts.
+    pub worker: String,
+    /// Tells this life from all former ones of the same name: entropy, or a start time in nanoseconds.
+    pub incarnation: u64,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The configuration.
+    pub config: Config,
+}
+
+/// Something the application says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Call {
+    /// Everything of this shard up to and including `through` has been processed.
+    Processed {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership under which it was delivered; a stale one is ignored.
+        token: FencingToken,
+        /// The last position processed.
+        through: Position,
+    },
+    /// Write the checkpoint now instead of at the next interval.
+    Checkpoint {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership the caller believes in; a stale one is ignored.
+        token: FencingToken,
+    },
+    /// Stop: finish what is being processed, checkpoint, release all leases.
+    Shutdown,
+}
+
+/// How a command went. There are four ways and no fifth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It was executed, and this is the answer.
+    Applied(Reply),
+    /// It was understood and not executed.
+    Refused(Refusal),
+    /// It was certainly not executed.
+    NotSent(Cause),
+    /// It may have been executed, and may still be later.
+    Unknown(Cause),
+}
+
+/// The answer to a command that was executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// Executed, with nothing to say: writes, `Open`, `Close`, `CreateTable`.
+    Done,
+    /// To [`TableOp::Describe`](crate::output::TableOp::Describe).
+    Table(TableState),
+    /// To [`TableOp::Scan`](crate::output::TableOp::Scan).
+    Page(ScanPage),
+    /// To [`TableOp::Read`](crate::output::TableOp::Read); absent: there is no such row.
+    Row(Option<Box<RowRead>>),
+    /// To [`StreamOp::Describe`](crate::output::StreamOp::Describe).
+    Stream(StreamState),
+    /// To [`StreamOp::ListShards`](crate::output::StreamOp::ListShards).
+    Shards(ShardPage),
+    /// To [`StreamOp::GetIterator`](crate::output::StreamOp::GetIterator): there is one, kept by the adapter.
+    Iterator,
+    /// To [`StreamOp::GetRecords`](crate::output::StreamOp::GetRecords).
+    Records(Fetched),
+    /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the whole batch has been processed.
+    Processed,
+}
+
+/// The state of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableState {
+    /// There is no such table.
+    Missing,
+    /// It is being created.
+    Creating,
+    /// It can be used (ACTIVE or UPDATING), and its key is the one the dialect expects.
+    Usable,
+    /// It is being deleted.
+    Deleting,
+    /// It exists with another primary key: it belongs to something else.
+    Incompatible,
+}
+
+/// One page of a scan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanPage {
+    /// The rows, in the table's order.
+    pub rows: Vec<RowRead>,
+    /// Where the next page starts; absent after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<LeaseKey>,
+}
+
+/// The state of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StreamState {
+    /// Whether shards can be listed and read: ACTIVE or UPDATING.
+    pub readable: bool,
+    /// When it was created, which tells it from a later stream of the same name.
+    pub created: Wall,
+}
+
+/// One page of ListShards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardPage {
+    /// The shards.
+    pub shards: Vec<Shard>,
+    /// Whether there is a further page, whose token the adapter keeps under this command's id.
+    pub more: bool,
+}
+
+/// A description of what GetRecords brought. The records themselves stay in the adapter, under this command's id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fetched {
+    /// How many records, before de-aggregation.
+    pub count: u32,
+    /// Their payload in bytes.
+    pub bytes: u64,
+    /// The first record's position; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<Position>,
+    /// The last record's position, with the last part of an aggregated one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Position>,
+    /// How far behind the tip of the stream this answer is, in milliseconds.
+    pub behind_ms: u64,
+    /// Present at the end of the shard (no next iterator): its children, as the answer named them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Vec<ChildShard>>,
+}
+
+/// Why a command was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The reason.
+    pub why: Why,
+    /// For a condition that failed: the row as it is, if the service gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<Box<RowRead>>,
+    /// What the service said, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+/// The reason of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// The guard of a write did not hold.
+    ConditionFailed,
+    /// The table, stream or shard does not exist.
+    NotFound,
+    /// The resource exists or is in a state that does not allow this now.
+    InUse,
+    /// The iterator or page token is too old.
+    Expired,
+    /// Credentials are missing, expired or not allowed to do this.
+    Denied,
+    /// The request itself is wrong: a limit, a type, a malformed argument.
+    Invalid,
+    /// The application's handler returned an error.
+    HandlerFailed,
+    /// The adapter does not have what the command refers to (a batch, an iterator).
+    Gone,
+}
+
+/// Why a command was not executed, or why nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// No answer in time.
+    Timeout,
+    /// The connection failed or broke.
+    Network,
+    /// The service said it failed (5xx).
+    Server,
+    /// Too many requests; certainly not executed.
+    Throttled,
+    /// No usable credentials could be had; certainly not sent.
+    Credentials,
+    /// Given up on our side: the driver, a shutdown, or an `Abort`.
+    Cancelled,
+    /// An answer that could not be read.
+    Garbled,
+}

@@ -1,0 +1,216 @@
+//! What happened, and why: for logs, metrics and explanations. A notice asks for nothing.
+
+use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
+use crate::output::EndReason;
+use crate::position::{Checkpoint, Position};
+use crate::row::LeaseRow;
+use crate::shard::HashRange;
+use crate::time::Span;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Something that happened, with its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Notice {
+    /// A life began under this name.
+    Booted { worker: WorkerId, hold: Span },
+    /// The lease table can be used.
+    TableReady { created: bool },
+    /// A whole scan of the lease table ended.
+    Scanned {
+        leases: u32,
+        unfinished: u32,
+        foreign: u32,
+        unreadable: u32,
+        pages: u32,
+        workers: u32,
+    },
+    /// A row cannot be read. It is left alone.
+    Unreadable { key: LeaseKey, detail: String },
+    /// Our place in the order of leaders changed: 0 leads.
+    Rank { rank: u32, workers: u32 },
+    /// We own a lease from now on.
+    Took {
+        lease: LeaseKey,
+        token: FencingToken,
+        why: TakeReason,
+    },
+    /// We did not get a lease we tried to take.
+    MissedTake {
+        lease: LeaseKey,
+        owner: Option<WorkerId>,
+    },
+    /// A write whose outcome was not known turned out to have been ours and applied.
+    Adopted { lease: LeaseKey, counter: u64 },
+    /// We cannot be sure any more to own a lease: nothing is handed to its handler until that is cleared up.
+    Fenced { lease: LeaseKey },
+    /// The doubt was cleared up in our favour.
+    Resumed { lease: LeaseKey },
+    /// We own a lease no more.
+    Lost { lease: LeaseKey, why: LossReason },
+    /// We gave a lease up.
+    Released { lease: LeaseKey },
+    /// Somebody removed the row of a lease we own; it is put back as we know it.
+    Restoring { lease: LeaseKey },
+    /// A shard waits for these parents to end.
+    Blocked { lease: LeaseKey, parents: Vec<ShardId> },
+    /// Processing of a shard began.
+    Opened {
+        lease: LeaseKey,
+        token: FencingToken,
+        from: Checkpoint,
+    },
+    /// Processing of a shard ended.
+    Closed {
+        lease: LeaseKey,
+        token: FencingToken,
+        reason: EndReason,
+    },
+    /// Progress is durable.
+    Checkpointed { lease: LeaseKey, position: Position },
+    /// The end of a shard is durable, and so are its children's leases.
+    Ended { lease: LeaseKey, children: Vec<ShardId> },
+    /// Part of the hash space has no unfinished lease.
+    Hole {
+        range: HashRange,
+        seen: u32,
+        needed: u32,
+    },
+    /// The shards are being listed.
+    Listing { why: String },
+    /// The listing cannot be used.
+    BadListing { detail: String },
+    /// What is missing and will be created.
+    Planned { create: u32, shards: u32 },
+    /// A lease was created.
+    Created {
+        lease: LeaseKey,
+        checkpoint: Checkpoint,
+        why: String,
+    },
+    /// A finished lease was removed.
+    Removed { lease: LeaseKey },
+    /// The handler of a shard failed; the batch will be handed over again.
+    HandlerFailed {
+        lease: LeaseKey,
+        attempt: u32,
+        again_in: Span,
+        detail: String,
+    },
+    /// Data was trimmed before it was read.
+    Trimmed { lease: LeaseKey, detail: String },
+    /// A command did not go as it should; it is tried again.
+    Trouble {
+        op: OpId,
+        what: String,
+        how: String,
+        again_in: Span,
+    },
+    /// An input that made no sense, and was ignored.
+    Stray { what: String },
+    /// The worker cannot go on.
+    Fatal(Fatal),
+    /// The worker shuts down.
+    ShuttingDown { held: u32 },
+    /// Nothing will follow.
+    Stopped,
+}
+
+/// Why a lease was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum TakeReason {
+    /// Nobody owned it.
+    Unowned,
+    /// Its owner showed no life for longer than the lease lasts.
+    Expired { owner: WorkerId, idle: Span },
+    /// Its owner has more than its share.
+    Stolen {
+        owner: WorkerId,
+        theirs: u32,
+        ours: u32,
+        target: u32,
+    },
+    /// The row names us, by a write of ours that landed late or by assignment.
+    Ours,
+}
+
+/// Why a lease was lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum LossReason {
+    /// The row names somebody else.
+    Taken {
+        by: Option<WorkerId>,
+        row: Box<LeaseRow>,
+    },
+    /// The row is gone, and could not be put back.
+    RowGone,
+    /// The row became something that is no lease.
+    Unreadable,
+    /// The shard turned out to have ended.
+    AlreadyEnded,
+}
+
+/// Why a worker cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Fatal {
+    /// The configuration is wrong.
+    Config { detail: String },
+    /// The table is of another application.
+    TableIncompatible { table: String },
+    /// The table was there and is gone.
+    TableGone { table: String },
+    /// The table could not be created, or did not become usable.
+    TableUnusable { table: String, detail: String },
+    /// There is no such stream.
+    StreamMissing { stream: String },
+    /// The stream was there and is gone, or another one has its name.
+    StreamGone { stream: String },
+    /// Credentials are missing or do not allow what is needed.
+    Denied { what: String, detail: String },
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fatal::Config { detail } => write!(f, "the configuration cannot work: {detail}"),
+            Fatal::TableIncompatible { table } => write!(
+                f,
+                "expected table {table:?} to have the single primary key `leaseKey` (S), found another one: it belongs to \
+                 another application; choose another table name"
+            ),
+            Fatal::TableGone { table } => write!(
+                f,
+                "expected table {table:?} to be there, but it was deleted while in use, and with it all checkpoints; \
+                 restore it from a backup, or start again to create it anew and read from the initial position"
+            ),
+            Fatal::TableUnusable { table, detail } => write!(
+                f,
+                "expected table {table:?} to become ACTIVE, found: {detail}; check it in the console, then start again"
+            ),
+            Fatal::StreamMissing { stream } => write!(
+                f,
+                "expected a stream {stream:?} in this account and region, found none; create it, or correct the name or region"
+            ),
+            Fatal::StreamGone { stream } => write!(
+                f,
+                "stream {stream:?} was deleted (or deleted and created again) while it was read; all leases were released \
+                 with their checkpoints; use a new application name for a new stream"
+            ),
+            Fatal::Denied { what, detail } => write!(
+                f,
+                "expected to be allowed to {what}, but the service refused: {detail}; grant the permission or renew the \
+                 credentials, then start again"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Fatal {}

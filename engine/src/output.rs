@@ -1,0 +1,192 @@
+//! Everything the engine can ask for.
+
+use crate::ids::{FencingToken, LeaseKey, OpId, ShardId};
+use crate::notice::Notice;
+use crate::position::{Checkpoint, Position};
+use crate::row::Change;
+use crate::time::{Mono, Wall};
+use serde::{Deserialize, Serialize};
+
+/// One output of the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Output {
+    /// Do this, and say how it went, exactly once.
+    Do(Command),
+    /// Something happened, and why.
+    Tell(Notice),
+}
+
+/// Something to be done by the adapter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// Names it in the outcome.
+    pub op: OpId,
+    /// The moment after which nobody waits for it: the driver then answers `Unknown` (or `NotSent`) itself.
+    pub give_up: Mono,
+    /// What to do.
+    pub effect: Effect,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// An operation on the lease table.
+    Table(TableOp),
+    /// An operation on the stream.
+    Stream(StreamOp),
+    /// An operation on the application.
+    Consumer(ConsumerOp),
+}
+
+/// An operation on the lease table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableOp {
+    /// Its state. A missing table is an answer, not a refusal.
+    Describe,
+    /// Create it. Refused with `InUse` if it exists.
+    Create,
+    /// One page of rows, eventually consistent.
+    Scan {
+        /// Start after this key; absent: from the beginning.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<LeaseKey>,
+        /// Give no more than this many rows; absent: as many as a page holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+    },
+    /// One row, strongly consistent.
+    Read {
+        /// Its key.
+        key: LeaseKey,
+    },
+    /// One guarded write. A failed guard is refused with `ConditionFailed` and, if possible, the row.
+    Write(Change),
+}
+
+/// An operation on the stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamOp {
+    /// Its state (DescribeStreamSummary).
+    Describe,
+    /// One page of shards.
+    ListShards {
+        /// Which.
+        filter: ShardFilter,
+        /// Continue the listing of this command; absent: from the beginning.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<OpId>,
+    },
+    /// A place to read from, which the adapter keeps under this command's id.
+    GetIterator {
+        /// The shard.
+        shard: ShardId,
+        /// Where.
+        from: IteratorFrom,
+    },
+    /// The next records.
+    GetRecords {
+        /// The shard.
+        shard: ShardId,
+        /// The command whose answer brought the iterator to use: a `GetIterator` or an earlier `GetRecords`.
+        via: OpId,
+        /// No more than this many records.
+        limit: u32,
+    },
+}
+
+/// Which shards to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShardFilter {
+    /// All that have not been trimmed, open and closed.
+    All,
+    /// Those open at the trim horizon.
+    AtTrimHorizon,
+    /// Those open now.
+    AtLatest,
+    /// Those open at a time.
+    AtTimestamp(Wall),
+}
+
+/// Where to start reading a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IteratorFrom {
+    /// The oldest record.
+    TrimHorizon,
+    /// What arrives from now on.
+    Latest,
+    /// The first record at or after a time.
+    AtTimestamp(Wall),
+    /// This record, again. What was processed of it is filtered by position.
+    At(Position),
+    /// The record after this one.
+    After(Position),
+}
+
+/// An operation on the application. Those of one lease never run in parallel, but for `Abort`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConsumerOp {
+    /// Processing of a shard begins.
+    Open {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership.
+        token: FencingToken,
+        /// Everything up to here has been processed before.
+        from: Checkpoint,
+    },
+    /// Process a batch. `Applied(Processed)` when all of it is done, `Refused(HandlerFailed)` when the handler failed.
+    Deliver {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership.
+        token: FencingToken,
+        /// The `GetRecords` that brought it.
+        batch: OpId,
+        /// Leave out everything up to and including this position.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Position>,
+        /// Counts attempts at this batch, from 1.
+        attempt: u32,
+        /// The ownership is known to last until here on this worker's clock, at the moment of the hand-over.
+        valid_until: Mono,
+    },
+    /// Stop the running `Open` or `Deliver` of this lease as soon as possible. Has no effect of its own on the lease.
+    Abort {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership.
+        token: FencingToken,
+    },
+    /// Processing of a shard ends; nothing of it follows under this token.
+    Close {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership.
+        token: FencingToken,
+        /// Why.
+        reason: EndReason,
+    },
+}
+
+/// Why processing of a shard ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndReason {
+    /// All of it was processed, and its end is durable.
+    ShardEnded,
+    /// Another worker owns it, or may. Nothing more can be checkpointed.
+    LeaseLost,
+    /// This worker shuts down; what was processed has been checkpointed as far as possible.
+    Shutdown,
+    /// It is handed over to another worker; what was processed has been checkpointed as far as possible.
+    HandedOver,
+    /// The stream or its table is gone.
+    SourceGone,
+}

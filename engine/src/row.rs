@@ -1,0 +1,216 @@
+//! Lease rows, normalised: what every dialect's items are turned into, and the guarded changes made to them.
+
+use crate::ids::{LeaseKey, ShardId, WorkerId};
+use crate::position::{Checkpoint, Position};
+use crate::shard::HashRange;
+use serde::{Deserialize, Serialize};
+
+/// One lease as its row says, whatever table format it came from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LeaseRow {
+    /// Primary key.
+    pub key: LeaseKey,
+    /// Who owns it (during a graceful hand-over: who will own it next). Absent: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<WorkerId>,
+    /// Present while a graceful hand-over is under way: the old owner, who may still renew and checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handing_over: Option<WorkerId>,
+    /// Grows by one with every renewal, take and checkpoint: the evidence of life, and the guard of writes.
+    pub counter: u64,
+    /// How often the owner changed since the last checkpoint.
+    #[serde(default)]
+    pub switches: u64,
+    /// How far the shard has been processed.
+    pub checkpoint: Checkpoint,
+    /// The shards it came from; their leases must have ended before this one starts. Sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<ShardId>,
+    /// The shards it was split or merged into, once known. Sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ShardId>,
+    /// The keys it covers, if the row says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<HashRange>,
+}
+
+impl LeaseRow {
+    /// A row nobody owns yet.
+    pub fn new(key: LeaseKey, checkpoint: Checkpoint) -> Self {
+        Self {
+            key,
+            owner: None,
+            handing_over: None,
+            counter: 0,
+            switches: 0,
+            checkpoint,
+            parents: Vec::new(),
+            children: Vec::new(),
+            range: None,
+        }
+    }
+
+    /// Who may process the shard now: the old owner while a hand-over is under way.
+    pub fn actual_owner(&self) -> Option<&WorkerId> {
+        self.handing_over.as_ref().or(self.owner.as_ref())
+    }
+}
+
+/// What a table item turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowRead {
+    /// A lease.
+    Lease(LeaseRow),
+    /// An item of another kind that belongs in the table (worker metrics, locks, migration state). Left alone.
+    Foreign {
+        /// Its primary key.
+        key: LeaseKey,
+        /// What it calls itself.
+        kind: String,
+    },
+    /// An item that should be a lease and cannot be read as one. Left alone, and reported.
+    Unreadable {
+        /// Its primary key, or what could be made out of it.
+        key: LeaseKey,
+        /// What was expected and what was found.
+        detail: String,
+    },
+}
+
+impl RowRead {
+    /// The lease, if it is one.
+    pub fn lease(&self) -> Option<&LeaseRow> {
+        match self {
+            RowRead::Lease(row) => Some(row),
+            _ => None,
+        }
+    }
+
+    /// The primary key.
+    pub fn key(&self) -> &LeaseKey {
+        match self {
+            RowRead::Lease(row) => &row.key,
+            RowRead::Foreign { key, .. } | RowRead::Unreadable { key, .. } => key,
+        }
+    }
+}
+
+/// What must still be true of a row for its holder's write to be made.
+///
+/// KCL guards with the counter alone. The owner is added, so that a late write of a former owner cannot land on a row
+/// that was deleted and created again, whose counter came by the same value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Guard {
+    /// The counter last known to be durable.
+    pub counter: u64,
+    /// Us.
+    pub holder: WorkerId,
+    /// Set while the row is being handed over from us: then we are its old owner, and this is the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_owner: Option<WorkerId>,
+}
+
+/// A guarded change of one row. Each is one conditional write.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Put a whole new row, if there is none with its key.
+    Create(Box<LeaseRow>),
+    /// Grow the counter by one.
+    Renew {
+        /// The row.
+        key: LeaseKey,
+        /// What must hold.
+        guard: Guard,
+    },
+    /// Become the owner; the counter grows by one and an unfinished hand-over is cleared.
+    Take {
+        /// The row.
+        key: LeaseKey,
+        /// The counter that must still be there.
+        counter: u64,
+        /// The owner as read (it must still be the owner); absent: nobody.
+        from: Option<WorkerId>,
+        /// The new owner: us.
+        to: WorkerId,
+    },
+    /// Store how far the shard has been processed; counts as a renewal.
+    Checkpoint {
+        /// The row.
+        key: LeaseKey,
+        /// What must hold.
+        guard: Guard,
+        /// The position up to and including which everything was processed.
+        position: Position,
+    },
+    /// Mark the shard as wholly processed, with its children, and give up ownership.
+    End {
+        /// The row.
+        key: LeaseKey,
+        /// What must hold.
+        guard: Guard,
+        /// The shards it was split or merged into.
+        children: Vec<ShardId>,
+    },
+    /// Give up ownership; the counter grows by one.
+    Release {
+        /// The row.
+        key: LeaseKey,
+        /// What must hold.
+        guard: Guard,
+    },
+    /// Complete a graceful hand-over: the next owner becomes the only one; the counter grows by one.
+    HandOver {
+        /// The row.
+        key: LeaseKey,
+        /// What must hold; `next_owner` is set.
+        guard: Guard,
+    },
+    /// Fill in the hash range of a row that has none. Does not touch the counter.
+    SetRange {
+        /// The row, which must exist and have no range.
+        key: LeaseKey,
+        /// The keys it covers.
+        range: HashRange,
+    },
+    /// Remove a row whose shard was wholly processed.
+    Delete {
+        /// The row, whose checkpoint must be the end of the shard.
+        key: LeaseKey,
+        /// The counter that must still be there.
+        counter: u64,
+    },
+}
+
+impl Change {
+    /// The primary key of the row it changes.
+    pub fn key(&self) -> &LeaseKey {
+        match self {
+            Change::Create(row) => &row.key,
+            Change::Renew { key, .. }
+            | Change::Take { key, .. }
+            | Change::Checkpoint { key, .. }
+            | Change::End { key, .. }
+            | Change::Release { key, .. }
+            | Change::HandOver { key, .. }
+            | Change::SetRange { key, .. }
+            | Change::Delete { key, .. } => key,
+        }
+    }
+
+    /// A short name for logs.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Change::Create(_) => "create",
+            Change::Renew { .. } => "renew",
+            Change::Take { .. } => "take",
+            Change::Checkpoint { .. } => "checkpoint",
+            Change::End { .. } => "end",
+            Change::Release { .. } => "release",
+            Change::HandOver { .. } => "hand over",
+            Change::SetRange { .. } => "set range",
+            Change::Delete { .. } => "delete",
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Shards as Kinesis lists them, and the part of the hash space each covers.
+
+use crate::ids::ShardId;
+use crate::position::SequenceNumber;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// A point of the 128-bit hash space that partition keys map to.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HashKey(pub u128);
+
+impl HashKey {
+    /// The highest point.
+    pub const MAX: HashKey = HashKey(u128::MAX);
+}
+
+impl fmt::Display for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for HashKey {
+    type Err = std::num::ParseIntError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(HashKey)
+    }
+}
+
+// Text, since JSON readers elsewhere have no 128-bit numbers.
+impl Serialize for HashKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for HashKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|_| serde::de::Error::custom("expected a hash key as decimal text below 2^128"))
+    }
+}
+
+/// A range of the hash space, both ends inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HashRange {
+    /// The first key.
+    pub start: HashKey,
+    /// The last key; never below `start`.
+    pub end: HashKey,
+}
+
+impl HashRange {
+    /// All of it.
+    pub const ALL: HashRange = HashRange {
+        start: HashKey(0),
+        end: HashKey::MAX,
+    };
+}
+
+/// One shard, as ListShards describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shard {
+    /// Its id.
+    pub id: ShardId,
+    /// The shard it was split from, or the first of the two it was merged from. May have been trimmed away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ShardId>,
+    /// The second shard it was merged from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adjacent_parent: Option<ShardId>,
+    /// The keys it takes.
+    pub range: HashRange,
+    /// Where it begins.
+    pub starting: SequenceNumber,
+    /// Where it ended; absent while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<SequenceNumber>,
+}
+
+impl Shard {
+    /// Whether it still takes records.
+    pub fn is_open(&self) -> bool {
+        self.ending.is_none()
+    }
+
+    /// The one or two shards it came from, as far as the listing names them.
+    pub fn parents(&self) -> impl Iterator<Item = &ShardId> {
+        self.parent.iter().chain(self.adjacent_parent.iter())
+    }
+}
+
+/// A child shard, as the last GetRecords answer of its parent names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ChildShard {
+    /// Its id.
+    pub id: ShardId,
+    /// All of its parents: one after a split, two after a merge.
+    pub parents: Vec<ShardId>,
+    /// The keys it takes.
+    pub range: HashRange,
+}

@@ -1,0 +1,128 @@
+//! Time as data: the engine owns no clock, it is told the time with every input.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A moment of the worker's monotonic clock, in microseconds since an arbitrary start.
+///
+/// Every deadline is a `Mono`. It has no meaning outside the process that read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Mono(pub u64);
+
+/// A moment of the wall clock, in milliseconds since the Unix epoch. Stored and shown, never used for a deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Wall(pub i64);
+
+/// A length of time in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Span(pub u64);
+
+impl Mono {
+    /// A moment that is never reached.
+    pub const NEVER: Mono = Mono(u64::MAX);
+
+    /// How long ago `earlier` was; zero if it lies ahead.
+    pub fn since(self, earlier: Mono) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+
+    /// A span of whole seconds.
+    pub const fn from_secs(secs: u64) -> Span {
+        Span(secs.saturating_mul(1_000_000))
+    }
+
+    /// A span of whole milliseconds.
+    pub const fn from_millis(millis: u64) -> Span {
+        Span(millis.saturating_mul(1_000))
+    }
+
+    /// Whole milliseconds, rounded down.
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// This span taken `n` times, saturating.
+    pub const fn times(self, n: u64) -> Span {
+        Span(self.0.saturating_mul(n))
+    }
+
+    /// This span divided into `n` parts (`n` of zero counts as one).
+    pub const fn per(self, n: u64) -> Span {
+        Span(self.0 / if n == 0 { 1 } else { n })
+    }
+
+    /// `numerator / denominator` of this span, without overflow.
+    pub const fn scaled(self, numerator: u64, denominator: u64) -> Span {
+        let wide =
+            self.0 as u128 * numerator as u128 / if denominator == 0 { 1 } else { denominator } as u128;
+        Span(if wide > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            wide as u64
+        })
+    }
+}
+
+impl Add<Span> for Mono {
+    type Output = Mono;
+    fn add(self, span: Span) -> Mono {
+        Mono(self.0.saturating_add(span.0))
+    }
+}
+
+impl AddAssign<Span> for Mono {
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+
+impl Sub<Span> for Mono {
+    type Output = Mono;
+    fn sub(self, span: Span) -> Mono {
+        Mono(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+}
+
+impl From<std::time::Duration> for Span {
+    fn from(duration: std::time::Duration) -> Span {
+        Span(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Span> for std::time::Duration {
+    fn from(span: Span) -> Self {
+        std::time::Duration::from_micros(span.0)
+    }
+}
+
+impl fmt::Display for Mono {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}s", self.0 / 1_000_000, self.0 / 1_000 % 1_000)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 1_000_000 {
+            write!(f, "{}ms", self.0 / 1_000)
+        } else {
+            write!(f, "{}.{:03}s", self.0 / 1_000_000, self.0 / 1_000 % 1_000)
+        }
+    }
+}
