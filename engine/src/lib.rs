@@ -5,6 +5,7 @@ pub mod draw;
 pub mod engine;
 pub mod ids;
 pub mod input;
+mod machine;
 pub mod notice;
 pub mod output;
 pub mod position;
