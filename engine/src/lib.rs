@@ -11,6 +11,7 @@ pub mod output;
 pub mod position;
 pub mod row;
 pub mod shard;
+pub mod sync;
 pub mod table;
 pub mod time;
 
