@@ -6,6 +6,7 @@ pub mod draw;
 pub mod engine;
 pub mod ids;
 pub mod input;
+pub mod leader;
 pub mod notice;
 pub mod output;
 pub mod position;
