@@ -8,6 +8,7 @@ pub mod input;
 pub mod notice;
 pub mod output;
 pub mod position;
+pub mod reader;
 pub mod row;
 pub mod shard;
 pub mod table;
