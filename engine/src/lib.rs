@@ -11,6 +11,7 @@ pub mod leader;
 pub mod notice;
 pub mod output;
 pub mod position;
+pub mod reader;
 pub mod row;
 pub mod shard;
 pub mod sync;
