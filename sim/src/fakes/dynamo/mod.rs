@@ -1,0 +1,6 @@
+//! In-memory DynamoDB.
+pub mod decimal;
+pub mod error;
+pub mod expr;
+pub mod key;
+pub mod value;
