@@ -65,6 +65,8 @@ pub enum KeyValue {
     N(Decimal),
     /// Binary, ordered as unsigned bytes.
     B(Vec<u8>),
+    /// After every value: never stored, only a bound.
+    Last,
 }
 
 impl KeyValue {
@@ -81,7 +83,7 @@ impl KeyValue {
         match self {
             Self::S(text) => text.is_empty(),
             Self::B(bytes) => bytes.is_empty(),
-            Self::N(_) => false,
+            Self::N(_) | Self::Last => false,
         }
     }
 
@@ -89,7 +91,7 @@ impl KeyValue {
         match self {
             Self::S(text) => text.len(),
             Self::B(bytes) => bytes.len(),
-            Self::N(_) => 0,
+            Self::N(_) | Self::Last => 0,
         }
     }
 
@@ -98,6 +100,7 @@ impl KeyValue {
             Self::S(text) => scatter(b'S', text.as_bytes()),
             Self::N(number) => scatter(b'N', number.to_string().as_bytes()),
             Self::B(bytes) => scatter(b'B', bytes),
+            Self::Last => u64::MAX,
         }
     }
 }
@@ -108,7 +111,7 @@ impl Ord for KeyValue {
             (Self::S(left), Self::S(right)) => left.cmp(right),
             (Self::N(left), Self::N(right)) => left.cmp(right),
             (Self::B(left), Self::B(right)) => left.cmp(right),
-            // Never in one store; the order only has to be total.
+            // Never in one store, save the bound; the order only has to be total.
             (left, right) => left.rank().cmp(&right.rank()),
         }
     }
@@ -120,6 +123,7 @@ impl KeyValue {
             Self::S(_) => 0,
             Self::N(_) => 1,
             Self::B(_) => 2,
+            Self::Last => 3,
         }
     }
 }
@@ -158,6 +162,23 @@ impl Position {
             hash: partition.hash(),
             partition,
             sort,
+        }
+    }
+
+    /// Before everything with this hash.
+    pub fn floor(hash: u64) -> Self {
+        Self {
+            hash,
+            partition: KeyValue::S(String::new()),
+            sort: None,
+        }
+    }
+
+    /// After everything in the partition of this position.
+    pub fn partition_end(&self) -> Self {
+        Self {
+            sort: Some(KeyValue::Last),
+            ..self.clone()
         }
     }
 }
