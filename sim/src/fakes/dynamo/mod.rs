@@ -8,6 +8,7 @@ pub mod decimal;
 mod error;
 pub mod expr;
 mod index;
+pub mod json;
 mod key;
 mod read;
 mod requests;
