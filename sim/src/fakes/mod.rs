@@ -4,4 +4,6 @@
 //! Delay, loss, lateness and skew are put around it by whoever drives it.
 pub mod dynamo;
 
+
+pub mod dynamo;
 pub mod kinesis;
