@@ -1,4 +1,5 @@
 //! The cost of one input, by the number of leases held.
+#![allow(missing_docs)] // what criterion's macros generate
 
 mod rig;
 
@@ -16,7 +17,11 @@ fn renew_or_tick(criterion: &mut Criterion) {
                 bench.renew_or_tick();
             }
         });
-        println!("{leases} leases: {} allocations in {} inputs", allocated.count_total, leases * 2);
+        println!(
+            "{leases} leases: {} allocations in {} inputs",
+            allocated.count_total,
+            leases * 2
+        );
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::from_parameter(leases), |bencher| {
             bencher.iter(|| bench.renew_or_tick());
@@ -52,11 +57,27 @@ impl Scanned {
         use leasehold_engine::input::*;
         use leasehold_engine::output::*;
         use leasehold_engine::time::{Mono, Wall};
-        let config = Config { table: "app".into(), stream: "orders".into(), max_leases: 1, ..Config::default() };
+        let config = Config {
+            table: "app".into(),
+            stream: "orders".into(),
+            max_leases: 1,
+            ..Config::default()
+        };
         let mut engine = Engine::new();
-        let mut body = Body::Boot(Box::new(Boot { worker: "w".into(), incarnation: 1, seed: 1, config }));
+        let mut body = Body::Boot(Box::new(Boot {
+            worker: "w".into(),
+            incarnation: 1,
+            seed: 1,
+            config,
+        }));
         loop {
-            let outputs: Vec<_> = engine.handle(Input { at: Mono(1), wall: Wall(0), body }).collect();
+            let outputs: Vec<_> = engine
+                .handle(Input {
+                    at: Mono(1),
+                    wall: Wall(0),
+                    body,
+                })
+                .collect();
             let Some(command) = outputs.into_iter().find_map(|output| match output {
                 Output::Do(command) => Some(command),
                 Output::Tell(_) => None,
@@ -65,13 +86,29 @@ impl Scanned {
             };
             let reply = match command.effect {
                 Effect::Table(TableOp::Describe) => Reply::Table(TableState::Usable),
-                Effect::Stream(StreamOp::Describe) => Reply::Stream(StreamState { readable: true, created: Wall(1) }),
-                _ => Reply::Page(ScanPage { rows: rig::rows(count), next: None }),
+                Effect::Stream(StreamOp::Describe) => Reply::Stream(StreamState {
+                    readable: true,
+                    created: Wall(1),
+                }),
+                _ => Reply::Page(ScanPage {
+                    rows: rig::rows(count),
+                    next: None,
+                }),
             };
             let done = matches!(reply, Reply::Page(_));
-            body = Body::Done { op: command.op, outcome: Outcome::Applied(reply) };
+            body = Body::Done {
+                op: command.op,
+                outcome: Outcome::Applied(reply),
+            };
             if done {
-                return (engine, Input { at: Mono(2), wall: Wall(0), body });
+                return (
+                    engine,
+                    Input {
+                        at: Mono(2),
+                        wall: Wall(0),
+                        body,
+                    },
+                );
             }
         }
     }

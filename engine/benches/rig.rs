@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 
 /// An engine and the commands it waits for.
 pub struct Bench {
-    pub engine: Engine,
-    pub now: Mono,
-    pub wake_at: Mono,
+    engine: Engine,
+    now: Mono,
+    wake_at: Mono,
     renewals: VecDeque<OpId>,
     others: VecDeque<Command>,
     rows: Vec<RowRead>,
@@ -26,10 +26,20 @@ pub fn rows(count: u32) -> Vec<RowRead> {
     let step = u128::MAX / u128::from(count);
     (0..count)
         .map(|n| {
-            let mut row = LeaseRow::new(LeaseKey::from(format!("shardId-{n:012}")), Checkpoint::TrimHorizon);
+            let mut row = LeaseRow::new(
+                LeaseKey::from(format!("shardId-{n:012}")),
+                Checkpoint::TrimHorizon,
+            );
             let start = step * u128::from(n);
-            let end = if n + 1 == count { u128::MAX } else { step * u128::from(n + 1) - 1 };
-            row.range = Some(HashRange { start: HashKey(start), end: HashKey(end) });
+            let end = if n + 1 == count {
+                u128::MAX
+            } else {
+                step * u128::from(n + 1) - 1
+            };
+            row.range = Some(HashRange {
+                start: HashKey(start),
+                end: HashKey(end),
+            });
             RowRead::Lease(row)
         })
         .collect()
@@ -52,7 +62,12 @@ impl Bench {
             others: VecDeque::new(),
             rows: rows(count),
         };
-        let boot = Boot { worker: "w".into(), incarnation: 1, seed: 1, config };
+        let boot = Boot {
+            worker: "w".into(),
+            incarnation: 1,
+            seed: 1,
+            config,
+        };
         bench.feed(Body::Boot(Box::new(boot)));
         while bench.engine.held().count() < count as usize {
             bench.settle();
@@ -68,7 +83,11 @@ impl Bench {
     }
 
     fn feed(&mut self, body: Body) {
-        let outbox = self.engine.handle(Input { at: self.now, wall: Wall(0), body });
+        let outbox = self.engine.handle(Input {
+            at: self.now,
+            wall: Wall(0),
+            body,
+        });
         self.wake_at = outbox.wake_at();
         for output in outbox {
             let Output::Do(command) = output else { continue };
@@ -88,23 +107,37 @@ impl Bench {
                 Effect::Table(TableOp::Describe) => Reply::Table(TableState::Usable),
                 Effect::Table(TableOp::Scan { .. }) => {
                     let held: Vec<_> = self.engine.held().map(|held| held.lease.clone()).collect();
-                    let free =
-                        self.rows.iter().filter(|row| held.binary_search(row.key()).is_err()).cloned().collect();
-                    Reply::Page(ScanPage { rows: free, next: None })
+                    let free = self
+                        .rows
+                        .iter()
+                        .filter(|row| held.binary_search(row.key()).is_err())
+                        .cloned()
+                        .collect();
+                    Reply::Page(ScanPage {
+                        rows: free,
+                        next: None,
+                    })
                 }
-                Effect::Stream(StreamOp::Describe) => {
-                    Reply::Stream(StreamState { readable: true, created: Wall(1) })
-                }
+                Effect::Stream(StreamOp::Describe) => Reply::Stream(StreamState {
+                    readable: true,
+                    created: Wall(1),
+                }),
                 _ => Reply::Done,
             };
-            self.feed(Body::Done { op: command.op, outcome: Outcome::Applied(reply) });
+            self.feed(Body::Done {
+                op: command.op,
+                outcome: Outcome::Applied(reply),
+            });
         }
     }
 
     /// One input: the answer to a renewal if one is out, a tick at the next deadline if not.
     pub fn renew_or_tick(&mut self) {
         match self.renewals.pop_front() {
-            Some(op) => self.feed(Body::Done { op, outcome: Outcome::Applied(Reply::Done) }),
+            Some(op) => self.feed(Body::Done {
+                op,
+                outcome: Outcome::Applied(Reply::Done),
+            }),
             None => {
                 self.now = self.now.max(self.wake_at);
                 self.feed(Body::Tick);

@@ -168,7 +168,7 @@ fn a_renewal_applied_without_an_answer_is_adopted() {
     let mut once = true;
     rig.workers[0].trap = Some(Box::new(move |effect| {
         (is_renewal(effect) && std::mem::take(&mut once))
-            .then(|| Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)))
+            .then_some(Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)))
     }));
     rig.secs(20);
     assert!(

@@ -226,13 +226,13 @@ impl Core {
     fn run_step(&mut self, ix: u32, tenure: &mut Tenure) {
         let now = self.ctx.now;
         let Some(reader) = &mut tenure.reader else { return };
-        if tenure.app.is_none() {
-            if let Some(children) = reader.finished() {
-                let children = children.to_vec();
-                tenure.reader = None;
-                tenure.stage.go(Stage::Ending);
-                return self.create_children(ix, tenure, children);
-            }
+        if tenure.app.is_none()
+            && let Some(children) = reader.finished()
+        {
+            let children = children.to_vec();
+            tenure.reader = None;
+            tenure.stage.go(Stage::Ending);
+            return self.create_children(ix, tenure, children);
         }
         while let Some(want) = reader.next(now, &self.ctx.config.reader) {
             let Some(lease) = self.view.get(ix) else { return };

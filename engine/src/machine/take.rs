@@ -222,10 +222,10 @@ impl Core {
     }
 
     fn drop_taking(&mut self, ix: u32) {
-        if let Some(lease) = self.view.get_mut(ix) {
-            if lease.taking.take().is_some() {
-                self.busy -= 1;
-            }
+        if let Some(lease) = self.view.get_mut(ix)
+            && lease.taking.take().is_some()
+        {
+            self.busy -= 1;
         }
     }
 
