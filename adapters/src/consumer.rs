@@ -210,11 +210,7 @@ impl Port<ConsumerOp> for Consumer {
                 self.abort(&lease, token);
                 ready(Outcome::Applied(Reply::Done))
             }
-            ConsumerOp::Close {
-                lease,
-                token,
-                reason,
-            } => self.close(id, &lease, token, reason),
+            ConsumerOp::Close { lease, token, reason } => self.close(id, &lease, token, reason),
         }
     }
 }
@@ -228,7 +224,9 @@ fn outcome(result: Option<Result<Result<(), String>, Panicked>>, good: Reply) ->
         None => Outcome::Unknown(Cause::Cancelled),
         Some(Ok(Ok(()))) => Outcome::Applied(good),
         Some(Ok(Err(detail))) => refused(Why::HandlerFailed, detail),
-        Some(Err(Panicked(message))) => refused(Why::HandlerFailed, format!("the handler panicked: {message}")),
+        Some(Err(Panicked(message))) => {
+            refused(Why::HandlerFailed, format!("the handler panicked: {message}"))
+        }
     }
 }
 

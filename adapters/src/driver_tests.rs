@@ -23,10 +23,7 @@ fn nothing(_: OpId) -> BoxFuture<'static, Outcome> {
 }
 
 /// Answers a read by its key.
-fn rig(
-    script: Script,
-    answer: impl Fn(&str) -> BoxFuture<'static, Outcome> + Send + Sync + 'static,
-) -> Rig {
+fn rig(script: Script, answer: impl Fn(&str) -> BoxFuture<'static, Outcome> + Send + Sync + 'static) -> Rig {
     let runtime = Arc::new(TokioRuntime::current().unwrap());
     let table = FnPort::new(move |_, table_op: TableOp| match table_op {
         TableOp::Read { key } => answer(key.as_str()),
@@ -235,7 +232,12 @@ async fn a_run_can_be_replayed_from_its_trace_and_a_flipped_outcome_is_found() {
         })
         .collect();
     assert_ne!(trace, flipped);
-    let report = replay_on(&mut fresh.clone(), TraceReader::new(flipped.as_bytes()), |_, _, _| {}).unwrap();
+    let report = replay_on(
+        &mut fresh.clone(),
+        TraceReader::new(flipped.as_bytes()),
+        |_, _, _| {},
+    )
+    .unwrap();
     assert_eq!(report.divergence.expect("found").input, 70);
 }
 

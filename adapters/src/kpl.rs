@@ -121,9 +121,11 @@ fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
 }
 
 fn hash_of(record: &Record) -> HashKey {
-    record
-        .explicit_hash_key
-        .unwrap_or_else(|| HashKey(u128::from_be_bytes(Md5::digest(record.partition_key.as_bytes()).into())))
+    record.explicit_hash_key.unwrap_or_else(|| {
+        HashKey(u128::from_be_bytes(
+            Md5::digest(record.partition_key.as_bytes()).into(),
+        ))
+    })
 }
 
 fn contains(range: HashRange, key: HashKey) -> bool {

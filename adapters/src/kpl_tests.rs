@@ -110,14 +110,21 @@ fn what_is_no_aggregate_stays_as_it_is() {
 
 #[test]
 fn an_aggregate_damaged_inside_is_handed_over_whole() {
-    assert!(is_plain(aggregate(&["k"], &[], &[(0, None, "a"), (1, None, "b")])));
+    assert!(is_plain(aggregate(
+        &["k"],
+        &[],
+        &[(0, None, "a"), (1, None, "b")]
+    )));
     assert!(is_plain(aggregate(&["k"], &["1"], &[(0, Some(1), "a")])));
     assert!(is_plain(aggregate(&["k"], &["x"], &[(0, Some(0), "a")])));
     assert!(is_plain(aggregate(&["k"], &["1"], &[(u64::MAX, None, "a")])));
     // No partition key index, no data.
     assert!(is_plain(seal(&[0x0a, 1, b'k', 0x1a, 3, 0x1a, 1, b'a'])));
     assert!(is_plain(seal(&[0x0a, 1, b'k', 0x1a, 2, 0x08, 0])));
-    assert!(!is_plain(aggregate(&["k"], &["x", "3"], &[(0, Some(1), "a")])), "unused entries may be anything");
+    assert!(
+        !is_plain(aggregate(&["k"], &["x", "3"], &[(0, Some(1), "a")])),
+        "unused entries may be anything"
+    );
 }
 
 #[test]
@@ -139,7 +146,10 @@ fn a_misplaced_part_drops_its_aggregate_or_is_kept_as_told() {
     );
     assert!(parts(data.clone(), Some(HALF), Misplaced::Drop).is_empty());
     assert_eq!(parts(data.clone(), Some(HALF), Misplaced::Keep).len(), 2);
-    assert_eq!(parts(data.clone(), Some(HashRange::ALL), Misplaced::Drop).len(), 2);
+    assert_eq!(
+        parts(data.clone(), Some(HashRange::ALL), Misplaced::Drop).len(),
+        2
+    );
     assert_eq!(parts(data, None, Misplaced::Drop).len(), 2);
 }
 
@@ -153,8 +163,23 @@ fn a_partition_key_counts_by_its_md5() {
         }),
         HashKey(0x0cc1_75b9_c0f1_b6a8_31c3_99e2_6977_2661)
     );
-    assert_eq!(parts(aggregate(&["a"], &[], &[(0, None, "x")]), Some(HALF), Misplaced::Drop).len(), 1);
-    assert!(parts(aggregate(&["b"], &[], &[(0, None, "x")]), Some(HALF), Misplaced::Drop).is_empty());
+    assert_eq!(
+        parts(
+            aggregate(&["a"], &[], &[(0, None, "x")]),
+            Some(HALF),
+            Misplaced::Drop
+        )
+        .len(),
+        1
+    );
+    assert!(
+        parts(
+            aggregate(&["b"], &[], &[(0, None, "x")]),
+            Some(HALF),
+            Misplaced::Drop
+        )
+        .is_empty()
+    );
 }
 
 #[test]

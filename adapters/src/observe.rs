@@ -21,7 +21,9 @@ pub struct Observer {
 
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observer").field("held", &self.held).finish_non_exhaustive()
+        f.debug_struct("Observer")
+            .field("held", &self.held)
+            .finish_non_exhaustive()
     }
 }
 

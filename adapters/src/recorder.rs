@@ -137,7 +137,10 @@ impl Recorder {
             }
             if self.lost_from.is_none() && sink.offer(line.clone()).is_err() {
                 self.lost_from = Some(n);
-                tracing::warn!(input = n, "the trace cannot be written fast enough; recording a gap");
+                tracing::warn!(
+                    input = n,
+                    "the trace cannot be written fast enough; recording a gap"
+                );
                 metrics::counter!("leasehold_trace_gaps_total").increment(1);
             }
         }

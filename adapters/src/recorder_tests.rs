@@ -75,7 +75,10 @@ fn what_is_recorded_can_be_read_and_replayed() {
             ..
         }
     ));
-    let TraceRecord::Input { n: 0, input: first, .. } = &records[1] else {
+    let TraceRecord::Input {
+        n: 0, input: first, ..
+    } = &records[1]
+    else {
         panic!("{:?}", records[1])
     };
     assert_eq!(**first, input(0, Body::Boot(Box::new(boot()))));
@@ -86,7 +89,10 @@ fn what_is_recorded_can_be_read_and_replayed() {
     assert_eq!(digests, 3);
     assert_eq!(records.last(), Some(&TraceRecord::End { inputs: 200 }));
     let report = replay(TraceReader::new(text.as_bytes())).unwrap();
-    assert_eq!((report.inputs, report.divergence, report.complete), (200, None, true));
+    assert_eq!(
+        (report.inputs, report.divergence, report.complete),
+        (200, None, true)
+    );
 }
 
 #[test]
@@ -150,7 +156,10 @@ fn a_flight_recorder_keeps_the_boot_record_and_the_last_inputs() {
     life(&mut recorder, 100);
     let mut text = Vec::new();
     small.dump(&mut text).unwrap();
-    assert!(read(std::str::from_utf8(&text).unwrap()).len() < 10, "bounded by bytes too");
+    assert!(
+        read(std::str::from_utf8(&text).unwrap()).len() < 10,
+        "bounded by bytes too"
+    );
 }
 
 #[test]
@@ -193,9 +202,16 @@ fn corrupt_lines_are_named_with_what_was_expected_and_found() {
         lines.join("\n") + "\n"
     };
     for (broken, at, expected, found) in [
-        (line(1, &|_| "DELETED".into()), 1, "a trace header", "another record"),
         (
-            line(1, &|l| l.replace("\"leasehold-trace\":1", "\"leasehold-trace\":99")),
+            line(1, &|_| "DELETED".into()),
+            1,
+            "a trace header",
+            "another record",
+        ),
+        (
+            line(1, &|l| {
+                l.replace("\"leasehold-trace\":1", "\"leasehold-trace\":99")
+            }),
             1,
             "version 1 to 1",
             "newer release",

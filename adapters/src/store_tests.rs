@@ -45,7 +45,11 @@ fn a_batch_is_described_and_kept_until_it_is_processed() {
     assert!(store.batch(&shard, op(2)).is_some(), "for another attempt");
     store.processed(&shard, op(2));
     assert!(store.batch(&shard, op(2)).is_none());
-    assert_eq!(store.iterator(op(2)).as_deref(), Some("next"), "reading goes on from it");
+    assert_eq!(
+        store.iterator(op(2)).as_deref(),
+        Some("next"),
+        "reading goes on from it"
+    );
 }
 
 #[test]
@@ -60,7 +64,10 @@ fn the_end_of_a_shard_keeps_no_iterator_and_names_the_children() {
     last.children = vec![child.clone()];
     let described = store.take_in(&shard, op(2), last);
     assert_eq!(described.end, Some(vec![child]));
-    assert_eq!((described.count, described.first, described.last), (0, None, None));
+    assert_eq!(
+        (described.count, described.first, described.last),
+        (0, None, None)
+    );
     assert_eq!(store.len(), (0, 0, 0));
     assert_eq!(store.range(&"c".into()), Some(HashRange::ALL));
 }

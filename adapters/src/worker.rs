@@ -346,13 +346,7 @@ impl Worker {
                 call: ".kinesis(client).dynamodb(client)",
             });
         };
-        let consumer = Consumer::new(
-            Arc::new(handler),
-            runtime.clone(),
-            store,
-            fences.clone(),
-            sender,
-        );
+        let consumer = Consumer::new(Arc::new(handler), runtime.clone(), store, fences.clone(), sender);
         let ports = Ports {
             table,
             stream,

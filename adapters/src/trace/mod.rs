@@ -18,6 +18,8 @@ mod read;
 mod replay;
 
 pub(crate) use format::InputLine;
-pub use format::{OutputDigest, RollingDigest, TraceKind, VERSION, digest_line, end_line, gap_line, header_line};
+pub use format::{
+    OutputDigest, RollingDigest, TraceKind, VERSION, digest_line, end_line, gap_line, header_line,
+};
 pub use read::{TraceError, TraceReader, TraceRecord};
 pub use replay::{Divergence, ReplayReport, replay, replay_on};

@@ -140,10 +140,7 @@ impl<R: BufRead> TraceReader<R> {
         }
         let complete = bytes.last() == Some(&b'\n');
         if !complete && bytes.len() as u64 == LONGEST_LINE {
-            return Err(self.error(
-                format!("a line of at most {LONGEST_LINE} bytes"),
-                "a longer one",
-            ));
+            return Err(self.error(format!("a line of at most {LONGEST_LINE} bytes"), "a longer one"));
         }
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             self.error(
@@ -155,7 +152,10 @@ impl<R: BufRead> TraceReader<R> {
             if error.is_eof() && !complete {
                 self.error(
                     "a whole record",
-                    format!("a truncated one of {} bytes; the trace was cut off here", bytes.len()),
+                    format!(
+                        "a truncated one of {} bytes; the trace was cut off here",
+                        bytes.len()
+                    ),
                 )
             } else {
                 self.error("one trace record as JSON", error.to_string())
@@ -204,9 +204,8 @@ impl<R: BufRead> TraceReader<R> {
             return Ok(TraceRecord::Gap { from, count });
         }
         if let Some(text) = line.digest {
-            let digest = RollingDigest::parse(&text).ok_or_else(|| {
-                self.error("a digest of 16 hexadecimal digits", format!("{text:?}"))
-            })?;
+            let digest = RollingDigest::parse(&text)
+                .ok_or_else(|| self.error("a digest of 16 hexadecimal digits", format!("{text:?}")))?;
             return Ok(TraceRecord::Digest {
                 digest,
                 inputs: line.inputs.unwrap_or(self.next),
@@ -243,9 +242,10 @@ impl<R: BufRead> TraceReader<R> {
         };
         let out = match line.out {
             None => None,
-            Some(text) => Some(OutputDigest::parse(&text).ok_or_else(|| {
-                self.error("a digest of 16 hexadecimal digits", format!("{text:?}"))
-            })?),
+            Some(text) => Some(
+                OutputDigest::parse(&text)
+                    .ok_or_else(|| self.error("a digest of 16 hexadecimal digits", format!("{text:?}")))?,
+            ),
         };
         self.next += 1;
         Ok(TraceRecord::Input {

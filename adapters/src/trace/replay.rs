@@ -1,8 +1,8 @@
 //! Feeding a trace to a new engine and comparing what it answers.
 
 use super::format::{OutputDigest, RollingDigest};
-use crate::machine::Machine;
 use super::read::{TraceError, TraceReader, TraceRecord};
+use crate::machine::Machine;
 use leasehold_engine::Engine;
 use leasehold_engine::input::Input;
 use leasehold_engine::output::Output;
