@@ -1,3 +1,6 @@
 //! The deterministic simulator: in-memory Kinesis and DynamoDB, faults, oracles and replay.
 
+mod draws;
 pub mod fakes;
+pub mod faults;
+pub mod oracles;
