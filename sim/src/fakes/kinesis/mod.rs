@@ -1,0 +1,278 @@
+//! Kinesis Data Streams in memory.
+//!
+//! [`Kinesis`] is a value: cloning it is cheap, and the clone lives its own life. It holds no clock; every
+//! call is told the time. Changes that take time (CREATING, UPDATING, DELETING, trimming by retention) take
+//! effect at their own moment, whenever they are looked at, so a run does not depend on how often one looks.
+//!
+//! There are two ways in. The typed operations ([`Kinesis::get_records`] and its kind) are for a simulator:
+//! no text is formatted or parsed on the way. [`Kinesis::call`] speaks the JSON 1.1 protocol.
+
+mod config;
+mod consumers;
+mod error;
+mod ids;
+mod iterator;
+mod json;
+mod list_shards;
+mod list_streams;
+mod log;
+mod meter;
+mod read;
+mod reshard;
+mod scaling;
+mod sequence;
+mod settings;
+mod shard;
+mod stream;
+mod streams;
+mod tags;
+#[cfg(test)]
+mod tests;
+mod token;
+mod write;
+
+pub use config::{EndOfShard, KinesisConfig};
+pub use consumers::{ConsumerPage, ConsumerStatus, ConsumerSummary};
+pub use error::{ApiError, ApiResult};
+pub use ids::{ShardIndex, StreamId, StreamRef};
+pub use iterator::{IteratorStart, ShardIterator};
+pub use list_shards::{ListShards, ShardFilter, ShardPage};
+pub use list_streams::StreamPage;
+pub use log::StoredRecord;
+pub use read::{ChildShard, ReadRecord, RecordsPage};
+pub use reshard::ShardCountUpdate;
+pub use sequence::{NotASequenceNumber, SequenceNumber, SequenceParts};
+pub use shard::{HashRange, Shard, ShardInfo};
+pub use stream::{Stream, StreamMode, StreamStatus};
+pub use streams::{AccountLimits, CreateStream, StreamSummary};
+pub use write::{NewRecord, PutOutcome, Written};
+
+use ids::Arn;
+use meter::Meter;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stream::stream_not_found;
+
+/// The service for one account and region.
+#[derive(Clone, Debug)]
+pub struct Kinesis {
+    config: Arc<KinesisConfig>,
+    streams: BTreeMap<StreamId, Arc<Stream>>,
+    names: BTreeMap<Arc<str>, StreamId>,
+    created: u32,
+    rates: [Meter; Op::COUNT],
+}
+
+/// Operations with a request rate of their own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Op {
+    CreateStream,
+    DeleteStream,
+    DescribeStream,
+    DescribeStreamSummary,
+    DescribeLimits,
+    ListStreams,
+    ListShards,
+    SplitShard,
+    MergeShards,
+    UpdateShardCount,
+}
+
+impl Op {
+    const COUNT: usize = 10;
+
+    /// Transactions per second that AWS documents.
+    fn per_second(self) -> u32 {
+        match self {
+            Op::DescribeLimits => 1,
+            Op::CreateStream | Op::DeleteStream | Op::ListStreams | Op::SplitShard | Op::MergeShards => 5,
+            Op::DescribeStream | Op::UpdateShardCount => 10,
+            Op::DescribeStreamSummary => 20,
+            Op::ListShards => 1000,
+        }
+    }
+}
+
+impl Kinesis {
+    /// An account without streams.
+    pub fn new(config: KinesisConfig) -> Self {
+        Kinesis {
+            config: Arc::new(config),
+            streams: BTreeMap::new(),
+            names: BTreeMap::new(),
+            created: 0,
+            rates: [Meter::new(); Op::COUNT],
+        }
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &KinesisConfig {
+        &self.config
+    }
+
+    /// Completes every change that is due and trims every record that is too old. Operations do this by
+    /// themselves for what they touch; call it before looking at the ground truth.
+    pub fn advance(&mut self, now_ms: i64) {
+        let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+        for id in ids {
+            if self.settle(now_ms, id)
+                && let Some(stream) = self.streams.get_mut(&id)
+            {
+                let cutoff = stream.cutoff_ms(now_ms);
+                if stream.shards().any(|shard| shard.ages_at(cutoff)) {
+                    Arc::make_mut(stream).age_all(now_ms);
+                }
+            }
+        }
+    }
+
+    /// When the next change under way (not trimming) will complete.
+    pub fn next_change_ms(&self) -> Option<i64> {
+        self.streams
+            .values()
+            .filter_map(|stream| stream.next_change_ms())
+            .min()
+    }
+
+    /// Ground truth: the stream of this name, as of the last operation or [`advance`](Self::advance).
+    pub fn stream(&self, name: &str) -> Option<&Stream> {
+        self.names
+            .get(name)
+            .and_then(|id| self.streams.get(id))
+            .map(|stream| &**stream)
+    }
+
+    /// Ground truth: every stream, by name.
+    pub fn streams(&self) -> impl Iterator<Item = &Stream> {
+        self.names
+            .values()
+            .filter_map(|id| self.streams.get(id))
+            .map(|stream| &**stream)
+    }
+
+    /// What no client can do: trims a shard below `position` at once, read or not.
+    pub fn trim(&mut self, stream: StreamId, shard: ShardIndex, position: u64) {
+        if let Ok(stream) = self.stream_mut(stream)
+            && let Some(shard) = stream.shard_mut(shard)
+        {
+            shard.log.trim_to(position);
+        }
+    }
+
+    /// The stream a request means, brought up to date.
+    pub(crate) fn find(&mut self, now_ms: i64, stream: StreamRef<'_>) -> ApiResult<StreamId> {
+        let id = match stream {
+            StreamRef::Id(id) if self.streams.contains_key(&id) => id,
+            StreamRef::Id(id) => return Err(stream_not_found(&self.config, &format!("#{}", id.0))),
+            StreamRef::Name(name) => self.named(name)?,
+            StreamRef::Arn(arn) => self.named(self.name_in(arn)?)?,
+            StreamRef::Both { name, arn } => {
+                if self.name_in(arn)? != name {
+                    return Err(ApiError::argument(format!(
+                        "StreamName {name} and StreamARN {arn} do not name the same stream."
+                    )));
+                }
+                self.named(name)?
+            }
+        };
+        if self.settle(now_ms, id) {
+            return Ok(id);
+        }
+        Err(match stream {
+            StreamRef::Name(name) | StreamRef::Both { name, .. } => stream_not_found(&self.config, name),
+            StreamRef::Arn(arn) => stream_not_found(&self.config, self.name_in(arn)?),
+            StreamRef::Id(id) => stream_not_found(&self.config, &format!("#{}", id.0)),
+        })
+    }
+
+    fn named(&self, name: &str) -> ApiResult<StreamId> {
+        self.names
+            .get(name)
+            .copied()
+            .ok_or_else(|| stream_not_found(&self.config, name))
+    }
+
+    /// The stream's name in an ARN of this account and region.
+    fn name_in<'a>(&self, arn: &'a str) -> ApiResult<&'a str> {
+        let Some(parts) = Arn::parse(arn) else {
+            return Err(ApiError::argument(format!(
+                "StreamARN {arn} is not a valid stream ARN."
+            )));
+        };
+        if parts.account != &*self.config.account_id || parts.region != &*self.config.region {
+            return Err(ApiError::not_found(format!(
+                "Stream {} under account {} in region {} not found.",
+                parts.stream, parts.account, parts.region
+            )));
+        }
+        Ok(parts.stream)
+    }
+
+    /// Completes what is due in one stream; answers whether the stream still exists.
+    fn settle(&mut self, now_ms: i64, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return false;
+        };
+        if stream.is_gone(now_ms) {
+            let name = stream.name.clone();
+            self.streams.remove(&id);
+            self.names.remove(&name);
+            return false;
+        }
+        if stream.next_change_ms().is_some_and(|due| due <= now_ms) {
+            Arc::make_mut(stream).settle(now_ms);
+        }
+        true
+    }
+
+    pub(crate) fn stream_by_id(&self, id: StreamId) -> ApiResult<&Stream> {
+        match self.streams.get(&id) {
+            Some(stream) => Ok(stream),
+            None => Err(stream_not_found(&self.config, &format!("#{}", id.0))),
+        }
+    }
+
+    pub(crate) fn stream_mut(&mut self, id: StreamId) -> ApiResult<&mut Stream> {
+        match self.streams.get_mut(&id) {
+            Some(stream) => Ok(Arc::make_mut(stream)),
+            None => Err(stream_not_found(&self.config, &format!("#{}", id.0))),
+        }
+    }
+
+    pub(crate) fn rate(&mut self, now_ms: i64, op: Op) -> ApiResult<()> {
+        if self.config.limits && !self.rates[op as usize].take(now_ms, op.per_second()) {
+            return Err(ApiError::limit(format!(
+                "Rate exceeded for account {}: {op:?} allows {} requests per second.",
+                self.config.account_id,
+                op.per_second()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether the account may have `more` open shards in provisioned streams.
+    pub(crate) fn require_room(&self, more: u32) -> ApiResult<()> {
+        let open = self.open_provisioned_shards();
+        let limit = self.config.shard_limit;
+        if more > 0 && open.saturating_add(more) > limit {
+            return Err(ApiError::limit(format!(
+                "This request would exceed the shard limit for the account {} in {}. Current shard count for the account: \
+                 {open}. Limit: {limit}. Number of additional shards that would have resulted from this request: {more}. \
+                 Refer to the AWS Service Limits page (http://docs.aws.amazon.com/general/latest/gr/aws_service_limits.html) \
+                 for current limits and how to request higher limits.",
+                self.config.account_id, self.config.region
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn open_provisioned_shards(&self) -> u32 {
+        let provisioned = self
+            .streams
+            .values()
+            .filter(|stream| stream.mode == StreamMode::Provisioned);
+        provisioned
+            .map(|stream| stream.open.len() as u32)
+            .fold(0, u32::saturating_add)
+    }
+}

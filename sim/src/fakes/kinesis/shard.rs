@@ -1,0 +1,213 @@
+//! One shard: its place in the hash space and in the lineage, its records, its limits.
+
+use super::ids::ShardIndex;
+use super::log::{Log, StoredRecord};
+use super::meter::Meter;
+use super::sequence::{END_POSITION, SequenceNumber, SequenceParts, seconds};
+
+/// An inclusive range of hash keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashRange {
+    /// `StartingHashKey`.
+    pub start: u128,
+    /// `EndingHashKey`, itself inside.
+    pub end: u128,
+}
+
+/// What the service tells about a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardInfo {
+    /// The shard.
+    pub shard: ShardIndex,
+    /// The shard it was split from, or the first of the two it was merged from.
+    pub parent: Option<ShardIndex>,
+    /// The second of the two it was merged from.
+    pub adjacent_parent: Option<ShardIndex>,
+    /// The hash keys it takes.
+    pub hash_range: HashRange,
+    /// Below every record of the shard.
+    pub starting_sequence: SequenceNumber,
+    /// Above every record of the shard; only a closed shard has one.
+    pub ending_sequence: Option<SequenceNumber>,
+}
+
+/// A shard with all it holds.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    index: ShardIndex,
+    parent: Option<ShardIndex>,
+    adjacent_parent: Option<ShardIndex>,
+    hash_range: HashRange,
+    created_secs: u64,
+    opened_ms: i64,
+    closed_ms: Option<i64>,
+    expired: bool,
+    pub(crate) children: Vec<ShardIndex>,
+    pub(crate) log: Log,
+    pub(crate) reads: Meter,
+    pub(crate) writes: Meter,
+    pub(crate) iterators: Meter,
+}
+
+/// What a new shard is made from.
+pub(crate) struct NewShard {
+    pub index: ShardIndex,
+    pub parent: Option<ShardIndex>,
+    pub adjacent_parent: Option<ShardIndex>,
+    pub hash_range: HashRange,
+    pub created_secs: u64,
+    pub opened_ms: i64,
+}
+
+impl Shard {
+    pub(crate) fn new(new: NewShard) -> Self {
+        let NewShard {
+            index,
+            parent,
+            adjacent_parent,
+            hash_range,
+            created_secs,
+            opened_ms,
+        } = new;
+        Shard {
+            index,
+            parent,
+            adjacent_parent,
+            hash_range,
+            created_secs,
+            opened_ms,
+            closed_ms: None,
+            expired: false,
+            children: Vec::new(),
+            log: Log::new(),
+            reads: Meter::new(),
+            writes: Meter::new(),
+            iterators: Meter::new(),
+        }
+    }
+
+    /// The shard's number.
+    pub fn index(&self) -> ShardIndex {
+        self.index
+    }
+
+    /// The hash keys it takes.
+    pub fn hash_range(&self) -> HashRange {
+        self.hash_range
+    }
+
+    /// The shards it came from: none, one (split) or two (merge).
+    pub fn parents(&self) -> impl Iterator<Item = ShardIndex> {
+        self.parent.into_iter().chain(self.adjacent_parent)
+    }
+
+    /// The shards that came from it.
+    pub fn children(&self) -> &[ShardIndex] {
+        &self.children
+    }
+
+    /// When it began to take records.
+    pub fn opened_ms(&self) -> i64 {
+        self.opened_ms
+    }
+
+    /// When it ceased to take records.
+    pub fn closed_ms(&self) -> Option<i64> {
+        self.closed_ms
+    }
+
+    /// Whether it takes records.
+    pub fn is_open(&self) -> bool {
+        self.closed_ms.is_none()
+    }
+
+    /// Whether it was closed so long ago that the service has forgotten it.
+    pub fn is_expired(&self) -> bool {
+        self.expired
+    }
+
+    /// The position of the oldest record that can still be read.
+    pub fn first_position(&self) -> u64 {
+        self.log.first()
+    }
+
+    /// The position the next record would have: as many records were ever written, and one.
+    pub fn next_position(&self) -> u64 {
+        self.log.next()
+    }
+
+    /// The record at a position, unless it was trimmed or never written.
+    pub fn record(&self, position: u64) -> Option<(SequenceNumber, &StoredRecord)> {
+        self.log
+            .get(position)
+            .map(|record| (self.sequence_of(position, record), record))
+    }
+
+    /// All records that can still be read, oldest first.
+    pub fn records(&self) -> impl Iterator<Item = (SequenceNumber, &StoredRecord)> {
+        (self.log.first()..self.log.next()).filter_map(|position| self.record(position))
+    }
+
+    /// What the service tells about the shard.
+    pub fn info(&self) -> ShardInfo {
+        ShardInfo {
+            shard: self.index,
+            parent: self.parent,
+            adjacent_parent: self.adjacent_parent,
+            hash_range: self.hash_range,
+            starting_sequence: self.number(0, self.created_secs),
+            ending_sequence: self.closed_ms.map(|at| self.number(END_POSITION, seconds(at))),
+        }
+    }
+
+    pub(crate) fn created_secs(&self) -> u64 {
+        self.created_secs
+    }
+
+    pub(crate) fn sequence_of(&self, position: u64, record: &StoredRecord) -> SequenceNumber {
+        self.number(position, seconds(record.arrival_ms))
+    }
+
+    fn number(&self, position: u64, time_secs: u64) -> SequenceNumber {
+        let (created_secs, shard) = (self.created_secs, self.index.0);
+        SequenceNumber::new(SequenceParts {
+            created_secs,
+            position,
+            time_secs,
+            shard,
+        })
+    }
+
+    /// Appends; arrival times never go back within a shard, whatever the caller's clock does.
+    pub(crate) fn append(&mut self, mut record: StoredRecord) -> SequenceNumber {
+        if let Some(newest) = self.log.newest() {
+            record.arrival_ms = record.arrival_ms.max(newest.arrival_ms);
+        }
+        let arrival_secs = seconds(record.arrival_ms);
+        let position = self.log.push(record);
+        self.number(position, arrival_secs)
+    }
+
+    pub(crate) fn close(&mut self, at_ms: i64) {
+        self.closed_ms = Some(at_ms.max(self.opened_ms));
+    }
+
+    /// Whether time has anything to take from the shard.
+    pub(crate) fn ages_at(&self, cutoff_ms: i64) -> bool {
+        !self.expired
+            && (self.closed_ms.is_some_and(|at| at <= cutoff_ms)
+                || self
+                    .log
+                    .get(self.log.first())
+                    .is_some_and(|oldest| oldest.arrival_ms < cutoff_ms))
+    }
+
+    /// Trims what arrived before the cutoff, and forgets the shard if it was closed by then.
+    pub(crate) fn age(&mut self, cutoff_ms: i64) {
+        self.log.trim_before(cutoff_ms);
+        if self.closed_ms.is_some_and(|at| at <= cutoff_ms) {
+            self.expired = true;
+            self.log.trim_to(u64::MAX);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! One stream: its shards, its settings, and the changes under way.
+
+use super::config::KinesisConfig;
+use super::consumers::Consumer;
+use super::error::{ApiError, ApiResult};
+use super::ids::{ShardIndex, StreamId};
+use super::reshard::Reshard;
+use super::sequence::seconds;
+use super::shard::{HashRange, NewShard, Shard};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// `StreamStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamStatus {
+    /// Being created: no shards yet.
+    Creating,
+    /// At rest.
+    Active,
+    /// A change is under way; reads and writes go on.
+    Updating,
+    /// Being deleted.
+    Deleting,
+}
+
+impl StreamStatus {
+    /// As on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StreamStatus::Creating => "CREATING",
+            StreamStatus::Active => "ACTIVE",
+            StreamStatus::Updating => "UPDATING",
+            StreamStatus::Deleting => "DELETING",
+        }
+    }
+}
+
+/// `StreamMode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamMode {
+    /// The owner splits and merges.
+    Provisioned,
+    /// The service does.
+    OnDemand,
+}
+
+impl StreamMode {
+    /// As on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StreamMode::Provisioned => "PROVISIONED",
+            StreamMode::OnDemand => "ON_DEMAND",
+        }
+    }
+}
+
+/// What a stream waits for.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    Creating { until_ms: i64 },
+    Active,
+    Updating { until_ms: i64, work: Reshard },
+    Deleting { until_ms: i64 },
+}
+
+/// A stream with all it holds.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    pub(crate) config: Arc<KinesisConfig>,
+    pub(crate) id: StreamId,
+    pub(crate) name: Arc<str>,
+    pub(crate) created_ms: i64,
+    pub(crate) phase: Phase,
+    pub(crate) mode: StreamMode,
+    pub(crate) retention_hours: u32,
+    pub(crate) max_record_bytes: usize,
+    pub(crate) shards: Vec<Arc<Shard>>,
+    /// The open shards by where their hash range starts.
+    pub(crate) open: BTreeMap<u128, ShardIndex>,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) consumers: BTreeMap<String, Consumer>,
+    pub(crate) metrics: Vec<&'static str>,
+    pub(crate) encryption_key: Option<String>,
+    /// When the shard count was last updated, oldest first.
+    pub(crate) scalings_ms: Vec<i64>,
+}
+
+/// What a stream is created with.
+pub(crate) struct NewStream {
+    pub id: StreamId,
+    pub name: Arc<str>,
+    pub mode: StreamMode,
+    pub shards: u32,
+    pub tags: BTreeMap<String, String>,
+    pub max_record_bytes: usize,
+}
+
+const HOUR_MS: i64 = 3_600_000;
+
+impl Stream {
+    pub(crate) fn new(config: Arc<KinesisConfig>, now_ms: i64, new: NewStream) -> Self {
+        let NewStream {
+            id,
+            name,
+            mode,
+            shards,
+            tags,
+            max_record_bytes,
+        } = new;
+        let mut stream = Stream {
+            phase: Phase::Creating {
+                until_ms: now_ms.saturating_add(config.create_ms),
+            },
+            config,
+            id,
+            name,
+            created_ms: now_ms,
+            mode,
+            retention_hours: 24,
+            max_record_bytes,
+            shards: Vec::new(),
+            open: BTreeMap::new(),
+            tags,
+            consumers: BTreeMap::new(),
+            metrics: Vec::new(),
+            encryption_key: None,
+            scalings_ms: Vec::new(),
+        };
+        let count = u128::from(shards.max(1));
+        // The service rounds the width down and gives the rest to the last shard.
+        let width = if count == 1 {
+            u128::MAX
+        } else {
+            (u128::MAX / count) + u128::from(u128::MAX % count == count - 1)
+        };
+        for index in 0..count {
+            let start = width * index;
+            let end = if index == count - 1 {
+                u128::MAX
+            } else {
+                start + (width - 1)
+            };
+            stream.add_shard(now_ms, HashRange { start, end }, None, None);
+        }
+        stream
+    }
+
+    /// Which creation this is.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its ARN.
+    pub fn arn(&self) -> String {
+        let KinesisConfig {
+            region, account_id, ..
+        } = &*self.config;
+        format!("arn:aws:kinesis:{region}:{account_id}:stream/{}", self.name)
+    }
+
+    /// `StreamCreationTimestamp`.
+    pub fn created_ms(&self) -> i64 {
+        self.created_ms
+    }
+
+    /// Its state, as of the last request or [`advance`](super::Kinesis::advance).
+    pub fn status(&self) -> StreamStatus {
+        match self.phase {
+            Phase::Creating { .. } => StreamStatus::Creating,
+            Phase::Active => StreamStatus::Active,
+            Phase::Updating { .. } => StreamStatus::Updating,
+            Phase::Deleting { .. } => StreamStatus::Deleting,
+        }
+    }
+
+    /// Its capacity mode.
+    pub fn mode(&self) -> StreamMode {
+        self.mode
+    }
+
+    /// How long records are kept.
+    pub fn retention_hours(&self) -> u32 {
+        self.retention_hours
+    }
+
+    /// Every shard there ever was, expired ones too, in the order of creation.
+    pub fn shards(&self) -> impl ExactSizeIterator<Item = &Shard> {
+        self.shards.iter().map(|shard| &**shard)
+    }
+
+    /// One shard, expired or not.
+    pub fn shard(&self, index: ShardIndex) -> Option<&Shard> {
+        self.shards.get(index.0 as usize).map(|shard| &**shard)
+    }
+
+    /// The open shard that takes this hash key.
+    pub fn shard_for(&self, hash_key: u128) -> Option<ShardIndex> {
+        self.open.range(..=hash_key).next_back().map(|(_, &index)| index)
+    }
+
+    pub(crate) fn shard_mut(&mut self, index: ShardIndex) -> Option<&mut Shard> {
+        self.shards.get_mut(index.0 as usize).map(Arc::make_mut)
+    }
+
+    /// When the next change under way completes.
+    pub(crate) fn next_change_ms(&self) -> Option<i64> {
+        match self.phase {
+            Phase::Active => None,
+            Phase::Creating { until_ms }
+            | Phase::Updating { until_ms, .. }
+            | Phase::Deleting { until_ms } => Some(until_ms),
+        }
+    }
+
+    /// Whether the deletion is complete.
+    pub(crate) fn is_gone(&self, now_ms: i64) -> bool {
+        matches!(self.phase, Phase::Deleting { until_ms } if until_ms <= now_ms)
+    }
+
+    /// Completes what is due, each change at its own time, so that it does not matter when anybody looks.
+    pub(crate) fn settle(&mut self, now_ms: i64) {
+        while let Some(due_ms) = self.next_change_ms().filter(|&due| due <= now_ms) {
+            match std::mem::replace(&mut self.phase, Phase::Active) {
+                Phase::Updating { work, .. } => {
+                    if let Some(work) = self.reshard(due_ms, work) {
+                        // A round never takes no time, or a plan of many rounds would end within one.
+                        let until_ms = due_ms.saturating_add(self.config.update_ms.max(1));
+                        self.phase = Phase::Updating { until_ms, work };
+                    }
+                }
+                deleting @ Phase::Deleting { .. } => {
+                    self.phase = deleting;
+                    return;
+                }
+                Phase::Creating { .. } | Phase::Active => {}
+            }
+        }
+    }
+
+    pub(crate) fn begin(&mut self, now_ms: i64, work: Reshard) {
+        self.phase = Phase::Updating {
+            until_ms: now_ms.saturating_add(self.config.update_ms),
+            work,
+        };
+        self.settle(now_ms);
+    }
+
+    /// Records that arrived before this are gone.
+    pub(crate) fn cutoff_ms(&self, now_ms: i64) -> i64 {
+        now_ms.saturating_sub(i64::from(self.retention_hours) * HOUR_MS)
+    }
+
+    /// Brings one shard up to date; most of the time there is nothing to do.
+    pub(crate) fn age_shard(&mut self, now_ms: i64, index: ShardIndex) {
+        let cutoff = self.cutoff_ms(now_ms);
+        if self.shard(index).is_some_and(|shard| shard.ages_at(cutoff))
+            && let Some(shard) = self.shard_mut(index)
+        {
+            shard.age(cutoff);
+        }
+    }
+
+    pub(crate) fn age_all(&mut self, now_ms: i64) {
+        let cutoff = self.cutoff_ms(now_ms);
+        for shard in &mut self.shards {
+            if shard.ages_at(cutoff) {
+                Arc::make_mut(shard).age(cutoff);
+            }
+        }
+    }
+
+    pub(crate) fn add_shard(
+        &mut self,
+        at_ms: i64,
+        hash_range: HashRange,
+        parent: Option<ShardIndex>,
+        adjacent_parent: Option<ShardIndex>,
+    ) {
+        let index = ShardIndex(self.shards.len() as u32);
+        let above_parents = parent.into_iter().chain(adjacent_parent).filter_map(|parent| {
+            let parent = self.shard_mut(parent)?;
+            parent.children.push(index);
+            Some(parent.created_secs() + 1)
+        });
+        let created_secs = above_parents.fold(seconds(at_ms), u64::max);
+        let new = NewShard {
+            index,
+            parent,
+            adjacent_parent,
+            hash_range,
+            created_secs,
+            opened_ms: at_ms,
+        };
+        self.shards.push(Arc::new(Shard::new(new)));
+        self.open.insert(hash_range.start, index);
+    }
+
+    pub(crate) fn close_shard(&mut self, at_ms: i64, index: ShardIndex) {
+        if let Some(shard) = self.shard_mut(index) {
+            shard.close(at_ms);
+            let start = shard.hash_range().start;
+            self.open.remove(&start);
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Active | Phase::Updating { .. })
+    }
+
+    pub(crate) fn require_active(&self) -> ApiResult<()> {
+        match self.phase {
+            Phase::Active => Ok(()),
+            _ => Err(self.not_active()),
+        }
+    }
+
+    pub(crate) fn not_active(&self) -> ApiError {
+        ApiError::in_use(format!(
+            "Stream {} under account {} not ACTIVE, instead in state {}",
+            self.name,
+            self.config.account_id,
+            self.status().as_str()
+        ))
+    }
+
+    pub(crate) fn require_provisioned(&self, operation: &str) -> ApiResult<()> {
+        match self.mode {
+            StreamMode::Provisioned => Ok(()),
+            StreamMode::OnDemand => Err(ApiError::validation(format!(
+                "{operation} is not supported for stream {} under account {} because it is in the ON_DEMAND capacity mode.",
+                self.name, self.config.account_id
+            ))),
+        }
+    }
+
+    pub(crate) fn not_found(&self) -> ApiError {
+        stream_not_found(&self.config, &self.name)
+    }
+
+    pub(crate) fn no_such_shard(&self, shard: impl std::fmt::Display) -> ApiError {
+        ApiError::not_found(format!(
+            "Shard {shard} in stream {} under account {} does not exist",
+            self.name, self.config.account_id
+        ))
+    }
+}
+
+pub(crate) fn stream_not_found(config: &KinesisConfig, name: &str) -> ApiError {
+    ApiError::not_found(format!(
+        "Stream {name} under account {} not found.",
+        config.account_id
+    ))
+}

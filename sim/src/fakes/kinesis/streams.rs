@@ -1,0 +1,328 @@
+//! The life of streams: created, described, resized in time, switched in mode, deleted.
+
+use super::error::{ApiError, ApiResult};
+use super::ids::{StreamId, StreamRef, is_name};
+use super::reshard::Reshard;
+use super::stream::{NewStream, Phase, Stream, StreamMode, StreamStatus};
+use super::{Kinesis, Op};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What `CreateStream` is asked.
+#[derive(Clone, Debug)]
+pub struct CreateStream {
+    /// 1 to 128 letters, digits, `_`, `.` and `-`.
+    pub name: Arc<str>,
+    /// Shards of a provisioned stream; one on demand has 4.
+    pub shards: Option<u32>,
+    /// Who splits and merges.
+    pub mode: StreamMode,
+    /// At most 50.
+    pub tags: BTreeMap<String, String>,
+    /// The greatest record: 1 to 10 MiB.
+    pub max_record_bytes: usize,
+}
+
+impl CreateStream {
+    /// A provisioned stream.
+    pub fn provisioned(name: &str, shards: u32) -> Self {
+        let (name, mode) = (name.into(), StreamMode::Provisioned);
+        CreateStream {
+            name,
+            shards: Some(shards),
+            mode,
+            tags: BTreeMap::new(),
+            max_record_bytes: 1 << 20,
+        }
+    }
+}
+
+/// What `DescribeStreamSummary` answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSummary {
+    /// Which creation of the stream.
+    pub id: StreamId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its ARN.
+    pub arn: String,
+    /// Its state.
+    pub status: StreamStatus,
+    /// Its capacity mode.
+    pub mode: StreamMode,
+    /// How long records are kept.
+    pub retention_hours: u32,
+    /// When it was created.
+    pub created_ms: i64,
+    /// Shards that take records.
+    pub open_shards: u32,
+    /// Registered consumers.
+    pub consumers: u32,
+}
+
+/// What `DescribeLimits` answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountLimits {
+    /// Open shards the account may have.
+    pub shard_limit: u32,
+    /// Open shards it has in provisioned streams.
+    pub open_shards: u32,
+    /// On-demand streams it has.
+    pub on_demand_streams: u32,
+    /// On-demand streams it may have.
+    pub on_demand_stream_limit: u32,
+}
+
+const ON_DEMAND_SHARDS: u32 = 4;
+const ON_DEMAND_STREAMS: u32 = 50;
+const CREATING_AT_ONCE: usize = 5;
+const LEAST_RETENTION: u32 = 24;
+const MOST_RETENTION: u32 = 8760;
+
+impl Kinesis {
+    /// `CreateStream`.
+    pub fn create_stream(&mut self, now_ms: i64, request: &CreateStream) -> ApiResult<StreamId> {
+        self.rate(now_ms, Op::CreateStream)?;
+        self.advance(now_ms);
+        let account = self.config().account_id.clone();
+        if !is_name(&request.name) || request.name.len() > 128 {
+            return Err(ApiError::validation(format!(
+                "Stream name '{}' is not valid.",
+                request.name
+            )));
+        }
+        if self.stream(&request.name).is_some() {
+            return Err(ApiError::in_use(format!(
+                "Stream {} under account {account} already exists.",
+                request.name
+            )));
+        }
+        let shards = match (request.mode, request.shards) {
+            (StreamMode::OnDemand, None) => ON_DEMAND_SHARDS,
+            (StreamMode::OnDemand, Some(_)) => {
+                return Err(ApiError::validation(
+                    "ShardCount must not be specified for an ON_DEMAND stream.",
+                ));
+            }
+            (StreamMode::Provisioned, Some(shards)) if shards > 0 => shards,
+            (StreamMode::Provisioned, _) => {
+                return Err(ApiError::validation(
+                    "ShardCount of at least 1 is required for a PROVISIONED stream.",
+                ));
+            }
+        };
+        if self.config().limits {
+            let creating = self
+                .streams()
+                .filter(|stream| stream.status() == StreamStatus::Creating)
+                .count();
+            if creating >= CREATING_AT_ONCE {
+                return Err(ApiError::limit(format!(
+                    "Account {account} has {creating} streams in state CREATING already."
+                )));
+            }
+        }
+        match request.mode {
+            StreamMode::Provisioned => self.require_room(shards)?,
+            StreamMode::OnDemand if self.on_demand_streams() >= ON_DEMAND_STREAMS => {
+                return Err(ApiError::limit(format!(
+                    "Account {account} has {ON_DEMAND_STREAMS} on-demand streams already."
+                )));
+            }
+            StreamMode::OnDemand => {}
+        }
+        super::tags::check(&request.tags, 0)?;
+        self.created += 1;
+        let id = StreamId(self.created);
+        let new = NewStream {
+            id,
+            name: request.name.clone(),
+            mode: request.mode,
+            shards,
+            tags: request.tags.clone(),
+            max_record_bytes: request.max_record_bytes.clamp(1 << 20, 10 << 20),
+        };
+        let mut stream = Stream::new(self.config.clone(), now_ms, new);
+        stream.settle(now_ms);
+        self.names.insert(request.name.clone(), id);
+        self.streams.insert(id, Arc::new(stream));
+        Ok(id)
+    }
+
+    /// `DeleteStream`. A stream with consumers is only deleted when that is asked for.
+    pub fn delete_stream<'a>(
+        &mut self,
+        now_ms: i64,
+        stream: impl Into<StreamRef<'a>>,
+        enforce_consumer_deletion: bool,
+    ) -> ApiResult<()> {
+        self.rate(now_ms, Op::DeleteStream)?;
+        let delete_ms = self.config().delete_ms;
+        let id = self.find(now_ms, stream.into())?;
+        let stream = self.stream_mut(id)?;
+        if !stream.is_ready() {
+            return Err(stream.not_active());
+        }
+        stream.settle_consumers(now_ms);
+        if !stream.consumers.is_empty() && !enforce_consumer_deletion {
+            return Err(ApiError::in_use(format!(
+                "Stream {} under account {} has consumers. Deregister them, or set EnforceConsumerDeletion.",
+                stream.name, stream.config.account_id
+            )));
+        }
+        stream.phase = Phase::Deleting {
+            until_ms: now_ms.saturating_add(delete_ms),
+        };
+        self.settle(now_ms, id);
+        Ok(())
+    }
+
+    /// `DescribeStreamSummary`.
+    pub fn describe_stream_summary<'a>(
+        &mut self,
+        now_ms: i64,
+        stream: impl Into<StreamRef<'a>>,
+    ) -> ApiResult<StreamSummary> {
+        self.rate(now_ms, Op::DescribeStreamSummary)?;
+        let id = self.find(now_ms, stream.into())?;
+        let stream = self.stream_mut(id)?;
+        stream.settle_consumers(now_ms);
+        Ok(stream.summary())
+    }
+
+    /// `DescribeLimits`.
+    pub fn describe_limits(&mut self, now_ms: i64) -> ApiResult<AccountLimits> {
+        self.rate(now_ms, Op::DescribeLimits)?;
+        self.advance(now_ms);
+        Ok(AccountLimits {
+            shard_limit: self.config().shard_limit,
+            open_shards: self.open_provisioned_shards(),
+            on_demand_streams: self.on_demand_streams(),
+            on_demand_stream_limit: ON_DEMAND_STREAMS,
+        })
+    }
+
+    fn on_demand_streams(&self) -> u32 {
+        self.streams()
+            .filter(|stream| stream.mode == StreamMode::OnDemand)
+            .count() as u32
+    }
+
+    /// `IncreaseStreamRetentionPeriod`. What was trimmed before stays trimmed.
+    pub fn increase_retention<'a>(
+        &mut self,
+        now_ms: i64,
+        stream: impl Into<StreamRef<'a>>,
+        hours: i64,
+    ) -> ApiResult<()> {
+        self.change_retention(now_ms, stream.into(), hours, true)
+    }
+
+    /// `DecreaseStreamRetentionPeriod`.
+    pub fn decrease_retention<'a>(
+        &mut self,
+        now_ms: i64,
+        stream: impl Into<StreamRef<'a>>,
+        hours: i64,
+    ) -> ApiResult<()> {
+        self.change_retention(now_ms, stream.into(), hours, false)
+    }
+
+    fn change_retention(
+        &mut self,
+        now_ms: i64,
+        stream: StreamRef<'_>,
+        hours: i64,
+        increase: bool,
+    ) -> ApiResult<()> {
+        let id = self.find(now_ms, stream)?;
+        let stream = self.stream_mut(id)?;
+        let old = stream.retention_hours;
+        let Some(new) = u32::try_from(hours)
+            .ok()
+            .filter(|&hours| hours >= LEAST_RETENTION)
+        else {
+            return Err(ApiError::argument(format!(
+                "Minimum allowed retention period is {LEAST_RETENTION} hours. Requested retention period ({hours} hours) is too short."
+            )));
+        };
+        if new > MOST_RETENTION {
+            return Err(ApiError::argument(format!(
+                "Maximum allowed retention period is {MOST_RETENTION} hours. Requested retention period ({hours} hours) is too long."
+            )));
+        }
+        if (increase && new < old) || (!increase && new > old) {
+            let (than, other) = if increase {
+                ("shorter", "Decrease")
+            } else {
+                ("longer", "Increase")
+            };
+            return Err(ApiError::argument(format!(
+                "Requested retention period ({hours} hours) for stream {} can not be {than} than existing retention period \
+                 ({old} hours). Use {other}RetentionPeriod API.",
+                stream.name
+            )));
+        }
+        stream.require_active()?;
+        stream.age_all(now_ms);
+        stream.retention_hours = new;
+        stream.age_all(now_ms);
+        stream.begin(now_ms, Reshard::Nothing);
+        Ok(())
+    }
+
+    /// `UpdateStreamMode`.
+    pub fn update_stream_mode<'a>(
+        &mut self,
+        now_ms: i64,
+        stream: impl Into<StreamRef<'a>>,
+        mode: StreamMode,
+    ) -> ApiResult<()> {
+        let id = self.find(now_ms, stream.into())?;
+        let open = self.stream_by_id(id)?.open.len() as u32;
+        self.stream_by_id(id)?.require_active()?;
+        if mode == StreamMode::Provisioned && self.stream_by_id(id)?.mode != mode {
+            self.require_room(open)?;
+        }
+        let stream = self.stream_mut(id)?;
+        stream.mode = mode;
+        stream.begin(now_ms, Reshard::Nothing);
+        Ok(())
+    }
+
+    /// `UpdateMaxRecordSize`, in KiB.
+    pub fn update_max_record_size<'a>(
+        &mut self,
+        now_ms: i64,
+        stream: impl Into<StreamRef<'a>>,
+        kib: u32,
+    ) -> ApiResult<()> {
+        let id = self.find(now_ms, stream.into())?;
+        let stream = self.stream_mut(id)?;
+        stream.require_active()?;
+        stream.max_record_bytes = kib.clamp(1024, 10_240) as usize * 1024;
+        stream.begin(now_ms, Reshard::Nothing);
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// What `DescribeStreamSummary` answers.
+    pub fn summary(&self) -> StreamSummary {
+        StreamSummary {
+            id: self.id,
+            name: self.name.clone(),
+            arn: self.arn(),
+            status: self.status(),
+            mode: self.mode,
+            retention_hours: self.retention_hours,
+            created_ms: self.created_ms,
+            open_shards: if self.status() == StreamStatus::Creating {
+                0
+            } else {
+                self.open.len() as u32
+            },
+            consumers: self.consumers.len() as u32,
+        }
+    }
+}

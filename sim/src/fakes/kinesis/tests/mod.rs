@@ -1,0 +1,73 @@
+//! The fake as its clients see it.
+
+mod limits;
+mod lineage;
+mod listing;
+mod properties;
+mod protocol;
+mod reading;
+mod resources;
+mod writing;
+
+use super::*;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+/// A moment in 2026, so that sequence numbers look like today's.
+const T0: i64 = 1_770_000_000_000;
+const HOUR: i64 = 3_600_000;
+
+fn instant() -> Kinesis {
+    Kinesis::new(KinesisConfig::instant())
+}
+
+/// An active stream `s` in a service without delays and limits.
+fn with_stream(shards: u32) -> (Kinesis, StreamId) {
+    let mut kinesis = instant();
+    let id = kinesis
+        .create_stream(T0, &CreateStream::provisioned("s", shards))
+        .unwrap();
+    (kinesis, id)
+}
+
+fn record(key: &str, data: &[u8]) -> NewRecord {
+    NewRecord {
+        data: Bytes::copy_from_slice(data),
+        partition_key: key.into(),
+        explicit_hash_key: None,
+    }
+}
+
+fn at_hash(hash_key: u128) -> NewRecord {
+    NewRecord {
+        explicit_hash_key: Some(hash_key),
+        ..record("k", b"x")
+    }
+}
+
+fn put(kinesis: &mut Kinesis, now_ms: i64, hash_key: u128) -> Written {
+    kinesis.put_record(now_ms, "s", at_hash(hash_key), None).unwrap()
+}
+
+fn iterator(kinesis: &mut Kinesis, now_ms: i64, shard: u32, start: IteratorStart) -> ShardIterator {
+    kinesis
+        .get_shard_iterator(now_ms, "s", ShardIndex(shard), start)
+        .unwrap()
+}
+
+fn read(kinesis: &mut Kinesis, now_ms: i64, shard: u32, start: IteratorStart) -> RecordsPage {
+    let iterator = iterator(kinesis, now_ms, shard, start);
+    kinesis.get_records(now_ms, &iterator, None).unwrap()
+}
+
+fn code<T: std::fmt::Debug>(result: ApiResult<T>) -> &'static str {
+    result.unwrap_err().code
+}
+
+fn numbers(page: &RecordsPage) -> Vec<SequenceNumber> {
+    page.records.iter().map(|record| record.sequence_number).collect()
+}
+
+fn indices(shards: &[ShardInfo]) -> Vec<u32> {
+    shards.iter().map(|shard| shard.shard.0).collect()
+}

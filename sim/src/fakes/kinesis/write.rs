@@ -1,0 +1,167 @@
+//! `PutRecord` and `PutRecords`.
+
+use super::Kinesis;
+use super::error::{ApiError, ApiResult};
+use super::ids::{ShardIndex, StreamId, StreamRef};
+use super::log::StoredRecord;
+use super::sequence::{SequenceNumber, seconds};
+use super::stream::Stream;
+use bytes::Bytes;
+use md5::{Digest, Md5};
+use std::sync::Arc;
+
+/// A record to be written.
+#[derive(Clone, Debug)]
+pub struct NewRecord {
+    /// The blob.
+    pub data: Bytes,
+    /// 1 to 256 characters; its MD5 picks the shard.
+    pub partition_key: Arc<str>,
+    /// Picks the shard instead.
+    pub explicit_hash_key: Option<u128>,
+}
+
+/// Where a record went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its shard.
+    pub shard: ShardIndex,
+    /// Its number.
+    pub sequence_number: SequenceNumber,
+}
+
+/// What `PutRecords` answers for one record: a refusal here does not stop the others.
+pub type PutOutcome = Result<Written, ApiError>;
+
+const MOST_RECORDS: usize = 500;
+const MOST_BYTES: usize = 10 << 20;
+const WRITES_PER_SECOND: u32 = 1000;
+const WRITE_BYTES_PER_SECOND: u64 = 1 << 20;
+
+/// Where a partition key falls.
+pub(crate) fn hash_of(partition_key: &str) -> u128 {
+    u128::from_be_bytes(Md5::digest(partition_key.as_bytes()).into())
+}
+
+impl Kinesis {
+    /// `PutRecord`. `ordering` is `SequenceNumberForOrdering`: numbers grow anyway, so it is only checked.
+    pub fn put_record<'a>(
+        &mut self,
+        now_ms: i64,
+        stream: impl Into<StreamRef<'a>>,
+        record: NewRecord,
+        ordering: Option<SequenceNumber>,
+    ) -> ApiResult<Written> {
+        let id = self.find_writable(now_ms, stream.into())?;
+        let stream = self.stream_mut(id)?;
+        stream.check_size("data", &record)?;
+        if let Some(number) = ordering
+            && number
+                .parts()
+                .is_none_or(|parts| parts.time_secs > seconds(now_ms))
+        {
+            return Err(ApiError::argument(format!(
+                "ExclusiveMinimumSequenceNumber {number} used in PutRecord on stream {} under account {} is invalid.",
+                stream.name, stream.config.account_id
+            )));
+        }
+        stream.write(now_ms, record)
+    }
+
+    /// `PutRecords`: 1 to 500 records, 10 MiB together; one outcome for each, in their order.
+    pub fn put_records<'a>(
+        &mut self,
+        now_ms: i64,
+        stream: impl Into<StreamRef<'a>>,
+        records: Vec<NewRecord>,
+    ) -> ApiResult<Vec<PutOutcome>> {
+        if records.is_empty() || records.len() > MOST_RECORDS {
+            let bound = if records.is_empty() {
+                "greater than or equal to 1"
+            } else {
+                "less than or equal to 500"
+            };
+            return Err(ApiError::validation(format!(
+                "1 validation error detected: Value '[{}]' at 'records' failed to satisfy constraint: Member must have length {bound}",
+                vec!["PutRecordsRequestEntry"; records.len()].join(", ")
+            )));
+        }
+        let id = self.find_writable(now_ms, stream.into())?;
+        let stream = self.stream_mut(id)?;
+        for (index, record) in records.iter().enumerate() {
+            stream.check_size(&format!("records.{}.member.data", index + 1), record)?;
+        }
+        let total: usize = records
+            .iter()
+            .map(|record| record.data.len() + record.partition_key.len())
+            .sum();
+        if total > MOST_BYTES {
+            return Err(ApiError::argument("Records size exceeds 10 MB limit"));
+        }
+        Ok(records
+            .into_iter()
+            .map(|record| stream.write(now_ms, record))
+            .collect())
+    }
+
+    /// A stream that is being created or deleted takes no records.
+    fn find_writable(&mut self, now_ms: i64, stream: StreamRef<'_>) -> ApiResult<StreamId> {
+        let id = self.find(now_ms, stream)?;
+        let stream = self.stream_by_id(id)?;
+        if stream.is_ready() {
+            Ok(id)
+        } else {
+            Err(stream.not_found())
+        }
+    }
+}
+
+impl Stream {
+    fn check_size(&self, field: &str, record: &NewRecord) -> ApiResult<()> {
+        let most = self.max_record_bytes;
+        if record.data.len() + record.partition_key.len() > most {
+            let size = record.data.len();
+            return Err(ApiError::validation(format!(
+                "1 validation error detected: Value 'java.nio.HeapByteBuffer[pos=0 lim={size} cap={size}]' at '{field}' failed \
+                 to satisfy constraint: Member must have length less than or equal to {most}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, now_ms: i64, record: NewRecord) -> ApiResult<Written> {
+        let NewRecord {
+            data,
+            partition_key,
+            explicit_hash_key,
+        } = record;
+        let hash_key = explicit_hash_key.unwrap_or_else(|| hash_of(&partition_key));
+        let limits = self.config.limits;
+        let encrypted = self.encryption_key.is_some();
+        let index = self.shard_for(hash_key).ok_or_else(|| self.not_found())?;
+        self.age_shard(now_ms, index);
+        let shard = self.shard_mut(index).filter(|shard| shard.is_open());
+        let Some(shard) = shard else {
+            return Err(self.not_found());
+        };
+        let record = StoredRecord {
+            data,
+            partition_key,
+            hash_key,
+            arrival_ms: now_ms,
+            encrypted,
+        };
+        let size = record.size() as u64;
+        if limits
+            && !shard
+                .writes
+                .take_write(now_ms, size, WRITES_PER_SECOND, WRITE_BYTES_PER_SECOND)
+        {
+            return Err(self.throttled(index));
+        }
+        Ok(Written {
+            shard: index,
+            sequence_number: shard.append(record),
+        })
+    }
+}
