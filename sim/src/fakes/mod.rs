@@ -3,4 +3,5 @@
 //! A fake never waits, never draws entropy and never reads a clock: every call is given the time.
 //! Delay, loss, lateness and skew are put around it by whoever drives it.
 
+pub mod dynamo;
 pub mod kinesis;

@@ -1,0 +1,243 @@
+//! `UpdateTable`: billing, capacity, protection, and one index at a time.
+
+use super::Dynamo;
+use super::catalog::{MAX_GLOBAL_INDEXES, check_billing, check_index};
+use super::error::ApiError;
+use super::index::{Index, IndexSpec};
+use super::key::KeyAttribute;
+use super::table::{Billing, Status, Table, Throughput};
+
+/// Changes a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpdateTable {
+    /// The table.
+    pub name: String,
+    /// Definitions of new key attributes.
+    pub definitions: Vec<KeyAttribute>,
+    /// How it is to be paid for.
+    pub billing: Option<Billing>,
+    /// Changes of indexes.
+    pub indexes: Vec<IndexChange>,
+    /// Whether it is to be protected from deletion.
+    pub deletion_protection: Option<bool>,
+    /// Its new class.
+    pub class: Option<String>,
+}
+
+/// A change of one global index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexChange {
+    /// Creates one, back-filled while the table stays in use.
+    Create(IndexSpec),
+    /// Gives one other capacity.
+    Update(String, Throughput),
+    /// Deletes one.
+    Delete(String),
+}
+
+impl Dynamo {
+    /// `UpdateTable`.
+    pub fn update_table(&mut self, now_ms: i64, request: &UpdateTable) -> Result<&Table, ApiError> {
+        self.advance(now_ms);
+        let (update_ms, delete_ms) = (self.config.create_ms, self.config.delete_ms);
+        let table = self.found_mut(&request.name)?;
+        table.refuse_if_changing()?;
+        let nothing = request.billing.is_none()
+            && request.indexes.is_empty()
+            && request.deletion_protection.is_none()
+            && request.class.is_none();
+        if nothing {
+            return Err(ApiError::validation(
+                "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, \
+                 GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required",
+            ));
+        }
+        let billing = request.billing.unwrap_or(table.billing);
+        if let Some(wanted) = request.billing {
+            check_billing(wanted)?;
+            table.refuse_same(wanted)?;
+        }
+        table.check_definitions(&request.definitions)?;
+        table.check_changes(&request.indexes, billing)?;
+
+        // Every check has passed; from here on nothing fails.
+        let until = now_ms.saturating_add(update_ms);
+        for change in &request.indexes {
+            match change {
+                IndexChange::Create(spec) => {
+                    let new = spec.schema.attributes().filter(|part| {
+                        table
+                            .definitions
+                            .iter()
+                            .all(|definition| definition.name != part.name)
+                    });
+                    let new: Vec<KeyAttribute> = new.cloned().collect();
+                    table.definitions.extend(new);
+                    // Its end is set when back-filling starts.
+                    table
+                        .indexes
+                        .push(Index::build(spec.clone(), Status::Creating, None, &table.store));
+                }
+                IndexChange::Update(name, throughput) => {
+                    if let Some(index) = table.indexes.iter_mut().find(|index| index.spec.name == *name) {
+                        index.spec.throughput = Some(*throughput);
+                        index.status = Status::Updating;
+                        index.until_ms = Some(until);
+                    }
+                }
+                IndexChange::Delete(name) => {
+                    if let Some(index) = table.indexes.iter_mut().find(|index| index.spec.name == *name) {
+                        index.status = Status::Deleting;
+                        index.until_ms = Some(now_ms.saturating_add(delete_ms));
+                    }
+                }
+            }
+        }
+        if let Some(wanted) = request.billing {
+            if wanted == Billing::OnDemand && table.billing != Billing::OnDemand {
+                table.on_demand_since_ms = Some(now_ms);
+                table
+                    .indexes
+                    .iter_mut()
+                    .for_each(|index| index.spec.throughput = None);
+            }
+            table.billing = wanted;
+        }
+        if let Some(protection) = request.deletion_protection {
+            table.deletion_protection = protection;
+        }
+        if let Some(class) = &request.class {
+            table.class = Some(class.clone());
+        }
+        if request.billing.is_some() || !request.indexes.is_empty() || request.class.is_some() {
+            table.status = Status::Updating;
+            table.until_ms = Some(until);
+        }
+        self.reschedule();
+        self.found(&request.name)
+    }
+}
+
+impl Table {
+    fn refuse_same(&self, wanted: Billing) -> Result<(), ApiError> {
+        let (Billing::Provisioned(now), Billing::Provisioned(wanted)) = (self.billing, wanted) else {
+            return Ok(());
+        };
+        if now != wanted {
+            return Ok(());
+        }
+        Err(ApiError::validation(format!(
+            "The provisioned throughput for the table will not change. The requested value equals the current \
+             value. Current ReadCapacityUnits provisioned for the table: {}. Requested ReadCapacityUnits: {}. \
+             Current WriteCapacityUnits provisioned for the table: {}. Requested WriteCapacityUnits: {}. Refer \
+             to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.",
+            now.read, wanted.read, now.write, wanted.write
+        )))
+    }
+
+    fn check_definitions(&self, definitions: &[KeyAttribute]) -> Result<(), ApiError> {
+        for new in definitions {
+            if self
+                .definitions
+                .iter()
+                .any(|old| old.name == new.name && old.key_type != new.key_type)
+            {
+                return Err(ApiError::invalid_parameter(format_args!(
+                    "Attribute type of {} does not match its definition in the table",
+                    new.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_changes(&self, changes: &[IndexChange], billing: Billing) -> Result<(), ApiError> {
+        let moving = |change: &&IndexChange| !matches!(change, IndexChange::Update(..));
+        if changes.iter().filter(moving).count() > 1 {
+            return Err(ApiError::new(
+                "LimitExceededException",
+                "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
+            ));
+        }
+        for change in changes {
+            let existing = |name: &str| {
+                let found = self.index(name).filter(|index| !index.spec.local);
+                found.ok_or_else(|| {
+                    ApiError::new(
+                        "ResourceNotFoundException",
+                        format!("Requested resource not found: Index: {name} not found"),
+                    )
+                })
+            };
+            let busy = || {
+                self.indexes
+                    .iter()
+                    .any(|index| matches!(index.status, Status::Creating | Status::Deleting))
+            };
+            match change {
+                IndexChange::Create(spec) => {
+                    check_index(spec, billing)?;
+                    if self.index(&spec.name).is_some() {
+                        return Err(ApiError::validation(format!(
+                            "Attempting to create an index which already exists: {}",
+                            spec.name
+                        )));
+                    }
+                    if busy() {
+                        return Err(ApiError::new(
+                            "LimitExceededException",
+                            "Subscriber limit exceeded: Only 1 online index can be created or deleted \
+                             simultaneously per table",
+                        ));
+                    }
+                    if self.indexes.iter().filter(|index| !index.spec.local).count() >= MAX_GLOBAL_INDEXES {
+                        return Err(ApiError::new(
+                            "LimitExceededException",
+                            format!(
+                                "Subscriber limit exceeded: GlobalSecondaryIndex count exceeds the per-table \
+                                     limit of {MAX_GLOBAL_INDEXES}"
+                            ),
+                        ));
+                    }
+                }
+                IndexChange::Update(name, throughput) => {
+                    existing(name)?;
+                    if billing == Billing::OnDemand {
+                        return Err(ApiError::invalid_parameter(format_args!(
+                            "ProvisionedThroughput should not be specified for index: {name} when BillingMode is \
+                             PAY_PER_REQUEST"
+                        )));
+                    }
+                    check_billing(Billing::Provisioned(*throughput))?;
+                }
+                IndexChange::Delete(name) => {
+                    if existing(name)?.status == Status::Deleting {
+                        return Err(ApiError::in_use(format!(
+                            "Attempt to change a resource which is still in use: Index is being deleted: {name}"
+                        )));
+                    }
+                }
+            }
+        }
+        let unpaid = self
+            .indexes
+            .iter()
+            .filter(|index| !index.spec.local && index.spec.throughput.is_none());
+        let given = |name: &str| {
+            changes.iter().any(|change| match change {
+                IndexChange::Update(other, _) | IndexChange::Delete(other) => other == name,
+                IndexChange::Create(_) => false,
+            })
+        };
+        if let Some(index) = unpaid
+            .filter(|_| billing != Billing::OnDemand)
+            .find(|index| !given(&index.spec.name))
+        {
+            return Err(ApiError::invalid_parameter(format_args!(
+                "ProvisionedThroughput must be specified for index: {}",
+                index.spec.name
+            )));
+        }
+        Ok(())
+    }
+}

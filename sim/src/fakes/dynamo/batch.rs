@@ -1,0 +1,127 @@
+//! Batches: independent reads or writes in one call.
+
+use super::Dynamo;
+use super::capacity::{Consumed, read_cost};
+use super::error::ApiError;
+use super::requests::{
+    BatchGet, BatchGetRead, BatchGetReply, BatchWrite, BatchWriteAction, BatchWriteReply, DeleteItem,
+    PutItem, TransactAction, account,
+};
+use super::write::{Prepared, Refusal};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The most reads of a batch.
+pub const MAX_GETS: usize = 100;
+/// The most writes of a batch.
+pub const MAX_WRITES: usize = 25;
+/// The largest answer of a batch of reads.
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+impl Dynamo {
+    /// `BatchGetItem`.
+    pub fn batch_get(&mut self, now_ms: i64, request: &BatchGet) -> Result<BatchGetReply, ApiError> {
+        let asked: usize = request.tables.iter().map(|table| table.keys.len()).sum();
+        if asked > MAX_GETS {
+            return Err(ApiError::validation(
+                "Too many items requested for the BatchGetItem call",
+            ));
+        }
+        // Everything is checked before anything is read.
+        let mut positions = Vec::new();
+        for part in &request.tables {
+            let table = self.usable(&part.table, now_ms)?;
+            table.check_projection(part.projection.as_ref())?;
+            let mut seen = BTreeSet::new();
+            for key in &part.keys {
+                let position = table.schema.position_of_key(key)?;
+                if !seen.insert(position.clone()) {
+                    return Err(ApiError::validation(
+                        "Provided list of item keys contains duplicates",
+                    ));
+                }
+                positions.push(position);
+            }
+        }
+        let mut positions = positions.iter();
+        let mut bytes = 0;
+        let mut reply = BatchGetReply::default();
+        let mut passed = false;
+        for part in &request.tables {
+            let table = self.usable(&part.table, now_ms)?;
+            let mut read = BatchGetRead {
+                table: part.table.clone(),
+                ..BatchGetRead::default()
+            };
+            for (key, position) in part.keys.iter().zip(&mut positions) {
+                if bytes >= MAX_ANSWER_BYTES || !table.may_read(None, now_ms) {
+                    read.unprocessed.push(key.clone());
+                    continue;
+                }
+                passed = true;
+                let row = table.store.get(position, None);
+                let size = row.map_or(0, |row| row.size);
+                bytes += size;
+                let cost = read_cost(size, part.consistent);
+                if let Some(row) = row {
+                    read.items.push(match &part.projection {
+                        None => row.item.clone(),
+                        Some(projection) => Arc::new(projection.apply(&row.item)),
+                    });
+                }
+                table.reads.take(cost);
+                read.consumed.add(Consumed::table(cost));
+            }
+            reply.tables.push(read);
+        }
+        if asked > 0 && !passed {
+            return Err(ApiError::throughput_exceeded());
+        }
+        Ok(reply)
+    }
+
+    /// `BatchWriteItem`.
+    pub fn batch_write(&mut self, now_ms: i64, request: &BatchWrite) -> Result<BatchWriteReply, ApiError> {
+        if request.writes.len() > MAX_WRITES {
+            return Err(ApiError::validation(
+                "Too many items requested for the BatchWriteItem call",
+            ));
+        }
+        let mut seen = BTreeSet::new();
+        let mut prepared: Vec<Prepared> = Vec::new();
+        for (name, action) in &request.writes {
+            let table = self.usable(name, now_ms)?;
+            let action = match action {
+                BatchWriteAction::Put(item) => TransactAction::Put(PutItem {
+                    item: item.clone(),
+                    ..PutItem::default()
+                }),
+                BatchWriteAction::Delete(key) => TransactAction::Delete(DeleteItem {
+                    key: key.clone(),
+                    ..DeleteItem::default()
+                }),
+            };
+            let write = table.prepare(&action).map_err(Refusal::into_error)?;
+            if !seen.insert((name.as_str(), write.position.clone())) {
+                return Err(ApiError::validation(
+                    "Provided list of item keys contains duplicates",
+                ));
+            }
+            prepared.push(write);
+        }
+        let mut reply = BatchWriteReply::default();
+        for ((name, action), write) in request.writes.iter().zip(&prepared) {
+            let table = self.usable(name, now_ms)?;
+            if table.may_write(now_ms) {
+                let cost = table.commit(write, now_ms);
+                account(&mut reply.consumed, name, cost);
+            } else {
+                reply.unprocessed.push((name.clone(), action.clone()));
+            }
+        }
+        if !request.writes.is_empty() && reply.unprocessed.len() == request.writes.len() {
+            return Err(ApiError::throughput_exceeded());
+        }
+        Ok(reply)
+    }
+}

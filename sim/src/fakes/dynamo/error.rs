@@ -1,0 +1,127 @@
+//! Errors with DynamoDB's own codes and messages.
+
+use leasehold_engine::table::Item;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// An answer other than success, as the service would send it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    /// The exception's name, such as `ConditionalCheckFailedException`.
+    pub code: &'static str,
+    /// The HTTP status.
+    pub http_status: u16,
+    /// The message for people.
+    pub message: Cow<'static, str>,
+    /// The item as it was, where `ReturnValuesOnConditionCheckFailure` asked for it.
+    pub item: Option<Arc<Item>>,
+    /// Why a transaction was cancelled: one reason for each of its actions, in their order.
+    pub cancellation_reasons: Vec<CancellationReason>,
+}
+
+/// Why one action of a transaction stood in its way (code `None`: it did not).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancellationReason {
+    /// `None`, `ConditionalCheckFailed`, `ValidationError`, `ProvisionedThroughputExceeded`, ….
+    pub code: &'static str,
+    /// The message, absent for `None`.
+    pub message: Option<Cow<'static, str>>,
+    /// The item as it was, where asked for.
+    pub item: Option<Arc<Item>>,
+}
+
+impl CancellationReason {
+    /// The action had nothing against the transaction.
+    pub const NONE: Self = Self {
+        code: "None",
+        message: None,
+        item: None,
+    };
+}
+
+impl ApiError {
+    /// An error of a code, with HTTP status 400 as nearly all of DynamoDB's have.
+    pub fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            http_status: 400,
+            message: message.into(),
+            item: None,
+            cancellation_reasons: Vec::new(),
+        }
+    }
+
+    /// `ValidationException`.
+    pub fn validation(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new("ValidationException", message)
+    }
+
+    /// `ValidationException` with the usual opening words.
+    pub fn invalid_parameter(message: impl fmt::Display) -> Self {
+        Self::validation(format!("One or more parameter values were invalid: {message}"))
+    }
+
+    /// `SerializationException`: the body is not of the operation's shape.
+    pub fn serialization(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new("SerializationException", message)
+    }
+
+    /// `ConditionalCheckFailedException`.
+    pub fn condition_failed(item: Option<Arc<Item>>) -> Self {
+        Self {
+            item,
+            ..Self::new(
+                "ConditionalCheckFailedException",
+                "The conditional request failed",
+            )
+        }
+    }
+
+    /// `ResourceNotFoundException` of item operations, which do not name the table.
+    pub fn no_resource() -> Self {
+        Self::new("ResourceNotFoundException", "Requested resource not found")
+    }
+
+    /// `ResourceNotFoundException` of table operations.
+    pub fn no_table(name: &str) -> Self {
+        Self::new(
+            "ResourceNotFoundException",
+            format!("Requested resource not found: Table: {name} not found"),
+        )
+    }
+
+    /// `ResourceInUseException`.
+    pub fn in_use(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new("ResourceInUseException", message)
+    }
+
+    /// `ProvisionedThroughputExceededException`.
+    pub fn throughput_exceeded() -> Self {
+        Self::new("ProvisionedThroughputExceededException", THROUGHPUT_MESSAGE)
+    }
+
+    /// The namespace AWS puts before the code in `__type`.
+    pub fn namespace(&self) -> &'static str {
+        match self.code {
+            "ValidationException" => "com.amazon.coral.validate#",
+            "SerializationException"
+            | "UnknownOperationException"
+            | "AccessDeniedException"
+            | "InternalFailure" => "com.amazon.coral.service#",
+            _ => "com.amazonaws.dynamodb.v20120810#",
+        }
+    }
+}
+
+/// What a throttled caller is told.
+pub const THROUGHPUT_MESSAGE: &str = "The level of configured provisioned throughput for the table was exceeded. \
+     Consider increasing your provisioning level with the UpdateTable API.";
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}

@@ -1,0 +1,248 @@
+//! Expressions: conditions, updates and projections as trees that code builds directly and the parser
+//! makes from text.
+
+mod apply;
+mod condition_parser;
+mod eval;
+mod key_condition;
+mod lexer;
+mod parser;
+mod path;
+mod reserved;
+mod update_parser;
+
+pub use key_condition::{KeyCondition, SortCondition};
+pub use parser::{
+    Binder, parse_condition, parse_filter, parse_key_condition, parse_projection, parse_update,
+};
+pub use path::{Path, Projection, Segment};
+
+use leasehold_engine::table::{AttributeName, AttributeValue};
+
+/// A value in a condition: at a path of the item, given, or the size of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// What stands at a path of the item.
+    Path(Path),
+    /// A given value.
+    Value(AttributeValue),
+    /// `size(…)`: a string's or binary's length, a collection's number of elements.
+    Size(Box<Operand>),
+}
+
+/// A comparator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparator {
+    /// `=`
+    Eq,
+    /// `<>`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+}
+
+/// A condition on an item (an absent item counts as one without attributes).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Two operands compared.
+    Compare(Comparator, Operand, Operand),
+    /// `a BETWEEN b AND c`
+    Between(Operand, Operand, Operand),
+    /// `a IN (…)`
+    In(Operand, Vec<Operand>),
+    /// Every one holds.
+    And(Vec<Condition>),
+    /// One of them holds.
+    Or(Vec<Condition>),
+    /// The other does not hold.
+    Not(Box<Condition>),
+    /// `attribute_exists(path)`
+    Exists(Path),
+    /// `attribute_not_exists(path)`
+    NotExists(Path),
+    /// `attribute_type(path, :type)`, with DynamoDB's name of the type.
+    HasType(Operand, String),
+    /// `begins_with(a, b)`
+    BeginsWith(Operand, Operand),
+    /// `contains(a, b)`
+    Contains(Operand, Operand),
+}
+
+impl Condition {
+    /// `name = value`
+    pub fn equals(name: impl Into<AttributeName>, value: AttributeValue) -> Self {
+        Self::compare(name, Comparator::Eq, value)
+    }
+
+    /// `name <comparator> value`
+    pub fn compare(name: impl Into<AttributeName>, comparator: Comparator, value: AttributeValue) -> Self {
+        Self::Compare(
+            comparator,
+            Operand::Path(Path::attribute(name)),
+            Operand::Value(value),
+        )
+    }
+
+    /// `attribute_exists(name)`
+    pub fn exists(name: impl Into<AttributeName>) -> Self {
+        Self::Exists(Path::attribute(name))
+    }
+
+    /// `attribute_not_exists(name)`
+    pub fn not_exists(name: impl Into<AttributeName>) -> Self {
+        Self::NotExists(Path::attribute(name))
+    }
+
+    /// This and the other.
+    pub fn and(self, other: Self) -> Self {
+        Self::joined(self, other, Self::And, |condition| match condition {
+            Self::And(all) => Ok(all),
+            single => Err(single),
+        })
+    }
+
+    /// This or the other.
+    pub fn or(self, other: Self) -> Self {
+        Self::joined(self, other, Self::Or, |condition| match condition {
+            Self::Or(any) => Ok(any),
+            single => Err(single),
+        })
+    }
+
+    fn joined(
+        left: Self,
+        right: Self,
+        join: fn(Vec<Self>) -> Self,
+        parts: fn(Self) -> Result<Vec<Self>, Self>,
+    ) -> Self {
+        let mut all = parts(left).unwrap_or_else(|single| vec![single]);
+        all.push(right);
+        join(all)
+    }
+
+    /// Calls back with every path the condition names.
+    pub fn each_path<'a>(&'a self, visit: &mut impl FnMut(&'a Path)) {
+        match self {
+            Self::Compare(_, left, right) | Self::BeginsWith(left, right) | Self::Contains(left, right) => {
+                left.each_path(visit);
+                right.each_path(visit);
+            }
+            Self::Between(value, low, high) => {
+                [value, low, high]
+                    .into_iter()
+                    .for_each(|operand| operand.each_path(visit));
+            }
+            Self::In(value, list) => {
+                value.each_path(visit);
+                list.iter().for_each(|operand| operand.each_path(visit));
+            }
+            Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|part| part.each_path(visit)),
+            Self::Not(inner) => inner.each_path(visit),
+            Self::Exists(path) | Self::NotExists(path) => visit(path),
+            Self::HasType(operand, _) => operand.each_path(visit),
+        }
+    }
+}
+
+impl Operand {
+    fn each_path<'a>(&'a self, visit: &mut impl FnMut(&'a Path)) {
+        match self {
+            Self::Path(path) => visit(path),
+            Self::Value(_) => {}
+            Self::Size(inner) => inner.each_path(visit),
+        }
+    }
+}
+
+/// What a `SET` gives to its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetValue {
+    /// What stands at another path.
+    Path(Path),
+    /// A given value.
+    Value(AttributeValue),
+    /// `if_not_exists(path, otherwise)`
+    IfNotExists(Path, Box<SetValue>),
+    /// `list_append(a, b)`
+    ListAppend(Box<SetValue>, Box<SetValue>),
+    /// `a + b`
+    Plus(Box<SetValue>, Box<SetValue>),
+    /// `a - b`
+    Minus(Box<SetValue>, Box<SetValue>),
+}
+
+/// One step of an update.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// `SET path = value`
+    Set(Path, SetValue),
+    /// `REMOVE path`
+    Remove(Path),
+    /// `ADD path :value`: to a number, or into a set.
+    Add(Path, AttributeValue),
+    /// `DELETE path :value`: out of a set.
+    Delete(Path, AttributeValue),
+    /// Legacy `ADD` of a list: appends to the list there.
+    Append(Path, Vec<AttributeValue>),
+}
+
+impl Action {
+    /// The path the step changes.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Set(path, _)
+            | Self::Remove(path)
+            | Self::Add(path, _)
+            | Self::Delete(path, _)
+            | Self::Append(path, _) => path,
+        }
+    }
+}
+
+/// The steps of an update; each sees the item as it was before all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Update {
+    /// The steps, no two on overlapping paths.
+    pub actions: Vec<Action>,
+}
+
+impl Update {
+    /// An update without steps.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `SET name = value`.
+    pub fn set(self, name: impl Into<AttributeName>, value: AttributeValue) -> Self {
+        self.with(Action::Set(Path::attribute(name), SetValue::Value(value)))
+    }
+
+    /// Adds `REMOVE name`.
+    pub fn remove(self, name: impl Into<AttributeName>) -> Self {
+        self.with(Action::Remove(Path::attribute(name)))
+    }
+
+    /// Adds `ADD name value`.
+    pub fn add(self, name: impl Into<AttributeName>, value: AttributeValue) -> Self {
+        self.with(Action::Add(Path::attribute(name), value))
+    }
+
+    /// Adds a step.
+    pub fn with(mut self, action: Action) -> Self {
+        self.actions.push(action);
+        self
+    }
+
+    /// The changed paths as a projection, for `UPDATED_OLD` and `UPDATED_NEW`.
+    pub fn projection(&self) -> Projection {
+        Projection {
+            paths: self.actions.iter().map(|action| action.path().clone()).collect(),
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Keys: the schema of a table or index, and the position of an item in its store.
+
+use super::decimal::Decimal;
+use super::error::ApiError;
+use super::value::parse_number;
+use leasehold_engine::table::{AttributeName, AttributeValue, Item};
+use std::cmp::Ordering;
+
+/// The type of a key attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyType {
+    /// A string.
+    S,
+    /// A number.
+    N,
+    /// Binary.
+    B,
+}
+
+impl KeyType {
+    /// DynamoDB's name of the type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::S => "S",
+            Self::N => "N",
+            Self::B => "B",
+        }
+    }
+
+    /// Reads DynamoDB's name of the type.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "S" => Some(Self::S),
+            "N" => Some(Self::N),
+            "B" => Some(Self::B),
+            _ => None,
+        }
+    }
+}
+
+/// One attribute of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyAttribute {
+    /// Its name.
+    pub name: AttributeName,
+    /// Its type.
+    pub key_type: KeyType,
+}
+
+/// The key of a table or an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySchema {
+    /// The partition (hash) key.
+    pub partition: KeyAttribute,
+    /// The sort (range) key, if any.
+    pub sort: Option<KeyAttribute>,
+}
+
+/// A key attribute's value, ordered as DynamoDB sorts it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyValue {
+    /// A string, ordered by its UTF-8 bytes.
+    S(String),
+    /// A number, ordered by value.
+    N(Decimal),
+    /// Binary, ordered as unsigned bytes.
+    B(Vec<u8>),
+    /// After every value: never stored, only a bound.
+    Last,
+}
+
+impl KeyValue {
+    fn read(value: &AttributeValue, key_type: KeyType) -> Option<Result<Self, ApiError>> {
+        match (value, key_type) {
+            (AttributeValue::S(text), KeyType::S) => Some(Ok(Self::S(text.clone()))),
+            (AttributeValue::N(text), KeyType::N) => Some(parse_number(text).map(Self::N)),
+            (AttributeValue::B(bytes), KeyType::B) => Some(Ok(Self::B(bytes.clone()))),
+            _ => None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::S(text) => text.is_empty(),
+            Self::B(bytes) => bytes.is_empty(),
+            Self::N(_) | Self::Last => false,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::S(text) => text.len(),
+            Self::B(bytes) => bytes.len(),
+            Self::N(_) | Self::Last => 0,
+        }
+    }
+
+    fn hash(&self) -> u64 {
+        match self {
+            Self::S(text) => scatter(b'S', text.as_bytes()),
+            Self::N(number) => scatter(b'N', number.to_string().as_bytes()),
+            Self::B(bytes) => scatter(b'B', bytes),
+            Self::Last => u64::MAX,
+        }
+    }
+}
+
+impl Ord for KeyValue {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::S(left), Self::S(right)) => left.cmp(right),
+            (Self::N(left), Self::N(right)) => left.cmp(right),
+            (Self::B(left), Self::B(right)) => left.cmp(right),
+            // Never in one store, save the bound; the order only has to be total.
+            (left, right) => left.rank().cmp(&right.rank()),
+        }
+    }
+}
+
+impl KeyValue {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::S(_) => 0,
+            Self::N(_) => 1,
+            Self::B(_) => 2,
+            Self::Last => 3,
+        }
+    }
+}
+
+impl PartialOrd for KeyValue {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// FNV-1a, then mixed so that short keys spread over the whole space: fixed for ever, and in no key order.
+fn scatter(tag: u8, bytes: &[u8]) -> u64 {
+    let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut hash = bytes
+        .iter()
+        .fold(fnv(0xcbf2_9ce4_8422_2325, tag), |hash, byte| fnv(hash, *byte));
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
+/// Where an item stands: by the hash of its partition key, then by the key itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The hash of the partition key, which orders a scan and divides it into segments.
+    pub hash: u64,
+    /// The partition key.
+    pub partition: KeyValue,
+    /// The sort key, where the schema has one.
+    pub sort: Option<KeyValue>,
+}
+
+impl Position {
+    fn new(partition: KeyValue, sort: Option<KeyValue>) -> Self {
+        Self {
+            hash: partition.hash(),
+            partition,
+            sort,
+        }
+    }
+
+    /// Before everything with this hash.
+    pub fn floor(hash: u64) -> Self {
+        Self {
+            hash,
+            partition: KeyValue::S(String::new()),
+            sort: None,
+        }
+    }
+
+    /// After everything in the partition of this position.
+    pub fn partition_end(&self) -> Self {
+        Self {
+            sort: Some(KeyValue::Last),
+            ..self.clone()
+        }
+    }
+}
+
+impl KeySchema {
+    /// The key's attributes, partition key first.
+    pub fn attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
+        std::iter::once(&self.partition).chain(&self.sort)
+    }
+
+    /// Whether an attribute is part of the key.
+    pub fn contains(&self, name: &str) -> bool {
+        self.attributes().any(|attribute| attribute.name == name)
+    }
+
+    /// The position of a key given alone (`Key` of a request): exactly the key's attributes, of their types.
+    pub fn position_of_key(&self, key: &Item) -> Result<Position, ApiError> {
+        if key.len() != 1 + usize::from(self.sort.is_some()) {
+            return Err(mismatch());
+        }
+        let mut piece = |attribute: &KeyAttribute| -> Result<KeyValue, ApiError> {
+            let value = key.get(&attribute.name).ok_or_else(mismatch)?;
+            let value = KeyValue::read(value, attribute.key_type).ok_or_else(mismatch)??;
+            if value.is_empty() {
+                return Err(ApiError::invalid_parameter(empty_key(attribute)));
+            }
+            self.check_size(attribute, &value)?;
+            Ok(value)
+        };
+        let partition = piece(&self.partition)?;
+        let sort = self.sort.as_ref().map(&mut piece).transpose()?;
+        Ok(Position::new(partition, sort))
+    }
+
+    /// The position of a whole item about to be stored in the table.
+    pub fn position_of_item(&self, item: &Item) -> Result<Position, ApiError> {
+        let mut piece = |attribute: &KeyAttribute| -> Result<KeyValue, ApiError> {
+            let value = item.get(&attribute.name).ok_or_else(|| {
+                ApiError::invalid_parameter(format_args!("Missing the key {} in the item", attribute.name))
+            })?;
+            let key = KeyValue::read(value, attribute.key_type).ok_or_else(|| {
+                ApiError::invalid_parameter(format_args!(
+                    "Type mismatch for key {} expected: {} actual: {}",
+                    attribute.name,
+                    attribute.key_type.name(),
+                    value.type_name()
+                ))
+            })??;
+            if key.is_empty() {
+                return Err(ApiError::validation(format!(
+                    "One or more parameter values are not valid. {}",
+                    empty_key(attribute)
+                )));
+            }
+            self.check_size(attribute, &key)?;
+            Ok(key)
+        };
+        let partition = piece(&self.partition)?;
+        let sort = self.sort.as_ref().map(&mut piece).transpose()?;
+        Ok(Position::new(partition, sort))
+    }
+
+    /// The position of an item in a sparse index: `None` where a key attribute is missing (or unfit).
+    pub fn sparse_position(&self, item: &Item) -> Option<Position> {
+        let piece = |attribute: &KeyAttribute| {
+            let key = KeyValue::read(item.get(&attribute.name)?, attribute.key_type)?.ok()?;
+            (!key.is_empty()).then_some(key)
+        };
+        let partition = piece(&self.partition)?;
+        let sort = match &self.sort {
+            None => None,
+            Some(attribute) => Some(piece(attribute)?),
+        };
+        Some(Position::new(partition, sort))
+    }
+
+    /// The first position of a partition.
+    pub fn partition_start(&self, value: &AttributeValue) -> Result<Position, ApiError> {
+        let unfit = || ApiError::invalid_parameter("Condition parameter type does not match schema type");
+        let partition = KeyValue::read(value, self.partition.key_type).ok_or_else(unfit)??;
+        if partition.is_empty() {
+            return Err(ApiError::invalid_parameter(empty_key(&self.partition)));
+        }
+        Ok(Position::new(partition, None))
+    }
+
+    /// The key's attributes of an item.
+    pub fn key_of(&self, item: &Item) -> Item {
+        self.attributes()
+            .filter_map(|attribute| Some((attribute.name.clone(), item.get(&attribute.name)?.clone())))
+            .collect()
+    }
+
+    fn check_size(&self, attribute: &KeyAttribute, value: &KeyValue) -> Result<(), ApiError> {
+        if attribute.name == self.partition.name {
+            if value.len() > 2048 {
+                return Err(ApiError::invalid_parameter(
+                    "Size of hashkey has exceeded the maximum size limit of2048 bytes",
+                ));
+            }
+        } else if value.len() > 1024 {
+            return Err(ApiError::invalid_parameter(
+                "Aggregated size of all range keys has exceeded the size limit of 1024 bytes",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn mismatch() -> ApiError {
+    ApiError::validation("The provided key element does not match the schema")
+}
+
+fn empty_key(attribute: &KeyAttribute) -> String {
+    let kind = if attribute.key_type == KeyType::B {
+        "binary"
+    } else {
+        "string"
+    };
+    format!(
+        "The AttributeValue for a key attribute cannot contain an empty {kind} value. Key: {}",
+        attribute.name
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> KeySchema {
+        KeySchema {
+            partition: KeyAttribute {
+                name: "p".into(),
+                key_type: KeyType::S,
+            },
+            sort: Some(KeyAttribute {
+                name: "s".into(),
+                key_type: KeyType::N,
+            }),
+        }
+    }
+
+    fn item(p: AttributeValue, s: AttributeValue) -> Item {
+        [("p".into(), p), ("s".into(), s)].into()
+    }
+
+    #[test]
+    fn a_key_must_fit_the_schema_exactly() {
+        let good = item(AttributeValue::s("a"), AttributeValue::n("1"));
+        assert!(schema().position_of_key(&good).is_ok());
+        let mut more = good.clone();
+        more.insert("x".into(), AttributeValue::Null);
+        for bad in [
+            more,
+            item(AttributeValue::n("1"), AttributeValue::n("1")),
+            [("p".into(), AttributeValue::s("a"))].into(),
+        ] {
+            let error = schema().position_of_key(&bad).unwrap_err();
+            assert_eq!(
+                error.message,
+                "The provided key element does not match the schema"
+            );
+        }
+        let error = schema()
+            .position_of_key(&item(AttributeValue::s(""), AttributeValue::n("1")))
+            .unwrap_err();
+        assert!(
+            error
+                .message
+                .contains("cannot contain an empty string value. Key: p"),
+            "{error}"
+        );
+        let long = item(AttributeValue::s("x".repeat(2049)), AttributeValue::n("1"));
+        assert!(
+            schema()
+                .position_of_item(&long)
+                .unwrap_err()
+                .message
+                .contains("hashkey")
+        );
+    }
+
+    #[test]
+    fn number_keys_are_the_same_by_value() {
+        let one = schema()
+            .position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("1.0")))
+            .unwrap();
+        let other = schema()
+            .position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("1")))
+            .unwrap();
+        assert_eq!(one, other);
+        let ten = schema()
+            .position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("10")))
+            .unwrap();
+        let nine = schema()
+            .position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("9")))
+            .unwrap();
+        assert!(nine < ten);
+    }
+
+    #[test]
+    fn hashes_spread_and_never_change() {
+        assert_eq!(
+            scatter(b'S', b"shardId-000000000000"),
+            scatter(b'S', b"shardId-000000000000")
+        );
+        let mut quarters = [0; 4];
+        for n in 0..1000 {
+            quarters[(scatter(b'S', format!("shardId-{n:012}").as_bytes()) >> 62) as usize] += 1;
+        }
+        assert!(
+            quarters.iter().all(|count| (200..300).contains(count)),
+            "{quarters:?}"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! What is set on a table beside its shape: continuous backups, expiry, tags.
+
+use super::Dynamo;
+use super::error::ApiError;
+use super::table::{Backups, Status, Table};
+use std::collections::BTreeMap;
+
+/// The days back to which a table can be restored, unless said otherwise.
+const BACKUP_DAYS: u32 = 35;
+const MAX_TAGS: usize = 50;
+
+impl Dynamo {
+    /// `UpdateContinuousBackups`: switches point-in-time recovery.
+    pub fn update_continuous_backups(
+        &mut self,
+        now_ms: i64,
+        name: &str,
+        enabled: bool,
+        period_days: Option<u32>,
+    ) -> Result<Backups, ApiError> {
+        if period_days.is_some_and(|days| !(1..=BACKUP_DAYS).contains(&days)) {
+            return Err(ApiError::validation(
+                "1 validation error detected: Value at \
+                 'pointInTimeRecoverySpecification.recoveryPeriodInDays' failed to satisfy constraint: \
+                 Member must have value between 1 and 35",
+            ));
+        }
+        let table = self.backed_up(now_ms, name)?;
+        table.backups = if enabled {
+            Backups {
+                since_ms: table.backups.since_ms.or(Some(now_ms)),
+                period_days: period_days.unwrap_or(BACKUP_DAYS),
+            }
+        } else {
+            Backups::default()
+        };
+        Ok(table.backups)
+    }
+
+    /// `DescribeContinuousBackups`.
+    pub fn describe_continuous_backups(&mut self, now_ms: i64, name: &str) -> Result<Backups, ApiError> {
+        Ok(self.backed_up(now_ms, name)?.backups)
+    }
+
+    fn backed_up(&mut self, now_ms: i64, name: &str) -> Result<&mut Table, ApiError> {
+        self.advance(now_ms);
+        match self.tables.get_mut(name) {
+            Some(table) if table.status == Status::Creating => Err(ApiError::new(
+                "ContinuousBackupsUnavailableException",
+                format!("Backups are being enabled for the table: {name}. Please retry later"),
+            )),
+            Some(table) if table.status != Status::Deleting => Ok(table),
+            _ => Err(ApiError::new(
+                "TableNotFoundException",
+                format!("Table not found: {name}"),
+            )),
+        }
+    }
+
+    /// `UpdateTimeToLive`.
+    pub fn update_time_to_live(
+        &mut self,
+        now_ms: i64,
+        name: &str,
+        attribute: &str,
+        enabled: bool,
+    ) -> Result<(), ApiError> {
+        self.advance(now_ms);
+        if !(1..=255).contains(&attribute.len()) {
+            return Err(ApiError::validation(
+                "1 validation error detected: Value at 'timeToLiveSpecification.attributeName' failed to satisfy \
+                 constraint: Member must have length between 1 and 255",
+            ));
+        }
+        let table = self.found_mut(name)?;
+        table.refuse_if_changing()?;
+        match (&table.ttl, enabled) {
+            (Some(current), _) if current != attribute => Err(ApiError::validation(format!(
+                "TimeToLive is active on a different AttributeName: current AttributeName is {current}"
+            ))),
+            (Some(_), true) => Err(ApiError::validation("TimeToLive is already enabled")),
+            (None, false) => Err(ApiError::validation("TimeToLive is already disabled")),
+            (_, enabled) => {
+                table.ttl = enabled.then(|| attribute.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// `DescribeTimeToLive`: the attribute, where enabled.
+    pub fn describe_time_to_live(&mut self, now_ms: i64, name: &str) -> Result<Option<&str>, ApiError> {
+        self.advance(now_ms);
+        Ok(self.found(name)?.ttl.as_deref())
+    }
+
+    /// `TagResource`.
+    pub fn tag_resource(
+        &mut self,
+        now_ms: i64,
+        arn: &str,
+        tags: &BTreeMap<String, String>,
+    ) -> Result<(), ApiError> {
+        if tags.is_empty() {
+            return Err(ApiError::validation(
+                "Atleast one Tag needs to be provided as Input.",
+            ));
+        }
+        check_tags(tags)?;
+        let table = self.tagged(now_ms, arn)?;
+        let mut all = table.tags.clone();
+        all.extend(tags.clone());
+        check_tags(&all)?;
+        table.tags = all;
+        Ok(())
+    }
+
+    /// `UntagResource`.
+    pub fn untag_resource(&mut self, now_ms: i64, arn: &str, keys: &[String]) -> Result<(), ApiError> {
+        if keys.is_empty() {
+            return Err(ApiError::validation(
+                "Atleast one Tag Key needs to be provided as Input.",
+            ));
+        }
+        let table = self.tagged(now_ms, arn)?;
+        table.tags.retain(|key, _| !keys.contains(key));
+        Ok(())
+    }
+
+    /// `ListTagsOfResource`.
+    pub fn list_tags(&mut self, now_ms: i64, arn: &str) -> Result<&BTreeMap<String, String>, ApiError> {
+        self.tagged(now_ms, arn).map(|table| &table.tags)
+    }
+
+    fn tagged(&mut self, now_ms: i64, arn: &str) -> Result<&mut Table, ApiError> {
+        self.advance(now_ms);
+        let Some(name) = arn.strip_prefix(&self.arn("")).map(str::to_owned) else {
+            if table_of_arn(arn).is_some() {
+                return Err(ApiError::new(
+                    "AccessDeniedException",
+                    format!("User is not authorized to perform this action on resource: {arn}"),
+                ));
+            }
+            return Err(ApiError::validation(format!(
+                "Invalid TableArn: Invalid ResourceArn provided as input {arn}"
+            )));
+        };
+        self.tables.get_mut(&name).ok_or_else(|| {
+            ApiError::new(
+                "ResourceNotFoundException",
+                format!("Requested resource not found: ResourcArn: {arn} not found"),
+            )
+        })
+    }
+
+    /// The ARN of a table of this account and region.
+    pub fn arn(&self, table: &str) -> String {
+        format!(
+            "arn:aws:dynamodb:{}:{}:table/{table}",
+            self.config.region, self.config.account_id
+        )
+    }
+}
+
+/// The table an ARN names.
+pub fn table_of_arn(arn: &str) -> Option<&str> {
+    let mut parts = arn.splitn(6, ':');
+    let fits = parts.next() == Some("arn") && parts.next().is_some() && parts.next() == Some("dynamodb");
+    parts
+        .nth(2)
+        .and_then(|rest| rest.strip_prefix("table/"))
+        .filter(|name| fits && !name.is_empty())
+}
+
+pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), ApiError> {
+    if tags.len() > MAX_TAGS {
+        return Err(ApiError::validation(
+            "One or more parameter values were invalid: Too many tags",
+        ));
+    }
+    for (key, value) in tags {
+        let complaint = if key.is_empty() || key.chars().count() > 128 {
+            "Member must have length between 1 and 128"
+        } else if value.chars().count() > 256 {
+            "Member must have length less than or equal to 256"
+        } else if key.to_ascii_lowercase().starts_with("aws:") {
+            return Err(ApiError::validation("Tag keys cannot start with 'aws:'"));
+        } else {
+            continue;
+        };
+        return Err(ApiError::validation(format!(
+            "1 validation error detected: Value '{key}' at 'tags' failed to satisfy constraint: {complaint}"
+        )));
+    }
+    Ok(())
+}
