@@ -1,15 +1,18 @@
 //! The coordination of a Kinesis consumer fleet as one pure state machine.
 
 pub mod config;
+pub mod digest;
 pub mod draw;
 pub mod engine;
 pub mod ids;
 pub mod input;
+pub mod leader;
 pub mod notice;
 pub mod output;
 pub mod position;
 pub mod row;
 pub mod shard;
+pub mod sync;
 pub mod table;
 pub mod time;
 

@@ -1,0 +1,319 @@
+//! The family tree of the shards of one listing.
+
+use crate::ids::ShardId;
+use crate::shard::{HashRange, Shard};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// An index over a listing. Shards are numbered by where they start, then by id: the order leases are created in.
+#[derive(Debug)]
+pub struct Lineage<'a> {
+    shards: Vec<&'a Shard>,
+    index: BTreeMap<&'a ShardId, usize>,
+    parents: Vec<Vec<usize>>,
+    children: Vec<Vec<usize>>,
+    ancestors_first: Vec<usize>,
+}
+
+/// Why a listing cannot be used. Listings are eventually consistent: another one may well be good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadListing {
+    /// It names no shard at all.
+    Empty,
+    /// A shard has children and is not closed: the listing mixes two moments.
+    OpenParent {
+        /// The open one.
+        parent: ShardId,
+        /// One of its children.
+        child: ShardId,
+    },
+    /// A shard is its own ancestor.
+    Cycle {
+        /// One of those in the circle, or below it.
+        shard: ShardId,
+    },
+    /// A shard's hash range ends before it starts.
+    Reversed {
+        /// Which.
+        shard: ShardId,
+    },
+    /// The shards open at one moment leave part of the hash space out.
+    Gap {
+        /// The lowest part left out.
+        range: HashRange,
+    },
+    /// Two shards open at one moment take the same keys.
+    Overlap {
+        /// One.
+        first: ShardId,
+        /// The other.
+        second: ShardId,
+    },
+}
+
+impl fmt::Display for BadListing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("expected at least one shard, found an empty listing"),
+            Self::OpenParent { parent, child } => {
+                write!(
+                    f,
+                    "expected {parent} to be closed, as {child} is its child, found it open"
+                )
+            }
+            Self::Cycle { shard } => {
+                write!(f, "expected a family tree, found {shard} among its own ancestors")
+            }
+            Self::Reversed { shard } => {
+                write!(
+                    f,
+                    "expected {shard} to cover a hash range, found its end before its start"
+                )
+            }
+            Self::Gap { range } => write!(
+                f,
+                "expected the shards of one moment to cover the whole hash space, found {} to {} left out",
+                range.start, range.end
+            ),
+            Self::Overlap { first, second } => write!(
+                f,
+                "expected the shards of one moment to be apart, found {first} and {second} to overlap"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BadListing {}
+
+impl<'a> Lineage<'a> {
+    /// Indexes a listing. If it names a shard twice (pages of different moments), a closed one stands: closing is
+    /// final.
+    pub fn new(listing: &'a [Shard]) -> Self {
+        let mut shards: Vec<&Shard> = listing.iter().collect();
+        shards.sort_by(|a, b| a.id.cmp(&b.id).then(a.is_open().cmp(&b.is_open())));
+        shards.dedup_by(|a, b| a.id == b.id);
+        shards.sort_by(|a, b| a.starting.cmp(&b.starting).then(a.id.cmp(&b.id)));
+        let index: BTreeMap<_, _> = shards
+            .iter()
+            .enumerate()
+            .map(|(n, shard)| (&shard.id, n))
+            .collect();
+        let mut children = vec![Vec::new(); shards.len()];
+        let mut parents = Vec::with_capacity(shards.len());
+        for (n, shard) in shards.iter().enumerate() {
+            let mut listed: Vec<usize> = shard.parents().filter_map(|id| index.get(id).copied()).collect();
+            listed.sort_unstable();
+            listed.dedup();
+            for parent in &listed {
+                children[*parent].push(n);
+            }
+            parents.push(listed);
+        }
+        let ancestors_first = ancestors_first(&parents, &children);
+        Self {
+            shards,
+            index,
+            parents,
+            children,
+            ancestors_first,
+        }
+    }
+
+    /// How many shards there are; they are numbered from 0.
+    pub fn len(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.shards.is_empty()
+    }
+
+    /// The `n`-th shard.
+    pub fn shard(&self, n: usize) -> &'a Shard {
+        self.shards[n]
+    }
+
+    /// All shards, by where they start, then by id.
+    pub fn shards(&self) -> impl Iterator<Item = &'a Shard> + '_ {
+        self.shards.iter().copied()
+    }
+
+    /// The number of a shard, if it is listed.
+    pub fn find(&self, id: &ShardId) -> Option<usize> {
+        self.index.get(id).copied()
+    }
+
+    /// The listed parents of the `n`-th shard: none, one, or two after a merge.
+    pub fn parents(&self, n: usize) -> &[usize] {
+        &self.parents[n]
+    }
+
+    /// The listed children of the `n`-th shard.
+    pub fn children(&self, n: usize) -> &[usize] {
+        &self.children[n]
+    }
+
+    /// The numbers of all shards that are not below a circle, each after all of its listed ancestors.
+    pub fn ancestors_first(&self) -> &[usize] {
+        &self.ancestors_first
+    }
+
+    /// Whether the listing is one that Kinesis could have meant: not empty, no child of an open shard, no circle.
+    pub fn check(&self) -> Result<(), BadListing> {
+        if self.is_empty() {
+            return Err(BadListing::Empty);
+        }
+        for (parent, children) in self.shards.iter().zip(&self.children) {
+            if let (true, Some(child)) = (parent.is_open(), children.first()) {
+                return Err(BadListing::OpenParent {
+                    parent: parent.id.clone(),
+                    child: self.shards[*child].id.clone(),
+                });
+            }
+        }
+        if self.ancestors_first.len() < self.len() {
+            let mut sound = vec![false; self.len()];
+            for n in &self.ancestors_first {
+                sound[*n] = true;
+            }
+            if let Some(n) = sound.iter().position(|sound| !sound) {
+                return Err(BadListing::Cycle {
+                    shard: self.shards[n].id.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the shards cover the hash space exactly, as those open at one moment do.
+    pub fn check_coverage(&self) -> Result<(), BadListing> {
+        let mut by_range = self.shards.clone();
+        by_range.sort_by_key(|shard| shard.range);
+        for shard in &by_range {
+            if shard.range.end < shard.range.start {
+                return Err(BadListing::Reversed {
+                    shard: shard.id.clone(),
+                });
+            }
+        }
+        if let Some(range) = super::first_hole(by_range.iter().map(|shard| shard.range)) {
+            return Err(BadListing::Gap { range });
+        }
+        for pair in by_range.windows(2) {
+            if pair[1].range.start <= pair[0].range.end {
+                return Err(BadListing::Overlap {
+                    first: pair[0].id.clone(),
+                    second: pair[1].id.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Kahn's algorithm: no recursion, so that a long lineage needs no stack.
+fn ancestors_first(parents: &[Vec<usize>], children: &[Vec<usize>]) -> Vec<usize> {
+    let mut missing: Vec<usize> = parents.iter().map(Vec::len).collect();
+    let mut order: Vec<usize> = (0..parents.len()).filter(|n| missing[*n] == 0).collect();
+    let mut done = 0;
+    while let Some(n) = order.get(done).copied() {
+        done += 1;
+        for child in &children[n] {
+            missing[*child] -= 1;
+            if missing[*child] == 0 {
+                order.push(*child);
+            }
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::HashKey;
+
+    fn shard(id: &str, parents: &[&str], open: bool, range: (u128, u128)) -> Shard {
+        Shard {
+            id: id.into(),
+            parent: parents.first().map(|id| (*id).into()),
+            adjacent_parent: parents.get(1).map(|id| (*id).into()),
+            range: HashRange {
+                start: HashKey(range.0),
+                end: HashKey(range.1),
+            },
+            starting: 1.into(),
+            ending: (!open).then(|| 2.into()),
+        }
+    }
+
+    const ALL: (u128, u128) = (0, u128::MAX);
+
+    #[test]
+    fn relations_are_those_listed() {
+        let listing = [
+            shard("c", &["a", "b"], true, ALL),
+            shard("a", &["gone"], false, ALL),
+            shard("b", &[], false, ALL),
+            shard("c", &["a", "b"], true, ALL),
+        ];
+        let lineage = Lineage::new(&listing);
+        assert_eq!(lineage.check(), Ok(()));
+        assert_eq!(lineage.len(), 3);
+        let n = |id: &str| lineage.find(&id.into()).unwrap();
+        assert_eq!(lineage.parents(n("c")), [n("a"), n("b")]);
+        assert_eq!(lineage.parents(n("a")), []);
+        assert_eq!(lineage.children(n("b")), [n("c")]);
+        assert_eq!(lineage.ancestors_first().last(), Some(&n("c")));
+        assert_eq!(lineage.find(&"gone".into()), None);
+    }
+
+    #[test]
+    fn a_closed_description_beats_an_open_one_of_another_page() {
+        for order in [[true, false], [false, true]] {
+            let listing = order.map(|open| shard("a", &[], open, ALL));
+            assert!(!Lineage::new(&listing).shard(0).is_open());
+        }
+    }
+
+    #[test]
+    fn impossible_listings_are_refused() {
+        assert_eq!(Lineage::new(&[]).check(), Err(BadListing::Empty));
+        let open = [shard("a", &[], true, ALL), shard("b", &["a"], true, ALL)];
+        assert_eq!(
+            Lineage::new(&open).check().unwrap_err().to_string(),
+            "expected a to be closed, as b is its child, found it open"
+        );
+        let circle = [shard("a", &["b"], false, ALL), shard("b", &["a"], false, ALL)];
+        assert_eq!(
+            Lineage::new(&circle).check(),
+            Err(BadListing::Cycle { shard: "a".into() })
+        );
+        let own = [shard("a", &["a"], false, ALL)];
+        assert_eq!(
+            Lineage::new(&own).check(),
+            Err(BadListing::Cycle { shard: "a".into() })
+        );
+    }
+
+    #[test]
+    fn coverage_is_exact() {
+        let at = |ranges: &[(u128, u128)]| {
+            let listing: Vec<_> = ranges
+                .iter()
+                .enumerate()
+                .map(|(n, range)| shard(&n.to_string(), &[], true, *range))
+                .collect();
+            Lineage::new(&listing).check_coverage()
+        };
+        assert_eq!(at(&[ALL]), Ok(()));
+        assert_eq!(at(&[(8, u128::MAX), (7, 7), (0, 6)]), Ok(()));
+        assert!(
+            matches!(at(&[(0, 6), (8, u128::MAX)]), Err(BadListing::Gap { range }) if range.start.0 == 7)
+        );
+        assert!(matches!(at(&[(0, u128::MAX - 1)]), Err(BadListing::Gap { .. })));
+        assert!(matches!(at(&[ALL, (0, 7)]), Err(BadListing::Overlap { .. })));
+        assert!(matches!(at(&[ALL, (8, 7)]), Err(BadListing::Reversed { .. })));
+    }
+}

@@ -1,0 +1,9 @@
+//! Which leases a stream needs: the shards' family tree, the leases missing from the table, the holes left by a table.
+
+mod audit;
+mod lineage;
+mod plan;
+
+pub use audit::{first_hole, holes};
+pub use lineage::{BadListing, Lineage};
+pub use plan::{Finding, Plan, PlannedLease, plan};

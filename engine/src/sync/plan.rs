@@ -1,0 +1,308 @@
+//! Which leases are missing, and where each is to start.
+//!
+//! The core is the algorithm of KCL for Java 3.5 (`HierarchicalShardSyncer`), so that mixed fleets agree. It never
+//! creates a shard below a leased one: the owner of that one does, when it reaches the end. Three things are better
+//! here, each because the original loses data or stalls:
+//!
+//! - *Holes are filled.* If the lease above an uncovered open shard has ended, nobody is left to create what follows
+//!   it. The nearest shards without a lease below it are created, a closed one too, at its oldest record, once no
+//!   parent of theirs is unfinished.
+//! - *A trimmed parent counts while it has a lease.* So its children start at their oldest record and not at LATEST.
+//! - *A shard of a single hash key is like any other.*
+
+use super::{BadListing, Lineage};
+use crate::config::InitialPosition;
+use crate::ids::{LeaseKey, ShardId};
+use crate::position::Checkpoint;
+use crate::row::LeaseRow;
+use crate::shard::Shard;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A lease to create.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedLease {
+    /// Its row.
+    pub row: LeaseRow,
+    /// Why, as a sentence.
+    pub reason: String,
+}
+
+/// What a comparison of shards and leases showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The leases to create, in this order: by where their shards start, then by id.
+    pub create: Vec<PlannedLease>,
+    /// What else is worth knowing.
+    pub findings: Vec<Finding>,
+}
+
+/// Something worth knowing that needs no new lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    /// An open shard has no lease yet, and will get one when this ancestor of it ends.
+    Waits {
+        /// The open shard.
+        shard: ShardId,
+        /// The ancestor; others may be unfinished too.
+        behind: ShardId,
+    },
+    /// The lease says that the whole shard was processed, and the shard is open.
+    EndedButOpen {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// The lease is unfinished, and its shard is listed no more: the rest of its data is gone.
+    TrimmedUnfinished {
+        /// The lease.
+        lease: LeaseKey,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waits { shard, behind } => write!(f, "{shard} waits until {behind} has been processed"),
+            Self::EndedButOpen { shard } => {
+                write!(f, "the lease of {shard} has ended although the shard is open")
+            }
+            Self::TrimmedUnfinished { lease } => {
+                write!(
+                    f,
+                    "the lease {lease} is unfinished although its shard was trimmed away"
+                )
+            }
+        }
+    }
+}
+
+/// Compares the leases of a stream (their checkpoints) with its shards.
+///
+/// `shards` must be the listing filtered by the initial position if `table_empty`, and the whole listing otherwise.
+pub fn plan(
+    leases: &BTreeMap<LeaseKey, Checkpoint>,
+    shards: &[Shard],
+    initial: InitialPosition,
+    table_empty: bool,
+) -> Result<Plan, BadListing> {
+    let lineage = Lineage::new(shards);
+    lineage.check()?;
+    if table_empty {
+        lineage.check_coverage()?;
+        return Ok(first_leases(leases, &lineage, initial));
+    }
+    let mut survey = Survey::new(leases, &lineage, initial);
+    survey.mark_needed();
+    survey.descend();
+    Ok(survey.into_plan())
+}
+
+/// For an empty table: every shard open at the initial position.
+fn first_leases(
+    leases: &BTreeMap<LeaseKey, Checkpoint>,
+    lineage: &Lineage<'_>,
+    initial: InitialPosition,
+) -> Plan {
+    let start = sentinel(initial);
+    let create = lineage
+        .shards()
+        .filter(|shard| !leases.contains_key(shard.id.as_str()))
+        .map(|shard| {
+            planned(
+                shard,
+                start,
+                format!("there are no leases yet, and the stream is read from {start}"),
+            )
+        })
+        .collect();
+    Plan {
+        create,
+        findings: Vec::new(),
+    }
+}
+
+fn sentinel(initial: InitialPosition) -> Checkpoint {
+    match initial {
+        InitialPosition::TrimHorizon => Checkpoint::TrimHorizon,
+        InitialPosition::Latest => Checkpoint::Latest,
+        InitialPosition::AtTimestamp(_) => Checkpoint::AtTimestamp,
+    }
+}
+
+fn planned(shard: &Shard, checkpoint: Checkpoint, reason: String) -> PlannedLease {
+    let mut row = LeaseRow::new(shard.id.to_lease(), checkpoint);
+    row.parents = shard.parents().cloned().collect();
+    row.parents.sort();
+    row.parents.dedup();
+    row.range = Some(shard.range);
+    PlannedLease { row, reason }
+}
+
+/// What is known of one shard on the way to the plan.
+#[derive(Clone, Default)]
+struct Mark<'a> {
+    /// Open and without a lease, or an ancestor of such a one, reached through shards without a lease.
+    needed: bool,
+    /// Needed, and below a leased shard or below one that will be created (KCL: "descendant of a current lease").
+    below: bool,
+    /// Needed, and with nothing above it that is or will be leased: created if anything below it needs that.
+    root: bool,
+    /// The nearest unfinished ancestor that keeps it waiting.
+    behind: Option<&'a ShardId>,
+    /// Where to start, and why, if a lease is to be created.
+    create: Option<(Checkpoint, String)>,
+}
+
+struct Survey<'a> {
+    leases: &'a BTreeMap<LeaseKey, Checkpoint>,
+    lineage: &'a Lineage<'a>,
+    initial: InitialPosition,
+    marks: Vec<Mark<'a>>,
+}
+
+impl<'a> Survey<'a> {
+    fn new(
+        leases: &'a BTreeMap<LeaseKey, Checkpoint>,
+        lineage: &'a Lineage<'a>,
+        initial: InitialPosition,
+    ) -> Self {
+        Self {
+            leases,
+            lineage,
+            initial,
+            marks: vec![Mark::default(); lineage.len()],
+        }
+    }
+
+    fn lease(&self, shard: &ShardId) -> Option<Checkpoint> {
+        self.leases.get(shard.as_str()).copied()
+    }
+
+    /// Walks up from every open shard without a lease, as far as there are none.
+    fn mark_needed(&mut self) {
+        let mut stack: Vec<usize> = (0..self.lineage.len())
+            .filter(|n| self.lineage.shard(*n).is_open())
+            .collect();
+        while let Some(n) = stack.pop() {
+            if !self.marks[n].needed && self.lease(&self.lineage.shard(n).id).is_none() {
+                self.marks[n].needed = true;
+                stack.extend_from_slice(self.lineage.parents(n));
+            }
+        }
+    }
+
+    /// Decides about every needed shard, ancestors first.
+    fn descend(&mut self) {
+        let lineage = self.lineage;
+        for n in lineage.ancestors_first().iter().copied() {
+            if !self.marks[n].needed {
+                continue;
+            }
+            let shard = lineage.shard(n);
+            self.decide_as_kcl(n, shard);
+            self.fill_hole(n, shard);
+        }
+    }
+
+    /// KCL's algorithm without its recursion. Its outcome for a parent depends on that parent alone, so the order in
+    /// which children ask for it does not matter.
+    ///
+    /// Two differences show only where KCL would lose data: a trimmed parent with a lease counts as leased.
+    fn decide_as_kcl(&mut self, n: usize, shard: &Shard) {
+        let lineage = self.lineage;
+        let leased_parent = shard.parents().any(|parent| self.lease(parent).is_some());
+        let parents = lineage.parents(n);
+        let below = leased_parent
+            || parents
+                .iter()
+                .any(|p| self.marks[*p].below || self.marks[*p].root);
+        self.marks[n].below = below;
+        if !below {
+            // With LATEST, what nobody reads is not caught up with: the open shard itself is started instead.
+            self.marks[n].root = self.initial != InitialPosition::Latest;
+            if shard.is_open() {
+                let reason = "it is open, and neither it nor any listed ancestor has a lease";
+                self.marks[n].create = Some((sentinel(self.initial), reason.to_string()));
+            }
+            return;
+        }
+        for parent in parents {
+            let mark = &mut self.marks[*parent];
+            if mark.needed && !mark.below && mark.create.is_none() {
+                let reason = if mark.root {
+                    format!(
+                        "it is the oldest listed ancestor, without a lease, on the way to {}",
+                        shard.id
+                    )
+                } else {
+                    format!(
+                        "it was merged into {}, whose other parent is being read",
+                        shard.id
+                    )
+                };
+                mark.create = Some((sentinel(self.initial), reason));
+            }
+        }
+    }
+
+    /// Creates a shard below an ended lease, if everything before it has been processed or is gone.
+    fn fill_hole(&mut self, n: usize, shard: &'a Shard) {
+        if !self.marks[n].below {
+            return;
+        }
+        let mut ended = None;
+        for parent in shard.parents() {
+            match (self.lease(parent), self.lineage.find(parent)) {
+                (Some(Checkpoint::ShardEnd), _) => ended = Some(parent),
+                // Its owner creates this shard when it gets to the end.
+                (Some(_), _) => {
+                    self.marks[n].behind = Some(parent);
+                    return;
+                }
+                // It comes first: it was or will be decided to be created, or it waits itself.
+                (None, Some(listed)) => {
+                    self.marks[n].behind = self.marks[listed].behind.or(Some(parent));
+                    return;
+                }
+                (None, None) => {}
+            }
+        }
+        if let Some(parent) = ended {
+            let reason = format!(
+                "it fills a hole: the lease of its parent {parent} has ended, and nothing that follows is leased"
+            );
+            self.marks[n].create = Some((Checkpoint::TrimHorizon, reason));
+        }
+    }
+
+    fn into_plan(self) -> Plan {
+        let mut plan = Plan::default();
+        for (n, shard) in self.lineage.shards().enumerate() {
+            let mark = &self.marks[n];
+            if let Some((checkpoint, reason)) = &mark.create {
+                plan.create.push(planned(shard, *checkpoint, reason.clone()));
+            } else if let (true, true, Some(behind)) = (mark.needed, shard.is_open(), mark.behind) {
+                plan.findings.push(Finding::Waits {
+                    shard: shard.id.clone(),
+                    behind: behind.clone(),
+                });
+            } else if shard.is_open() && self.lease(&shard.id) == Some(Checkpoint::ShardEnd) {
+                plan.findings.push(Finding::EndedButOpen {
+                    shard: shard.id.clone(),
+                });
+            }
+        }
+        for (lease, checkpoint) in self.leases {
+            if !checkpoint.is_end() && self.lineage.find(&lease.to_shard()).is_none() {
+                plan.findings
+                    .push(Finding::TrimmedUnfinished { lease: lease.clone() });
+            }
+        }
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,442 @@
+use super::*;
+use crate::position::{Position, SequenceNumber};
+use crate::shard::{HashKey, HashRange};
+use crate::time::Wall;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const TRIM: InitialPosition = InitialPosition::TrimHorizon;
+const LATEST: InitialPosition = InitialPosition::Latest;
+const AT: InitialPosition = InitialPosition::AtTimestamp(Wall(1));
+const ALL_POSITIONS: [InitialPosition; 3] = [TRIM, LATEST, AT];
+
+type Leases = BTreeMap<LeaseKey, Checkpoint>;
+
+fn shard(id: &str, parents: &[&str], open: bool) -> Shard {
+    Shard {
+        id: id.into(),
+        parent: parents.first().map(|id| (*id).into()),
+        adjacent_parent: parents.get(1).map(|id| (*id).into()),
+        range: HashRange::ALL,
+        starting: 1.into(),
+        ending: (!open).then(|| 2.into()),
+    }
+}
+
+fn leases(ids: &[(&str, Checkpoint)]) -> Leases {
+    ids.iter()
+        .map(|(id, checkpoint)| ((*id).into(), *checkpoint))
+        .collect()
+}
+
+fn middle() -> Checkpoint {
+    Checkpoint::At(Position::of(5.into()))
+}
+
+fn created(plan: &Plan) -> Vec<(String, Checkpoint)> {
+    plan.create
+        .iter()
+        .map(|lease| (lease.row.key.to_string(), lease.row.checkpoint))
+        .collect()
+}
+
+fn planned_for(leases: &Leases, shards: &[Shard], initial: InitialPosition) -> Vec<(String, Checkpoint)> {
+    created(&plan(leases, shards, initial, false).unwrap())
+}
+
+fn one(id: &str, checkpoint: Checkpoint) -> Vec<(String, Checkpoint)> {
+    vec![(id.to_string(), checkpoint)]
+}
+
+/// The example in the documentation of KCL's own algorithm.
+#[test]
+fn the_reference_example() {
+    let shards = [
+        shard("00", &[], false),
+        shard("01", &[], false),
+        shard("02", &[], false),
+        shard("03", &[], false),
+        shard("04", &[], true),
+        shard("05", &[], false),
+        shard("06", &["00", "01"], false),
+        shard("07", &["02", "03"], false),
+        shard("08", &["06", "07"], true),
+        shard("09", &["05"], true),
+        shard("10", &["05"], true),
+    ];
+    let leased = leases(&[("04", middle()), ("05", middle()), ("07", middle())]);
+    let oldest = |start| vec![("00".to_string(), start), ("01".to_string(), start)];
+    assert_eq!(
+        planned_for(&leased, &shards, LATEST),
+        one("06", Checkpoint::Latest)
+    );
+    assert_eq!(
+        planned_for(&leased, &shards, TRIM),
+        oldest(Checkpoint::TrimHorizon)
+    );
+    assert_eq!(planned_for(&leased, &shards, AT), oldest(Checkpoint::AtTimestamp));
+}
+
+#[test]
+fn an_empty_table_gets_every_shard_of_the_filtered_listing() {
+    let half = 1u128 << 127;
+    let mut shards = [shard("a", &["old"], false), shard("b", &["older", "old"], true)];
+    shards[0].range.end = HashKey(half - 1);
+    shards[1].range.start = HashKey(half);
+    shards[0].starting = 9.into();
+    let plan_of = |shards: &[Shard]| plan(&Leases::new(), shards, AT, true);
+    let plan = plan_of(&shards).unwrap();
+    let start = Checkpoint::AtTimestamp;
+    assert_eq!(
+        created(&plan),
+        [("b".to_string(), start), ("a".to_string(), start)]
+    );
+    assert_eq!(plan.create[0].row.parents, ["old".into(), "older".into()]);
+    assert_eq!(plan.create[0].row.range, Some(shards[1].range));
+    assert_eq!(
+        plan.create[0].reason,
+        "there are no leases yet, and the stream is read from AT_TIMESTAMP"
+    );
+    assert!(matches!(plan_of(&shards[..1]), Err(BadListing::Gap { .. })));
+    assert_eq!(plan_of(&[]), Err(BadListing::Empty));
+}
+
+#[test]
+fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
+    let shards = [
+        shard("a", &[], false),
+        shard("b", &["a"], false),
+        shard("c", &["b"], true),
+        shard("d", &["b"], true),
+    ];
+    for initial in ALL_POSITIONS {
+        let plan = plan(&leases(&[("a", Checkpoint::ShardEnd)]), &shards, initial, false).unwrap();
+        assert_eq!(created(&plan), one("b", Checkpoint::TrimHorizon));
+        assert_eq!(
+            plan.create[0].reason,
+            "it fills a hole: the lease of its parent a has ended, and nothing that follows is leased"
+        );
+        assert_eq!(
+            plan.findings,
+            ["c", "d"].map(|id| Finding::Waits {
+                shard: id.into(),
+                behind: "b".into()
+            })
+        );
+    }
+}
+
+#[test]
+fn a_merge_waits_for_both_of_its_parents() {
+    let shards = [
+        shard("a", &[], false),
+        shard("b", &[], false),
+        shard("c", &["a", "b"], true),
+    ];
+    let half = leases(&[("a", Checkpoint::ShardEnd), ("b", middle())]);
+    let ended = leases(&[("a", Checkpoint::ShardEnd), ("b", Checkpoint::ShardEnd)]);
+    let missing = leases(&[("a", Checkpoint::ShardEnd)]);
+    for initial in ALL_POSITIONS {
+        let waiting = plan(&half, &shards, initial, false).unwrap();
+        assert_eq!(created(&waiting), []);
+        assert_eq!(
+            waiting.findings[0].to_string(),
+            "c waits until b has been processed"
+        );
+        assert_eq!(
+            planned_for(&ended, &shards, initial),
+            one("c", Checkpoint::TrimHorizon)
+        );
+        assert_eq!(
+            planned_for(&missing, &shards, initial),
+            one("b", sentinel(initial))
+        );
+    }
+}
+
+#[test]
+fn a_trimmed_parent_counts_while_it_has_a_lease() {
+    let shards = [shard("b", &["a"], true)];
+    for initial in ALL_POSITIONS {
+        let ended = leases(&[("a", Checkpoint::ShardEnd)]);
+        assert_eq!(
+            planned_for(&ended, &shards, initial),
+            one("b", Checkpoint::TrimHorizon)
+        );
+        let unfinished = plan(&leases(&[("a", middle())]), &shards, initial, false).unwrap();
+        assert_eq!(created(&unfinished), []);
+        assert_eq!(
+            unfinished.findings,
+            [
+                Finding::Waits {
+                    shard: "b".into(),
+                    behind: "a".into()
+                },
+                Finding::TrimmedUnfinished { lease: "a".into() }
+            ]
+        );
+        assert_eq!(
+            planned_for(&leases(&[("z", middle())]), &shards, initial),
+            one("b", sentinel(initial))
+        );
+    }
+}
+
+#[test]
+fn a_shard_of_one_key_gets_its_lease() {
+    let mut single = shard("a", &[], true);
+    single.range.end = HashKey(0);
+    let plan = plan(&leases(&[("z", middle())]), &[single.clone()], LATEST, false).unwrap();
+    assert_eq!(plan.create[0].row.range, Some(single.range));
+}
+
+#[test]
+fn an_ended_lease_of_an_open_shard_is_reported() {
+    let plan = plan(
+        &leases(&[("a", Checkpoint::ShardEnd)]),
+        &[shard("a", &[], true)],
+        TRIM,
+        false,
+    )
+    .unwrap();
+    assert_eq!(plan.findings, [Finding::EndedButOpen { shard: "a".into() }]);
+}
+
+#[test]
+fn a_very_deep_lineage_needs_no_stack() {
+    let id = |n: u64| format!("shardId-{n:012}");
+    let depth = 100_000;
+    let shards: Vec<Shard> = (0..depth)
+        .map(|n| {
+            let parents: Vec<String> = (n > 0).then(|| id(n - 1)).into_iter().collect();
+            let mut shard = shard(
+                &id(n),
+                &parents.iter().map(String::as_str).collect::<Vec<_>>(),
+                n + 1 == depth,
+            );
+            shard.starting = (n + 1).into();
+            shard
+        })
+        .collect();
+    let trim = planned_for(&leases(&[("z", middle())]), &shards, TRIM);
+    assert_eq!(trim, one(&id(0), Checkpoint::TrimHorizon));
+    let latest = planned_for(&leases(&[("z", middle())]), &shards, LATEST);
+    assert_eq!(latest, one(&id(depth - 1), Checkpoint::Latest));
+    let below = planned_for(&leases(&[(&id(0), Checkpoint::ShardEnd)]), &shards, LATEST);
+    assert_eq!(below, one(&id(1), Checkpoint::TrimHorizon));
+}
+
+/// KCL's algorithm, recursion and all, as its documentation puts it.
+struct Reference<'a> {
+    shards: BTreeMap<&'a str, &'a Shard>,
+    leased: BTreeSet<&'a str>,
+    initial: InitialPosition,
+    new: BTreeMap<&'a str, Checkpoint>,
+    descendant: BTreeMap<&'a str, bool>,
+    should_create: BTreeSet<&'a str>,
+}
+
+impl<'a> Reference<'a> {
+    fn plan(
+        leases: &'a Leases,
+        listing: &'a [Shard],
+        initial: InitialPosition,
+    ) -> BTreeMap<&'a str, Checkpoint> {
+        let mut this = Self {
+            shards: listing.iter().map(|shard| (shard.id.as_str(), shard)).collect(),
+            leased: leases.keys().map(LeaseKey::as_str).collect(),
+            initial,
+            new: BTreeMap::new(),
+            descendant: BTreeMap::new(),
+            should_create: BTreeSet::new(),
+        };
+        for shard in listing.iter().filter(|shard| shard.is_open()) {
+            let id = shard.id.as_str();
+            if !this.leased.contains(id) && !this.visit(id) {
+                this.new.insert(id, sentinel(initial));
+            }
+        }
+        this.new
+    }
+
+    fn visit(&mut self, id: &'a str) -> bool {
+        if let Some(known) = self.descendant.get(id) {
+            return *known;
+        }
+        let mut descendant = false;
+        if let Some(shard) = self.shards.get(id).copied() {
+            if self.leased.contains(id) {
+                descendant = true;
+            } else {
+                let parents: Vec<&str> = shard
+                    .parents()
+                    .map(ShardId::as_str)
+                    .filter(|parent| self.shards.contains_key(parent))
+                    .collect();
+                let mut descended = BTreeSet::new();
+                for parent in &parents {
+                    if self.visit(parent) || self.should_create.contains(parent) {
+                        descendant = true;
+                        descended.insert(*parent);
+                    }
+                }
+                if descendant {
+                    for parent in parents
+                        .into_iter()
+                        .filter(|parent| !self.leased.contains(parent))
+                        .collect::<Vec<_>>()
+                    {
+                        let within = descended.contains(parent);
+                        if self.should_create.contains(parent) || !within {
+                            self.new.entry(parent).or_insert(Checkpoint::AtTimestamp);
+                        }
+                        if let Some(checkpoint) = self.new.get_mut(parent) {
+                            *checkpoint =
+                                if within && !matches!(self.initial, InitialPosition::AtTimestamp(_)) {
+                                    Checkpoint::TrimHorizon
+                                } else {
+                                    sentinel(self.initial)
+                                };
+                        }
+                    }
+                } else if self.initial != InitialPosition::Latest {
+                    self.should_create.insert(id);
+                }
+            }
+        }
+        self.descendant.insert(id, descendant);
+        descendant
+    }
+}
+
+/// A stream's history: some first shards, then splits (an odd choice) and merges of neighbours (an even one).
+fn grow(first: usize, choices: &[u16]) -> Vec<Shard> {
+    let id = |n: usize| format!("shardId-{n:012}");
+    let mut shards: Vec<Shard> = (0..first).map(|n| shard(&id(n), &[], true)).collect();
+    // The open shards, in the order of their (unspecified) hash ranges.
+    let mut open: Vec<usize> = (0..first).collect();
+    for (time, choice) in choices.iter().enumerate() {
+        let starting = SequenceNumber::from(10 + time as u64);
+        let at = usize::from(choice / 2) % open.len();
+        let parents: Vec<usize> = if choice % 2 == 0 && at + 1 < open.len() {
+            open.drain(at..at + 2).collect()
+        } else {
+            vec![open.remove(at)]
+        };
+        for parent in &parents {
+            shards[*parent].ending = Some(starting);
+        }
+        let names: Vec<String> = parents.iter().map(|n| id(*n)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        for _ in 0..if parents.len() == 1 { 2 } else { 1 } {
+            let n = shards.len();
+            let mut child = shard(&id(n), &names, true);
+            child.starting = starting;
+            shards.push(child);
+            open.insert(at, n);
+        }
+    }
+    shards
+}
+
+fn checkpoints() -> impl Strategy<Value = Option<Checkpoint>> {
+    prop_oneof![
+        4 => Just(None),
+        2 => Just(Some(Checkpoint::ShardEnd)),
+        1 => Just(Some(middle())),
+        1 => Just(Some(Checkpoint::TrimHorizon)),
+        1 => Just(Some(Checkpoint::Latest)),
+    ]
+}
+
+prop_compose! {
+    /// A listing whose oldest closed shards are trimmed away, and leases for some of all its shards.
+    fn worlds()(first in 1usize..5, choices in prop::collection::vec(0u16..200, 0..12), trimmed in 0usize..4)
+        (held in prop::collection::vec(checkpoints(), 40), shards in Just(grow(first, &choices)), trimmed in Just(trimmed))
+        -> (Vec<Shard>, Leases) {
+        let leases = shards
+            .iter()
+            .zip(held)
+            .filter_map(|(shard, held)| Some((shard.id.to_lease(), held?)))
+            .collect();
+        let mut gone = trimmed;
+        let listed = shards
+            .into_iter()
+            .filter(|shard| {
+                let goes = gone > 0 && !shard.is_open();
+                gone -= usize::from(goes);
+                !goes
+            })
+            .collect();
+        (listed, leases)
+    }
+}
+
+fn positions() -> impl Strategy<Value = InitialPosition> {
+    prop::sample::select(ALL_POSITIONS.to_vec())
+}
+
+/// Whether nothing of an open shard can stay unread for good: it has a lease, or something above it without which it
+/// cannot start is unfinished and will lead to it.
+fn covered(id: &ShardId, shards: &BTreeMap<&str, &Shard>, leases: &Leases) -> bool {
+    leases.contains_key(id.as_str())
+        || shards.get(id.as_str()).is_some_and(|shard| {
+            shard.parents().any(|parent| match leases.get(parent.as_str()) {
+                Some(checkpoint) => !checkpoint.is_end(),
+                None => covered(parent, shards, leases),
+            })
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn agrees_with_the_original_where_nothing_is_to_be_bettered((shards, leases) in worlds(), initial in positions()) {
+        let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+        let leases: Leases = leases.into_iter().filter(|(key, _)| listed.contains(key.as_str())).collect();
+        let expected: BTreeMap<String, Checkpoint> =
+            Reference::plan(&leases, &shards, initial).into_iter().map(|(id, at)| (id.to_string(), at)).collect();
+        let plan = plan(&leases, &shards, initial, false).unwrap();
+        // A filled hole has an ended parent; nothing that the original creates has a leased one.
+        let (holes, same): (Vec<_>, Vec<_>) = plan
+            .create
+            .iter()
+            .partition(|lease| lease.row.parents.iter().any(|parent| leases.contains_key(parent.as_str())));
+        let same: BTreeMap<String, Checkpoint> =
+            same.into_iter().map(|lease| (lease.row.key.to_string(), lease.row.checkpoint)).collect();
+        prop_assert_eq!(same, expected);
+        if !leases.values().any(|checkpoint| checkpoint.is_end()) {
+            prop_assert!(holes.is_empty());
+        }
+    }
+
+    #[test]
+    fn invariants_of_every_plan((shards, mut leases) in worlds(), initial in positions()) {
+        let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+        let plan = plan(&leases, &shards, initial, false).unwrap();
+        let order: Vec<_> = plan
+            .create
+            .iter()
+            .map(|lease| (by_id[lease.row.key.as_str()].starting, lease.row.key.clone()))
+            .collect();
+        prop_assert!(order.is_sorted());
+        for lease in &plan.create {
+            for parent in &lease.row.parents {
+                let held = leases.get(parent.as_str());
+                prop_assert!(held.is_none_or(|checkpoint| checkpoint.is_end()), "{:?} below unfinished", lease);
+            }
+            let below = lease.row.parents.iter().any(|parent| leases.contains_key(parent.as_str()));
+            let start = if below { Checkpoint::TrimHorizon } else { sentinel(initial) };
+            prop_assert_eq!(lease.row.checkpoint, start);
+        }
+        for lease in plan.create {
+            prop_assert_eq!(leases.insert(lease.row.key, lease.row.checkpoint), None);
+        }
+        for shard in shards.iter().filter(|shard| shard.is_open()) {
+            prop_assert!(covered(&shard.id, &by_id, &leases), "{} is a hole", shard.id);
+        }
+        // Nothing more is missing once the plan has been carried out.
+        prop_assert_eq!(planned_for(&leases, &shards, initial), []);
+    }
+}
