@@ -10,6 +10,7 @@ pub mod leader;
 pub mod notice;
 pub mod output;
 pub mod position;
+pub mod reader;
 pub mod row;
 pub mod shard;
 pub mod sync;

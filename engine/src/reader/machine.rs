@@ -1,0 +1,374 @@
+//! Fetching: which stream command is next, and when.
+
+use super::buffer::{BatchRef, Buffer};
+use super::{Ctx, Event, How, Start, Want};
+use crate::config::ReaderConfig;
+use crate::draw::draw_below;
+use crate::ids::OpId;
+use crate::input::{Fetched, Outcome, Reply, Why};
+use crate::output::IteratorFrom;
+use crate::position::Position;
+use crate::shard::ChildShard;
+use crate::time::{Mono, Span};
+
+/// An iterator lives five minutes. One unused for this long is replaced before the service refuses it.
+const FRESH: Span = Span::from_secs(240);
+
+/// So many failures in a row make an invalid position worth an event of its own.
+const BAD_POSITION_TRIES: u32 = 3;
+
+/// The polling reader of one shard.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reader {
+    /// Where to read as long as nothing was fetched.
+    origin: IteratorFrom,
+    /// Everything up to here was processed when reading began (or was rewound): such records are filtered.
+    floor: Option<Position>,
+    /// The last position fetched since then.
+    fetched: Option<Position>,
+    cursor: Option<Cursor>,
+    flight: Option<Flight>,
+    /// No `GetIterator` before this moment.
+    iterator_at: Mono,
+    /// No `GetRecords` before this moment.
+    records_at: Mono,
+    /// Nothing at all before this moment.
+    retry_at: Mono,
+    /// Failures since the last successful `GetRecords`.
+    failures: u32,
+    paused: bool,
+    end: Option<Vec<ChildShard>>,
+    buffer: Buffer,
+}
+
+/// An iterator, kept by the adapter under the id of the command that brought it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Cursor {
+    via: OpId,
+    since: Mono,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Flight {
+    op: OpId,
+    sent: Mono,
+    kind: Kind,
+    /// Sent before a rewind: its answer is of no use.
+    void: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Iterator,
+    Records,
+}
+
+impl Reader {
+    /// A reader that begins at `start`, at once.
+    pub fn new(start: Start, now: Mono) -> Self {
+        let (origin, floor) = match start {
+            Start::TrimHorizon => (IteratorFrom::TrimHorizon, None),
+            Start::Latest => (IteratorFrom::Latest, None),
+            Start::AtTimestamp(time) => (IteratorFrom::AtTimestamp(time), None),
+            Start::At(position) => (IteratorFrom::At(position), Some(position)),
+        };
+        Self {
+            origin,
+            floor,
+            fetched: None,
+            cursor: None,
+            flight: None,
+            iterator_at: now,
+            records_at: now,
+            retry_at: now,
+            failures: 0,
+            paused: false,
+            end: None,
+            buffer: Buffer::new(floor),
+        }
+    }
+
+    /// The command to issue now, if any. Once issued, report it with [`sent`](Self::sent); until then the answer stays.
+    pub fn next(&mut self, now: Mono, cfg: &ReaderConfig) -> Option<Want> {
+        if self.due(cfg)? > now {
+            return None;
+        }
+        if self.cursor.is_some_and(|cursor| self.is_stale(cursor, now)) {
+            self.cursor = None;
+            if self.due(cfg)? > now {
+                return None;
+            }
+        }
+        Some(match self.cursor {
+            None => Want::GetIterator(self.place()),
+            Some(cursor) => Want::GetRecords {
+                via: cursor.via,
+                limit: cfg.max_records,
+            },
+        })
+    }
+
+    /// The command that [`next`](Self::next) has just asked for was issued under this id.
+    pub fn sent(&mut self, op: OpId, now: Mono) {
+        self.flight = Some(Flight {
+            op,
+            sent: now,
+            kind: match self.cursor {
+                None => Kind::Iterator,
+                Some(_) => Kind::Records,
+            },
+            void: false,
+        });
+    }
+
+    /// A stream command ended. The outcome of any but the one in flight is ignored.
+    pub fn fetched(&mut self, op: OpId, now: Mono, outcome: &Outcome, ctx: &Ctx<'_>) -> Option<Event> {
+        let flight = self.flight.take_if(|flight| flight.op == op)?;
+        let gate = match flight.kind {
+            Kind::Iterator => &mut self.iterator_at,
+            Kind::Records => &mut self.records_at,
+        };
+        *gate = flight.sent + ctx.cfg.min_interval;
+        if let Outcome::Applied(Reply::Records(answer)) = outcome {
+            self.pace(flight.sent, answer, ctx.cfg);
+        }
+        if flight.void {
+            return None;
+        }
+        let how = match (flight.kind, outcome) {
+            (Kind::Iterator, Outcome::Applied(Reply::Iterator)) => {
+                self.cursor = Some(Cursor { via: op, since: now });
+                return None;
+            }
+            (Kind::Records, Outcome::Applied(Reply::Records(answer))) => {
+                return self.take(op, now, answer, ctx);
+            }
+            (_, Outcome::Applied(_)) => How::Mismatched,
+            (_, Outcome::Refused(refusal)) => How::Refused(refusal.why),
+            (_, Outcome::NotSent(cause)) => How::NotSent(*cause),
+            (_, Outcome::Unknown(cause)) => How::Unknown(*cause),
+        };
+        Some(self.fail(op, now, flight.kind, how, ctx))
+    }
+
+    /// The next batch to hand over; none while one is being processed.
+    pub fn front(&self) -> Option<BatchRef> {
+        self.buffer.front()
+    }
+
+    /// The front batch was handed over.
+    pub fn delivered(&mut self) {
+        self.buffer.delivered();
+    }
+
+    /// The batch handed over was processed, all of it. Says whether that one was out.
+    pub fn processed(&mut self, batch: OpId) -> bool {
+        self.buffer.processed(batch)
+    }
+
+    /// Everything up to and including this position was processed. What was never handed over is not believed.
+    pub fn processed_through(&mut self, position: Position) {
+        self.buffer.processed_through(position);
+    }
+
+    /// The batch handed over was not (wholly) processed: [`front`](Self::front) gives the rest of it again. Says whether
+    /// that one was out.
+    pub fn returned(&mut self, batch: OpId) -> bool {
+        self.buffer.returned(batch)
+    }
+
+    /// The adapter has lost a batch: everything that was fetched and not processed is read again.
+    pub fn rewind(&mut self) {
+        if self.fetched.is_none() {
+            return;
+        }
+        if let Some(again) = self.buffer.rewind() {
+            self.origin = IteratorFrom::At(again);
+        }
+        self.floor = self.buffer.watermark();
+        self.fetched = None;
+        self.cursor = None;
+        // The end was fetched somewhere ahead of where reading goes on.
+        self.end = None;
+        if let Some(flight) = &mut self.flight {
+            flight.void = true;
+        }
+    }
+
+    /// Goes on after [`Event::ShardMissing`].
+    pub fn resume(&mut self, now: Mono) {
+        if self.paused {
+            self.paused = false;
+            self.retry_at = self.retry_at.max(now);
+        }
+    }
+
+    /// Whether the reader waits for [`resume`](Self::resume).
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Everything up to here was processed, and may be checkpointed. Never goes back.
+    pub fn watermark(&self) -> Option<Position> {
+        self.buffer.watermark()
+    }
+
+    /// The children of the shard, once its end was fetched and every batch processed. The answer may have named none.
+    pub fn finished(&self) -> Option<&[ChildShard]> {
+        match self.buffer.len() {
+            0 => self.end.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The bytes that wait to be processed or are being processed.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.buffer.bytes()
+    }
+
+    /// The batches that wait to be processed or are being processed.
+    pub fn buffered_batches(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// When to call [`next`](Self::next) if nothing else happens before; [`Mono::NEVER`] for no need.
+    pub fn wake_at(&self, cfg: &ReaderConfig) -> Mono {
+        self.due(cfg).unwrap_or(Mono::NEVER)
+    }
+
+    /// When the next command may be issued; absent while there is none.
+    fn due(&self, cfg: &ReaderConfig) -> Option<Mono> {
+        if self.flight.is_some() || self.paused || self.end.is_some() || self.is_full(cfg) {
+            return None;
+        }
+        let gate = match self.cursor {
+            None => self.iterator_at,
+            Some(_) => self.records_at,
+        };
+        Some(gate.max(self.retry_at))
+    }
+
+    fn is_full(&self, cfg: &ReaderConfig) -> bool {
+        let batches = self.buffer.len();
+        batches > 0
+            && (batches as u64 >= u64::from(cfg.buffer_batches) || self.buffer.bytes() >= cfg.buffer_bytes)
+    }
+
+    /// Where the next record to fetch is.
+    fn place(&self) -> IteratorFrom {
+        match self.fetched {
+            Some(position) => IteratorFrom::After(position),
+            None => self.origin,
+        }
+    }
+
+    /// Whether an iterator is better replaced than used. One at LATEST cannot be: its place would be lost.
+    fn is_stale(&self, cursor: Cursor, now: Mono) -> bool {
+        now.since(cursor.since) >= FRESH && self.place() != IteratorFrom::Latest
+    }
+
+    /// Holds the next `GetRecords` back as this answer demands.
+    fn pace(&mut self, sent: Mono, answer: &Fetched, cfg: &ReaderConfig) {
+        if answer.behind_ms == 0 {
+            self.records_at = self.records_at.max(sent + cfg.idle_interval);
+        }
+        if answer.bytes > 0 {
+            // Rounded up, as the limit is one from above.
+            let span = Span::from_secs(1).scaled(answer.bytes, cfg.bytes_per_second) + Span(1);
+            self.records_at = self.records_at.max(sent + span);
+        }
+    }
+
+    fn take(&mut self, op: OpId, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
+        let disorder = Event::Disorder {
+            before: self.fetched,
+            first: answer.first,
+            last: answer.last,
+        };
+        let mut event = None;
+        if answer.count > 0 {
+            let Some(last) = answer.last else {
+                // Neither to be filtered nor to be resumed after: fetch it again.
+                self.back_off(op, now, ctx);
+                return Some(disorder);
+            };
+            let first = answer.first.unwrap_or(last);
+            event = match (self.fetched, self.origin) {
+                _ if last < first => Some(disorder),
+                (Some(before), _) if first <= before => Some(disorder),
+                (None, IteratorFrom::At(at)) if first.sequence < at.sequence => Some(disorder),
+                (None, IteratorFrom::At(at)) if first.sequence > at.sequence => {
+                    Some(Event::Trimmed { at, first })
+                }
+                _ => None,
+            };
+            self.fetched = self.fetched.max(Some(last));
+            self.buffer.push(
+                first.min(last),
+                BatchRef {
+                    batch: op,
+                    after: self.floor.filter(|floor| *floor >= first),
+                    bytes: answer.bytes,
+                    count: answer.count,
+                    last,
+                },
+            );
+        }
+        self.failures = 0;
+        match &answer.end {
+            None => self.cursor = Some(Cursor { via: op, since: now }),
+            Some(children) => {
+                self.cursor = None;
+                self.end = Some(children.clone());
+                event = event.or(Some(Event::EndOfShard));
+            }
+        }
+        event
+    }
+
+    fn fail(&mut self, op: OpId, now: Mono, kind: Kind, how: How, ctx: &Ctx<'_>) -> Event {
+        let place = self.place();
+        match (kind, how) {
+            (_, How::Refused(Why::NotFound)) => {
+                self.paused = true;
+                return Event::ShardMissing;
+            }
+            (Kind::Records, How::Refused(Why::Expired | Why::Gone)) => {
+                self.cursor = None;
+                if self.failures == 0 {
+                    self.failures = 1;
+                    let again_in = Span::ZERO;
+                    return Event::Trouble { how, again_in };
+                }
+            }
+            (Kind::Records, How::Refused(Why::Invalid)) => self.cursor = None,
+            _ => {}
+        }
+        let again_in = self.back_off(op, now, ctx);
+        match (kind, how, place) {
+            (_, How::Refused(Why::Denied), _) => Event::Denied { again_in },
+            (Kind::Iterator, How::Refused(Why::Invalid), IteratorFrom::At(at) | IteratorFrom::After(at))
+                if self.failures >= BAD_POSITION_TRIES =>
+            {
+                Event::BadPosition {
+                    at,
+                    tries: self.failures,
+                    again_in,
+                }
+            }
+            _ => Event::Trouble { how, again_in },
+        }
+    }
+
+    /// Waits for a span that doubles with every failure, its upper half drawn at random.
+    fn back_off(&mut self, op: OpId, now: Mono, ctx: &Ctx<'_>) -> Span {
+        self.failures = self.failures.saturating_add(1);
+        let doubled = ctx.retry_min.times(1 << self.failures.min(32));
+        let high = doubled.min(ctx.retry_max);
+        let low = high.per(2).max(ctx.retry_min).min(high);
+        let width = (high.0 - low.0).saturating_add(1);
+        let pause = low + Span(draw_below(ctx.seed, "reader-retry", ctx.subject, op.n, width));
+        self.retry_at = now + pause;
+        pause
+    }
+}

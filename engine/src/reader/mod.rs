@@ -1,0 +1,210 @@
+//! The polling reader of one shard, as a pure machine: it decides, and whoever embeds it acts.
+//!
+//! The embedder asks [`Reader::next`] what to do, issues that as a stream command and reports its id with
+//! [`Reader::sent`] and its outcome with [`Reader::fetched`]. Batches come out at [`Reader::front`] and are
+//! acknowledged with [`Reader::processed`] or [`Reader::processed_through`]; [`Reader::watermark`] is what may be
+//! checkpointed. The reader never sees a record: a batch is described by the id of the command that brought it.
+//!
+//! ```mermaid
+//! stateDiagram-v2
+//!     [*] --> Lost
+//!     Lost --> Locating: GetIterator sent
+//!     Locating --> Ready: iterator
+//!     Locating --> Lost: failed, backoff
+//!     Ready --> Fetching: GetRecords sent
+//!     Ready --> Lost: iterator unused for 4 min
+//!     Fetching --> Ready: batch | failed, backoff (same iterator)
+//!     Fetching --> Lost: Expired | Gone | Invalid
+//!     Fetching --> Ended: batch with the end of the shard
+//!     Locating --> Paused: NotFound
+//!     Fetching --> Paused: NotFound
+//!     Paused --> Lost: resume, no iterator
+//!     Paused --> Ready: resume
+//!     Ready --> Lost: rewind
+//!     Ended --> Lost: rewind
+//!     Locating --> Void: rewind
+//!     Fetching --> Void: rewind
+//!     Void --> Lost: outcome, ignored
+//! ```
+//!
+//! In `Lost` and `Ready` the next command waits until it is due and the buffer has room; in all other states there is
+//! nothing to send. Buffered batches are independent of these states:
+//!
+//! ```mermaid
+//! stateDiagram-v2
+//!     [*] --> Waiting: fetched, with records
+//!     Waiting --> Out: delivered (front only)
+//!     Out --> Back: returned
+//!     Back --> Out: delivered again, after the partial watermark
+//!     Out --> [*]: processed
+//!     Back --> [*]: wholly covered by the partial watermark
+//! ```
+//!
+//! # Invariants
+//!
+//! * **P1, nothing is skipped.** Before anything was fetched a new iterator is asked for where reading began; then
+//!   after the last record *fetched*, and after a [`rewind`](Reader::rewind) at the last record *processed*. An outcome
+//!   that is not an answer moves nothing. A start at a checkpoint re-reads the checkpointed record, since parts of an
+//!   aggregated one may be left, and filters by position. The watermark covers only an unbroken run of batches, all
+//!   acknowledged. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
+//! * **P19, memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
+//!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
+//!   room, so that no batch is too large.
+//! * **P15, no storms.** At most one command is in flight; commands of a kind are `min_interval` apart, counted from
+//!   emission, and bytes are paced. Every failure waits for an exponential backoff that only a successful `GetRecords`
+//!   resets, but for the first expiry in a row, which is expected after a long stall.
+//!
+//! # The gap at `LATEST`
+//!
+//! An iterator at `LATEST` means "from now on", whenever that is resolved. If it is lost *before the first record was
+//! fetched*, the next one starts later, and what arrived between the two is not read. Kinesis offers no remedy but to
+//! start at a time. The reader narrows the gap: it does not give up such an iterator by age, only when it is refused.
+
+mod buffer;
+mod machine;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+pub use buffer::BatchRef;
+pub use machine::Reader;
+
+use crate::config::{InitialPosition, ReaderConfig};
+use crate::ids::OpId;
+use crate::input::{Cause, Why};
+use crate::output::IteratorFrom;
+use crate::position::{Checkpoint, Position};
+use crate::time::{Span, Wall};
+use std::fmt;
+
+/// Where reading begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Start {
+    /// At the oldest record.
+    TrimHorizon,
+    /// With what arrives from now on. See the module about the gap this can open.
+    Latest,
+    /// At the first record at or after a time.
+    AtTimestamp(Wall),
+    /// After this position, which has been processed. Its record is read again for the parts that follow.
+    At(Position),
+}
+
+impl Start {
+    /// Where a lease with this checkpoint is to be read; absent if it is done.
+    ///
+    /// A checkpoint `AT_TIMESTAMP` names no time itself. If the configuration names none any more either, the shard is
+    /// read from its oldest record: too much rather than too little.
+    pub fn from(checkpoint: Checkpoint, initial: InitialPosition) -> Option<Start> {
+        Some(match (checkpoint, initial) {
+            (Checkpoint::At(position), _) => Start::At(position),
+            (Checkpoint::ShardEnd, _) => return None,
+            (Checkpoint::Latest, _) => Start::Latest,
+            (Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(time)) => Start::AtTimestamp(time),
+            (Checkpoint::TrimHorizon | Checkpoint::AtTimestamp, _) => Start::TrimHorizon,
+        })
+    }
+}
+
+/// A stream command the reader wants to be issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Want {
+    /// An iterator.
+    GetIterator(IteratorFrom),
+    /// Records.
+    GetRecords {
+        /// The command that brought the iterator to use.
+        via: OpId,
+        /// No more than this many.
+        limit: u32,
+    },
+}
+
+/// What a decision after an outcome depends on besides the outcome.
+#[derive(Clone, Copy, Debug)]
+pub struct Ctx<'a> {
+    /// How to read.
+    pub cfg: &'a ReaderConfig,
+    /// The least pause before a retry.
+    pub retry_min: Span,
+    /// The greatest pause before a retry.
+    pub retry_max: Span,
+    /// Seed of the jitter.
+    pub seed: u64,
+    /// Whom the jitter is for: the shard.
+    pub subject: &'a str,
+}
+
+/// Something the embedder should know about an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The command failed; the reader goes on by itself.
+    Trouble {
+        /// How it failed.
+        how: How,
+        /// The backoff. Pacing may add to it.
+        again_in: Span,
+    },
+    /// Access was denied; the reader keeps trying.
+    Denied {
+        /// The backoff.
+        again_in: Span,
+    },
+    /// The service keeps calling a position invalid. To go on elsewhere would skip records, so the reader keeps trying;
+    /// a person must look at the checkpoint.
+    BadPosition {
+        /// The position.
+        at: Position,
+        /// Failures in a row.
+        tries: u32,
+        /// The backoff.
+        again_in: Span,
+    },
+    /// There is no such shard or stream. The reader pauses until [`Reader::resume`].
+    ShardMissing,
+    /// The record to start at is not there any more, and perhaps more between it and the first one found.
+    Trimmed {
+        /// The record looked for.
+        at: Position,
+        /// The first record found.
+        first: Position,
+    },
+    /// An answer's positions do not follow those before, which is a fault of the service or the adapter. Its records are
+    /// handed over all the same; an answer with records but no last position is fetched again.
+    Disorder {
+        /// The last position fetched before; absent for the first answer.
+        before: Option<Position>,
+        /// The first position of the answer.
+        first: Option<Position>,
+        /// The last position of the answer.
+        last: Option<Position>,
+    },
+    /// The end of the shard has been fetched. An answer can be two things at once and this one is reported last, so
+    /// decide by [`Reader::finished`].
+    EndOfShard,
+}
+
+/// How a command failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum How {
+    /// It was refused.
+    Refused(Why),
+    /// It was not executed.
+    NotSent(Cause),
+    /// Nobody knows. Reading changes nothing, so it is tried again as if it had not been executed.
+    Unknown(Cause),
+    /// The answer is not one to this command.
+    Mismatched,
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            How::Refused(why) => write!(f, "refused: {why:?}"),
+            How::NotSent(cause) => write!(f, "not executed: {cause:?}"),
+            How::Unknown(cause) => write!(f, "outcome unknown: {cause:?}"),
+            How::Mismatched => f.write_str("expected an answer to this command, found another kind"),
+        }
+    }
+}

@@ -1,0 +1,543 @@
+//! One test per rule.
+
+use super::*;
+use crate::input::{Fetched, Outcome, Refusal, Reply};
+use crate::shard::{ChildShard, HashRange};
+use crate::time::Mono;
+
+/// A reader with its clock and configuration, driven by hand.
+struct Bench {
+    reader: Reader,
+    cfg: ReaderConfig,
+    now: Mono,
+    ops: u64,
+}
+
+const RETRY_MIN: Span = Span::from_millis(100);
+const RETRY_MAX: Span = Span::from_secs(5);
+
+fn op(n: u64) -> OpId {
+    OpId { life: 1, n }
+}
+
+fn pos(sequence: u64) -> Position {
+    Position::of(sequence.into())
+}
+
+fn part(sequence: u64, sub: u64) -> Position {
+    Position { sub, ..pos(sequence) }
+}
+
+fn records(first: Position, last: Position, bytes: u64) -> Fetched {
+    Fetched {
+        count: 1,
+        bytes,
+        first: Some(first),
+        last: Some(last),
+        behind_ms: 1,
+        end: None,
+    }
+}
+
+fn empty(behind_ms: u64) -> Fetched {
+    Fetched {
+        count: 0,
+        bytes: 0,
+        first: None,
+        last: None,
+        behind_ms,
+        end: None,
+    }
+}
+
+fn refused(why: Why) -> Outcome {
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail: String::new(),
+    })
+}
+
+fn child(id: &str) -> ChildShard {
+    ChildShard {
+        id: id.into(),
+        parents: vec!["parent".into()],
+        range: HashRange::ALL,
+    }
+}
+
+impl Bench {
+    fn new(start: Start) -> Self {
+        let now = Mono(1_000_000_000);
+        Self {
+            reader: Reader::new(start, now),
+            cfg: ReaderConfig::default(),
+            now,
+            ops: 0,
+        }
+    }
+
+    /// One whose iterator (op 1) has arrived.
+    fn ready(start: Start) -> Self {
+        let mut bench = Self::new(start);
+        assert_eq!(bench.iterate(Outcome::Applied(Reply::Iterator)), None);
+        bench
+    }
+
+    fn next(&mut self) -> Option<Want> {
+        self.reader.next(self.now, &self.cfg)
+    }
+
+    fn send(&mut self) -> OpId {
+        self.ops += 1;
+        self.reader.sent(op(self.ops), self.now);
+        assert_eq!(self.next(), None, "one command at a time");
+        op(self.ops)
+    }
+
+    fn done(&mut self, op: OpId, outcome: Outcome) -> Option<Event> {
+        let ctx = Ctx {
+            cfg: &self.cfg,
+            retry_min: RETRY_MIN,
+            retry_max: RETRY_MAX,
+            seed: 7,
+            subject: "shard",
+        };
+        self.reader.fetched(op, self.now, &outcome, &ctx)
+    }
+
+    /// Waits until a command is due, and returns how long that took.
+    fn wait(&mut self) -> Span {
+        let at = self.reader.wake_at(&self.cfg);
+        assert_ne!(at, Mono::NEVER, "nothing will ever be due");
+        if at > self.now {
+            assert_eq!(self.reader.next(at - Span(1), &self.cfg), None);
+        }
+        let waited = at.since(self.now);
+        self.now = self.now.max(at);
+        waited
+    }
+
+    fn iterate(&mut self, outcome: Outcome) -> Option<Event> {
+        self.wait();
+        assert!(matches!(self.next(), Some(Want::GetIterator(_))));
+        let op = self.send();
+        self.done(op, outcome)
+    }
+
+    fn fetch(&mut self, outcome: Outcome) -> Option<Event> {
+        self.wait();
+        assert!(matches!(self.next(), Some(Want::GetRecords { .. })));
+        let op = self.send();
+        self.done(op, outcome)
+    }
+
+    fn answer(&mut self, fetched: Fetched) -> Option<Event> {
+        self.fetch(Outcome::Applied(Reply::Records(fetched)))
+    }
+
+    fn process_front(&mut self) -> BatchRef {
+        let batch = self.reader.front().expect("a batch");
+        self.reader.delivered();
+        assert_eq!(self.reader.front(), None, "one batch at a time");
+        assert!(self.reader.processed(batch.batch));
+        batch
+    }
+
+    fn asks_for(&mut self, from: IteratorFrom) {
+        self.wait();
+        assert_eq!(self.next(), Some(Want::GetIterator(from)));
+    }
+}
+
+#[test]
+fn a_checkpoint_decides_where_reading_begins() {
+    use InitialPosition as I;
+    let time = I::AtTimestamp(Wall(5));
+    for (checkpoint, initial, start) in [
+        (Checkpoint::TrimHorizon, I::Latest, Some(Start::TrimHorizon)),
+        (Checkpoint::Latest, I::TrimHorizon, Some(Start::Latest)),
+        (Checkpoint::AtTimestamp, time, Some(Start::AtTimestamp(Wall(5)))),
+        (Checkpoint::AtTimestamp, I::Latest, Some(Start::TrimHorizon)),
+        (Checkpoint::At(pos(3)), I::Latest, Some(Start::At(pos(3)))),
+        (Checkpoint::ShardEnd, I::Latest, None),
+    ] {
+        assert_eq!(Start::from(checkpoint, initial), start);
+    }
+}
+
+#[test]
+fn an_iterator_is_used_by_the_command_that_brought_it() {
+    let mut bench = Bench::new(Start::TrimHorizon);
+    assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::TrimHorizon)));
+    assert_eq!(
+        bench.next(),
+        Some(Want::GetIterator(IteratorFrom::TrimHorizon)),
+        "until sent"
+    );
+    bench.iterate(Outcome::Applied(Reply::Iterator));
+    for via in 1..5 {
+        bench.wait();
+        let limit = 10_000;
+        assert_eq!(bench.next(), Some(Want::GetRecords { via: op(via), limit }));
+        assert_eq!(bench.answer(empty(1)), None);
+    }
+}
+
+#[test]
+fn a_stale_outcome_is_ignored() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let before = bench.reader.clone();
+    assert_eq!(bench.done(op(1), refused(Why::NotFound)), None);
+    assert_eq!(bench.done(op(99), refused(Why::Expired)), None);
+    assert_eq!(bench.reader, before);
+}
+
+#[test]
+fn calls_are_paced_from_emission_by_interval_bytes_and_idleness() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.answer(empty(1));
+    assert_eq!(bench.wait(), Span::from_millis(250), "behind, though empty");
+
+    let op = bench.send();
+    bench.now += Span::from_millis(100);
+    bench.done(op, Outcome::Applied(Reply::Records(records(pos(1), pos(1), 10))));
+    assert_eq!(bench.wait(), Span::from_millis(150), "the call took 100 ms");
+
+    bench.answer(records(pos(2), pos(2), 2_000_000));
+    assert_eq!(bench.wait(), Span(1_000_001), "2 MB are a second's worth");
+
+    let at_tip = Fetched {
+        behind_ms: 0,
+        ..records(pos(3), pos(3), 10)
+    };
+    bench.answer(at_tip);
+    assert_eq!(bench.wait(), Span::from_secs(1));
+    bench.answer(empty(0));
+    assert_eq!(bench.wait(), Span::from_secs(1));
+}
+
+#[test]
+fn fetching_stops_at_the_budget_of_batches_and_goes_on_below() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    for n in 1..=4 {
+        bench.answer(records(pos(n), pos(n), 10));
+    }
+    assert_eq!(bench.reader.wake_at(&bench.cfg), Mono::NEVER);
+    bench.now += Span::from_secs(60);
+    assert_eq!(bench.next(), None);
+    bench.reader.delivered();
+    assert_eq!(bench.next(), None, "what is being processed is in memory still");
+    assert!(bench.reader.processed(op(2)));
+    assert!(bench.next().is_some());
+    assert_eq!(bench.reader.buffered_bytes(), 30);
+}
+
+#[test]
+fn fetching_stops_at_the_budget_of_bytes_but_a_batch_larger_than_it_is_no_deadlock() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.cfg.buffer_bytes = 5;
+    bench.answer(records(pos(1), pos(1), 10));
+    assert_eq!(bench.reader.wake_at(&bench.cfg), Mono::NEVER);
+    bench.process_front();
+    bench.answer(records(pos(2), pos(2), 10));
+    assert_eq!(bench.reader.buffered_batches(), 1);
+    bench.cfg.buffer_bytes = 0;
+    bench.process_front();
+    bench.wait();
+    assert!(
+        bench.next().is_some(),
+        "with nothing buffered there is always room"
+    );
+}
+
+#[test]
+fn a_failed_call_is_repeated_with_the_same_iterator_after_a_growing_backoff() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let mut pauses = Vec::new();
+    for n in 0..8 {
+        let outcome = match n % 4 {
+            0 => Outcome::NotSent(Cause::Throttled),
+            1 => Outcome::Unknown(Cause::Timeout),
+            2 => refused(Why::InUse),
+            _ => Outcome::Applied(Reply::Done),
+        };
+        let Some(Event::Trouble { again_in, .. }) = bench.fetch(outcome) else {
+            panic!("expected trouble");
+        };
+        assert!(RETRY_MIN <= again_in && again_in <= RETRY_MAX);
+        assert_eq!(bench.wait(), again_in.max(Span::from_millis(250)));
+        assert!(matches!(bench.next(), Some(Want::GetRecords { via, .. }) if via == op(1)));
+        pauses.push(again_in);
+    }
+    for (n, pause) in pauses.iter().enumerate().take(5) {
+        assert!(
+            *pause >= RETRY_MIN.times(1 << n) && *pause <= RETRY_MIN.times(2 << n),
+            "{pauses:?}"
+        );
+    }
+    assert!(pauses[7] >= RETRY_MAX.per(2));
+
+    bench.answer(empty(1));
+    let Some(Event::Trouble { again_in, .. }) = bench.fetch(Outcome::Unknown(Cause::Network)) else {
+        panic!("expected trouble");
+    };
+    assert!(again_in <= RETRY_MIN.times(2), "a success resets the backoff");
+}
+
+#[test]
+fn an_expired_or_lost_iterator_is_replaced_after_the_last_fetched_record() {
+    for why in [Why::Expired, Why::Gone, Why::Invalid] {
+        let mut bench = Bench::ready(Start::TrimHorizon);
+        bench.fetch(refused(why));
+        bench.asks_for(IteratorFrom::TrimHorizon);
+        bench.iterate(Outcome::Applied(Reply::Iterator));
+        bench.answer(records(pos(1), part(4, 2), 10));
+        bench.fetch(refused(why));
+        bench.asks_for(IteratorFrom::After(part(4, 2)));
+    }
+    let mut bench = Bench::ready(Start::At(part(3, 1)));
+    bench.fetch(refused(Why::Expired));
+    bench.asks_for(IteratorFrom::At(part(3, 1)));
+}
+
+#[test]
+fn only_the_first_expiry_in_a_row_is_free() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let again_in = |event| match event {
+        Some(Event::Trouble { again_in, .. }) => again_in,
+        other => panic!("expected trouble, found {other:?}"),
+    };
+    assert_eq!(again_in(bench.fetch(refused(Why::Expired))), Span::ZERO);
+    let mut sum = Span::ZERO;
+    for _ in 0..10 {
+        bench.iterate(Outcome::Applied(Reply::Iterator));
+        sum = sum + again_in(bench.fetch(refused(Why::Expired)));
+    }
+    assert!(
+        sum >= Span::from_secs(10),
+        "an iterator that never works is no storm: {sum}"
+    );
+}
+
+#[test]
+fn an_iterator_left_unused_is_replaced_before_it_expires() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    for n in 1..=4 {
+        bench.answer(records(pos(n), pos(n), 10));
+    }
+    bench.now += FRESH;
+    bench.process_front();
+    assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::After(pos(4)))));
+
+    let mut bench = Bench::ready(Start::Latest);
+    bench.now += FRESH;
+    assert!(
+        matches!(bench.next(), Some(Want::GetRecords { .. })),
+        "LATEST is kept: its place would be lost"
+    );
+    bench.answer(records(pos(1), pos(1), 1));
+    bench.now += FRESH;
+    assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::After(pos(1)))));
+}
+
+#[test]
+fn an_invalid_position_is_reported_and_never_skipped() {
+    let mut bench = Bench::new(Start::At(pos(9)));
+    for tries in 1..=6 {
+        let event = bench.iterate(refused(Why::Invalid));
+        match event {
+            Some(Event::Trouble { .. }) if tries < 3 => {}
+            Some(Event::BadPosition { at, tries: n, .. }) if tries >= 3 => {
+                assert_eq!((at, n), (pos(9), tries));
+            }
+            other => panic!("try {tries}: {other:?}"),
+        }
+        bench.asks_for(IteratorFrom::At(pos(9)));
+    }
+}
+
+#[test]
+fn a_missing_shard_pauses_until_resumed_and_denied_access_is_retried() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.fetch(refused(Why::NotFound)), Some(Event::ShardMissing));
+    bench.now += Span::from_secs(3600);
+    assert_eq!(bench.next(), None);
+    assert_eq!(bench.reader.wake_at(&bench.cfg), Mono::NEVER);
+    assert!(bench.reader.is_paused());
+    bench.reader.resume(bench.now);
+    assert!(bench.next().is_some());
+
+    let mut bench = Bench::new(Start::TrimHorizon);
+    assert!(
+        matches!(bench.iterate(refused(Why::Denied)), Some(Event::Denied { again_in }) if again_in >= RETRY_MIN)
+    );
+    bench.asks_for(IteratorFrom::TrimHorizon);
+}
+
+#[test]
+fn records_up_to_the_checkpoint_are_filtered_by_position() {
+    let mut bench = Bench::ready(Start::At(part(3, 1)));
+    assert_eq!(bench.reader.watermark(), Some(part(3, 1)));
+    bench.answer(records(pos(3), part(3, 1), 10));
+    assert_eq!(bench.reader.front(), None, "wholly covered");
+    assert_eq!(bench.reader.buffered_bytes(), 0);
+    bench.answer(records(pos(4), pos(5), 10));
+    assert_eq!(bench.process_front().after, None);
+
+    let mut bench = Bench::ready(Start::At(part(3, 1)));
+    bench.answer(records(pos(3), pos(5), 10));
+    assert_eq!(
+        bench.process_front().after,
+        Some(part(3, 1)),
+        "later parts of record 3 may be left"
+    );
+}
+
+#[test]
+fn the_watermark_follows_partial_acks_and_a_redelivery_begins_after_it() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.answer(records(pos(1), pos(5), 10));
+    bench.answer(records(pos(6), pos(9), 10));
+    bench.reader.processed_through(pos(3));
+    assert_eq!(bench.reader.watermark(), None, "nothing was handed over yet");
+    assert!(!bench.reader.processed(op(2)) && !bench.reader.returned(op(2)));
+
+    bench.reader.delivered();
+    bench.reader.processed_through(pos(3));
+    bench.reader.processed_through(pos(2));
+    assert_eq!(bench.reader.watermark(), Some(pos(3)));
+    assert!(!bench.reader.processed(op(3)), "another batch is out");
+    assert!(bench.reader.returned(op(2)));
+    assert_eq!(
+        bench.reader.front().map(|b| (b.batch, b.after)),
+        Some((op(2), Some(pos(3))))
+    );
+
+    bench.reader.delivered();
+    bench.reader.processed_through(pos(8));
+    assert_eq!(bench.reader.watermark(), Some(pos(5)), "8 was never handed over");
+    assert_eq!(
+        bench.reader.buffered_batches(),
+        2,
+        "the payload is in memory as long as it is out"
+    );
+    assert!(bench.reader.returned(op(2)));
+    assert_eq!(
+        bench.process_front().batch,
+        op(3),
+        "nothing of the first batch is left"
+    );
+    assert_eq!(bench.reader.watermark(), Some(pos(9)));
+}
+
+#[test]
+fn a_shard_is_finished_when_its_end_was_fetched_and_all_was_processed() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let children = vec![child("a"), child("b")];
+    let end = Some(children.clone());
+    let event = bench.answer(Fetched {
+        end,
+        ..records(pos(1), pos(1), 1)
+    });
+    assert_eq!(event, Some(Event::EndOfShard));
+    assert_eq!(bench.reader.finished(), None);
+    assert_eq!(bench.reader.wake_at(&bench.cfg), Mono::NEVER);
+    bench.process_front();
+    assert_eq!(bench.reader.finished(), Some(&children[..]));
+
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.answer(Fetched {
+        end: Some(vec![child("a")]),
+        ..empty(0)
+    });
+    assert_eq!(
+        bench.reader.finished(),
+        Some(&[child("a")][..]),
+        "an empty last answer ends it too"
+    );
+}
+
+#[test]
+fn a_rewind_reads_the_unprocessed_again_and_forgets_the_end() {
+    let mut bench = Bench::ready(Start::Latest);
+    bench.answer(records(pos(1), pos(5), 10));
+    bench.answer(Fetched {
+        end: Some(vec![]),
+        ..records(pos(6), pos(9), 10)
+    });
+    bench.reader.rewind();
+    assert_eq!(bench.reader.buffered_bytes(), 0);
+    bench.asks_for(IteratorFrom::At(pos(1)));
+    bench.iterate(Outcome::Applied(Reply::Iterator));
+    assert_eq!(bench.answer(records(pos(1), pos(5), 10)), None);
+    assert_eq!(bench.process_front().after, None);
+    assert_eq!(bench.reader.finished(), None, "this batch is not the last");
+
+    bench.wait();
+    let late = bench.send();
+    bench.reader.rewind();
+    assert_eq!(bench.next(), None, "the command in flight ends first");
+    assert_eq!(
+        bench.done(
+            late,
+            Outcome::Applied(Reply::Records(records(pos(6), pos(9), 10)))
+        ),
+        None
+    );
+    assert_eq!(bench.reader.front(), None);
+    bench.asks_for(IteratorFrom::At(pos(5)));
+    bench.iterate(Outcome::Applied(Reply::Iterator));
+    bench.answer(records(pos(5), pos(9), 10));
+    assert_eq!(bench.process_front().after, Some(pos(5)));
+}
+
+#[test]
+fn a_rewind_before_the_first_record_keeps_the_place_of_latest() {
+    let mut bench = Bench::ready(Start::Latest);
+    let before = bench.reader.clone();
+    bench.reader.rewind();
+    assert_eq!(bench.reader, before);
+}
+
+#[test]
+fn disorder_is_reported_and_its_records_are_handed_over() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.answer(records(pos(5), pos(9), 10));
+    bench.process_front();
+    let disorder = |first, last| {
+        let (before, first, last) = (Some(pos(9)), Some(pos(first)), Some(pos(last)));
+        Some(Event::Disorder { before, first, last })
+    };
+    assert_eq!(bench.answer(records(pos(2), pos(7), 10)), disorder(2, 7));
+    assert_eq!(bench.answer(records(pos(12), pos(8), 10)), disorder(12, 8));
+    assert_eq!(bench.process_front().after, None);
+    assert_eq!(bench.process_front().after, None);
+    assert_eq!(bench.reader.watermark(), Some(pos(9)), "never goes back");
+
+    let unplaced = Fetched {
+        last: None,
+        ..records(pos(10), pos(10), 10)
+    };
+    assert!(matches!(
+        bench.answer(unplaced),
+        Some(Event::Disorder { last: None, .. })
+    ));
+    assert_eq!(bench.reader.front(), None);
+    bench.wait();
+    assert!(
+        matches!(bench.next(), Some(Want::GetRecords { via, .. }) if via == op(4)),
+        "fetched again"
+    );
+}
+
+#[test]
+fn a_trimmed_start_is_reported() {
+    let mut bench = Bench::ready(Start::At(part(3, 1)));
+    let event = bench.answer(records(pos(7), pos(9), 10));
+    let (at, first) = (part(3, 1), pos(7));
+    assert_eq!(event, Some(Event::Trimmed { at, first }));
+    assert_eq!(bench.process_front().after, None);
+}
+
+const FRESH: Span = Span::from_secs(240);
