@@ -1,6 +1,7 @@
 //! The coordination of a Kinesis consumer fleet as one pure state machine.
 
 pub mod config;
+pub mod dialect;
 pub mod digest;
 pub mod draw;
 pub mod engine;

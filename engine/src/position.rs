@@ -222,3 +222,6 @@ impl fmt::Display for Checkpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

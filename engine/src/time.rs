@@ -126,3 +126,39 @@ impl fmt::Display for Span {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn nothing_overflows() {
+        assert_eq!(Mono::NEVER + Span(1), Mono::NEVER);
+        assert_eq!(Mono(5) - Span(7), Mono(0));
+        assert_eq!(Mono(5).since(Mono(7)), Span::ZERO);
+        assert_eq!(Span(u64::MAX) + Span(1), Span(u64::MAX));
+        assert_eq!(Span::from_secs(u64::MAX), Span(u64::MAX));
+        assert_eq!(Span(u64::MAX).times(2), Span(u64::MAX));
+        assert_eq!(Span(u64::MAX).scaled(3, 2), Span(u64::MAX));
+        assert_eq!(Span::from(Duration::MAX), Span(u64::MAX));
+    }
+
+    #[test]
+    fn parts_are_exact_and_rounded_down() {
+        assert_eq!(Span::from_secs(10).per(3), Span(3_333_333));
+        assert_eq!(Span(7).per(0), Span(7));
+        assert_eq!(Span(u64::MAX).scaled(u64::MAX, u64::MAX), Span(u64::MAX));
+        assert_eq!(Span(10).scaled(999_900, 1_000_100), Span(9));
+        assert_eq!(Span(10).scaled(1, 0), Span(10));
+        assert_eq!(Span::from_millis(1_500).as_millis(), 1_500);
+        assert_eq!(Duration::from(Span(1_500)), Duration::from_micros(1_500));
+    }
+
+    #[test]
+    fn moments_are_shown_in_seconds() {
+        assert_eq!(Mono(61_002_999).to_string(), "61.002s");
+        assert_eq!(Span(999_999).to_string(), "999ms");
+        assert_eq!(Span(1_050_000).to_string(), "1.050s");
+    }
+}

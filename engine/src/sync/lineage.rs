@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(lineage.len(), 3);
         let n = |id: &str| lineage.find(&id.into()).unwrap();
         assert_eq!(lineage.parents(n("c")), [n("a"), n("b")]);
-        assert_eq!(lineage.parents(n("a")), []);
+        assert!(lineage.parents(n("a")).is_empty());
         assert_eq!(lineage.children(n("b")), [n("c")]);
         assert_eq!(lineage.ancestors_first().last(), Some(&n("c")));
         assert_eq!(lineage.find(&"gone".into()), None);

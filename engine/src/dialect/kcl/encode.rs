@@ -1,0 +1,162 @@
+//! From changes to conditional writes.
+
+use super::{LEASE, name, sentinel};
+use crate::ids::{ShardId, WorkerId};
+use crate::position::Checkpoint;
+use crate::row::{Change, Guard, LeaseRow};
+use crate::table::{Action, AttributeValue, Condition, Item, Update};
+
+pub(super) fn condition(change: &Change) -> Condition {
+    match change {
+        Change::Create(_) => not_exists(name::KEY),
+        Change::Take { counter, from, .. } => Condition::All(vec![
+            equals(name::COUNTER, AttributeValue::n(counter)),
+            match from {
+                Some(owner) => owned_by(name::OWNER, owner),
+                None => not_exists(name::OWNER),
+            },
+        ]),
+        Change::Renew { guard, .. }
+        | Change::Checkpoint { guard, .. }
+        | Change::End { guard, .. }
+        | Change::Release { guard, .. }
+        | Change::HandOver { guard, .. } => held(guard),
+        Change::SetRange { .. } => Condition::All(vec![
+            Condition::Exists(name::KEY.into()),
+            not_exists(name::RANGE_START),
+        ]),
+        Change::Delete { counter, .. } => Condition::All(vec![
+            equals(name::COUNTER, AttributeValue::n(counter)),
+            equals(name::CHECKPOINT, AttributeValue::s(sentinel::SHARD_END)),
+        ]),
+    }
+}
+
+/// We own the row, or are its old owner during the hand-over that we know of. A hand-over that began without our
+/// knowledge fails the guard, and so shows.
+fn held(guard: &Guard) -> Condition {
+    let counter = equals(name::COUNTER, AttributeValue::n(guard.counter));
+    Condition::All(match &guard.next_owner {
+        None => vec![
+            counter,
+            owned_by(name::OWNER, &guard.holder),
+            not_exists(name::OLD_OWNER),
+        ],
+        Some(next) => vec![
+            counter,
+            owned_by(name::OWNER, next),
+            owned_by(name::OLD_OWNER, &guard.holder),
+        ],
+    })
+}
+
+pub(super) fn action(change: &Change) -> Action {
+    Action::Update(match change {
+        Change::Create(row) => return Action::Put(item(row)),
+        Change::Delete { .. } => return Action::Delete,
+        Change::Renew { guard, .. } => counted(guard.counter),
+        Change::Take {
+            counter, from, to, ..
+        } => {
+            let update = counted(*counter)
+                .set(name::OWNER, AttributeValue::s(to.as_str()))
+                .remove(name::OLD_OWNER);
+            match from {
+                Some(from) if from != to => update.add(name::SWITCHES, 1),
+                _ => update,
+            }
+        }
+        Change::Checkpoint { guard, position, .. } => progress(guard, Checkpoint::At(*position)),
+        Change::End { guard, children, .. } => {
+            let update = progress(guard, Checkpoint::ShardEnd)
+                .remove(name::OWNER)
+                .remove(name::OLD_OWNER);
+            match shard_set(children) {
+                Some(children) => update.set(name::CHILDREN, children),
+                None => update,
+            }
+        }
+        // To give up a row that is being handed over is to complete the hand-over.
+        Change::Release { guard, .. } if guard.next_owner.is_none() => {
+            counted(guard.counter).remove(name::OWNER)
+        }
+        Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
+            counted(guard.counter).remove(name::OLD_OWNER)
+        }
+        Change::SetRange { range, .. } => Update::default()
+            .set(name::RANGE_START, AttributeValue::s(range.start.to_string()))
+            .set(name::RANGE_END, AttributeValue::s(range.end.to_string())),
+    })
+}
+
+fn counted(counter: u64) -> Update {
+    Update::default().set(name::COUNTER, AttributeValue::n(counter.saturating_add(1)))
+}
+
+/// A checkpoint as KCL writes it: it resets the count of owners, and drops a prepared checkpoint.
+fn progress(guard: &Guard, checkpoint: Checkpoint) -> Update {
+    let (text, sub) = spelled(checkpoint);
+    counted(guard.counter)
+        .set(name::CHECKPOINT, AttributeValue::S(text))
+        .set(name::SUB, AttributeValue::n(sub))
+        .set(name::SWITCHES, AttributeValue::n(0))
+        .remove(name::PENDING)
+        .remove(name::PENDING_SUB)
+        .remove(name::PENDING_STATE)
+}
+
+fn spelled(checkpoint: Checkpoint) -> (String, u64) {
+    let text = match checkpoint {
+        Checkpoint::At(position) => return (position.sequence.to_string(), position.sub),
+        Checkpoint::AtTimestamp => sentinel::AT_TIMESTAMP,
+        Checkpoint::TrimHorizon => sentinel::TRIM_HORIZON,
+        Checkpoint::Latest => sentinel::LATEST,
+        Checkpoint::ShardEnd => sentinel::SHARD_END,
+    };
+    (text.to_string(), 0)
+}
+
+/// A whole new item. What is empty is left out: neither KCL nor DynamoDB stores empty strings or sets.
+fn item(row: &LeaseRow) -> Item {
+    let (checkpoint, sub) = spelled(row.checkpoint);
+    let owner = |owner: &Option<WorkerId>| {
+        owner
+            .as_ref()
+            .filter(|owner| !owner.as_str().is_empty())
+            .map(|owner| AttributeValue::s(owner.as_str()))
+    };
+    let bound = |bound: Option<crate::shard::HashKey>| bound.map(|key| AttributeValue::s(key.to_string()));
+    [
+        (name::KEY, Some(AttributeValue::s(row.key.as_str()))),
+        (name::OWNER, owner(&row.owner)),
+        (name::OLD_OWNER, owner(&row.handing_over)),
+        (name::COUNTER, Some(AttributeValue::n(row.counter))),
+        (name::SWITCHES, Some(AttributeValue::n(row.switches))),
+        (name::CHECKPOINT, Some(AttributeValue::S(checkpoint))),
+        (name::SUB, Some(AttributeValue::n(sub))),
+        (name::PARENTS, shard_set(&row.parents)),
+        (name::CHILDREN, shard_set(&row.children)),
+        (name::RANGE_START, bound(row.range.map(|range| range.start))),
+        (name::RANGE_END, bound(row.range.map(|range| range.end))),
+        (name::ENTITY, Some(AttributeValue::s(LEASE))),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.into(), value?)))
+    .collect()
+}
+
+fn shard_set(shards: &[ShardId]) -> Option<AttributeValue> {
+    (!shards.is_empty()).then(|| AttributeValue::Ss(shards.iter().map(ToString::to_string).collect()))
+}
+
+fn equals(name: &'static str, value: AttributeValue) -> Condition {
+    Condition::Equals(name.into(), value)
+}
+
+fn owned_by(name: &'static str, owner: &WorkerId) -> Condition {
+    equals(name, AttributeValue::s(owner.as_str()))
+}
+
+fn not_exists(name: &'static str) -> Condition {
+    Condition::NotExists(name.into())
+}

@@ -1,0 +1,358 @@
+//! Changes as expressions, and carried out.
+
+use super::*;
+use crate::ids::{ShardId, WorkerId};
+use crate::position::SequenceNumber;
+use crate::row::Guard;
+use crate::table::{WriteError, render};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn guard() -> Guard {
+    Guard {
+        counter: 42,
+        holder: "w1".into(),
+        next_owner: None,
+    }
+}
+
+fn handing() -> Guard {
+    Guard {
+        next_owner: Some("w2".into()),
+        ..guard()
+    }
+}
+
+fn key() -> LeaseKey {
+    "shardId-000000000001".into()
+}
+
+/// The expressions of a change with the names and values put back in, as one reads them.
+fn told(change: &Change) -> String {
+    let rendered = render(&Kcl.encode(change));
+    let mut text = match rendered.update {
+        Some(update) => format!("{update} IF {}", rendered.condition),
+        None => format!("IF {}", rendered.condition),
+    };
+    for (placeholder, name) in rendered.names.iter().rev() {
+        text = text.replace(placeholder, name);
+    }
+    for (placeholder, value) in rendered.values.iter().rev() {
+        let value = match value {
+            AttributeValue::S(text) => format!("'{text}'"),
+            AttributeValue::N(number) => number.clone(),
+            other => format!("{other:?}"),
+        };
+        text = text.replace(placeholder, &value);
+    }
+    text
+}
+
+#[test]
+fn every_change_in_words() {
+    let held = "IF leaseCounter = 42 AND leaseOwner = 'w1' AND attribute_not_exists(checkpointOwner)";
+    let handed = "IF leaseCounter = 42 AND leaseOwner = 'w2' AND checkpointOwner = 'w1'";
+    let forget = "pendingCheckpoint, pendingCheckpointSubSequenceNumber, pendingCheckpointState";
+    let position = Position {
+        sequence: 77.into(),
+        sub: 3,
+    };
+    let take = |from: Option<&str>| Change::Take {
+        key: key(),
+        counter: 42,
+        from: from.map(WorkerId::from),
+        to: "w2".into(),
+    };
+    for (change, expected) in [
+        (
+            Change::Create(Box::new(steady_row())),
+            "IF attribute_not_exists(leaseKey)".to_string(),
+        ),
+        (
+            Change::Renew { key: key(), guard: guard() },
+            format!("SET leaseCounter = 43 {held}"),
+        ),
+        (
+            Change::Renew { key: key(), guard: handing() },
+            format!("SET leaseCounter = 43 {handed}"),
+        ),
+        (
+            take(Some("w1")),
+            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 1 \
+             IF leaseCounter = 42 AND leaseOwner = 'w1'"
+                .into(),
+        ),
+        (
+            take(Some("w2")),
+            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner \
+             IF leaseCounter = 42 AND leaseOwner = 'w2'"
+                .into(),
+        ),
+        (
+            take(None),
+            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner \
+             IF leaseCounter = 42 AND attribute_not_exists(leaseOwner)"
+                .into(),
+        ),
+        (
+            Change::Checkpoint { key: key(), guard: handing(), position },
+            format!(
+                "SET leaseCounter = 43, checkpoint = '77', checkpointSubSequenceNumber = 3, \
+                 ownerSwitchesSinceCheckpoint = 0 REMOVE {forget} {handed}"
+            ),
+        ),
+        (
+            Change::End { key: key(), guard: guard(), children: vec!["c".into()] },
+            format!(
+                "SET leaseCounter = 43, checkpoint = 'SHARD_END', checkpointSubSequenceNumber = 0, \
+                 ownerSwitchesSinceCheckpoint = 0, childShardIds = Ss({{\"c\"}}) \
+                 REMOVE {forget}, leaseOwner, checkpointOwner {held}"
+            ),
+        ),
+        (
+            Change::Release { key: key(), guard: guard() },
+            format!("SET leaseCounter = 43 REMOVE leaseOwner {held}"),
+        ),
+        (
+            Change::Release { key: key(), guard: handing() },
+            format!("SET leaseCounter = 43 REMOVE checkpointOwner {handed}"),
+        ),
+        (
+            Change::HandOver { key: key(), guard: handing() },
+            format!("SET leaseCounter = 43 REMOVE checkpointOwner {handed}"),
+        ),
+        (
+            Change::SetRange { key: key(), range: HashRange { start: HashKey(1), end: HashKey(2) } },
+            "SET startingHashKey = '1', endingHashKey = '2' \
+             IF attribute_exists(leaseKey) AND attribute_not_exists(startingHashKey)"
+                .into(),
+        ),
+        (
+            Change::Delete { key: key(), counter: 42 },
+            "IF leaseCounter = 42 AND checkpoint = 'SHARD_END'".into(),
+        ),
+    ] {
+        assert_eq!(told(&change), expected);
+    }
+}
+
+fn ids() -> impl Strategy<Value = Vec<ShardId>> {
+    prop::collection::btree_set("[a-z]{1,3}", 0..3)
+        .prop_map(|ids: BTreeSet<String>| ids.into_iter().map(ShardId::from).collect())
+}
+
+fn workers() -> impl Strategy<Value = WorkerId> {
+    prop::sample::select(vec!["w1", "w2", "w3"]).prop_map(WorkerId::from)
+}
+
+fn places() -> impl Strategy<Value = Position> {
+    (any::<[u64; 3]>(), 0u64..5).prop_map(|(words, sub)| Position {
+        sequence: SequenceNumber::from_words(words),
+        sub,
+    })
+}
+
+prop_compose! {
+    fn rows()(
+        owner in prop::option::of(workers()),
+        handing_over in prop::option::of(workers()),
+        counter in prop_oneof![0u64..4, Just(u64::MAX)],
+        switches in 0u64..3,
+        checkpoint in prop_oneof![
+            places().prop_map(Checkpoint::At),
+            Just(Checkpoint::AtTimestamp),
+            Just(Checkpoint::TrimHorizon),
+            Just(Checkpoint::Latest),
+            Just(Checkpoint::ShardEnd),
+        ],
+        parents in ids(),
+        children in ids(),
+        range in prop::option::of((any::<u128>(), any::<u128>())),
+    ) -> LeaseRow {
+        let range = range.map(|(a, b)| HashRange { start: HashKey(a.min(b)), end: HashKey(a.max(b)) });
+        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range }
+    }
+}
+
+fn changes() -> impl Strategy<Value = Change> {
+    let guards = || {
+        (0u64..4, workers(), prop::option::of(workers())).prop_map(|(counter, holder, next_owner)| Guard {
+            counter,
+            holder,
+            next_owner,
+        })
+    };
+    prop_oneof![
+        rows().prop_map(|row| Change::Create(Box::new(row))),
+        guards().prop_map(|guard| Change::Renew { key: key(), guard }),
+        (0u64..4, prop::option::of(workers()), workers()).prop_map(|(counter, from, to)| Change::Take {
+            key: key(),
+            counter,
+            from,
+            to
+        }),
+        (guards(), places()).prop_map(|(guard, position)| Change::Checkpoint {
+            key: key(),
+            guard,
+            position
+        }),
+        (guards(), ids()).prop_map(|(guard, children)| Change::End {
+            key: key(),
+            guard,
+            children
+        }),
+        guards().prop_map(|guard| Change::Release { key: key(), guard }),
+        guards().prop_map(|guard| Change::HandOver { key: key(), guard }),
+        any::<u128>().prop_map(|start| Change::SetRange {
+            key: key(),
+            range: HashRange {
+                start: HashKey(start),
+                end: HashKey::MAX
+            }
+        }),
+        (0u64..4).prop_map(|counter| Change::Delete { key: key(), counter }),
+    ]
+}
+
+/// What a change makes of a row, said once more in terms of rows; `None` if its guard does not hold.
+fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
+    let mut new = row.clone();
+    let held = |guard: &Guard| {
+        row.counter == guard.counter
+            && match &guard.next_owner {
+                None => row.owner.as_ref() == Some(&guard.holder) && row.handing_over.is_none(),
+                Some(next) => {
+                    row.owner.as_ref() == Some(next) && row.handing_over.as_ref() == Some(&guard.holder)
+                }
+            }
+    };
+    let allowed = match change {
+        Change::Create(_) => false,
+        Change::Renew { guard, .. } => held(guard),
+        Change::Take {
+            counter, from, to, ..
+        } => {
+            new.owner = Some(to.clone());
+            new.handing_over = None;
+            new.switches += u64::from(from.as_ref().is_some_and(|from| from != to));
+            row.counter == *counter && row.owner == *from
+        }
+        Change::Checkpoint { guard, position, .. } => {
+            new.checkpoint = Checkpoint::At(*position);
+            new.switches = 0;
+            held(guard)
+        }
+        Change::End { guard, children, .. } => {
+            new.checkpoint = Checkpoint::ShardEnd;
+            new.switches = 0;
+            new.owner = None;
+            new.handing_over = None;
+            if !children.is_empty() {
+                new.children = children.clone();
+            }
+            held(guard)
+        }
+        Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
+            if guard.next_owner.is_none() && matches!(change, Change::Release { .. }) {
+                new.owner = None;
+            }
+            new.handing_over = None;
+            held(guard)
+        }
+        Change::SetRange { range, .. } => {
+            new.range = Some(*range);
+            return row.range.is_none().then_some(Some(new));
+        }
+        Change::Delete { counter, .. } => {
+            return (row.counter == *counter && row.checkpoint.is_end()).then_some(None);
+        }
+    };
+    new.counter = row.counter.wrapping_add(1);
+    allowed.then_some(Some(new))
+}
+
+fn values() -> impl Strategy<Value = AttributeValue> {
+    let leaf = prop_oneof![
+        "\\PC{0,12}".prop_map(AttributeValue::S),
+        "[-+0-9.eEx]{0,8}".prop_map(AttributeValue::N),
+        any::<Vec<u8>>().prop_map(AttributeValue::B),
+        any::<bool>().prop_map(AttributeValue::Bool),
+        Just(AttributeValue::Null),
+        prop::collection::btree_set("[a-z]{0,2}", 0..3).prop_map(AttributeValue::Ss),
+        prop::collection::btree_set("[0-9]{0,2}", 0..3).prop_map(AttributeValue::Ns),
+        prop::sample::select(vec!["LEASE", "SHARD_END", "LATEST", "1"]).prop_map(AttributeValue::s),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop::collection::vec(inner, 0..3).prop_map(AttributeValue::L)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_created_row_reads_as_itself(row in rows()) {
+        let mut table = None;
+        Kcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
+        prop_assert_eq!(Kcl.decode(&table.unwrap()), RowRead::Lease(row));
+    }
+
+    #[test]
+    fn changes_change_what_they_should_and_nothing_else(row in rows(), change in changes()) {
+        let mut table = None;
+        Kcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
+        let foreign = [
+            ("throughputKBps", AttributeValue::N("1.0E-6".into())),
+            ("somethingNew", AttributeValue::M([("x".to_string(), AttributeValue::Null)].into())),
+        ];
+        for (name, value) in &foreign {
+            table.as_mut().unwrap().insert((*name).into(), value.clone());
+        }
+        let before = table.clone();
+        let write = Kcl.encode(&change);
+        prop_assert_eq!(&write.key, &Kcl.key(change.key()));
+        match (write.carry_out(&mut table), after(&row, &change)) {
+            (Err(WriteError::ConditionFailed), None) => prop_assert_eq!(table, before),
+            (Ok(()), Some(None)) => prop_assert_eq!(table, None),
+            (Ok(()), Some(Some(expected))) => {
+                let item = table.unwrap();
+                prop_assert_eq!(Kcl.decode(&item), RowRead::Lease(expected));
+                for (name, value) in &foreign {
+                    prop_assert_eq!(item.get(*name), Some(value));
+                }
+            }
+            (done, expected) => prop_assert!(false, "{:?} instead of {:?}", done, expected),
+        }
+    }
+
+    #[test]
+    fn nothing_but_a_creation_brings_an_absent_row_about(change in changes()) {
+        let mut table = None;
+        let done = Kcl.encode(&change).carry_out(&mut table);
+        prop_assert_eq!(done.is_ok(), matches!(change, Change::Create(_)));
+        prop_assert_eq!(table.is_some(), done.is_ok());
+    }
+
+    #[test]
+    fn any_item_gets_an_answer(changes in prop::collection::vec((0usize..15, prop::option::of(values())), 0..6)) {
+        let names = [
+            name::KEY, name::OWNER, name::COUNTER, name::SWITCHES, name::CHECKPOINT, name::SUB, name::PENDING,
+            name::PARENTS, name::CHILDREN, name::RANGE_START, name::RANGE_END, name::OLD_OWNER, name::ENTITY, "lut",
+            "other",
+        ];
+        let mut item = item(steady());
+        for (n, value) in changes {
+            match value {
+                Some(value) => item.insert(names[n].into(), value),
+                None => item.remove(names[n]),
+            };
+        }
+        let read = Kcl.decode(&item);
+        if let Some(AttributeValue::S(key)) = item.get(name::KEY) {
+            prop_assert_eq!(read.key().as_str(), key);
+        } else {
+            let unreadable = matches!(read, RowRead::Unreadable { .. });
+            prop_assert!(unreadable);
+        }
+    }
+}
