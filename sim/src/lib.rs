@@ -4,3 +4,7 @@ mod draws;
 pub mod fakes;
 pub mod faults;
 pub mod oracles;
+pub mod report;
+pub mod run;
+pub mod swarm;
+pub mod world;

@@ -69,12 +69,24 @@ impl Plan {
             rate_ppm: u64::from(config.clock_rate_error_ppm),
         };
         let load = Load {
-            before: if draws.coin("before", 0) { draws.magnitude("before", 1, 1, 500) as u32 } else { 0 },
+            before: if draws.coin("before", 0) {
+                draws.magnitude("before", 1, 1, 500) as u32
+            } else {
+                0
+            },
             every_us: draws.magnitude("put-every", 0, 50_000, 4_000_000),
             burst: draws.magnitude("put-burst", 0, 1, 30) as u32,
             bytes: draws.magnitude("put-bytes", 0, 1, 20_000) as u32,
         };
-        Self { seed, workers, shards, fault_us, config, load, faults: Faults::draw(draws, setting) }
+        Self {
+            seed,
+            workers,
+            shards,
+            fault_us,
+            config,
+            load,
+            faults: Faults::draw(draws, setting),
+        }
     }
 
     /// The same world, and nothing goes wrong in it.
@@ -85,7 +97,13 @@ impl Plan {
 
     /// The configuration in one line.
     pub fn summary(&self) -> String {
-        let Config { lease_duration, renew_interval, scan_interval, initial_position, .. } = &self.config;
+        let Config {
+            lease_duration,
+            renew_interval,
+            scan_interval,
+            initial_position,
+            ..
+        } = &self.config;
         format!(
             "{} workers, {} shards, {} s of faults, lease {lease_duration}, renew {renew_interval}, scan {scan_interval}, \
              start {initial_position:?}",
@@ -99,19 +117,36 @@ impl Plan {
 fn config(draws: Draws) -> Config {
     let initial_position = match draws.below("initial", 0, 4) {
         0 => InitialPosition::Latest,
-        1 => InitialPosition::AtTimestamp(Wall(EPOCH_MS - draws.between("initial", 1, 0, STREAM_AGE_MS as u64) as i64)),
+        1 => InitialPosition::AtTimestamp(Wall(
+            EPOCH_MS - draws.between("initial", 1, 0, STREAM_AGE_MS as u64) as i64,
+        )),
         _ => InitialPosition::TrimHorizon,
     };
-    let named = Config { table: "app".into(), stream: "orders".into(), initial_position, ..Config::default() };
+    let named = Config {
+        table: "app".into(),
+        stream: "orders".into(),
+        initial_position,
+        ..Config::default()
+    };
     if draws.below("shrunk", 0, 8) == 0 {
-        return Config { cleanup_delay: cleanup(draws, named.lease_duration.0), ..named };
+        return Config {
+            cleanup_delay: cleanup(draws, named.lease_duration.0),
+            ..named
+        };
     }
-    let ms = |name: &str, low: u64, high: u64| Span(draws.magnitude(name, 0, low.max(1) * 1_000, high.max(1) * 1_000));
+    let ms = |name: &str, low: u64, high: u64| {
+        Span(draws.magnitude(name, 0, low.max(1) * 1_000, high.max(1) * 1_000))
+    };
     let lease_duration = ms("lease", 1_000, 10_000);
     let clock_rate_error_ppm = [0, 1_000, 10_000, 50_000][draws.below("rate-error", 0, 4) as usize];
-    let sized = Config { lease_duration, clock_rate_error_ppm, ..named };
+    let sized = Config {
+        lease_duration,
+        clock_rate_error_ppm,
+        ..named
+    };
     let hold = sized.hold();
-    let share = |name: &str, low: u64, high: u64, of: Span| Span(draws.between(name, 0, of.0 / low, of.0 / high));
+    let share =
+        |name: &str, low: u64, high: u64, of: Span| Span(draws.between(name, 0, of.0 / low, of.0 / high));
     Config {
         renew_interval: share("renew", 10, 3, hold),
         scan_interval: share("scan", 4, 1, lease_duration.times(2)),
@@ -167,7 +202,9 @@ mod tests {
 
     #[test]
     fn every_family_is_on_in_about_half_of_the_worlds() {
-        let on = |count: &dyn Fn(&Faults) -> bool| (0..1_000).filter(|&seed| count(&Plan::draw(seed).faults)).count();
+        let on = |count: &dyn Fn(&Faults) -> bool| {
+            (0..1_000).filter(|&seed| count(&Plan::draw(seed).faults)).count()
+        };
         let families: [(&str, &dyn Fn(&Faults) -> bool); 8] = [
             ("lost answer", &|f| f.call.lost_answer > 0),
             ("late", &|f| f.call.late > 0),

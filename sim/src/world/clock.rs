@@ -17,7 +17,13 @@ pub(super) struct Clock {
 impl Clock {
     /// Clocks of a process that starts at `started`, whose monotonic clock shows `offset` then.
     pub fn new(started: Time, offset: u64, ppm: i64) -> Self {
-        Self { started, offset, ppm, wall_offset_ms: 0, frozen: None }
+        Self {
+            started,
+            offset,
+            ppm,
+            wall_offset_ms: 0,
+            frozen: None,
+        }
     }
 
     /// A new process on the same machine: the monotonic clock begins anew.
@@ -48,7 +54,8 @@ impl Clock {
 
     /// What the wall clock shows.
     pub fn wall(&self, now: Time) -> Wall {
-        self.frozen.unwrap_or(Wall(EPOCH_MS + (now / 1_000) as i64 + self.wall_offset_ms))
+        self.frozen
+            .unwrap_or(Wall(EPOCH_MS + (now / 1_000) as i64 + self.wall_offset_ms))
     }
 
     /// The wall clock jumps, and perhaps stands still from then on.

@@ -14,15 +14,29 @@ pub(super) enum What {
     /// A worker learns how a request ended.
     Answer { flight: u32 },
     /// A handler has come to the next step of what it does.
-    Handler { worker: u16, generation: u32, shard: u32, run: u32 },
+    Handler {
+        worker: u16,
+        generation: u32,
+        shard: u32,
+        run: u32,
+    },
     /// The application took note of a close or an abort.
     Noted { worker: u16, generation: u32, op: u64 },
     /// A worker that stood still goes on.
     Resume { worker: u16, pause: u32 },
     /// A worker dies.
-    Crash { worker: u16, generation: u32, down_us: u64, loops: u32 },
+    Crash {
+        worker: u16,
+        generation: u32,
+        down_us: u64,
+        loops: u32,
+    },
     /// A worker is started again.
-    Start { worker: u16, generation: u32, loops: u32 },
+    Start {
+        worker: u16,
+        generation: u32,
+        loops: u32,
+    },
     /// Records are put.
     Produce,
     /// The next entry of the script.

@@ -34,7 +34,9 @@ impl Names {
     }
 
     pub fn owner(&self, owner: &WorkerId) -> Owner {
-        self.owners.get(owner).map_or(Owner::Stranger, |&life| Owner::Life(life))
+        self.owners
+            .get(owner)
+            .map_or(Owner::Stranger, |&life| Owner::Life(life))
     }
 
     /// A row as oracles see it.
@@ -65,7 +67,9 @@ pub(super) fn number(name: &str) -> Option<ShardNo> {
 
 /// The place of a record in its shard, from 1.
 pub(super) fn record_of(position: Position) -> Option<u64> {
-    FakeSequence::from_words(position.sequence.words()).parts().map(|parts| parts.position)
+    FakeSequence::from_words(position.sequence.words())
+        .parts()
+        .map(|parts| parts.position)
 }
 
 /// The fake's number in the engine's terms.

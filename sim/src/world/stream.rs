@@ -4,8 +4,8 @@ use super::names::{Names, number, record_of, sequence};
 use super::table::wall_ms;
 use crate::draws::Roll;
 use crate::fakes::kinesis::{
-    ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord, ShardFilter, ShardIndex,
-    ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
+    ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord,
+    ShardFilter, ShardIndex, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
 };
 use crate::faults::StreamFaults;
 use crate::oracles::{ShardNo, Time};
@@ -43,13 +43,22 @@ pub(super) enum Carry {
     /// A place to read from.
     Iterator(ShardNo, ShardIterator),
     /// Records from the first to the last, and where to go on.
-    Batch { shard: ShardNo, first: u64, last: u64, next: Option<ShardIterator> },
+    Batch {
+        shard: ShardNo,
+        first: u64,
+        last: u64,
+        next: Option<ShardIterator>,
+    },
 }
 
 impl Source {
     /// A stream that is older than the application.
     pub fn new(shards: u32, load: &Load, faults: &StreamFaults) -> Result<Self, ApiError> {
-        let end_of_shard = if faults.end_with_records { EndOfShard::WithLastRecords } else { EndOfShard::OwnAnswer };
+        let end_of_shard = if faults.end_with_records {
+            EndOfShard::WithLastRecords
+        } else {
+            EndOfShard::OwnAnswer
+        };
         let mut kinesis = Kinesis::new(KinesisConfig {
             create_ms: 0,
             update_ms: faults.update_ms,
@@ -59,7 +68,10 @@ impl Source {
             end_of_shard,
             ..KinesisConfig::default()
         });
-        let id = kinesis.create_stream(EPOCH_MS - STREAM_AGE_MS, &CreateStream::provisioned(STREAM, shards))?;
+        let id = kinesis.create_stream(
+            EPOCH_MS - STREAM_AGE_MS,
+            &CreateStream::provisioned(STREAM, shards),
+        )?;
         Ok(Self {
             kinesis,
             id,
@@ -103,15 +115,22 @@ impl Source {
 
     /// The first record at or after a time.
     pub fn first_at(&self, shard: ShardNo, wall: Wall) -> u64 {
-        let Some(shard) = self.truth().and_then(|stream| stream.shard(ShardIndex(shard))) else { return 1 };
-        let before = shard.records().take_while(|(_, record)| record.arrival_ms < wall.0).count();
+        let Some(shard) = self.truth().and_then(|stream| stream.shard(ShardIndex(shard))) else {
+            return 1;
+        };
+        let before = shard
+            .records()
+            .take_while(|(_, record)| record.arrival_ms < wall.0)
+            .count();
         shard.first_position() + before as u64
     }
 
     /// The position of a record.
     pub fn position(&self, shard: ShardNo, record: u64) -> Option<Position> {
         let shard = self.truth()?.shard(ShardIndex(shard))?;
-        shard.record(record).map(|(number, _)| Position::of(sequence(number)))
+        shard
+            .record(record)
+            .map(|(number, _)| Position::of(sequence(number)))
     }
 
     pub fn describe(&mut self, now: Time) -> Outcome {
@@ -148,8 +167,11 @@ impl Source {
         match self.kinesis.list_shards(now_ms, &request) {
             Ok(page) => {
                 let more = page.next_token.is_some();
-                let shown: Vec<ShardInfo> =
-                    page.shards.into_iter().filter_map(|info| self.lagging(now_ms, info, roll)).collect();
+                let shown: Vec<ShardInfo> = page
+                    .shards
+                    .into_iter()
+                    .filter_map(|info| self.lagging(now_ms, info, roll))
+                    .collect();
                 let shards = shown.into_iter().map(|info| shard(info, names)).collect();
                 let carry = page.next_token.map_or(Carry::Nothing, Carry::Token);
                 (Outcome::Applied(Reply::Shards(ShardPage { shards, more })), carry)
@@ -177,7 +199,8 @@ impl Source {
     }
 
     pub fn iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
-        let fake = |position: Position| crate::fakes::kinesis::SequenceNumber::from_words(position.sequence.words());
+        let fake =
+            |position: Position| crate::fakes::kinesis::SequenceNumber::from_words(position.sequence.words());
         let start = match from {
             IteratorFrom::TrimHorizon => IteratorStart::TrimHorizon,
             IteratorFrom::Latest => IteratorStart::Latest,
@@ -185,8 +208,14 @@ impl Source {
             IteratorFrom::At(position) => IteratorStart::AtSequence(fake(position)),
             IteratorFrom::After(position) => IteratorStart::AfterSequence(fake(position)),
         };
-        match self.kinesis.get_shard_iterator(wall_ms(now), self.id, ShardIndex(shard), start) {
-            Ok(iterator) => (Outcome::Applied(Reply::Iterator), Carry::Iterator(shard, iterator)),
+        match self
+            .kinesis
+            .get_shard_iterator(wall_ms(now), self.id, ShardIndex(shard), start)
+        {
+            Ok(iterator) => (
+                Outcome::Applied(Reply::Iterator),
+                Carry::Iterator(shard, iterator),
+            ),
             Err(error) => (failure(error), Carry::Nothing),
         }
     }
@@ -206,9 +235,27 @@ impl Source {
             Err(error) => return (failure(error), Carry::Nothing),
         };
         if empty && !page.records.is_empty() {
-            let next = Some(ShardIterator { issued_ms: now_ms, ..iterator });
-            let fetched = Fetched { count: 0, bytes: 0, first: None, last: None, behind_ms: 1_000, end: None };
-            return (Outcome::Applied(Reply::Records(fetched)), Carry::Batch { shard, first: 1, last: 0, next });
+            let next = Some(ShardIterator {
+                issued_ms: now_ms,
+                ..iterator
+            });
+            let fetched = Fetched {
+                count: 0,
+                bytes: 0,
+                first: None,
+                last: None,
+                behind_ms: 1_000,
+                end: None,
+            };
+            return (
+                Outcome::Applied(Reply::Records(fetched)),
+                Carry::Batch {
+                    shard,
+                    first: 1,
+                    last: 0,
+                    next,
+                },
+            );
         }
         let position = |record: Option<&crate::fakes::kinesis::ReadRecord>| {
             record.map(|record| Position::of(sequence(record.sequence_number)))
@@ -217,13 +264,22 @@ impl Source {
         let end = page.next.is_none().then(|| {
             let child = |child: crate::fakes::kinesis::ChildShard| ChildShard {
                 id: names.shard(child.shard.0).clone(),
-                parents: child.parents.iter().map(|parent| names.shard(parent.0).clone()).collect(),
+                parents: child
+                    .parents
+                    .iter()
+                    .map(|parent| names.shard(parent.0).clone())
+                    .collect(),
                 range: range(child.hash_range),
             };
             page.child_shards.into_iter().map(child).collect()
         });
         let record = |position: Option<Position>, none: u64| position.and_then(record_of).unwrap_or(none);
-        let carry = Carry::Batch { shard, first: record(first, 1), last: record(last, 0), next: page.next };
+        let carry = Carry::Batch {
+            shard,
+            first: record(first, 1),
+            last: record(last, 0),
+            next: page.next,
+        };
         let fetched = Fetched {
             count: page.records.len() as u32,
             bytes: page.records.iter().map(|record| record.data.len() as u64).sum(),
@@ -242,7 +298,10 @@ pub(super) fn shard_no(id: &ShardId) -> Option<ShardNo> {
 }
 
 fn range(range: crate::fakes::kinesis::HashRange) -> HashRange {
-    HashRange { start: HashKey(range.start), end: HashKey(range.end) }
+    HashRange {
+        start: HashKey(range.start),
+        end: HashKey(range.end),
+    }
 }
 
 fn shard(info: ShardInfo, names: &mut Names) -> Shard {
@@ -261,8 +320,14 @@ fn failure(error: ApiError) -> Outcome {
         "ResourceNotFoundException" => Why::NotFound,
         "ResourceInUseException" => Why::InUse,
         "ExpiredIteratorException" | "ExpiredNextTokenException" => Why::Expired,
-        "ProvisionedThroughputExceededException" | "LimitExceededException" => return Outcome::NotSent(Cause::Throttled),
+        "ProvisionedThroughputExceededException" | "LimitExceededException" => {
+            return Outcome::NotSent(Cause::Throttled);
+        }
         _ => Why::Invalid,
     };
-    Outcome::Refused(Refusal { why, current: None, detail: error.message })
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail: error.message,
+    })
 }

@@ -2,8 +2,8 @@
 
 use crate::fakes::dynamo::expr::{self, Binder};
 use crate::fakes::dynamo::{
-    ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType, PutItem, Scan, Status,
-    UpdateItem,
+    ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType,
+    PutItem, Scan, Status, UpdateItem,
 };
 use crate::faults::TableFaults;
 use crate::oracles::Time;
@@ -92,9 +92,16 @@ impl LeaseTable {
     }
 
     fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
-        let partition = KeyAttribute { name: Kcl.key_name().into(), kind: KeyType::S };
-        let schema = KeySchema { partition, sort: None };
-        self.dynamo.create_table(now_ms, &CreateTable::new(TABLE, schema))?;
+        let partition = KeyAttribute {
+            name: Kcl.key_name().into(),
+            key_type: KeyType::S,
+        };
+        let schema = KeySchema {
+            partition,
+            sort: None,
+        };
+        self.dynamo
+            .create_table(now_ms, &CreateTable::new(TABLE, schema))?;
         Ok(Reply::Done)
     }
 
@@ -123,7 +130,12 @@ impl LeaseTable {
     }
 
     fn read(&mut self, now_ms: i64, key: &LeaseKey) -> Result<Reply, ApiError> {
-        let request = GetItem { table: TABLE.to_owned(), key: Kcl.key(key), consistent: true, ..GetItem::default() };
+        let request = GetItem {
+            table: TABLE.to_owned(),
+            key: Kcl.key(key),
+            consistent: true,
+            ..GetItem::default()
+        };
         let found = self.dynamo.get_item(now_ms, &request)?;
         Ok(Reply::Row(found.item.map(|item| Box::new(Kcl.decode(&item)))))
     }
@@ -137,16 +149,35 @@ impl LeaseTable {
         let (table, key) = (TABLE.to_owned(), write.key);
         match write.action {
             Action::Put(item) => {
-                let request = PutItem { table, item, condition, old_on_failure, ..PutItem::default() };
+                let request = PutItem {
+                    table,
+                    item,
+                    condition,
+                    old_on_failure,
+                    ..PutItem::default()
+                };
                 self.dynamo.put_item(now_ms, &request)?;
             }
             Action::Update(changes) => {
                 let update = update(&changes);
-                let request = UpdateItem { table, key, update, condition, old_on_failure, ..UpdateItem::default() };
+                let request = UpdateItem {
+                    table,
+                    key,
+                    update,
+                    condition,
+                    old_on_failure,
+                    ..UpdateItem::default()
+                };
                 self.dynamo.update_item(now_ms, &request)?;
             }
             Action::Delete => {
-                let request = DeleteItem { table, key, condition, old_on_failure, ..DeleteItem::default() };
+                let request = DeleteItem {
+                    table,
+                    key,
+                    condition,
+                    old_on_failure,
+                    ..DeleteItem::default()
+                };
                 self.dynamo.delete_item(now_ms, &request)?;
             }
         }
@@ -158,8 +189,13 @@ impl LeaseTable {
     fn compare_with_text(&self, write: &ItemWrite) {
         let rendered = render(write);
         let names = (!rendered.names.is_empty()).then(|| rendered.names.clone());
-        let values = (!rendered.values.is_empty())
-            .then(|| rendered.values.iter().map(|(name, value)| (name.clone().into(), value.clone())).collect());
+        let values = (!rendered.values.is_empty()).then(|| {
+            rendered
+                .values
+                .iter()
+                .map(|(name, value)| (name.clone().into(), value.clone()))
+                .collect()
+        });
         let mut binder = Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
         let parsed = expr::parse_condition(&rendered.condition, &mut binder);
         assert_eq!(parsed.as_ref(), Ok(&condition(&write.condition)), "{rendered:?}");
@@ -196,12 +232,18 @@ impl LeaseTable {
 
     /// A person removes a row.
     pub fn delete_by_hand(&mut self, now: Time, key: &LeaseKey) -> bool {
-        matches!(self.dynamo.operator_delete(wall_ms(now), TABLE, &Kcl.key(key)), Ok(Some(_)))
+        matches!(
+            self.dynamo.operator_delete(wall_ms(now), TABLE, &Kcl.key(key)),
+            Ok(Some(_))
+        )
     }
 }
 
 fn key_of(key: &Item) -> LeaseKey {
-    key.get(Kcl.key_name()).and_then(AttributeValue::as_s).unwrap_or_default().into()
+    key.get(Kcl.key_name())
+        .and_then(AttributeValue::as_s)
+        .unwrap_or_default()
+        .into()
 }
 
 fn condition(condition: &Condition) -> expr::Condition {
@@ -214,7 +256,17 @@ fn condition(condition: &Condition) -> expr::Condition {
 }
 
 fn update(changes: &Update) -> expr::Update {
-    let set = changes.set.iter().fold(expr::Update::new(), |update, (name, value)| update.set(name.clone(), value.clone()));
-    let removed = changes.remove.iter().fold(set, |update, name| update.remove(name.clone()));
-    changes.add.iter().fold(removed, |update, (name, number)| update.add(name.clone(), AttributeValue::n(number)))
+    let set = changes
+        .set
+        .iter()
+        .fold(expr::Update::new(), |update, (name, value)| {
+            update.set(name.clone(), value.clone())
+        });
+    let removed = changes
+        .remove
+        .iter()
+        .fold(set, |update, name| update.remove(name.clone()));
+    changes.add.iter().fold(removed, |update, (name, number)| {
+        update.add(name.clone(), AttributeValue::n(number))
+    })
 }
