@@ -1,15 +1,22 @@
 //! The engine: one input in, a drained outbox out.
 
 use crate::ids::{FencingToken, LeaseKey, WorkerId};
-use crate::input::Input;
+use crate::input::{Body, Input};
+use crate::machine::Core;
+use crate::notice::Notice;
 use crate::output::Output;
 use crate::position::Checkpoint;
 use crate::time::Mono;
 
 /// The coordination of one worker.
+///
+/// It is told everything and asks for everything: it reads no clock, draws no entropy and does no I/O. The same inputs
+/// give the same outputs, bit for bit.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
-    outbox: Vec<Output>,
+    core: Option<Box<Core>>,
+    /// Outputs while there is no worker yet.
+    early: Vec<Output>,
 }
 
 /// What the engine asks for after one input. Drain it before the next: it borrows the engine.
@@ -64,27 +71,60 @@ impl Engine {
         Self::default()
     }
 
-    /// Takes one input. Total: any input in any order is legal, and none panics.
+    /// Takes one input. Total: any input in any order is legal, none panics, and the number of outputs is bounded by the
+    /// size of the input and of the fleet's leases.
     pub fn handle(&mut self, input: Input) -> Outbox<'_> {
-        let _ = input;
+        let Input { at, wall, body } = input;
+        let core = match &mut self.core {
+            Some(core) => {
+                core.clock(at, wall);
+                match body {
+                    Body::Boot(_) => core.ctx.tell(Notice::Stray {
+                        what: "a second boot record".into(),
+                    }),
+                    Body::Tick => {}
+                    Body::Done { op, outcome } => core.done(op, outcome),
+                    Body::Call(call) => core.call(call),
+                }
+                core
+            }
+            empty => match body {
+                Body::Boot(record) => empty.insert(Box::new(Core::new(*record, at, wall))),
+                body => {
+                    let what = format!("{} before the boot record", body.name());
+                    self.early.push(Output::Tell(Notice::Stray { what }));
+                    return Outbox {
+                        outputs: self.early.drain(..),
+                        wake_at: Mono::NEVER,
+                    };
+                }
+            },
+        };
+        core.run_due();
+        let wake_at = core.wake_at();
         Outbox {
-            outputs: self.outbox.drain(..),
-            wake_at: Mono::NEVER,
+            outputs: core.outputs(),
+            wake_at,
         }
     }
 
     /// The name this worker writes into its rows; absent before the boot record.
     pub fn worker(&self) -> Option<&WorkerId> {
-        None
+        Some(&self.core.as_ref()?.ctx.me)
     }
 
     /// Whether the worker has stopped, and nothing will follow.
     pub fn is_stopped(&self) -> bool {
-        false
+        self.core.as_ref().is_some_and(|core| core.is_stopped())
     }
 
-    /// The leases this worker holds, in no particular (but repeatable) order.
+    /// How many commands have no outcome yet.
+    pub fn unanswered(&self) -> usize {
+        self.core.as_ref().map_or(0, |core| core.ctx.unanswered())
+    }
+
+    /// The leases this worker holds, in key order.
     pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
-        std::iter::empty()
+        self.core.iter().flat_map(|core| core.held())
     }
 }

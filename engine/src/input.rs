@@ -38,6 +38,18 @@ pub enum Body {
     Call(Call),
 }
 
+impl Body {
+    /// A short name for logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Body::Boot(_) => "boot",
+            Body::Tick => "tick",
+            Body::Done { .. } => "done",
+            Body::Call(_) => "call",
+        }
+    }
+}
+
 /// Who this worker is and how it is to behave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot {

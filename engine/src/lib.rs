@@ -8,6 +8,7 @@ pub mod engine;
 pub mod ids;
 pub mod input;
 pub mod leader;
+mod machine;
 pub mod notice;
 pub mod output;
 pub mod position;

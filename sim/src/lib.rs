@@ -3,6 +3,8 @@
 mod draws;
 pub mod fakes;
 pub mod faults;
+#[cfg(feature = "cli")]
+pub mod local;
 pub mod oracles;
 pub mod report;
 pub mod run;

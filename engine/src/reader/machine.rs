@@ -203,6 +203,14 @@ impl Reader {
         }
     }
 
+    /// Goes on after [`Event::ShardMissing`] when the shard is not there any more: what was fetched is all there is.
+    pub fn trimmed(&mut self, children: Vec<ChildShard>) {
+        if self.paused {
+            self.paused = false;
+            self.end = Some(children);
+        }
+    }
+
     /// Whether the reader waits for [`resume`](Self::resume).
     pub fn is_paused(&self) -> bool {
         self.paused

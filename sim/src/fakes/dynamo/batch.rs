@@ -125,3 +125,90 @@ impl Dynamo {
         Ok(reply)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::super::*;
+
+    #[test]
+    fn batches_read_and_write_and_refuse_doubles() {
+        let mut dynamo = simple();
+        let write = |keys: &[&str]| BatchWrite {
+            writes: keys
+                .iter()
+                .map(|key| ("tab".to_owned(), BatchWriteAction::Put(item([("p", s(key))]))))
+                .collect(),
+        };
+        dynamo.batch_write(NOW, &write(&["a", "b", "c"])).unwrap();
+        refused(
+            dynamo.batch_write(NOW, &write(&["d", "d"])),
+            "ValidationException",
+            "contains duplicates",
+        );
+        assert_eq!(
+            dynamo.table("tab").unwrap().len(),
+            3,
+            "a refused batch writes nothing"
+        );
+        let many: Vec<String> = (0..26).map(|n| n.to_string()).collect();
+        let many = write(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        refused(
+            dynamo.batch_write(NOW, &many),
+            "ValidationException",
+            "Too many items",
+        );
+
+        let get = |keys: &[&str]| BatchGet {
+            tables: vec![BatchGetTable {
+                table: "tab".into(),
+                keys: keys.iter().map(|key| item([("p", s(key))])).collect(),
+                ..BatchGetTable::default()
+            }],
+        };
+        let reply = dynamo.batch_get(NOW, &get(&["a", "x", "c"])).unwrap();
+        assert_eq!(reply.tables[0].items.len(), 2);
+        assert!(reply.tables[0].unprocessed.is_empty());
+        refused(
+            dynamo.batch_get(NOW, &get(&["a", "a"])),
+            "ValidationException",
+            "contains duplicates",
+        );
+        let many: Vec<String> = (0..101).map(|n| n.to_string()).collect();
+        let many = get(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        refused(
+            dynamo.batch_get(NOW, &many),
+            "ValidationException",
+            "Too many items",
+        );
+    }
+
+    #[test]
+    fn what_is_throttled_is_handed_back_and_all_of_it_is_an_error() {
+        let mut dynamo = Dynamo::new(DynamoConfig {
+            throttle: true,
+            ..DynamoConfig::default()
+        });
+        let billing = Billing::Provisioned(Throughput { read: 1, write: 2 });
+        dynamo
+            .create_table(
+                0,
+                &CreateTable {
+                    billing,
+                    ..creation("tab", false, Vec::new())
+                },
+            )
+            .unwrap();
+        let put = |key: &str| ("tab".to_owned(), BatchWriteAction::Put(item([("p", s(key))])));
+        let request = BatchWrite {
+            writes: vec![put("a"), put("b"), put("c")],
+        };
+        let reply = dynamo.batch_write(NOW, &request).unwrap();
+        assert_eq!(reply.unprocessed, [put("c")]);
+        refused(
+            dynamo.batch_write(NOW, &request),
+            "ProvisionedThroughputExceededException",
+            "level",
+        );
+    }
+}

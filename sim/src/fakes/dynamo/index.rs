@@ -4,7 +4,7 @@ use super::capacity::{Bucket, write_cost};
 use super::error::ApiError;
 use super::key::{KeySchema, Position};
 use super::store::{Row, Store};
-use super::table::{Status, Throughput};
+use super::table::{Status, Table, Throughput};
 use super::value::item_size;
 use leasehold_engine::table::Item;
 use std::collections::BTreeSet;
@@ -80,6 +80,25 @@ impl Index {
             reads: Bucket::default(),
             writes: Bucket::default(),
         }
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The bytes of all entries.
+    pub fn bytes(&self, table: &Table) -> usize {
+        let rows = self
+            .entries
+            .iter()
+            .filter_map(|entry| table.store.get(&entry.base, None));
+        rows.map(|row| self.projected_size(row, &table.schema)).sum()
     }
 
     /// The entries, now or as they were.

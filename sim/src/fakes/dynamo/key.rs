@@ -135,7 +135,7 @@ impl PartialOrd for KeyValue {
 }
 
 /// FNV-1a, then mixed so that short keys spread over the whole space: fixed for ever, and in no key order.
-fn scatter(tag: u8, bytes: &[u8]) -> u64 {
+pub(super) fn scatter(tag: u8, bytes: &[u8]) -> u64 {
     let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let mut hash = bytes
         .iter()

@@ -8,12 +8,19 @@ pub mod decimal;
 mod error;
 pub mod expr;
 mod index;
+pub mod json;
 mod key;
 mod read;
+#[cfg(test)]
+mod read_tests;
 mod requests;
 mod settings;
 mod store;
 mod table;
+#[cfg(test)]
+mod table_tests;
+#[cfg(test)]
+mod testing;
 mod transact;
 mod value;
 mod write;

@@ -229,3 +229,176 @@ fn check_token(token: &str) -> Result<(), ApiError> {
          Member must have length {bound}"
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::expr::{Condition, Update};
+    use super::super::testing::*;
+    use super::super::*;
+    use super::*;
+
+    fn key(name: &str) -> Item {
+        item([("p", s(name))])
+    }
+
+    fn put_action(name: &str) -> TransactAction {
+        TransactAction::Put(PutItem {
+            table: "tab".into(),
+            item: key(name),
+            ..PutItem::default()
+        })
+    }
+
+    fn check(name: &str, condition: Condition) -> TransactAction {
+        let check = ConditionCheck {
+            table: "tab".into(),
+            key: key(name),
+            condition,
+            old_on_failure: true,
+        };
+        TransactAction::Check(check)
+    }
+
+    fn request(actions: Vec<TransactAction>) -> TransactWrite {
+        TransactWrite { actions, token: None }
+    }
+
+    #[test]
+    fn all_is_written_or_nothing_and_reasons_come_in_order() {
+        let mut dynamo = simple();
+        put(&mut dynamo, item([("p", s("a")), ("x", n(1))]));
+        let update = TransactAction::Update(UpdateItem {
+            table: "tab".into(),
+            key: key("b"),
+            update: Update::new().set("x", n(5)),
+            ..UpdateItem::default()
+        });
+        let failing = request(vec![
+            update.clone(),
+            check("a", Condition::equals("x", n(2))),
+            put_action("c"),
+        ]);
+        let error = refused(
+            dynamo.transact_write(NOW, &failing),
+            "TransactionCanceledException",
+            "specific reasons [None, ConditionalCheckFailed, None]",
+        );
+        assert_eq!(error.cancellation_reasons[1].item.as_ref().unwrap()["x"], n(1));
+        assert_eq!(dynamo.table("tab").unwrap().len(), 1);
+
+        let delete = TransactAction::Delete(DeleteItem {
+            table: "tab".into(),
+            key: key("c"),
+            ..DeleteItem::default()
+        });
+        let good = request(vec![update, check("a", Condition::equals("x", n(1))), delete]);
+        let reply = dynamo.transact_write(NOW, &good).unwrap();
+        assert_eq!(reply.consumed, [("tab".to_owned(), Consumed::table(12))]);
+        assert_eq!(dynamo.peek("tab", &key("b")).unwrap()["x"], n(5));
+    }
+
+    #[test]
+    fn an_invalid_update_cancels_with_a_validation_error() {
+        let mut dynamo = simple();
+        put(&mut dynamo, item([("p", s("a")), ("x", s("text"))]));
+        let update = Update::new().add("x", n(1));
+        let update = UpdateItem {
+            table: "tab".into(),
+            key: key("a"),
+            update,
+            ..UpdateItem::default()
+        };
+        let request = request(vec![put_action("b"), TransactAction::Update(update)]);
+        let error = refused(
+            dynamo.transact_write(NOW, &request),
+            "TransactionCanceledException",
+            "[None, ValidationError]",
+        );
+        assert!(
+            error.cancellation_reasons[1]
+                .message
+                .as_ref()
+                .unwrap()
+                .contains("incorrect data type")
+        );
+        assert_eq!(dynamo.peek("tab", &key("b")), None);
+    }
+
+    #[test]
+    fn one_item_cannot_be_touched_twice_nor_more_than_a_hundred() {
+        let mut dynamo = simple();
+        let twice = request(vec![put_action("a"), check("a", Condition::exists("p"))]);
+        refused(
+            dynamo.transact_write(NOW, &twice),
+            "ValidationException",
+            "multiple operations on one item",
+        );
+        let many = request((0..101).map(|n| put_action(&n.to_string())).collect());
+        refused(
+            dynamo.transact_write(NOW, &many),
+            "ValidationException",
+            "less than or equal to 100",
+        );
+        refused(
+            dynamo.transact_write(NOW, &request(Vec::new())),
+            "ValidationException",
+            "greater than or equal to 1",
+        );
+    }
+
+    #[test]
+    fn a_token_repeats_its_success_for_ten_minutes() {
+        let mut dynamo = simple();
+        let add = |by: i64| TransactWrite {
+            actions: vec![TransactAction::Update(UpdateItem {
+                table: "tab".into(),
+                key: key("a"),
+                update: Update::new().add("x", n(by)),
+                ..UpdateItem::default()
+            })],
+            token: Some("token".into()),
+        };
+        assert!(!dynamo.transact_write(NOW, &add(1)).unwrap().repeated);
+        assert!(dynamo.transact_write(NOW + 599_999, &add(1)).unwrap().repeated);
+        assert_eq!(dynamo.peek("tab", &key("a")).unwrap()["x"], n(1));
+        refused(
+            dynamo.transact_write(NOW, &add(2)),
+            "IdempotentParameterMismatchException",
+            "differ",
+        );
+        assert!(!dynamo.transact_write(NOW + 600_000, &add(1)).unwrap().repeated);
+        assert_eq!(dynamo.peek("tab", &key("a")).unwrap()["x"], n(2));
+    }
+
+    #[test]
+    fn reads_of_one_moment_come_in_order_with_gaps() {
+        let mut dynamo = simple();
+        put(&mut dynamo, key("b"));
+        let get = |name: &str| GetItem {
+            table: "tab".into(),
+            key: key(name),
+            ..GetItem::default()
+        };
+        let reply = dynamo
+            .transact_get(
+                NOW,
+                &TransactGet {
+                    gets: vec![get("a"), get("b")],
+                },
+            )
+            .unwrap();
+        assert_eq!(
+            reply.items.iter().map(Option::is_some).collect::<Vec<_>>(),
+            [false, true]
+        );
+        assert_eq!(reply.consumed[0].1, Consumed::table(8));
+        let twice = TransactGet {
+            gets: vec![get("a"), get("a")],
+        };
+        refused(
+            dynamo.transact_get(NOW, &twice),
+            "ValidationException",
+            "multiple operations",
+        );
+    }
+}

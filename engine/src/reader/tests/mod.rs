@@ -1,154 +1,13 @@
 //! One test per rule.
 
+mod bench;
+
 use super::*;
-use crate::input::{Fetched, Outcome, Refusal, Reply};
-use crate::shard::{ChildShard, HashRange};
+use crate::input::{Fetched, Outcome, Reply};
 use crate::time::Mono;
+use bench::{Bench, RETRY_MAX, RETRY_MIN, child, empty, op, part, pos, records, refused};
 
-/// A reader with its clock and configuration, driven by hand.
-struct Bench {
-    reader: Reader,
-    cfg: ReaderConfig,
-    now: Mono,
-    ops: u64,
-}
-
-const RETRY_MIN: Span = Span::from_millis(100);
-const RETRY_MAX: Span = Span::from_secs(5);
-
-fn op(n: u64) -> OpId {
-    OpId { life: 1, n }
-}
-
-fn pos(sequence: u64) -> Position {
-    Position::of(sequence.into())
-}
-
-fn part(sequence: u64, sub: u64) -> Position {
-    Position { sub, ..pos(sequence) }
-}
-
-fn records(first: Position, last: Position, bytes: u64) -> Fetched {
-    Fetched {
-        count: 1,
-        bytes,
-        first: Some(first),
-        last: Some(last),
-        behind_ms: 1,
-        end: None,
-    }
-}
-
-fn empty(behind_ms: u64) -> Fetched {
-    Fetched {
-        count: 0,
-        bytes: 0,
-        first: None,
-        last: None,
-        behind_ms,
-        end: None,
-    }
-}
-
-fn refused(why: Why) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: String::new(),
-    })
-}
-
-fn child(id: &str) -> ChildShard {
-    ChildShard {
-        id: id.into(),
-        parents: vec!["parent".into()],
-        range: HashRange::ALL,
-    }
-}
-
-impl Bench {
-    fn new(start: Start) -> Self {
-        let now = Mono(1_000_000_000);
-        Self {
-            reader: Reader::new(start, now),
-            cfg: ReaderConfig::default(),
-            now,
-            ops: 0,
-        }
-    }
-
-    /// One whose iterator (op 1) has arrived.
-    fn ready(start: Start) -> Self {
-        let mut bench = Self::new(start);
-        assert_eq!(bench.iterate(Outcome::Applied(Reply::Iterator)), None);
-        bench
-    }
-
-    fn next(&mut self) -> Option<Want> {
-        self.reader.next(self.now, &self.cfg)
-    }
-
-    fn send(&mut self) -> OpId {
-        self.ops += 1;
-        self.reader.sent(op(self.ops), self.now);
-        assert_eq!(self.next(), None, "one command at a time");
-        op(self.ops)
-    }
-
-    fn done(&mut self, op: OpId, outcome: Outcome) -> Option<Event> {
-        let ctx = Ctx {
-            cfg: &self.cfg,
-            retry_min: RETRY_MIN,
-            retry_max: RETRY_MAX,
-            seed: 7,
-            subject: "shard",
-        };
-        self.reader.fetched(op, self.now, &outcome, &ctx)
-    }
-
-    /// Waits until a command is due, and returns how long that took.
-    fn wait(&mut self) -> Span {
-        let at = self.reader.wake_at(&self.cfg);
-        assert_ne!(at, Mono::NEVER, "nothing will ever be due");
-        if at > self.now {
-            assert_eq!(self.reader.next(at - Span(1), &self.cfg), None);
-        }
-        let waited = at.since(self.now);
-        self.now = self.now.max(at);
-        waited
-    }
-
-    fn iterate(&mut self, outcome: Outcome) -> Option<Event> {
-        self.wait();
-        assert!(matches!(self.next(), Some(Want::GetIterator(_))));
-        let op = self.send();
-        self.done(op, outcome)
-    }
-
-    fn fetch(&mut self, outcome: Outcome) -> Option<Event> {
-        self.wait();
-        assert!(matches!(self.next(), Some(Want::GetRecords { .. })));
-        let op = self.send();
-        self.done(op, outcome)
-    }
-
-    fn answer(&mut self, fetched: Fetched) -> Option<Event> {
-        self.fetch(Outcome::Applied(Reply::Records(fetched)))
-    }
-
-    fn process_front(&mut self) -> BatchRef {
-        let batch = self.reader.front().expect("a batch");
-        self.reader.delivered();
-        assert_eq!(self.reader.front(), None, "one batch at a time");
-        assert!(self.reader.processed(batch.batch));
-        batch
-    }
-
-    fn asks_for(&mut self, from: IteratorFrom) {
-        self.wait();
-        assert_eq!(self.next(), Some(Want::GetIterator(from)));
-    }
-}
+const FRESH: Span = Span::from_secs(240);
 
 #[test]
 fn a_checkpoint_decides_where_reading_begins() {
@@ -539,5 +398,3 @@ fn a_trimmed_start_is_reported() {
     assert_eq!(event, Some(Event::Trimmed { at, first }));
     assert_eq!(bench.process_front().after, None);
 }
-
-const FRESH: Span = Span::from_secs(240);

@@ -1,0 +1,216 @@
+//! Rows that are created, filled in or removed beside the lanes of held leases: a queue with a bounded number in flight.
+
+use super::Core;
+use super::ctx::Waiter;
+use crate::ids::OpId;
+use crate::input::{Outcome, Why};
+use crate::notice::Notice;
+use crate::output::TableOp;
+use crate::row::Change;
+use crate::time::Mono;
+use std::collections::VecDeque;
+
+/// One row to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Chore {
+    change: Change,
+    why: String,
+    /// The held lease whose end waits for this row.
+    child_of: Option<u32>,
+    /// Not begun or tried again after this: what it was decided on may not be true any more.
+    expires: Mono,
+    failures: u32,
+    again_at: Mono,
+    flight: Option<OpId>,
+}
+
+/// The queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chores {
+    slots: Vec<Option<Chore>>,
+    free: Vec<u32>,
+    waiting: VecDeque<u32>,
+    in_flight: u32,
+}
+
+impl Chores {
+    /// Whether nothing is queued or in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.in_flight == 0
+    }
+
+    pub(crate) fn wake_at(&self, max: u32) -> Mono {
+        if self.in_flight >= max {
+            return Mono::NEVER;
+        }
+        self.waiting
+            .iter()
+            .filter_map(|slot| self.slots.get(*slot as usize)?.as_ref())
+            .map(|chore| chore.again_at)
+            .min()
+            .unwrap_or(Mono::NEVER)
+    }
+}
+
+impl Core {
+    /// Queues a row to be written. `expires`: `NEVER` for the children of a held lease, which are given up with it.
+    pub(crate) fn add_chore(&mut self, change: Change, why: String, child_of: Option<u32>, expires: Mono) {
+        let known = self
+            .chores
+            .slots
+            .iter()
+            .flatten()
+            .any(|chore| chore.child_of == child_of && chore.change.key() == change.key());
+        if known {
+            return;
+        }
+        let chore = Chore {
+            change,
+            why,
+            child_of,
+            expires,
+            failures: 0,
+            again_at: self.ctx.now,
+            flight: None,
+        };
+        let slot = match self.chores.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.chores.slots.push(None);
+                (self.chores.slots.len() - 1) as u32
+            }
+        };
+        self.chores.slots[slot as usize] = Some(chore);
+        self.chores.waiting.push_back(slot);
+    }
+
+    /// Begins what may be begun.
+    pub(crate) fn chores_step(&mut self) {
+        let now = self.ctx.now;
+        let max = self.ctx.config.max_creates;
+        for _ in 0..self.chores.waiting.len() {
+            if self.chores.in_flight >= max {
+                return;
+            }
+            let Some(slot) = self.chores.waiting.pop_front() else {
+                return;
+            };
+            let Some(chore) = self.chores.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+                continue;
+            };
+            if now < chore.again_at {
+                self.chores.waiting.push_back(slot);
+                continue;
+            }
+            if now >= chore.expires {
+                self.drop_chore(slot);
+                continue;
+            }
+            let change = chore.change.clone();
+            chore.flight = Some(self.ctx.table(Waiter::Chore(slot), TableOp::Write(change)));
+            self.chores.in_flight += 1;
+        }
+    }
+
+    fn drop_chore(&mut self, slot: u32) -> Option<Chore> {
+        let chore = self.chores.slots.get_mut(slot as usize)?.take();
+        if chore.is_some() {
+            self.chores.free.push(slot);
+        }
+        chore
+    }
+
+    /// Forgets the children that a lease was to create: it is not ours any more, and its new owner creates them.
+    pub(crate) fn drop_chores_of(&mut self, lease: u32) {
+        for slot in 0..self.chores.slots.len() {
+            let Some(chore) = self.chores.slots[slot]
+                .as_mut()
+                .filter(|chore| chore.child_of == Some(lease))
+            else {
+                continue;
+            };
+            if chore.flight.is_some() {
+                chore.child_of = None;
+                chore.expires = Mono(0);
+            } else {
+                self.chores.waiting.retain(|waiting| *waiting != slot as u32);
+                self.drop_chore(slot as u32);
+            }
+        }
+    }
+
+    pub(crate) fn chore_done(&mut self, slot: u32, op: OpId, outcome: Outcome) {
+        let now = self.ctx.now;
+        let Some(chore) = self.chores.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        if chore.flight != Some(op) {
+            return;
+        }
+        chore.flight = None;
+        self.chores.in_flight -= 1;
+        let settled = match &outcome {
+            Outcome::Applied(_) => true,
+            // There is such a row already; or the row to be removed or filled in is another by now.
+            Outcome::Refused(refusal) => refusal.why == Why::ConditionFailed,
+            _ => false,
+        };
+        if settled {
+            let Some(chore) = self.drop_chore(slot) else {
+                return;
+            };
+            return self.chore_settled(chore, outcome);
+        }
+        chore.failures += 1;
+        let pause = self
+            .ctx
+            .backoff("chore", chore.change.key().as_str(), chore.failures);
+        chore.again_at = now + pause;
+        let what = format!("{} {}", chore.change.verb(), chore.change.key());
+        self.chores.waiting.push_back(slot);
+        if matches!(&outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+            self.doubt_table();
+        }
+        self.ctx.tell(Notice::Trouble {
+            op,
+            what,
+            how: super::describe(&outcome),
+            again_in: pause,
+        });
+    }
+
+    fn chore_settled(&mut self, chore: Chore, outcome: Outcome) {
+        let applied = matches!(outcome, Outcome::Applied(_));
+        let lease = chore.change.key().clone();
+        match chore.change {
+            Change::Create(row) if applied => {
+                let checkpoint = row.checkpoint;
+                self.ctx.tell(Notice::Created {
+                    lease,
+                    checkpoint,
+                    why: chore.why,
+                });
+                self.observe(*row, false);
+            }
+            Change::Delete { .. } if applied => {
+                if let Some(ix) = self.view.find(lease.as_str())
+                    && self.view.get(ix).is_some_and(|lease| !lease.busy())
+                {
+                    self.view.forget(ix);
+                }
+                self.ctx.tell(Notice::Removed { lease });
+            }
+            _ => {}
+        }
+        if let Some(parent) = chore.child_of {
+            if let Some(tenure) = self.view.get_mut(parent).and_then(|lease| lease.tenure.as_mut()) {
+                tenure.children_left = tenure.children_left.saturating_sub(1);
+            }
+            self.step(parent);
+        } else if self.chores.is_idle() {
+            // What was just created has no owner yet.
+            let now = self.ctx.now;
+            self.scan.hurry(now);
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! The life of a shard on its owner, driven one step at a time.
+//!
+//! ```mermaid
+#![doc = include_str!("stage.mmd")]
+//! ```
+//!
+//! Nothing is handed over unless the belief in the lease holds at that moment. Every `Open` is followed by exactly one
+//! `Close`, and nothing is handed over after it.
+
+use super::Core;
+use super::ctx::Waiter;
+use super::stage::Stage;
+use super::tenure::{AppFlight, Tenure};
+use crate::ids::{LeaseKey, OpId};
+use crate::input::{Cause, Outcome, Reply, Why};
+use crate::notice::Notice;
+use crate::output::{ConsumerOp, EndReason, StreamOp, TableOp};
+use crate::reader::{self, Event, Reader, Start, Want};
+use crate::time::{Mono, Span};
+
+impl Core {
+    pub(crate) fn key(&self, ix: u32) -> LeaseKey {
+        self.view
+            .get(ix)
+            .map_or_else(|| LeaseKey::from(""), |lease| lease.key.clone())
+    }
+
+    /// Does everything that is due for a lease, and asks to be woken for the rest.
+    pub(crate) fn step(&mut self, ix: u32) {
+        self.take_step(ix);
+        let Some(mut tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.take()) else {
+            return;
+        };
+        self.fence(ix, &mut tenure);
+        self.stage_step(ix, &mut tenure);
+        self.write_step(ix, &mut tenure);
+        self.settle(ix, tenure);
+    }
+
+    /// Puts a tenure back, or drops it if it is over, and arms its next deadline.
+    fn settle(&mut self, ix: u32, tenure: Box<Tenure>) {
+        let over = tenure.lost && matches!(tenure.stage, Stage::Closed(_)) && tenure.app.is_none();
+        let abandoned = self.boot.table_gone && matches!(tenure.stage, Stage::Closed(_));
+        if over || abandoned {
+            self.busy -= 1;
+            return;
+        }
+        let wake_at = self.lease_wake_at(&tenure);
+        if let Some(lease) = self.view.get_mut(ix) {
+            lease.tenure = Some(tenure);
+        }
+        self.view.arm(ix, wake_at);
+    }
+
+    fn lease_wake_at(&self, tenure: &Tenure) -> Mono {
+        let now = self.ctx.now;
+        let mut at = tenure.write_at();
+        if !tenure.lost && !tenure.fenced {
+            at = at.min(tenure.valid_until);
+        }
+        match tenure.stage {
+            Stage::Waiting if tenure.looking.is_none() && tenure.believes(now) => {
+                at = at.min(tenure.look_at.max(tenure.open_after));
+            }
+            Stage::Running => {
+                if let Some(reader) = &tenure.reader {
+                    at = at.min(reader.wake_at(&self.ctx.config.reader));
+                    if tenure.app.is_none() && tenure.deliver_after > now && reader.front().is_some() {
+                        at = at.min(tenure.deliver_after);
+                    }
+                }
+            }
+            _ => {}
+        }
+        // What is due already was done in this very step; what could not be done waits for an outcome.
+        at.max(Mono(now.0.saturating_add(1)))
+    }
+
+    /// When the belief runs out, nothing more is handed over, and what runs is stopped.
+    fn fence(&mut self, ix: u32, tenure: &mut Tenure) {
+        if tenure.fenced || tenure.lost || self.ctx.now < tenure.valid_until {
+            return;
+        }
+        tenure.fenced = true;
+        let lease = self.key(ix);
+        self.ctx.tell(Notice::Fenced { lease });
+        self.abort(ix, tenure);
+    }
+
+    /// Tells the application to stop what it is at, once.
+    fn abort(&mut self, ix: u32, tenure: &mut Tenure) {
+        if tenure.aborted || !matches!(tenure.app, Some((_, AppFlight::Open | AppFlight::Deliver { .. }))) {
+            return;
+        }
+        tenure.aborted = true;
+        let lease = self.key(ix);
+        self.ctx.app(
+            Waiter::App(ix),
+            ConsumerOp::Abort {
+                lease,
+                token: tenure.token,
+            },
+        );
+    }
+
+    /// Why this lease should be let go of, if it should.
+    fn exit(&self, tenure: &Tenure) -> Option<EndReason> {
+        if tenure.lost {
+            return Some(EndReason::LeaseLost);
+        }
+        if let Some(reason) = self.stopping() {
+            return Some(reason);
+        }
+        tenure.next_owner.is_some().then_some(EndReason::HandedOver)
+    }
+
+    fn stage_step(&mut self, ix: u32, tenure: &mut Tenure) {
+        let exit = self.exit(tenure);
+        match (tenure.stage, exit) {
+            (Stage::Waiting, Some(reason)) => tenure.stage.go(Stage::Closed(reason)),
+            (Stage::Waiting, None) => self.wait_step(ix, tenure),
+            (Stage::Opening | Stage::Running, Some(reason)) => tenure.stage.go(Stage::Draining(reason)),
+            // The end of the shard is worth waiting for, unless the lease is not ours any more or time is up.
+            (Stage::Ending, Some(reason))
+                if tenure.lost || self.forced() || reason == EndReason::SourceGone =>
+            {
+                tenure.stage.go(Stage::Draining(reason));
+            }
+            (Stage::Draining(old), Some(EndReason::LeaseLost)) if old != EndReason::LeaseLost => {
+                tenure.stage = Stage::Draining(EndReason::LeaseLost);
+            }
+            _ => {}
+        }
+        if tenure.stage == Stage::Running {
+            self.run_step(ix, tenure);
+        }
+        if let Stage::Draining(reason) = tenure.stage {
+            self.drain_step(ix, tenure, reason);
+        }
+        // A handler that does not come back from `close` must not keep a lease for ever.
+        if let Stage::Closing(reason) = tenure.stage
+            && self.out_of_patience()
+        {
+            tenure.app = None;
+            tenure.stage.go(Stage::Closed(reason));
+        }
+    }
+
+    /// Opens the shard as soon as its parents have ended and the belief holds.
+    fn wait_step(&mut self, ix: u32, tenure: &mut Tenure) {
+        let now = self.ctx.now;
+        if !tenure.believes(now)
+            || now < tenure.open_after
+            || now < tenure.look_at
+            || tenure.looking.is_some()
+        {
+            return;
+        }
+        let view = &self.view;
+        tenure.parents.retain(|parent| {
+            !view
+                .row(parent.as_str())
+                .is_some_and(|row| row.checkpoint.is_end())
+        });
+        let lease = self.key(ix);
+        if let Some(parent) = tenure.parents.first() {
+            // The view may be stale or lack the row: only a consistent read shows that a parent's lease is gone.
+            let key = parent.to_lease();
+            tenure.looking = Some(self.ctx.table(Waiter::Parent(ix), TableOp::Read { key }));
+            return;
+        }
+        tenure.stage.go(Stage::Opening);
+        tenure.aborted = false;
+        let op = self.ctx.app(
+            Waiter::App(ix),
+            ConsumerOp::Open {
+                lease,
+                token: tenure.token,
+                from: tenure.durable,
+            },
+        );
+        tenure.app = Some((op, AppFlight::Open));
+    }
+
+    /// A consistent look at a parent's row came back.
+    pub(crate) fn parent_seen(&mut self, ix: u32, op: OpId, outcome: Outcome) {
+        let now = self.ctx.now;
+        let Some(mut tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.take()) else {
+            return;
+        };
+        if tenure.looking == Some(op) {
+            tenure.looking = None;
+            match outcome {
+                Outcome::Applied(Reply::Row(None)) if !tenure.parents.is_empty() => {
+                    tenure.parents.remove(0);
+                    tenure.look_at = now;
+                }
+                Outcome::Applied(Reply::Row(Some(row))) => {
+                    let unfinished = row.lease().is_none_or(|row| !row.checkpoint.is_end());
+                    if unfinished {
+                        tenure.look_at = now + self.ctx.config.renew_interval;
+                        tenure.parents.rotate_left(1);
+                        if !tenure.told_blocked {
+                            tenure.told_blocked = true;
+                            let lease = self.key(ix);
+                            self.ctx.tell(Notice::Blocked {
+                                lease,
+                                parents: tenure.parents.clone(),
+                            });
+                        }
+                    } else {
+                        tenure.parents.remove(0);
+                        tenure.look_at = now;
+                    }
+                }
+                _ => tenure.look_at = now + self.ctx.config.retry_max.min(self.ctx.config.renew_interval),
+            }
+        }
+        if let Some(lease) = self.view.get_mut(ix) {
+            lease.tenure = Some(tenure);
+        }
+        self.step(ix);
+    }
+
+    /// Reads, and hands over.
+    fn run_step(&mut self, ix: u32, tenure: &mut Tenure) {
+        let now = self.ctx.now;
+        let Some(reader) = &mut tenure.reader else { return };
+        if tenure.app.is_none()
+            && let Some(children) = reader.finished()
+        {
+            let children = children.to_vec();
+            tenure.reader = None;
+            tenure.stage.go(Stage::Ending);
+            return self.create_children(ix, tenure, children);
+        }
+        while let Some(want) = reader.next(now, &self.ctx.config.reader) {
+            let Some(lease) = self.view.get(ix) else { return };
+            let shard = lease.key.to_shard();
+            let op = match want {
+                Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
+                Want::GetRecords { via, limit } => StreamOp::GetRecords { shard, via, limit },
+            };
+            let op = self.ctx.stream(Waiter::Reader(ix), op);
+            reader.sent(op, now);
+        }
+        if tenure.app.is_some() || tenure.lost || now >= tenure.valid_until || now < tenure.deliver_after {
+            return;
+        }
+        let Some(front) = reader.front() else { return };
+        tenure.attempts += 1;
+        tenure.aborted = false;
+        let op = ConsumerOp::Deliver {
+            lease: self.key(ix),
+            token: tenure.token,
+            batch: front.batch,
+            after: front.after,
+            attempt: tenure.attempts,
+            valid_until: tenure.valid_until,
+        };
+        tenure.app = Some((
+            self.ctx.app(Waiter::App(ix), op),
+            AppFlight::Deliver { batch: front.batch },
+        ));
+        if let Some(reader) = &mut tenure.reader {
+            reader.delivered();
+        }
+    }
+
+    fn drain_step(&mut self, ix: u32, tenure: &mut Tenure, reason: EndReason) {
+        if tenure.lost || self.forced() || self.boot.table_gone {
+            self.abort(ix, tenure);
+        }
+        if tenure.app.is_some() {
+            return;
+        }
+        if !tenure.opened {
+            return tenure.stage.go(Stage::Closed(reason));
+        }
+        let hopeless = tenure.lost || self.forced() || self.boot.table_gone;
+        if hopeless || (tenure.is_durable() && tenure.flight.is_none()) {
+            self.close(ix, tenure, reason);
+        }
+    }
+
+    pub(crate) fn close(&mut self, ix: u32, tenure: &mut Tenure, reason: EndReason) {
+        tenure.stage.go(Stage::Closing(reason));
+        tenure.reader = None;
+        tenure.aborted = false;
+        let op = ConsumerOp::Close {
+            lease: self.key(ix),
+            token: tenure.token,
+            reason,
+        };
+        tenure.app = Some((self.ctx.app(Waiter::App(ix), op), AppFlight::Close));
+    }
+
+    /// An application command ended.
+    pub(crate) fn app_done(&mut self, ix: u32, op: OpId, outcome: Outcome) {
+        let Some(mut tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.take()) else {
+            return;
+        };
+        if let Some((_, flight)) = tenure.app.filter(|(expected, _)| *expected == op) {
+            tenure.app = None;
+            match flight {
+                AppFlight::Open => self.opened(ix, &mut tenure, outcome),
+                AppFlight::Deliver { batch } => self.delivered(ix, &mut tenure, batch, outcome),
+                AppFlight::Close => {
+                    if let Stage::Closing(reason) = tenure.stage {
+                        tenure.stage.go(Stage::Closed(reason));
+                        let (lease, token) = (self.key(ix), tenure.token);
+                        self.ctx.tell(Notice::Closed { lease, token, reason });
+                    }
+                }
+            }
+        }
+        if let Some(lease) = self.view.get_mut(ix) {
+            lease.tenure = Some(tenure);
+        }
+        self.step(ix);
+    }
+
+    fn opened(&mut self, ix: u32, tenure: &mut Tenure, outcome: Outcome) {
+        let now = self.ctx.now;
+        let applied = matches!(outcome, Outcome::Applied(_));
+        if applied {
+            tenure.open_failures = 0;
+            tenure.opened = true;
+            let (lease, token, from) = (self.key(ix), tenure.token, tenure.durable);
+            self.ctx.tell(Notice::Opened { lease, token, from });
+        }
+        if tenure.stage != Stage::Opening {
+            return;
+        }
+        if applied {
+            tenure.stage.go(Stage::Running);
+            tenure.reader = Start::from(tenure.durable, self.ctx.config.initial_position)
+                .map(|start| Reader::new(start, now));
+            return;
+        }
+        tenure.open_failures += 1;
+        let lease = self.key(ix);
+        let failures = tenure.open_failures;
+        let pause = self
+            .ctx
+            .backoff("open", lease.as_str(), failures)
+            .max(self.ctx.config.handler_backoff);
+        tenure.look_at = now + pause;
+        tenure.stage.go(Stage::Waiting);
+        let detail = super::describe(&outcome);
+        self.ctx.tell(Notice::HandlerFailed {
+            lease,
+            attempt: failures,
+            again_in: pause,
+            detail,
+        });
+    }
+
+    fn delivered(&mut self, ix: u32, tenure: &mut Tenure, batch: OpId, outcome: Outcome) {
+        let now = self.ctx.now;
+        let Some(reader) = &mut tenure.reader else { return };
+        match outcome {
+            Outcome::Applied(_) => {
+                reader.processed(batch);
+                tenure.processed = reader.watermark().or(tenure.processed);
+                tenure.attempts = 0;
+                tenure.deliver_after = Mono(0);
+                return;
+            }
+            Outcome::Refused(refusal) if refusal.why == Why::Gone => {
+                // The records are not in memory any more: they are read again.
+                reader.returned(batch);
+                reader.rewind();
+                tenure.attempts = 0;
+                return;
+            }
+            _ => {}
+        }
+        reader.returned(batch);
+        match outcome {
+            // Stopped by us, or never begun.
+            Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) => {}
+            other => {
+                let lease = self.key(ix);
+                let attempt = tenure.attempts;
+                let pause = self
+                    .ctx
+                    .backoff("handler", lease.as_str(), attempt)
+                    .max(self.ctx.config.handler_backoff);
+                tenure.deliver_after = now + pause;
+                let detail = super::describe(&other);
+                self.ctx.tell(Notice::HandlerFailed {
+                    lease,
+                    attempt,
+                    again_in: pause,
+                    detail,
+                });
+            }
+        }
+    }
+
+    /// A stream command of a reader ended.
+    pub(crate) fn read_done(&mut self, ix: u32, op: OpId, outcome: Outcome) {
+        let now = self.ctx.now;
+        let Some(mut tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.take()) else {
+            return;
+        };
+        if let Some(reader) = &mut tenure.reader {
+            let key = self.view.get(ix).map(|lease| lease.key.clone());
+            let context = reader::Ctx {
+                cfg: &self.ctx.config.reader,
+                retry_min: self.ctx.config.retry_min,
+                retry_max: self.ctx.config.retry_max,
+                seed: self.ctx.seed,
+                subject: key.as_ref().map_or("", |key| key.as_str()),
+            };
+            match reader.fetched(op, now, &outcome, &context) {
+                Some(Event::ShardMissing) => {
+                    tenure.missing = true;
+                    self.doubt_stream();
+                }
+                Some(Event::Trimmed { at, first }) => {
+                    let detail =
+                        format!("expected the record {at} or the one after it, found {first} as the first");
+                    self.ctx.tell(Notice::Trimmed {
+                        lease: self.key(ix),
+                        detail,
+                    });
+                }
+                Some(Event::EndOfShard) | None => {}
+                Some(event) => {
+                    let (how, again_in) = trouble(&event);
+                    let what = format!("read {}", self.key(ix));
+                    self.ctx.tell(Notice::Trouble {
+                        op,
+                        what,
+                        how,
+                        again_in,
+                    });
+                }
+            }
+        }
+        if let Some(lease) = self.view.get_mut(ix) {
+            lease.tenure = Some(tenure);
+        }
+        self.step(ix);
+    }
+}
+
+/// A reader's event as words, and how long it pauses.
+fn trouble(event: &Event) -> (String, Span) {
+    match event {
+        Event::Trouble { how, again_in } => (how.to_string(), *again_in),
+        Event::Denied { again_in } => (
+            "access was denied; grant the permission or renew the credentials".into(),
+            *again_in,
+        ),
+        Event::BadPosition { at, tries, again_in } => (
+            format!(
+                "the service calls position {at} invalid ({tries} times in a row); check the lease's checkpoint"
+            ),
+            *again_in,
+        ),
+        other => (format!("{other:?}"), Span::ZERO),
+    }
+}

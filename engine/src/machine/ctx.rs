@@ -1,0 +1,167 @@
+//! What every machine shares: the time, the outbox, command ids, randomness.
+
+use crate::config::Config;
+use crate::draw::{draw, draw_below};
+use crate::ids::{LeaseKey, OpId, WorkerId};
+use crate::notice::Notice;
+use crate::output::{Command, Effect, Output};
+use crate::time::{Mono, Span, Wall};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Which machine waits for an outcome, and what it needs to know of the command.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Waiter {
+    /// Boot and watch: the state of the table.
+    TableState,
+    /// Boot: the creation of the table.
+    TableCreate,
+    /// Boot and inquiry: the state of the stream.
+    StreamState,
+    /// A scan page.
+    Scan,
+    /// A page of the shard listing.
+    List,
+    /// A write or read on a lease's own lane.
+    Lane(u32),
+    /// A strongly consistent look at a parent's row, for a lease that waits to be opened.
+    Parent(u32),
+    /// A row created, filled in or deleted by the keeper of rows.
+    Chore(u32),
+    /// A stream command of a lease's reader.
+    Reader(u32),
+    /// An application command of a lease.
+    App(u32),
+}
+
+/// Spreads consecutive numbers; nothing iterates over the map, so order never shows.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(26);
+    }
+}
+
+type Pending = HashMap<u64, (Waiter, Mono), BuildHasherDefault<NumberHasher>>;
+
+/// The shared part of a worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Ctx {
+    pub(crate) config: Config,
+    pub(crate) me: WorkerId,
+    pub(crate) life: u64,
+    pub(crate) seed: u64,
+    pub(crate) now: Mono,
+    pub(crate) wall: Wall,
+    pub(crate) hold: Span,
+    pub(crate) out: Vec<Output>,
+    next_op: u64,
+    pending: Pending,
+}
+
+impl Ctx {
+    pub(crate) fn new(config: Config, me: WorkerId, life: u64, seed: u64, now: Mono, wall: Wall) -> Self {
+        let hold = config.hold();
+        Self {
+            config,
+            me,
+            life,
+            seed,
+            now,
+            wall,
+            hold,
+            out: Vec::new(),
+            next_op: 0,
+            pending: Pending::default(),
+        }
+    }
+
+    /// Asks for something to be done; its outcome will go to `waiter`.
+    pub(crate) fn issue(&mut self, waiter: Waiter, give_up: Mono, effect: Effect) -> OpId {
+        self.next_op += 1;
+        let op = OpId {
+            life: self.life,
+            n: self.next_op,
+        };
+        self.pending.insert(op.n, (waiter, self.now));
+        self.out.push(Output::Do(Command { op, give_up, effect }));
+        op
+    }
+
+    /// Asks for an operation on the lease table.
+    pub(crate) fn table(&mut self, waiter: Waiter, op: crate::output::TableOp) -> OpId {
+        let give_up = self.now + self.config.table_timeout;
+        self.issue(waiter, give_up, Effect::Table(op))
+    }
+
+    /// Asks for an operation on the stream.
+    pub(crate) fn stream(&mut self, waiter: Waiter, op: crate::output::StreamOp) -> OpId {
+        let give_up = self.now + self.config.stream_timeout;
+        self.issue(waiter, give_up, Effect::Stream(op))
+    }
+
+    /// Asks for an operation on the application, which may take as long as it likes.
+    pub(crate) fn app(&mut self, waiter: Waiter, op: crate::output::ConsumerOp) -> OpId {
+        self.issue(waiter, Mono::NEVER, Effect::Consumer(op))
+    }
+
+    /// Who waits for this command and when it was emitted; forgets it. `None` for a stray or repeated outcome.
+    pub(crate) fn settle(&mut self, op: OpId) -> Option<(Waiter, Mono)> {
+        if op.life == self.life {
+            self.pending.remove(&op.n)
+        } else {
+            None
+        }
+    }
+
+    /// How many commands are without an outcome.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(crate) fn tell(&mut self, notice: Notice) {
+        self.out.push(Output::Tell(notice));
+    }
+
+    /// The pause before the `failures`-th retry in a row: doubles, is capped, and is spread by a keyed draw over the
+    /// upper half, so that workers that failed together do not come back together.
+    pub(crate) fn backoff(&self, what: &str, subject: &str, failures: u32) -> Span {
+        let full = self
+            .config
+            .retry_min
+            .times(1 << failures.saturating_sub(1).min(20));
+        let full = full.min(self.config.retry_max).0.max(2);
+        Span(
+            full / 2
+                + draw_below(
+                    self.seed,
+                    what,
+                    subject,
+                    self.now.0 ^ u64::from(failures),
+                    full / 2,
+                ),
+        )
+    }
+
+    /// A keyed draw about a lease.
+    pub(crate) fn draw(&self, purpose: &str, key: &LeaseKey, n: u64) -> u64 {
+        draw(self.seed, purpose, key.as_str(), n)
+    }
+
+    /// A keyed draw of this worker in `0..bound`.
+    pub(crate) fn draw_below(&self, purpose: &str, n: u64, bound: u64) -> u64 {
+        draw_below(self.seed, purpose, self.me.as_str(), n, bound)
+    }
+}

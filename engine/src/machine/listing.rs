@@ -1,0 +1,277 @@
+//! Listing the stream's shards, and acting on what the list says.
+
+use super::Core;
+use super::ctx::Waiter;
+use super::tenure::Tenure;
+use crate::config::InitialPosition;
+use crate::ids::OpId;
+use crate::input::{Outcome, Reply, Why};
+use crate::notice::Notice;
+use crate::output::{ShardFilter, StreamOp};
+use crate::position::Checkpoint;
+use crate::row::{Change, LeaseRow};
+use crate::shard::{ChildShard, Shard};
+use crate::sync;
+use crate::time::Mono;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a listing is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Purpose {
+    /// The table is empty: a lease for each shard at the initial position.
+    Fill,
+    /// Something is missing, or not understood.
+    Repair,
+}
+
+/// The listing machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listing {
+    purpose: Option<Purpose>,
+    in_flight: bool,
+    next_at: Mono,
+    after: Option<OpId>,
+    shards: Vec<Shard>,
+    failures: u32,
+}
+
+impl Listing {
+    pub(crate) fn wake_at(&self) -> Mono {
+        if self.purpose.is_some() && !self.in_flight {
+            self.next_at
+        } else {
+            Mono::NEVER
+        }
+    }
+}
+
+impl Core {
+    /// Lists the shards to fill an empty table.
+    pub(crate) fn list_to_fill(&mut self) {
+        self.list(Purpose::Fill, "the lease table is empty");
+    }
+
+    /// Lists all shards, to find what is missing.
+    pub(crate) fn list_to_repair(&mut self, why: &str) {
+        self.list(Purpose::Repair, why);
+    }
+
+    fn list(&mut self, purpose: Purpose, why: &str) {
+        if self.listing.purpose.is_some() || !self.is_running() {
+            return;
+        }
+        self.ctx.tell(Notice::Listing { why: why.into() });
+        self.listing = Listing {
+            purpose: Some(purpose),
+            next_at: self.ctx.now,
+            ..Listing::default()
+        };
+        self.listing_step();
+    }
+
+    pub(crate) fn listing_step(&mut self) {
+        if self.ctx.now < self.listing.wake_at() {
+            return;
+        }
+        let Some(purpose) = self.listing.purpose else {
+            return;
+        };
+        if !self.is_running() {
+            self.listing = Listing::default();
+            return;
+        }
+        let filter = match (purpose, self.ctx.config.initial_position) {
+            (Purpose::Repair, _) => ShardFilter::All,
+            (Purpose::Fill, InitialPosition::TrimHorizon) => ShardFilter::AtTrimHorizon,
+            (Purpose::Fill, InitialPosition::Latest) => ShardFilter::AtLatest,
+            (Purpose::Fill, InitialPosition::AtTimestamp(at)) => ShardFilter::AtTimestamp(at),
+        };
+        self.ctx.stream(
+            Waiter::List,
+            StreamOp::ListShards {
+                filter,
+                after: self.listing.after,
+            },
+        );
+        self.listing.in_flight = true;
+    }
+
+    pub(crate) fn listing_done(&mut self, op: OpId, outcome: Outcome) {
+        self.listing.in_flight = false;
+        let page = match outcome {
+            Outcome::Applied(Reply::Shards(page)) => page,
+            other => return self.list_again(op, &other),
+        };
+        self.listing.shards.extend(page.shards);
+        if page.more {
+            self.listing.after = Some(op);
+            self.listing.next_at = self.ctx.now;
+            return self.listing_step();
+        }
+        let shards = std::mem::take(&mut self.listing.shards);
+        match self.listing.purpose {
+            Some(Purpose::Fill) => self.fill(&shards),
+            Some(Purpose::Repair) => self.repair(&shards),
+            None => {}
+        }
+    }
+
+    /// From the beginning, after a pause: a token may have expired, and a half list is worth nothing.
+    fn list_again(&mut self, op: OpId, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+            self.listing = Listing::default();
+            return self.doubt_stream();
+        }
+        let pause = self.list_pause();
+        let how = super::describe(outcome);
+        self.ctx.tell(Notice::Trouble {
+            op,
+            what: "list shards".into(),
+            how,
+            again_in: pause,
+        });
+    }
+
+    fn list_pause(&mut self) -> crate::time::Span {
+        self.listing.failures += 1;
+        let pause = self.ctx.backoff("list", "", self.listing.failures);
+        self.listing.next_at = self.ctx.now + pause;
+        self.listing.after = None;
+        self.listing.shards.clear();
+        pause
+    }
+
+    fn fill(&mut self, shards: &[Shard]) {
+        if self.view.iter().any(|(_, lease)| lease.row.is_some()) {
+            // Somebody was faster; the next scan shows what is still missing.
+            self.listing = Listing::default();
+            return;
+        }
+        self.create_planned(shards, true);
+    }
+
+    fn repair(&mut self, shards: &[Shard]) {
+        let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+        for ix in self.view.all() {
+            let Some(lease) = self.view.get_mut(ix) else {
+                continue;
+            };
+            let shard = by_id.get(lease.key.as_str());
+            if let (Some(row), Some(shard)) = (&mut lease.row, shard)
+                && row.range.is_none()
+            {
+                row.range = Some(shard.range);
+                let change = Change::SetRange {
+                    key: lease.key.clone(),
+                    range: shard.range,
+                };
+                let expires = self.ctx.now + self.ctx.config.lease_duration;
+                self.add_chore(change, "the row lacks its hash range".into(), None, expires);
+            }
+            let missing = self
+                .view
+                .get(ix)
+                .and_then(|lease| lease.tenure.as_ref())
+                .is_some_and(|held| held.missing);
+            if missing {
+                self.resolve_missing(ix, shard.is_some(), shards);
+            }
+        }
+        self.create_planned(shards, false);
+    }
+
+    /// A shard was not found when it was read. Only the list of the living stream says what that meant: KCL takes it
+    /// for the end of the shard, and loses what follows if it was not.
+    fn resolve_missing(&mut self, ix: u32, listed: bool, shards: &[Shard]) {
+        let now = self.ctx.now;
+        let Some(lease) = self.view.get_mut(ix) else {
+            return;
+        };
+        let key = lease.key.clone();
+        let Some(tenure) = &mut lease.tenure else { return };
+        tenure.missing = false;
+        let Some(reader) = &mut tenure.reader else { return };
+        if listed {
+            reader.resume(now);
+        } else {
+            let children: Vec<ChildShard> = shards
+                .iter()
+                .filter(|shard| shard.parents().any(|parent| parent.as_str() == key.as_str()))
+                .map(|shard| ChildShard {
+                    id: shard.id.clone(),
+                    parents: shard.parents().cloned().collect(),
+                    range: shard.range,
+                })
+                .collect();
+            let detail = format!(
+                "the shard is not listed any more; {} children follow",
+                children.len()
+            );
+            reader.trimmed(children);
+            self.ctx.tell(Notice::Trimmed { lease: key, detail });
+        }
+        self.view.arm(ix, now);
+    }
+
+    fn create_planned(&mut self, shards: &[Shard], empty: bool) {
+        let mut leases: BTreeMap<_, _> = self
+            .view
+            .iter()
+            .filter_map(|(_, lease)| Some((lease.key.clone(), lease.row.as_ref()?.checkpoint)))
+            .collect();
+        // An item that cannot be read as a lease holds its key all the same, and may stand for an unfinished one.
+        for key in &self.scan.occupied {
+            leases.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
+        }
+        match sync::plan(&leases, shards, self.ctx.config.initial_position, empty) {
+            Ok(plan) => {
+                self.listing = Listing::default();
+                let create = plan.create.len() as u32;
+                self.ctx.tell(Notice::Planned {
+                    create,
+                    shards: shards.len() as u32,
+                });
+                let expires = self.ctx.now + self.ctx.config.lease_duration.times(2);
+                for planned in plan.create {
+                    self.add_chore(
+                        Change::Create(Box::new(planned.row)),
+                        planned.reason,
+                        None,
+                        expires,
+                    );
+                }
+                self.chores_step();
+            }
+            Err(error) => {
+                let pause = self.list_pause();
+                self.ctx.tell(Notice::BadListing {
+                    detail: format!("{error}; trying again in {pause}"),
+                });
+            }
+        }
+    }
+
+    /// The end of a shard was reached: its children's leases come first, then its own end.
+    pub(crate) fn create_children(&mut self, ix: u32, tenure: &mut Tenure, children: Vec<ChildShard>) {
+        let ids: BTreeSet<_> = children.iter().map(|child| child.id.clone()).collect();
+        tenure.children = ids.into_iter().collect();
+        let mut left = 0;
+        for child in children {
+            let key = child.id.to_lease();
+            if self.view.row(key.as_str()).is_some() {
+                continue;
+            }
+            let mut parents = child.parents;
+            parents.sort();
+            parents.dedup();
+            let mut row = LeaseRow::new(key, Checkpoint::TrimHorizon);
+            row.parents = parents;
+            row.range = Some(child.range);
+            let why = "its parent was processed to the end".to_string();
+            self.add_chore(Change::Create(Box::new(row)), why, Some(ix), Mono::NEVER);
+            left += 1;
+        }
+        tenure.children_left = left;
+        self.chores_step();
+    }
+}

@@ -1,0 +1,343 @@
+//! The machines of one worker and the router between them.
+//!
+//! | file | machine |
+//! |---|---|
+//! | `boot` | table there and ours, stream there; the watch over both |
+//! | `scan` | reading the whole table, and what a row does to the view |
+//! | `upkeep` | after a scan: order of leaders, audit, clean-up |
+//! | `listing` | listing shards, and creating the leases that are missing |
+//! | `take` | becoming an owner: balance, taking, stealing |
+//! | `holding` | the lane of writes of a held lease: renewing, checkpoints, ends, releases |
+//! | `consumer`, `stage` | the life of a shard on its owner |
+//! | `chores` | rows written beside those lanes |
+//!
+//! `view` and `tenure` hold what they know; `ctx`, `timers` are tools. Inputs are routed by the kind of waiter that the
+//! command's id names. Every lease has one step function that may be called at any time and does what is due.
+
+mod boot;
+mod chores;
+mod consumer;
+mod ctx;
+mod holding;
+mod listing;
+mod scan;
+mod stage;
+mod take;
+mod tenure;
+mod timers;
+mod upkeep;
+mod view;
+
+use crate::engine::Held;
+use crate::ids::{OpId, WorkerId};
+use crate::input::{Boot as BootRecord, Call, Outcome};
+use crate::notice::{Fatal, Notice};
+use crate::output::{EndReason, Output};
+use crate::time::{Mono, Wall};
+use ctx::{Ctx, Waiter};
+use view::View;
+
+/// Leases stepped because of their deadlines per input. The rest follows with the next tick, which is asked for at once.
+const MAX_STEPS: usize = 256;
+
+/// Whether the worker works, lets go, or is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    Running,
+    Stopping { reason: EndReason, deadline: Mono },
+    Stopped,
+}
+
+/// One worker after its boot record.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    pub(crate) ctx: Ctx,
+    view: View,
+    boot: boot::Boot,
+    scan: scan::Scan,
+    listing: listing::Listing,
+    chores: chores::Chores,
+    upkeep: upkeep::Upkeep,
+    phase: Phase,
+    /// Attempts and tenures that are not over.
+    busy: u32,
+    /// How far a shutdown has run out of time; all leases are looked at again when it grows.
+    urgency: u8,
+}
+
+impl Core {
+    pub(crate) fn new(record: BootRecord, now: Mono, wall: Wall) -> Self {
+        // The name in the rows tells this life from a former one of the same worker.
+        let me = WorkerId::from(format!("{}:{:x}", record.worker, record.incarnation));
+        let valid = record.config.check();
+        let ctx = Ctx::new(
+            record.config,
+            me.clone(),
+            record.incarnation,
+            record.seed,
+            now,
+            wall,
+        );
+        let mut core = Core {
+            ctx,
+            view: View::default(),
+            boot: boot::Boot::default(),
+            scan: scan::Scan::default(),
+            listing: listing::Listing::default(),
+            chores: chores::Chores::default(),
+            upkeep: upkeep::Upkeep::default(),
+            phase: Phase::Running,
+            busy: 0,
+            urgency: 0,
+        };
+        let hold = core.ctx.hold;
+        core.ctx.tell(Notice::Booted { worker: me, hold });
+        match valid {
+            Ok(()) => core.boot_step(),
+            Err(error) => core.fatal(Fatal::Config {
+                detail: error.to_string(),
+            }),
+        }
+        core
+    }
+
+    /// Takes the time of an input. A clock that went back is taken as not having moved.
+    pub(crate) fn clock(&mut self, at: Mono, wall: Wall) {
+        self.ctx.now = self.ctx.now.max(at);
+        self.ctx.wall = wall;
+    }
+
+    pub(crate) fn done(&mut self, op: OpId, outcome: Outcome) {
+        let Some((waiter, emitted)) = self.ctx.settle(op) else {
+            return self.ctx.tell(Notice::Stray {
+                what: format!("an outcome of {op}, which is not expected"),
+            });
+        };
+        if self.phase == Phase::Stopped {
+            return;
+        }
+        match waiter {
+            Waiter::TableState => self.table_state(op, outcome),
+            Waiter::TableCreate => self.table_created(op, outcome),
+            Waiter::StreamState => self.stream_state(op, outcome),
+            Waiter::Scan => self.scan_done(op, outcome),
+            Waiter::List => self.listing_done(op, outcome),
+            Waiter::Chore(slot) => self.chore_done(slot, op, outcome),
+            Waiter::Parent(ix) => self.parent_seen(ix, op, outcome),
+            Waiter::Reader(ix) => self.read_done(ix, op, outcome),
+            Waiter::App(ix) => self.app_done(ix, op, outcome),
+            Waiter::Lane(ix) => self.lane_done(ix, op, emitted, outcome),
+        }
+    }
+
+    fn lane_done(&mut self, ix: u32, op: OpId, emitted: Mono, outcome: Outcome) {
+        let Some(lease) = self.view.get_mut(ix) else {
+            return;
+        };
+        match lease.tenure.take() {
+            Some(mut tenure) => {
+                self.write_done(ix, &mut tenure, op, emitted, outcome);
+                if let Some(lease) = self.view.get_mut(ix) {
+                    lease.tenure = Some(tenure);
+                }
+                self.step(ix);
+            }
+            None => self.take_done(ix, op, outcome),
+        }
+    }
+
+    pub(crate) fn call(&mut self, call: Call) {
+        match call {
+            Call::Processed {
+                lease,
+                token,
+                through,
+            } => {
+                let Some(ix) = self.view.find(lease.as_str()) else {
+                    return;
+                };
+                let Some(tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.as_mut()) else {
+                    return;
+                };
+                if tenure.token != token {
+                    return;
+                }
+                if let Some(reader) = &mut tenure.reader {
+                    reader.processed_through(through);
+                    tenure.processed = reader.watermark().or(tenure.processed);
+                }
+                self.step(ix);
+            }
+            Call::Checkpoint { lease, token } => {
+                let Some(ix) = self.view.find(lease.as_str()) else {
+                    return;
+                };
+                let Some(tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.as_mut()) else {
+                    return;
+                };
+                if tenure.token == token && !tenure.is_durable() {
+                    tenure.flush = true;
+                    self.step(ix);
+                }
+            }
+            Call::Shutdown => self.stop(EndReason::Shutdown),
+        }
+    }
+
+    /// Whether new work is begun.
+    fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    /// Why everything is let go of, if it is.
+    fn stopping(&self) -> Option<EndReason> {
+        match self.phase {
+            Phase::Stopping { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Whether a shutdown has come to the point where handlers are aborted and checkpoints not waited for: two
+    /// requests before its deadline.
+    fn forced(&self) -> bool {
+        self.stop_within(2)
+    }
+
+    /// Whether a shutdown waits for no handler any more: one request before its deadline.
+    fn out_of_patience(&self) -> bool {
+        self.stop_within(1)
+    }
+
+    fn stop_within(&self, requests: u64) -> bool {
+        match self.phase {
+            Phase::Stopping { deadline, .. } => {
+                self.ctx.now >= deadline - self.ctx.config.table_timeout.times(requests)
+            }
+            _ => false,
+        }
+    }
+
+    fn fatal(&mut self, fatal: Fatal) {
+        if self.phase == Phase::Running {
+            self.ctx.tell(Notice::Fatal(fatal));
+            self.stop(EndReason::SourceGone);
+        }
+    }
+
+    fn stop(&mut self, reason: EndReason) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        let now = self.ctx.now;
+        self.phase = Phase::Stopping {
+            reason,
+            deadline: now + self.ctx.config.shutdown_timeout,
+        };
+        let held = self.view.iter().filter(|(_, lease)| lease.ours()).count() as u32;
+        self.ctx.tell(Notice::ShuttingDown { held });
+        self.arm_busy();
+    }
+
+    fn arm_busy(&mut self) {
+        let now = self.ctx.now;
+        for ix in self.view.all() {
+            if self.view.get(ix).is_some_and(|lease| lease.busy()) {
+                self.view.arm(ix, now);
+            }
+        }
+    }
+
+    /// Everything whose time has come. Called after every input.
+    pub(crate) fn run_due(&mut self) {
+        if self.phase == Phase::Stopped {
+            return;
+        }
+        for _ in 0..MAX_STEPS {
+            let Some(ix) = self.view.pop_due(self.ctx.now) else {
+                break;
+            };
+            self.step(ix);
+        }
+        if let Phase::Stopping { deadline, .. } = self.phase {
+            return self.stop_step(deadline);
+        }
+        self.boot_step();
+        self.scan_step();
+        self.listing_step();
+        self.chores_step();
+    }
+
+    fn stop_step(&mut self, deadline: Mono) {
+        let urgency = u8::from(self.forced()) + u8::from(self.out_of_patience());
+        if urgency > self.urgency {
+            self.urgency = urgency;
+            self.arm_busy();
+        }
+        self.chores_step();
+        if self.busy == 0 || self.ctx.now >= deadline {
+            self.phase = Phase::Stopped;
+            self.ctx.tell(Notice::Stopped);
+        }
+    }
+
+    /// When to be woken at the latest.
+    pub(crate) fn wake_at(&mut self) -> Mono {
+        let leases = self.view.wake_at();
+        match self.phase {
+            Phase::Stopped => Mono::NEVER,
+            Phase::Stopping { deadline, .. } => {
+                let timeout = self.ctx.config.table_timeout;
+                let next = [deadline - timeout.times(2), deadline - timeout, deadline]
+                    .into_iter()
+                    .find(|at| *at > self.ctx.now)
+                    .unwrap_or(deadline);
+                leases
+                    .min(next)
+                    .min(self.chores.wake_at(self.ctx.config.max_creates))
+            }
+            Phase::Running => leases
+                .min(self.boot.wake_at())
+                .min(if self.boot.step == boot::Step::Done {
+                    self.scan.wake_at()
+                } else {
+                    Mono::NEVER
+                })
+                .min(self.listing.wake_at())
+                .min(self.chores.wake_at(self.ctx.config.max_creates)),
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.phase == Phase::Stopped
+    }
+
+    pub(crate) fn held(&self) -> impl Iterator<Item = Held<'_>> {
+        self.view.iter().filter_map(|(_, lease)| {
+            let tenure = lease.tenure.as_ref().filter(|tenure| !tenure.lost)?;
+            Some(Held {
+                lease: &lease.key,
+                token: tenure.token,
+                counter: tenure.counter,
+                checkpoint: tenure.durable,
+                valid_until: tenure.valid_until,
+                open: tenure.stage.is_open(),
+            })
+        })
+    }
+
+    /// Moves the outputs out, keeping the memory.
+    pub(crate) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
+        self.ctx.out.drain(..)
+    }
+}
+
+/// An outcome that is not success, as words.
+fn describe(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Applied(reply) => format!("answered with what was not asked for: {reply:?}"),
+        Outcome::Refused(refusal) if refusal.detail.is_empty() => format!("refused: {:?}", refusal.why),
+        Outcome::Refused(refusal) => format!("refused: {:?} ({})", refusal.why, refusal.detail),
+        Outcome::NotSent(cause) => format!("not executed: {cause:?}"),
+        Outcome::Unknown(cause) => format!("outcome unknown: {cause:?}"),
+    }
+}

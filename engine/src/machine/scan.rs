@@ -1,0 +1,215 @@
+//! Reading the whole lease table, page by page, and what every row read does to the view.
+
+use super::Core;
+use super::ctx::Waiter;
+use crate::ids::{LeaseKey, OpId};
+use crate::input::{Outcome, Reply, Why};
+use crate::notice::Notice;
+use crate::output::TableOp;
+use crate::row::{LeaseRow, RowRead};
+use crate::time::Mono;
+use std::collections::BTreeSet;
+
+/// The scan machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scan {
+    /// Counts scans, from 1.
+    pub(crate) number: u64,
+    /// The page in flight.
+    in_flight: bool,
+    /// When the next page is due, if none is in flight.
+    next_at: Mono,
+    /// Where the next page starts, within a scan.
+    cursor: Option<LeaseKey>,
+    within: bool,
+    pages: u32,
+    foreign: u32,
+    failures: u32,
+    /// Keys whose items are not ours to touch: they can hold no lease of ours.
+    pub(crate) occupied: BTreeSet<LeaseKey>,
+    occupied_now: BTreeSet<LeaseKey>,
+    unreadable: u32,
+    /// Whole scans that ended.
+    pub(crate) complete: u64,
+}
+
+impl Scan {
+    pub(crate) fn wake_at(&self) -> Mono {
+        if self.in_flight { Mono::NEVER } else { self.next_at }
+    }
+
+    /// Brings the next scan forward. Has no effect within one.
+    pub(crate) fn hurry(&mut self, at: Mono) {
+        if !self.within {
+            self.next_at = self.next_at.min(at);
+        }
+    }
+}
+
+impl Core {
+    /// Starts a scan if none is under way.
+    pub(crate) fn scan_now(&mut self) {
+        let now = self.ctx.now;
+        self.scan.hurry(now);
+        self.scan_step();
+    }
+
+    /// Asks for the next page, if it is time.
+    pub(crate) fn scan_step(&mut self) {
+        if !self.is_running() || self.ctx.now < self.scan.wake_at() {
+            return;
+        }
+        if !self.scan.within {
+            self.scan.within = true;
+            self.scan.number += 1;
+            self.scan.cursor = None;
+            self.scan.pages = 0;
+            self.scan.foreign = 0;
+            self.scan.unreadable = 0;
+            self.scan.occupied_now.clear();
+        }
+        let limit = Some(self.ctx.config.scan_page_limit).filter(|limit| *limit > 0);
+        self.ctx.table(
+            Waiter::Scan,
+            TableOp::Scan {
+                after: self.scan.cursor.clone(),
+                limit,
+            },
+        );
+        self.scan.in_flight = true;
+    }
+
+    pub(crate) fn scan_done(&mut self, op: OpId, outcome: Outcome) {
+        self.scan.in_flight = false;
+        if !self.is_running() {
+            self.scan.within = false;
+            return;
+        }
+        let page = match outcome {
+            Outcome::Applied(Reply::Page(page)) => page,
+            other => {
+                if matches!(&other, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+                    self.doubt_table();
+                }
+                self.scan.failures += 1;
+                let pause = self.ctx.backoff("scan", "", self.scan.failures);
+                self.scan.next_at = self.ctx.now + pause;
+                let how = super::describe(&other);
+                self.ctx.tell(Notice::Trouble {
+                    op,
+                    what: "scan the lease table".into(),
+                    how,
+                    again_in: pause,
+                });
+                return;
+            }
+        };
+        self.scan.failures = 0;
+        self.scan.pages += 1;
+        for row in page.rows {
+            match row {
+                RowRead::Lease(row) => self.observe(row, true),
+                RowRead::Foreign { key, .. } => {
+                    self.scan.foreign += 1;
+                    self.scan.occupied_now.insert(key);
+                }
+                RowRead::Unreadable { key, detail } => {
+                    self.scan.unreadable += 1;
+                    if !self.scan.occupied.contains(&key) {
+                        self.ctx.tell(Notice::Unreadable {
+                            key: key.clone(),
+                            detail,
+                        });
+                    }
+                    self.scan.occupied_now.insert(key);
+                }
+            }
+        }
+        // A service that repeats a cursor would keep us in one scan for ever.
+        let stuck = page.next.is_some() && page.next == self.scan.cursor;
+        self.scan.cursor = page.next;
+        if self.scan.cursor.is_some() && !stuck {
+            self.scan.next_at = self.ctx.now;
+            self.scan_step();
+        } else {
+            self.scan_complete();
+        }
+    }
+
+    fn scan_complete(&mut self) {
+        self.scan.within = false;
+        self.scan.complete += 1;
+        self.scan.occupied = std::mem::take(&mut self.scan.occupied_now);
+        // Late rather than early: workers that started together drift apart.
+        let spread = self.ctx.draw_below(
+            "scan interval",
+            self.scan.number,
+            self.ctx.config.scan_interval.0 / 20 + 1,
+        );
+        self.scan.next_at = self.ctx.now + self.ctx.config.scan_interval + crate::time::Span(spread);
+        for ix in self.view.all() {
+            let number = self.scan.number;
+            let Some(lease) = self.view.get_mut(ix) else {
+                continue;
+            };
+            if lease.seen_by < number && !lease.busy() {
+                self.view.forget(ix);
+            }
+        }
+        let (foreign, unreadable, pages) = (self.scan.foreign, self.scan.unreadable, self.scan.pages);
+        self.upkeep(foreign, unreadable, pages);
+    }
+
+    /// Takes note of a row as some answer showed it. `scanned`: by a scan, which may be stale.
+    pub(crate) fn observe(&mut self, row: LeaseRow, scanned: bool) {
+        let now = self.ctx.now;
+        let number = self.scan.number;
+        let ix = self.view.intern(&row.key);
+        let Some(lease) = self.view.get_mut(ix) else {
+            return;
+        };
+        lease.seen_by = number;
+        if lease.ours() {
+            // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which
+            // the next write's guard settles.
+            let me = self.ctx.me.clone();
+            if let Some(tenure) = &mut lease.tenure {
+                let ahead =
+                    row.counter > tenure.counter && tenure.flight.is_none() && tenure.unresolved.is_none();
+                let handed = row.counter == tenure.counter
+                    && row.handing_over.as_ref() == Some(&me)
+                    && tenure.next_owner.is_none();
+                if ahead || handed {
+                    tenure.renew_at = now;
+                    self.view.arm(ix, now);
+                }
+            }
+            return;
+        }
+        if let Some(known) = &lease.row {
+            if scanned && row.counter < known.counter && lease.older_seen < 1 {
+                // Most likely a stale read; if the row was really made anew, the next scan says so again.
+                lease.older_seen += 1;
+                return;
+            }
+            lease.older_seen = 0;
+            let same = row.counter == known.counter
+                && row.owner == known.owner
+                && row.handing_over == known.handing_over;
+            let range = row.range.or(known.range);
+            let ended = row.checkpoint.is_end();
+            let was_ended = known.checkpoint.is_end();
+            lease.row = Some(LeaseRow { range, ..row });
+            if !same {
+                lease.observed_at = now;
+            }
+            if ended != was_ended {
+                lease.ended_at = if ended { now } else { Mono::NEVER };
+            }
+        } else {
+            lease.observed_at = now;
+            lease.ended_at = if row.checkpoint.is_end() { now } else { Mono::NEVER };
+            lease.row = Some(row);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What follows from a whole scan: who leads, what is missing, what can go, what is taken.
+
+use super::Core;
+use crate::ids::WorkerId;
+use crate::leader;
+use crate::notice::Notice;
+use crate::position::Checkpoint;
+use crate::row::Change;
+use crate::shard::HashRange;
+use crate::sync;
+use crate::time::{Mono, Span};
+use std::collections::BTreeSet;
+
+/// No more than this many finished leases are removed after one scan.
+const MAX_REMOVALS: usize = 100;
+/// The longest that a worker of lower rank waits for the leader, in multiples of the leader's own patience.
+const MAX_DEPUTY: u32 = 3;
+
+/// What is remembered from scan to scan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Upkeep {
+    /// Our place in the order of leaders. Absent: we own nothing.
+    rank: Option<u32>,
+    workers: u32,
+    told: bool,
+    /// Scans in a row that showed a hole.
+    hole_seen: u32,
+    /// An empty table was seen, and the wait before filling it is over.
+    pub(crate) waited_empty: bool,
+}
+
+impl Core {
+    /// Everything that is decided after a whole scan.
+    pub(crate) fn upkeep(&mut self, foreign: u32, unreadable: u32, pages: u32) {
+        self.elect();
+        let leases = self.view.iter().filter(|(_, lease)| lease.row.is_some()).count() as u32;
+        let balance = self.balance();
+        self.ctx.tell(Notice::Scanned {
+            leases,
+            unfinished: balance.unfinished,
+            foreign,
+            unreadable,
+            pages,
+            workers: balance.counts.len() as u32,
+        });
+        if leases == 0 {
+            self.fill_empty();
+        } else {
+            self.upkeep.waited_empty = false;
+            self.audit();
+            self.clean_up();
+        }
+        self.take_share(&balance);
+    }
+
+    /// The order of leaders is that of KCL 2.x: a fixed shuffle of all owners named in the table.
+    fn elect(&mut self) {
+        let owners: BTreeSet<WorkerId> = self
+            .view
+            .iter()
+            .filter_map(|(_, lease)| lease.row.as_ref()?.owner.clone())
+            .collect();
+        let rank = leader::rank(&owners, &self.ctx.me);
+        let workers = owners.len() as u32;
+        if rank != self.upkeep.rank || workers != self.upkeep.workers || !self.upkeep.told {
+            self.upkeep.told = true;
+            self.upkeep.rank = rank;
+            self.upkeep.workers = workers;
+            self.ctx.tell(Notice::Rank {
+                rank: rank.unwrap_or(workers),
+                workers,
+            });
+        }
+    }
+
+    /// How much longer than the leader we wait. The lower ranks act too, later: a leader that cannot list shards would
+    /// otherwise leave a hole open for as long as it keeps its leases.
+    fn deputy(&self) -> u32 {
+        if self.upkeep.workers == 0 {
+            0
+        } else {
+            self.upkeep.rank.unwrap_or(MAX_DEPUTY).min(MAX_DEPUTY)
+        }
+    }
+
+    /// An empty table is filled by whoever finds it still empty after a random wait.
+    fn fill_empty(&mut self) {
+        if self.upkeep.waited_empty {
+            return self.list_to_fill();
+        }
+        self.upkeep.waited_empty = true;
+        let wait = self.ctx.draw_below(
+            "bootstrap",
+            self.scan.number,
+            self.ctx.config.bootstrap_delay.0 + 1,
+        );
+        let at = self.ctx.now + Span(wait);
+        self.scan.hurry(at);
+    }
+
+    /// Looks for parts of the hash space that no unfinished lease covers.
+    fn audit(&mut self) {
+        let mut unknown = 0u32;
+        let mut ranges: Vec<HashRange> = Vec::new();
+        for (_, lease) in self.view.iter().filter(|(_, lease)| lease.unfinished()) {
+            match lease.row.as_ref().and_then(|row| row.range) {
+                Some(range) => ranges.push(range),
+                None => unknown += 1,
+            }
+        }
+        let hole = sync::first_hole(ranges.into_iter());
+        if hole.is_none() && unknown == 0 {
+            self.upkeep.hole_seen = 0;
+            return;
+        }
+        self.upkeep.hole_seen += 1;
+        let seen = self.upkeep.hole_seen;
+        let needed = self.ctx.config.audit_confidence.saturating_mul(1 + self.deputy());
+        if let Some(range) = hole {
+            self.ctx.tell(Notice::Hole { range, seen, needed });
+        }
+        if seen >= needed {
+            self.upkeep.hole_seen = 0;
+            self.list_to_repair(if hole.is_some() {
+                "part of the hash space has no unfinished lease"
+            } else {
+                "some rows lack their hash range"
+            });
+        }
+    }
+
+    /// Removes finished leases that nobody needs any more: their children have begun, and their parents are gone.
+    fn clean_up(&mut self) {
+        let delay = self.ctx.config.cleanup_delay;
+        if delay == Span::ZERO {
+            return;
+        }
+        let now = self.ctx.now;
+        let patience = delay.times(1 + u64::from(self.deputy()));
+        let begun = |key: &str| {
+            self.view.row(key).is_some_and(|row| {
+                !matches!(row.checkpoint, Checkpoint::TrimHorizon | Checkpoint::AtTimestamp)
+            })
+        };
+        let removable: Vec<Change> = self
+            .view
+            .iter()
+            .filter(|(_, lease)| !lease.busy() && lease.ended_at != Mono::NEVER)
+            .filter(|(_, lease)| now.since(lease.ended_at) >= patience)
+            .filter_map(|(_, lease)| {
+                let row = lease.row.as_ref()?;
+                let children =
+                    !row.children.is_empty() && row.children.iter().all(|child| begun(child.as_str()));
+                let ancestors = row
+                    .parents
+                    .iter()
+                    .any(|parent| self.view.row(parent.as_str()).is_some());
+                (row.checkpoint.is_end() && children && !ancestors).then(|| Change::Delete {
+                    key: lease.key.clone(),
+                    counter: row.counter,
+                })
+            })
+            .take(MAX_REMOVALS)
+            .collect();
+        for change in removable {
+            let why = "the shard was processed and its children have begun".to_string();
+            self.add_chore(change, why, None, now + self.ctx.config.scan_interval);
+        }
+        self.chores_step();
+    }
+}

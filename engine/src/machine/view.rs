@@ -1,0 +1,162 @@
+//! The leases as this worker knows them: rows, when each was last seen to change, and what it does with each.
+
+use super::tenure::{Taking, Tenure};
+use super::timers::Timers;
+use crate::ids::LeaseKey;
+use crate::row::LeaseRow;
+use crate::time::Mono;
+use std::collections::BTreeMap;
+
+/// One lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) key: LeaseKey,
+    /// The newest row known; absent if only our own doings name this lease.
+    pub(crate) row: Option<LeaseRow>,
+    /// When the first answer was received that showed the row's present counter and owner.
+    pub(crate) observed_at: Mono,
+    /// When the row was first seen to be at the end of its shard; `NEVER` while it is not.
+    pub(crate) ended_at: Mono,
+    /// The number of the last scan that showed the row.
+    pub(crate) seen_by: u64,
+    /// How often in a row an older counter than the known one was read.
+    pub(crate) older_seen: u8,
+    /// An attempt to become its owner.
+    pub(crate) taking: Option<Taking>,
+    /// Our ownership, from the take until the application let go of it.
+    pub(crate) tenure: Option<Box<Tenure>>,
+    /// The time of the live entry in the timers; `NEVER` for none.
+    pub(crate) armed: Mono,
+}
+
+impl Lease {
+    /// Whether the row says that the shard is unfinished.
+    pub(crate) fn unfinished(&self) -> bool {
+        self.row.as_ref().is_some_and(|row| !row.checkpoint.is_end())
+    }
+
+    /// Whether anything of ours is going on with it.
+    pub(crate) fn busy(&self) -> bool {
+        self.taking.is_some() || self.tenure.is_some()
+    }
+
+    /// Whether we own it, as far as we know.
+    pub(crate) fn ours(&self) -> bool {
+        self.tenure.as_ref().is_some_and(|tenure| !tenure.lost)
+    }
+}
+
+/// All leases, by a small number that never changes while a lease is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    slots: Vec<Option<Lease>>,
+    free: Vec<u32>,
+    by_key: BTreeMap<LeaseKey, u32>,
+    pub(crate) timers: Timers,
+}
+
+impl View {
+    /// The number of a lease, new if need be.
+    pub(crate) fn intern(&mut self, key: &LeaseKey) -> u32 {
+        if let Some(ix) = self.by_key.get(key) {
+            return *ix;
+        }
+        let lease = Lease {
+            key: key.clone(),
+            row: None,
+            observed_at: Mono(0),
+            ended_at: Mono::NEVER,
+            seen_by: 0,
+            older_seen: 0,
+            taking: None,
+            tenure: None,
+            armed: Mono::NEVER,
+        };
+        let ix = match self.free.pop() {
+            Some(ix) => {
+                self.slots[ix as usize] = Some(lease);
+                ix
+            }
+            None => {
+                self.slots.push(Some(lease));
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.by_key.insert(key.clone(), ix);
+        ix
+    }
+
+    pub(crate) fn find(&self, key: &str) -> Option<u32> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(crate) fn get(&self, ix: u32) -> Option<&Lease> {
+        self.slots.get(ix as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, ix: u32) -> Option<&mut Lease> {
+        self.slots.get_mut(ix as usize)?.as_mut()
+    }
+
+    /// The row of a key, if one is known.
+    pub(crate) fn row(&self, key: &str) -> Option<&LeaseRow> {
+        self.get(self.find(key)?)?.row.as_ref()
+    }
+
+    pub(crate) fn forget(&mut self, ix: u32) {
+        if let Some(lease) = self.slots.get_mut(ix as usize).and_then(Option::take) {
+            self.by_key.remove(&lease.key);
+            self.free.push(ix);
+        }
+    }
+
+    /// All leases in key order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Lease)> {
+        self.by_key.values().filter_map(|ix| Some((*ix, self.get(*ix)?)))
+    }
+
+    /// The numbers of all leases, in key order.
+    pub(crate) fn all(&self) -> Vec<u32> {
+        self.by_key.values().copied().collect()
+    }
+
+    /// Makes sure that a lease is looked at again at `at` at the latest.
+    pub(crate) fn arm(&mut self, ix: u32, at: Mono) {
+        let Some(lease) = self.slots.get_mut(ix as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        if at < lease.armed {
+            lease.armed = at;
+            self.timers.push(at, ix);
+        }
+    }
+
+    /// The next lease whose deadline has come.
+    pub(crate) fn pop_due(&mut self, now: Mono) -> Option<u32> {
+        while let Some((at, ix)) = self.timers.first() {
+            let live = self.get(ix).is_some_and(|lease| lease.armed == at);
+            if live && at > now {
+                return None;
+            }
+            self.timers.pop();
+            if live {
+                if let Some(lease) = self.get_mut(ix) {
+                    lease.armed = Mono::NEVER;
+                }
+                return Some(ix);
+            }
+        }
+        None
+    }
+
+    /// The earliest deadline. Stale entries only make it earlier, never later.
+    pub(crate) fn wake_at(&mut self) -> Mono {
+        while let Some((at, ix)) = self.timers.first() {
+            if self.get(ix).is_some_and(|lease| lease.armed == at) {
+                return at;
+            }
+            self.timers.pop();
+        }
+        Mono::NEVER
+    }
+}

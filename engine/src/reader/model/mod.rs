@@ -1,0 +1,474 @@
+//! A model shard drives the reader through random failures, delays and acknowledgements in virtual time.
+
+mod case;
+
+use super::*;
+use crate::draw::draw_below;
+use crate::input::{Fetched, Outcome, Refusal, Reply};
+use crate::shard::{ChildShard, HashRange};
+use crate::time::Mono;
+use case::{Case, cases};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const LIFETIME: Span = Span::from_secs(300);
+const MAX_STEPS: u32 = 30_000;
+
+/// One part of a record, or a plain record.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    at: Position,
+    arrival: Mono,
+    bytes: u64,
+}
+
+/// Records `from..to`, as indices of parts.
+#[derive(Clone, Copy, Debug)]
+struct Payload {
+    from: usize,
+    to: usize,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Work {
+    Idle,
+    Out { batch: OpId, until: Mono },
+    Back,
+}
+
+struct World {
+    case: Case,
+    draws: u64,
+    now: Mono,
+    reader: Reader,
+    parts: Vec<Part>,
+    close: Mono,
+    ops: u64,
+    flight: Option<(OpId, Want, Mono)>,
+    /// Part index and birth of every iterator there ever was.
+    iterators: BTreeMap<OpId, (usize, Mono)>,
+    /// When each `GetIterator`, and each `GetRecords` with the bytes it brought, was emitted.
+    iterator_calls: Vec<Mono>,
+    record_calls: Vec<(Mono, u64)>,
+    held: BTreeMap<OpId, Payload>,
+    /// Parts before this one were fetched; absent before the first fetch, and after a rewind.
+    fetched: Option<usize>,
+    /// The command in flight was sent before a rewind.
+    void: bool,
+    work: Work,
+    resume_at: Option<Mono>,
+    /// The next part that was never delivered: no delivery may begin behind it.
+    frontier: usize,
+    /// Parts before this one are processed.
+    done: usize,
+    /// `done` when reading began or was rewound, and as acknowledged since the front batch was handed over.
+    floor: usize,
+    front_done: usize,
+    /// Parts before this one were handed over, or processed before reading began.
+    handed: usize,
+}
+
+impl World {
+    fn new(case: Case) -> Self {
+        let mut world = Self {
+            draws: 0,
+            now: Mono(1_000_000_000),
+            reader: Reader::new(Start::TrimHorizon, Mono(0)),
+            parts: Vec::new(),
+            close: Mono(0),
+            ops: 0,
+            flight: None,
+            iterators: BTreeMap::new(),
+            iterator_calls: Vec::new(),
+            record_calls: Vec::new(),
+            held: BTreeMap::new(),
+            fetched: None,
+            void: false,
+            work: Work::Idle,
+            resume_at: None,
+            frontier: 0,
+            done: 0,
+            floor: 0,
+            front_done: 0,
+            handed: 0,
+            case,
+        };
+        let mut arrival = world.now - Span::from_secs(10);
+        for n in 0..world.case.records {
+            arrival += Span::from_millis(world.below(world.case.spacing + 1));
+            let sequence = (10 + n * 3).into();
+            for sub in 0..1 + world.below(4).saturating_sub(1) {
+                let at = Position { sequence, sub };
+                let bytes = world.below(400);
+                world.parts.push(Part { at, arrival, bytes });
+            }
+        }
+        world.close = arrival + Span::from_millis(world.below(5_000));
+        let start = match world.case.start {
+            1 => Start::Latest,
+            2 => {
+                let time = world.now - Span::from_secs(world.below(20));
+                let wall = Wall((time.0 / 1_000) as i64);
+                world.frontier = world.index(|part| part.arrival.0 / 1_000 >= time.0 / 1_000);
+                Start::AtTimestamp(wall)
+            }
+            3 if !world.parts.is_empty() => {
+                let n = world.below(world.parts.len() as u64) as usize;
+                world.frontier = n + 1;
+                world.done = n + 1;
+                world.floor = n + 1;
+                world.handed = n + 1;
+                Start::At(world.parts[n].at)
+            }
+            _ => Start::TrimHorizon,
+        };
+        world.reader = Reader::new(start, world.now);
+        world
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.draws += 1;
+        draw_below(self.case.seed, "model", "", self.draws, bound)
+    }
+
+    fn fails(&mut self) -> bool {
+        self.below(1_000) < self.case.failures
+    }
+
+    fn index(&self, from: impl Fn(&Part) -> bool) -> usize {
+        self.parts.iter().position(from).unwrap_or(self.parts.len())
+    }
+
+    /// Runs to the end of the shard.
+    fn run(&mut self) {
+        for _ in 0..MAX_STEPS {
+            self.send();
+            self.deliver();
+            self.check();
+            if self.reader.finished().is_some() {
+                return;
+            }
+            self.advance();
+        }
+        panic!("no end after {MAX_STEPS} steps: {:?}", self.reader);
+    }
+
+    fn send(&mut self) {
+        let Some(want) = self.reader.next(self.now, &self.case.cfg) else {
+            return;
+        };
+        assert_eq!(self.flight, None, "two commands at a time");
+        assert!(self.resume_at.is_none(), "not paused");
+        let cfg = &self.case.cfg;
+        let (batches, bytes) = (self.held.len(), self.held_bytes());
+        assert!(
+            batches == 0 || batches < cfg.buffer_batches as usize && bytes < cfg.buffer_bytes,
+            "beyond the budget: {batches} batches, {bytes} bytes"
+        );
+        match want {
+            Want::GetIterator(_) => self.iterator_calls.push(self.now),
+            Want::GetRecords { .. } => self.record_calls.push((self.now, 0)),
+        }
+        self.ops += 1;
+        let op = OpId { life: 1, n: self.ops };
+        self.reader.sent(op, self.now);
+        assert_eq!(self.reader.next(self.now, &self.case.cfg), None);
+        let latency = Span::from_millis(self.below(300));
+        self.flight = Some((op, want, self.now + latency));
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held.values().map(|payload| payload.bytes).sum()
+    }
+
+    fn deliver(&mut self) {
+        let Some(front) = self.reader.front() else {
+            return;
+        };
+        assert!(!matches!(self.work, Work::Out { .. }), "two batches at a time");
+        let payload = self.held[&front.batch];
+        let skipped = (payload.from..payload.to)
+            .take_while(|n| Some(self.parts[*n].at) <= front.after)
+            .count();
+        let from = payload.from + skipped;
+        assert!(from < payload.to, "nothing to hand over in {front:?}");
+        assert!(
+            from <= self.frontier,
+            "skips {:?}",
+            &self.parts[self.frontier..from]
+        );
+        assert!(from >= self.floor, "processed before reading began");
+        assert_eq!(front.last, self.parts[payload.to - 1].at);
+        self.frontier = self.frontier.max(payload.to);
+        self.handed = self.handed.max(payload.to);
+        if self.work == Work::Idle {
+            self.front_done = 0;
+        }
+        let until = self.now + Span::from_millis(self.below(self.case.work + 1));
+        let batch = front.batch;
+        self.work = Work::Out { batch, until };
+        self.reader.delivered();
+    }
+
+    /// The handler's work ends, in one of three ways.
+    fn end_work(&mut self, batch: OpId) {
+        if self.fails() {
+            self.acknowledge();
+        }
+        if !self.fails() {
+            self.done = self.done.max(self.held[&batch].to);
+            self.held.remove(&batch);
+            self.work = Work::Idle;
+            assert!(self.reader.processed(batch));
+        } else if self.below(4) > 0 {
+            self.work = Work::Back;
+            assert!(self.reader.returned(batch));
+            self.drop_covered();
+        } else {
+            self.held.clear();
+            self.work = Work::Idle;
+            self.floor = self.done;
+            self.fetched = None;
+            self.void = self.flight.is_some();
+            self.reader.rewind();
+        }
+        assert!(!self.reader.processed(batch), "no batch is out");
+    }
+
+    /// A partial acknowledgement, now and then of something that was never delivered.
+    fn acknowledge(&mut self) {
+        let n = self.below(self.parts.len() as u64) as usize;
+        self.reader.processed_through(self.parts[n].at);
+        // At most what was handed over counts.
+        let through = (n + 1).min(self.handed);
+        self.done = self.done.max(through);
+        if self.work != Work::Idle {
+            self.front_done = self.front_done.max(through);
+            self.drop_covered();
+        }
+    }
+
+    fn drop_covered(&mut self) {
+        if self.work == Work::Back {
+            let (&batch, payload) = self.held.first_key_value().expect("it is back");
+            if payload.to <= self.front_done.max(self.floor) {
+                self.held.remove(&batch);
+                self.work = Work::Idle;
+            }
+        }
+    }
+
+    fn check(&self) {
+        let watermark = self.done.checked_sub(1).map(|last| self.parts[last].at);
+        assert_eq!(self.reader.watermark(), watermark);
+        assert_eq!(self.reader.buffered_batches(), self.held.len());
+        assert_eq!(self.reader.buffered_bytes(), self.held_bytes());
+    }
+
+    /// Goes to the next thing that happens, and lets it happen.
+    fn advance(&mut self) {
+        let never = Mono::NEVER;
+        let wake = self.reader.wake_at(&self.case.cfg);
+        let answer = self.flight.map_or(never, |(_, _, at)| at);
+        let resume = self.resume_at.unwrap_or(never);
+        let work = match self.work {
+            Work::Out { until, .. } => until,
+            _ => never,
+        };
+        let next = wake.min(answer).min(resume).min(work);
+        assert_ne!(next, never, "stuck: {:?}", self.reader);
+        assert!(wake > self.now, "due, and nothing was sent");
+        if next > self.now {
+            let early = Mono(self.now.0 + self.below(next.0 - self.now.0));
+            let before = self.reader.clone();
+            assert_eq!(self.reader.next(early, &self.case.cfg), None, "early");
+            assert_eq!(self.reader, before);
+        }
+        self.now = next;
+        if next == wake {
+            let wanted = self.reader.next(next, &self.case.cfg).is_some();
+            assert!(
+                wanted || self.reader.wake_at(&self.case.cfg) > next,
+                "woken for nothing"
+            );
+        } else if next == answer {
+            if let Some((op, want, _)) = self.flight.take() {
+                self.answer(op, want);
+            }
+        } else if next == resume {
+            self.resume_at = None;
+            self.reader.resume(next);
+        } else if let Work::Out { batch, .. } = self.work {
+            self.end_work(batch);
+        }
+        if !self.parts.is_empty() && self.fails() && self.below(4) == 0 {
+            self.acknowledge();
+        }
+    }
+
+    fn answer(&mut self, op: OpId, want: Want) {
+        let outcome = match self.failure(want) {
+            Some(outcome) => outcome,
+            None => self.execute(op, want),
+        };
+        let ctx = Ctx {
+            cfg: &self.case.cfg,
+            retry_min: Span::from_millis(100),
+            retry_max: Span::from_secs(5),
+            seed: self.case.seed,
+            subject: "shard",
+        };
+        let event = self.reader.fetched(op, self.now, &outcome, &ctx);
+        if std::mem::take(&mut self.void) {
+            assert_eq!(event, None);
+            self.held.remove(&op);
+        }
+        let after = self.reader.clone();
+        assert_eq!(self.reader.fetched(op, self.now, &outcome, &ctx), None, "stale");
+        assert_eq!(self.reader, after);
+        match event {
+            Some(Event::ShardMissing) => self.resume_at = Some(self.now + Span::from_secs(1)),
+            Some(Event::Disorder { .. } | Event::Trimmed { .. }) => panic!("{event:?}"),
+            _ => {}
+        }
+    }
+
+    /// A failure of any class, now and then; and always if the iterator is too old.
+    fn failure(&mut self, want: Want) -> Option<Outcome> {
+        let refused = |why| {
+            Some(Outcome::Refused(Refusal {
+                why,
+                current: None,
+                detail: String::new(),
+            }))
+        };
+        if let Want::GetRecords { via, .. } = want
+            && self.now.since(self.iterators[&via].1) > LIFETIME
+        {
+            return refused(Why::Expired);
+        }
+        if !self.fails() {
+            return None;
+        }
+        match (self.below(9), want) {
+            (0, _) => Some(Outcome::NotSent(Cause::Throttled)),
+            (1, _) => Some(Outcome::Unknown(Cause::Timeout)),
+            (2, _) => Some(Outcome::Applied(Reply::Done)),
+            (3, _) => refused(Why::Denied),
+            (4, _) => refused(Why::InUse),
+            (5, _) => refused(Why::NotFound),
+            (6, _) => refused(Why::Invalid),
+            (7, Want::GetRecords { .. }) => refused(Why::Expired),
+            (8, Want::GetRecords { .. }) => refused(Why::Gone),
+            _ => Some(Outcome::Unknown(Cause::Garbled)),
+        }
+    }
+
+    fn execute(&mut self, op: OpId, want: Want) -> Outcome {
+        match want {
+            Want::GetIterator(from) => {
+                let place = match from {
+                    IteratorFrom::TrimHorizon => 0,
+                    IteratorFrom::Latest => {
+                        assert!(self.handed == 0 && self.held.is_empty(), "LATEST after a record");
+                        // The gap at LATEST: only here may the frontier jump.
+                        self.frontier = self.index(|part| part.arrival > self.now);
+                        self.frontier
+                    }
+                    IteratorFrom::AtTimestamp(Wall(at)) => {
+                        self.index(|part| part.arrival.0 / 1_000 >= at as u64)
+                    }
+                    IteratorFrom::At(at) => self.index(|part| part.at.sequence >= at.sequence),
+                    IteratorFrom::After(at) => self.index(|part| part.at.sequence > at.sequence),
+                };
+                let seamless = self.void || self.fetched.is_none_or(|fetched| fetched == place);
+                assert!(seamless, "reads again what was fetched: {from:?}");
+                self.iterators.insert(op, (place, self.now));
+                Outcome::Applied(Reply::Iterator)
+            }
+            Want::GetRecords { via, limit } => {
+                let (from, _) = self.iterators[&via];
+                Outcome::Applied(Reply::Records(self.fetch(op, from, limit)))
+            }
+        }
+    }
+
+    fn fetch(&mut self, op: OpId, from: usize, limit: u32) -> Fetched {
+        let ready = self.index(|part| part.arrival > self.now);
+        // Kinesis may answer with fewer records than there are, even with none.
+        let wanted = self.below(u64::from(limit) + 1);
+        let (mut to, mut count) = (from, 0);
+        while u64::from(count) < wanted && to < ready {
+            let sequence = self.parts[to].at.sequence;
+            while to < ready && self.parts[to].at.sequence == sequence {
+                to += 1;
+            }
+            count += 1;
+        }
+        let bytes = self.parts[from..to].iter().map(|part| part.bytes).sum();
+        let ended = to == self.parts.len() && self.now >= self.close;
+        self.iterators.insert(op, (to, self.now));
+        if let Some(call) = self.record_calls.last_mut() {
+            call.1 = bytes;
+        }
+        if count > 0 && !self.void {
+            self.fetched = Some(to);
+        }
+        if to > self.floor && count > 0 {
+            self.held.insert(op, Payload { from, to, bytes });
+        }
+        Fetched {
+            count,
+            bytes,
+            first: (count > 0).then(|| self.parts[from].at),
+            last: (count > 0).then(|| self.parts[to - 1].at),
+            behind_ms: if to < ready { 5 } else { 0 },
+            end: ended.then(|| {
+                vec![ChildShard {
+                    id: "child".into(),
+                    parents: vec!["parent".into()],
+                    range: HashRange::ALL,
+                }]
+            }),
+        }
+    }
+
+    /// Nothing is left, and no window of time saw too many calls or bytes.
+    fn check_end(&self) {
+        assert_eq!(self.frontier, self.parts.len(), "not all was delivered");
+        assert!(self.done == self.handed, "not all was processed");
+        assert!(self.handed == self.parts.len() || self.handed == 0);
+        assert_eq!(self.reader.wake_at(&self.case.cfg), Mono::NEVER);
+        let cfg = &self.case.cfg;
+        for calls in self.iterator_calls.windows(2) {
+            assert!(
+                calls[1].since(calls[0]) >= cfg.min_interval,
+                "GetIterator too soon"
+            );
+        }
+        for (n, (begin, _)) in self.record_calls.iter().enumerate() {
+            let mut bytes = 0;
+            for (count, (end, brought)) in (0u64..).zip(&self.record_calls[n..]) {
+                let window = end.since(*begin);
+                assert!(window >= cfg.min_interval.times(count), "GetRecords too soon");
+                assert!(
+                    u128::from(bytes) * 1_000_000 <= u128::from(window.0) * u128::from(cfg.bytes_per_second),
+                    "{bytes} bytes in {window}"
+                );
+                bytes += brought;
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_record_is_handed_over_in_order_within_all_limits(case in cases()) {
+        let mut world = World::new(case);
+        world.run();
+        world.check_end();
+    }
+}

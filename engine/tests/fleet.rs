@@ -1,0 +1,356 @@
+//! What a fleet does, in scenes.
+
+mod rig;
+
+use leasehold_engine::input::*;
+use leasehold_engine::notice::{Fatal, LossReason, Notice};
+use leasehold_engine::output::*;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::Change;
+use leasehold_engine::time::Wall;
+use rig::{Rig, Trick};
+
+fn is_renewal(effect: &Effect) -> bool {
+    matches!(effect, Effect::Table(TableOp::Write(Change::Renew { .. })))
+}
+
+#[test]
+fn a_lone_worker_creates_all_leases_takes_them_and_reads_to_the_tip() {
+    let mut rig = Rig::new(4, 1);
+    for shard in 0..4 {
+        rig.put(shard, 100);
+    }
+    rig.secs(30);
+    rig.assert_all_processed();
+    assert_eq!(rig.duplicates(), 0);
+    for shard in 0..4 {
+        assert_eq!(rig.owner(shard), Some(0));
+        assert!(
+            matches!(rig.row(shard).checkpoint, Checkpoint::At(_)),
+            "{:?}",
+            rig.row(shard)
+        );
+    }
+}
+
+#[test]
+fn the_table_is_created_if_it_is_missing() {
+    let mut rig = Rig::new(1, 0);
+    rig.table = None;
+    rig.join();
+    rig.secs(10);
+    assert_eq!(rig.owner(0), Some(0));
+}
+
+#[test]
+fn three_workers_end_with_even_shares() {
+    let mut rig = Rig::new(9, 3);
+    rig.secs(300);
+    let mut counts = [0; 3];
+    for shard in 0..9 {
+        counts[rig.owner(shard).unwrap()] += 1;
+    }
+    assert_eq!(counts, [3, 3, 3]);
+}
+
+#[test]
+fn a_worker_that_joins_gets_its_share_and_nothing_is_processed_twice_at_once() {
+    let mut rig = Rig::new(4, 1);
+    rig.secs(30);
+    rig.join();
+    for _ in 0..20 {
+        for shard in 0..4 {
+            rig.put(shard, 10);
+        }
+        rig.secs(10);
+    }
+    rig.assert_all_processed();
+    assert_eq!((0..4).filter(|shard| rig.owner(*shard) == Some(1)).count(), 2);
+}
+
+#[test]
+fn the_leases_of_a_dead_worker_are_taken_after_they_expired_and_not_before() {
+    let mut rig = Rig::new(4, 2);
+    rig.secs(120);
+    rig.workers[0].alive = false;
+    let died = rig.now;
+    for shard in 0..4 {
+        rig.put(shard, 10);
+    }
+    rig.secs(60);
+    rig.assert_all_processed();
+    for shard in 0..4 {
+        assert_eq!(rig.owner(shard), Some(1));
+    }
+    let took = rig.workers[1]
+        .notices
+        .iter()
+        .filter(|(at, notice)| *at > died && matches!(notice, Notice::Took { .. }))
+        .map(|(at, _)| *at)
+        .min()
+        .unwrap();
+    assert!(
+        took.since(died) >= rig.config.hold(),
+        "taken {} after the death",
+        took.since(died)
+    );
+}
+
+#[test]
+fn a_split_and_a_merge_are_read_through_in_order() {
+    let mut rig = Rig::new(2, 2);
+    rig.put(0, 50);
+    rig.put(1, 50);
+    rig.secs(60);
+    rig.put(0, 5);
+    let (a, b) = rig.split(0);
+    rig.put(a, 20);
+    rig.put(b, 20);
+    rig.secs(60);
+    rig.put(b, 3);
+    let merged = rig.merge(b, 1);
+    rig.put(merged, 30);
+    rig.secs(90);
+    rig.assert_all_processed();
+    assert_eq!(rig.duplicates(), 0);
+    for ended in [0, 1, b] {
+        assert_eq!(rig.row(ended).checkpoint, Checkpoint::ShardEnd);
+    }
+    assert_eq!(rig.row(merged).parents, vec![Rig::id(1), Rig::id(b)]);
+    // Finished leases whose children have begun are removed, the oldest generation first.
+    rig.put(a, 1);
+    rig.put(merged, 1);
+    rig.secs(2400);
+    for ended in [0, 1, b] {
+        assert!(
+            !rig.has_row(ended),
+            "lease {ended} is still there: {:?}",
+            rig.row(ended)
+        );
+    }
+    rig.assert_all_processed();
+}
+
+#[test]
+fn a_shutdown_checkpoints_closes_and_releases_everything() {
+    let mut rig = Rig::new(3, 1);
+    for shard in 0..3 {
+        rig.put(shard, 10);
+    }
+    rig.secs(10);
+    for shard in 0..3 {
+        rig.put(shard, 7);
+    }
+    rig.secs(1);
+    rig.call(0, Call::Shutdown);
+    rig.secs(5);
+    assert!(rig.workers[0].engine.is_stopped());
+    for shard in 0..3 {
+        assert_eq!(rig.row(shard).owner, None);
+        let last = *rig.records[&Rig::id(shard)].last().unwrap();
+        assert_eq!(
+            rig.row(shard).checkpoint.position().unwrap().sequence,
+            last.into()
+        );
+    }
+    let closes = rig.workers[0]
+        .calls
+        .iter()
+        .filter(|(_, op)| matches!(op, ConsumerOp::Close { .. }))
+        .count();
+    assert_eq!(closes, 3);
+}
+
+#[test]
+fn a_renewal_applied_without_an_answer_is_adopted() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    let mut once = true;
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        (is_renewal(effect) && std::mem::take(&mut once))
+            .then_some(Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)))
+    }));
+    rig.secs(20);
+    assert!(
+        rig.workers[0]
+            .notices
+            .iter()
+            .any(|(_, notice)| matches!(notice, Notice::Adopted { .. }))
+    );
+    assert!(
+        !rig.workers[0]
+            .notices
+            .iter()
+            .any(|(_, notice)| matches!(notice, Notice::Lost { .. } | Notice::Fenced { .. }))
+    );
+    assert_eq!(rig.owner(0), Some(0));
+}
+
+#[test]
+fn a_worker_cut_off_from_its_table_fences_itself_and_resumes_if_nobody_took_over() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        matches!(effect, Effect::Table(_)).then(|| Trick::Instead(Outcome::NotSent(Cause::Network)))
+    }));
+    rig.put(0, 5);
+    rig.secs(15);
+    let fenced = rig.workers[0]
+        .notices
+        .iter()
+        .any(|(_, notice)| matches!(notice, Notice::Fenced { .. }));
+    assert!(fenced);
+    let processed = rig.workers[0].processed[&Rig::id(0)].len();
+    rig.put(0, 5);
+    rig.secs(15);
+    assert_eq!(
+        rig.workers[0].processed[&Rig::id(0)].len(),
+        processed,
+        "handed over without a valid lease"
+    );
+    rig.workers[0].trap = None;
+    rig.secs(30);
+    rig.assert_all_processed();
+    assert!(
+        rig.workers[0]
+            .notices
+            .iter()
+            .any(|(_, notice)| matches!(notice, Notice::Resumed { .. }))
+    );
+}
+
+#[test]
+fn a_row_removed_under_its_owner_is_put_back_with_its_checkpoint() {
+    let mut rig = Rig::new(1, 1);
+    rig.put(0, 10);
+    rig.secs(20);
+    let before = rig.row(0).checkpoint;
+    rig.table.as_mut().unwrap().clear();
+    rig.secs(10);
+    assert_eq!(rig.row(0).checkpoint, before);
+    assert_eq!(rig.owner(0), Some(0));
+}
+
+#[test]
+fn losing_to_another_worker_closes_the_shard_once() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    row.owner = Some("somebody".into());
+    row.counter += 1;
+    rig.secs(5);
+    let lost = rig.workers[0].notices.iter().filter(|(_, notice)| {
+        matches!(notice, Notice::Lost { why: LossReason::Taken { by: Some(by), .. }, .. } if by.as_str() == "somebody")
+    });
+    assert_eq!(lost.count(), 1);
+    let closes = rig.workers[0].calls.iter().filter(|(_, op)| {
+        matches!(
+            op,
+            ConsumerOp::Close {
+                reason: EndReason::LeaseLost,
+                ..
+            }
+        )
+    });
+    assert_eq!(closes.count(), 1);
+}
+
+#[test]
+fn a_graceful_hand_over_begun_by_a_leader_is_carried_out() {
+    let mut rig = Rig::new(1, 1);
+    rig.put(0, 10);
+    rig.secs(20);
+    rig.put(0, 10);
+    rig.secs(2);
+    let me = rig.workers[0].engine.worker().cloned();
+    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    row.handing_over = me;
+    row.owner = Some("next".into());
+    rig.secs(10);
+    assert_eq!(rig.row(0).owner, Some("next".into()));
+    assert_eq!(rig.row(0).handing_over, None);
+    let last = *rig.records[&Rig::id(0)].last().unwrap();
+    assert_eq!(rig.row(0).checkpoint.position().unwrap().sequence, last.into());
+}
+
+#[test]
+fn a_missing_shard_is_not_taken_for_its_end_while_the_stream_lists_it() {
+    let mut rig = Rig::new(1, 1);
+    rig.put(0, 10);
+    rig.secs(20);
+    let mut left = 3;
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        let hit = matches!(effect, Effect::Stream(StreamOp::GetRecords { .. })) && left > 0;
+        left -= i32::from(hit);
+        hit.then(|| Trick::Instead(rig::refused(Why::NotFound, None)))
+    }));
+    rig.put(0, 10);
+    rig.secs(60);
+    rig.assert_all_processed();
+    assert!(!rig.row(0).checkpoint.is_end());
+}
+
+#[test]
+fn a_stream_that_is_deleted_under_way_ends_the_worker_and_loses_no_checkpoint() {
+    let mut rig = Rig::new(2, 1);
+    rig.put(0, 10);
+    rig.put(1, 10);
+    rig.secs(20);
+    rig.stream_created = None;
+    rig.secs(60);
+    let gone = rig.workers[0]
+        .notices
+        .iter()
+        .any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::StreamGone { .. })));
+    assert!(gone && rig.workers[0].engine.is_stopped());
+    for shard in 0..2 {
+        assert!(matches!(rig.row(shard).checkpoint, Checkpoint::At(_)));
+        assert_eq!(rig.row(shard).owner, None);
+    }
+}
+
+#[test]
+fn a_stream_made_anew_under_the_same_name_is_not_read_with_old_checkpoints() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    rig.stream_created = Some(Wall(99));
+    rig.records.clear();
+    rig.secs(60);
+    assert!(rig.workers[0].engine.is_stopped());
+    assert!(!rig.row(0).checkpoint.is_end());
+}
+
+#[test]
+fn a_table_that_is_deleted_under_way_ends_the_worker() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    rig.table = None;
+    rig.secs(60);
+    let gone = rig.workers[0]
+        .notices
+        .iter()
+        .any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::TableGone { .. })));
+    assert!(gone && rig.workers[0].engine.is_stopped());
+    assert!(
+        rig.table.is_none(),
+        "a deleted table is not made anew behind its owner's back"
+    );
+}
+
+#[test]
+fn a_lost_child_lease_is_found_by_the_audit_and_created() {
+    let mut rig = Rig::new(1, 1);
+    rig.put(0, 10);
+    rig.secs(20);
+    let (a, b) = rig.split(0);
+    rig.put(a, 5);
+    rig.put(b, 5);
+    rig.secs(20);
+    let key = Rig::id(a).to_lease();
+    rig.workers[0].alive = false;
+    rig.table.as_mut().unwrap().remove(&key);
+    rig.join();
+    rig.secs(200);
+    assert!(rig.has_row(a));
+    rig.assert_all_processed();
+}

@@ -1,0 +1,146 @@
+//! Which of a request's parameters are expressions, which are legacy, and how each becomes a tree.
+
+use super::body::Fields;
+use super::value::parse_attribute;
+use crate::fakes::dynamo::error::ApiError;
+use crate::fakes::dynamo::expr::{
+    Binder, Condition, KeyCondition, Projection, Update, parse_condition, parse_filter, parse_key_condition,
+    parse_projection, parse_update,
+};
+use leasehold_engine::table::{AttributeName, Item};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The expressions of a request, on their way from text to trees.
+pub struct Expressions<'a> {
+    fields: Fields<'a>,
+    binder: Binder,
+}
+
+impl<'a> Expressions<'a> {
+    /// Checks that expressions and legacy parameters are not mixed, and reads names and values.
+    pub fn read(fields: Fields<'a>, expressions: &[&str], legacy: &[&str]) -> Result<Self, ApiError> {
+        let present = |names: &[&str]| -> Vec<String> {
+            names
+                .iter()
+                .filter(|name| fields.has(name))
+                .map(|name| (*name).to_owned())
+                .collect()
+        };
+        let (new, old) = (present(expressions), present(legacy));
+        if !new.is_empty() && !old.is_empty() {
+            return Err(ApiError::validation(format!(
+                "Can not use both expression and non-expression parameters in the same request: \
+                 Non-expression parameters: {{{}}} Expression parameters: {{{}}}",
+                old.join(", "),
+                new.join(", ")
+            )));
+        }
+        if fields.has("ExpressionAttributeNames") && new.is_empty() {
+            return Err(ApiError::validation(
+                "ExpressionAttributeNames can only be specified when using expressions",
+            ));
+        }
+        let valued: Vec<&str> = expressions
+            .iter()
+            .copied()
+            .filter(|name| *name != "ProjectionExpression")
+            .collect();
+        if fields.has("ExpressionAttributeValues") && !valued.iter().any(|name| fields.has(name)) {
+            return Err(ApiError::validation(format!(
+                "ExpressionAttributeValues can only be specified when using expressions: {} {} null",
+                valued.join(" and "),
+                if valued.len() > 1 { "are" } else { "is" }
+            )));
+        }
+        let names = match fields.object("ExpressionAttributeNames")? {
+            None => None,
+            Some(names) => {
+                let pairs = names
+                    .each()
+                    .map(|(key, name)| Ok((key.clone(), super::body::string(name)?.to_owned())));
+                Some(pairs.collect::<Result<BTreeMap<_, _>, ApiError>>()?)
+            }
+        };
+        let values = match fields.object("ExpressionAttributeValues")? {
+            None => None,
+            Some(values) => {
+                let read = |(key, value): (&String, _)| {
+                    let value = parse_attribute(value).map_err(|error| match error.code {
+                        "ValidationException" => ApiError::validation(format!(
+                            "ExpressionAttributeValues contains invalid value: {} for key {key}",
+                            error.message
+                        )),
+                        _ => error,
+                    })?;
+                    Ok((AttributeName::Owned(key.clone()), value))
+                };
+                Some(values.each().map(read).collect::<Result<Item, ApiError>>()?)
+            }
+        };
+        Ok(Self {
+            fields,
+            binder: Binder::new(names, values)?,
+        })
+    }
+
+    fn parsed<T>(
+        &mut self,
+        parameter: &str,
+        parse: fn(&str, &mut Binder) -> Result<T, ApiError>,
+    ) -> Result<Option<T>, ApiError> {
+        self.fields
+            .string(parameter)?
+            .map(|text| parse(text, &mut self.binder))
+            .transpose()
+    }
+
+    /// The `ConditionExpression`.
+    pub fn condition(&mut self) -> Result<Option<Condition>, ApiError> {
+        self.parsed("ConditionExpression", parse_condition)
+    }
+
+    /// The `FilterExpression`.
+    pub fn filter(&mut self) -> Result<Option<Condition>, ApiError> {
+        self.parsed("FilterExpression", parse_filter)
+    }
+
+    /// The `KeyConditionExpression`.
+    pub fn key_condition(&mut self) -> Result<Option<KeyCondition>, ApiError> {
+        self.parsed("KeyConditionExpression", parse_key_condition)
+    }
+
+    /// The `UpdateExpression`.
+    pub fn update(&mut self) -> Result<Option<Update>, ApiError> {
+        self.parsed("UpdateExpression", parse_update)
+    }
+
+    /// The `ProjectionExpression`, or the legacy `AttributesToGet`.
+    pub fn projection(&mut self) -> Result<Option<Projection>, ApiError> {
+        let parsed = self.parsed("ProjectionExpression", parse_projection)?;
+        let Some(names) = self.fields.strings("AttributesToGet")? else {
+            return Ok(parsed);
+        };
+        if names.is_empty() {
+            return Err(ApiError::validation(
+                "1 validation error detected: Value '[]' at 'attributesToGet' failed to satisfy constraint: \
+                 Member must have length greater than or equal to 1",
+            ));
+        }
+        let mut seen = BTreeSet::new();
+        for name in &names {
+            if !seen.insert(name) {
+                return Err(ApiError::invalid_parameter(format_args!(
+                    "Duplicate value in attribute name: {name}"
+                )));
+            }
+        }
+        Ok(Some(Projection::of_attributes(
+            names.into_iter().map(str::to_owned),
+        )))
+    }
+
+    /// Refuses names and values that no expression used.
+    pub fn finish(&self) -> Result<(), ApiError> {
+        self.binder.finish()
+    }
+}

@@ -1,0 +1,163 @@
+//! Get, put, update and delete in JSON.
+
+use super::ReturnCapacity;
+use super::body::Fields;
+use super::expressions::Expressions;
+use super::legacy;
+use super::value::show_item;
+use crate::fakes::dynamo::requests::{DeleteItem, GetItem, PutItem, ReturnValues, UpdateItem, WriteReply};
+use crate::fakes::dynamo::{ApiError, Dynamo};
+use serde_json::{Value, json};
+
+const RETURN_VALUES: [(&str, ReturnValues); 5] = [
+    ("ALL_NEW", ReturnValues::AllNew),
+    ("UPDATED_OLD", ReturnValues::UpdatedOld),
+    ("ALL_OLD", ReturnValues::AllOld),
+    ("NONE", ReturnValues::None),
+    ("UPDATED_NEW", ReturnValues::UpdatedNew),
+];
+
+/// `GetItem`
+pub fn get_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let capacity = ReturnCapacity::read(fields)?;
+    let mut expressions = Expressions::read(fields, &["ProjectionExpression"], &["AttributesToGet"])?;
+    let request = GetItem {
+        table: fields.table()?,
+        key: fields.required_item("Key")?,
+        consistent: fields.flag("ConsistentRead")?,
+        projection: expressions.projection()?,
+        as_of: None,
+    };
+    expressions.finish()?;
+    let reply = dynamo.get_item(now_ms, &request)?;
+    let mut body = json!({});
+    if let Some(item) = &reply.item {
+        body["Item"] = show_item(item);
+    }
+    capacity.tell(&mut body, dynamo, &request.table, &reply.consumed);
+    Ok(body)
+}
+
+/// `PutItem`
+pub fn put_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let capacity = ReturnCapacity::read(fields)?;
+    let request = put(fields, true)?;
+    let reply = dynamo.put_item(now_ms, &request)?;
+    Ok(show_write(dynamo, &request.table, &reply, capacity))
+}
+
+/// `DeleteItem`
+pub fn delete_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let capacity = ReturnCapacity::read(fields)?;
+    let request = delete(fields, true)?;
+    let reply = dynamo.delete_item(now_ms, &request)?;
+    Ok(show_write(dynamo, &request.table, &reply, capacity))
+}
+
+/// `UpdateItem`
+pub fn update_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let capacity = ReturnCapacity::read(fields)?;
+    let request = update(fields, true)?;
+    let reply = dynamo.update_item(now_ms, &request)?;
+    Ok(show_write(dynamo, &request.table, &reply, capacity))
+}
+
+fn show_write(dynamo: &Dynamo, table: &str, reply: &WriteReply, capacity: ReturnCapacity) -> Value {
+    let mut body = json!({});
+    if let Some(attributes) = &reply.attributes {
+        body["Attributes"] = show_item(attributes);
+    }
+    capacity.tell(&mut body, dynamo, table, &reply.consumed);
+    body
+}
+
+/// A put, alone (`legacy` parameters allowed) or in a transaction.
+pub fn put(fields: Fields<'_>, alone: bool) -> Result<PutItem, ApiError> {
+    let legacy: &[&str] = if alone {
+        &["Expected", "ConditionalOperator"]
+    } else {
+        &[]
+    };
+    let mut expressions = Expressions::read(fields, &["ConditionExpression"], legacy)?;
+    let request = PutItem {
+        table: fields.table()?,
+        item: fields.required_item("Item")?,
+        condition: condition(&mut expressions, fields, alone)?,
+        return_values: return_values(fields, alone)?,
+        old_on_failure: old_on_failure(fields)?,
+    };
+    expressions.finish()?;
+    Ok(request)
+}
+
+/// A delete, alone or in a transaction.
+pub fn delete(fields: Fields<'_>, alone: bool) -> Result<DeleteItem, ApiError> {
+    let legacy: &[&str] = if alone {
+        &["Expected", "ConditionalOperator"]
+    } else {
+        &[]
+    };
+    let mut expressions = Expressions::read(fields, &["ConditionExpression"], legacy)?;
+    let request = DeleteItem {
+        table: fields.table()?,
+        key: fields.required_item("Key")?,
+        condition: condition(&mut expressions, fields, alone)?,
+        return_values: return_values(fields, alone)?,
+        old_on_failure: old_on_failure(fields)?,
+    };
+    expressions.finish()?;
+    Ok(request)
+}
+
+/// An update, alone or in a transaction.
+pub fn update(fields: Fields<'_>, alone: bool) -> Result<UpdateItem, ApiError> {
+    let legacy: &[&str] = if alone {
+        &["AttributeUpdates", "Expected", "ConditionalOperator"]
+    } else {
+        &[]
+    };
+    let mut expressions = Expressions::read(fields, &["UpdateExpression", "ConditionExpression"], legacy)?;
+    let mut update = expressions.update()?;
+    if alone && update.is_none() {
+        update = legacy::attribute_updates(fields)?;
+    }
+    if !alone && update.is_none() {
+        return Err(super::body::absent("UpdateExpression"));
+    }
+    let request = UpdateItem {
+        table: fields.table()?,
+        key: fields.required_item("Key")?,
+        update: update.unwrap_or_default(),
+        condition: condition(&mut expressions, fields, alone)?,
+        return_values: return_values(fields, alone)?,
+        old_on_failure: old_on_failure(fields)?,
+    };
+    expressions.finish()?;
+    Ok(request)
+}
+
+fn condition(
+    expressions: &mut Expressions<'_>,
+    fields: Fields<'_>,
+    alone: bool,
+) -> Result<Option<crate::fakes::dynamo::expr::Condition>, ApiError> {
+    match expressions.condition()? {
+        None if alone => legacy::expected(fields),
+        parsed => Ok(parsed),
+    }
+}
+
+fn return_values(fields: Fields<'_>, alone: bool) -> Result<ReturnValues, ApiError> {
+    if !alone {
+        return Ok(ReturnValues::None);
+    }
+    Ok(fields.choice("ReturnValues", &RETURN_VALUES)?.unwrap_or_default())
+}
+
+/// Whether a failed condition answers with the item.
+pub fn old_on_failure(fields: Fields<'_>) -> Result<bool, ApiError> {
+    let choices = [("ALL_OLD", true), ("NONE", false)];
+    Ok(fields
+        .choice("ReturnValuesOnConditionCheckFailure", &choices)?
+        .unwrap_or(false))
+}

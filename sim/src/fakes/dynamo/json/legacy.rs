@@ -1,0 +1,305 @@
+//! The parameters from before expressions, which the Java Kinesis client still sends.
+
+use super::body::Fields;
+use crate::fakes::dynamo::error::ApiError;
+use crate::fakes::dynamo::expr::{
+    Action, Comparator, Condition, KeyCondition, Operand, Path, SetValue, SortCondition, Update,
+};
+use crate::fakes::dynamo::value::order;
+use leasehold_engine::table::AttributeValue;
+use std::cmp::Ordering;
+
+/// A legacy comparison operator.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Eq,
+    Ne,
+    Le,
+    Lt,
+    Ge,
+    Gt,
+    In,
+    Between,
+    NotNull,
+    Null,
+    Contains,
+    NotContains,
+    BeginsWith,
+}
+
+const OPERATORS: [(&str, Operator); 13] = [
+    ("IN", Operator::In),
+    ("NULL", Operator::Null),
+    ("BETWEEN", Operator::Between),
+    ("LT", Operator::Lt),
+    ("NOT_CONTAINS", Operator::NotContains),
+    ("EQ", Operator::Eq),
+    ("GT", Operator::Gt),
+    ("NOT_NULL", Operator::NotNull),
+    ("NE", Operator::Ne),
+    ("LE", Operator::Le),
+    ("BEGINS_WITH", Operator::BeginsWith),
+    ("GE", Operator::Ge),
+    ("CONTAINS", Operator::Contains),
+];
+
+impl Operator {
+    fn name(self) -> &'static str {
+        OPERATORS
+            .iter()
+            .find(|(_, operator)| *operator == self)
+            .map_or("", |(name, _)| name)
+    }
+}
+
+/// `Expected`, with `ConditionalOperator`.
+pub fn expected(fields: Fields<'_>) -> Result<Option<Condition>, ApiError> {
+    let mut parts = Vec::new();
+    if let Some(expected) = fields.object("Expected")? {
+        for (name, condition) in expected.each() {
+            parts.push(expectation(name, Fields::of(condition)?)?);
+        }
+    }
+    joined(fields, parts)
+}
+
+/// `QueryFilter` or `ScanFilter`, with `ConditionalOperator`.
+pub fn filter(fields: Fields<'_>, parameter: &str) -> Result<Option<Condition>, ApiError> {
+    let mut parts = Vec::new();
+    if let Some(filter) = fields.object(parameter)? {
+        for (name, condition) in filter.each() {
+            let (operator, values) = comparison(Fields::of(condition)?)?;
+            parts.push(condition_of(name, operator, values)?);
+        }
+    }
+    joined(fields, parts)
+}
+
+fn joined(fields: Fields<'_>, mut parts: Vec<Condition>) -> Result<Option<Condition>, ApiError> {
+    let or = fields.choice("ConditionalOperator", &[("OR", true), ("AND", false)])?;
+    if or.is_some() && parts.is_empty() {
+        return Err(ApiError::validation(
+            "ConditionalOperator cannot be used without Filter or Expected",
+        ));
+    }
+    if or.is_some() && parts.len() == 1 {
+        return Err(ApiError::validation(
+            "ConditionalOperator can only be used when Filter or Expected has two or more elements",
+        ));
+    }
+    Ok(match parts.len() {
+        0 => None,
+        1 => parts.pop(),
+        _ if or == Some(true) => Some(Condition::Or(parts)),
+        _ => Some(Condition::And(parts)),
+    })
+}
+
+fn expectation(name: &str, fields: Fields<'_>) -> Result<Condition, ApiError> {
+    let (value, list) = (
+        fields.attribute("Value")?,
+        fields.attributes("AttributeValueList")?,
+    );
+    let (exists, operator) = (
+        fields.boolean("Exists")?,
+        fields.choice("ComparisonOperator", &OPERATORS)?,
+    );
+    let refuse = |what: String| ApiError::invalid_parameter(format_args!("{what} for Attribute: {name}"));
+    if value.is_some() && list.is_some() {
+        return Err(refuse(
+            "Value and AttributeValueList cannot be used together".into(),
+        ));
+    }
+    if let Some(operator) = operator {
+        if exists.is_some() {
+            return Err(refuse(
+                "Exists and ComparisonOperator cannot be used together".into(),
+            ));
+        }
+        let unary = matches!(operator, Operator::Null | Operator::NotNull);
+        if !unary && value.is_none() && list.is_none() {
+            return Err(refuse(format!(
+                "Value or AttributeValueList must be used with ComparisonOperator: {}",
+                operator.name()
+            )));
+        }
+        return condition_of(
+            name,
+            operator,
+            list.unwrap_or_else(|| value.into_iter().collect()),
+        );
+    }
+    if list.is_some() {
+        return Err(refuse(
+            "AttributeValueList can only be used with a ComparisonOperator".into(),
+        ));
+    }
+    match (exists, value) {
+        (None | Some(true), Some(value)) => Ok(Condition::equals(name.to_owned(), value)),
+        (Some(false), None) => Ok(Condition::not_exists(name.to_owned())),
+        (Some(false), Some(_)) => Err(refuse("Value cannot be used when Exists is false".into())),
+        (None, None) => Err(refuse("Value must be provided when Exists is null".into())),
+        (Some(true), None) => Err(refuse("Value must be provided when Exists is true".into())),
+    }
+}
+
+fn comparison(fields: Fields<'_>) -> Result<(Operator, Vec<AttributeValue>), ApiError> {
+    let operator = fields.choice("ComparisonOperator", &OPERATORS)?;
+    let operator = operator.ok_or_else(|| super::body::absent("ComparisonOperator"))?;
+    Ok((
+        operator,
+        fields.attributes("AttributeValueList")?.unwrap_or_default(),
+    ))
+}
+
+fn check(operator: Operator, values: &[AttributeValue]) -> Result<(), ApiError> {
+    let fits = match operator {
+        Operator::Null | Operator::NotNull => values.is_empty(),
+        Operator::In => !values.is_empty(),
+        Operator::Between => values.len() == 2,
+        _ => values.len() == 1,
+    };
+    if !fits {
+        return Err(ApiError::invalid_parameter(format_args!(
+            "Invalid number of argument(s) for the {} ComparisonOperator",
+            operator.name()
+        )));
+    }
+    let Some(first) = values.first() else {
+        return Ok(());
+    };
+    if values.iter().any(|value| value.type_name() != first.type_name()) {
+        return Err(ApiError::invalid_parameter(
+            "AttributeValues inside AttributeValueList must be of same type",
+        ));
+    }
+    let scalar = order(first, first).is_some();
+    let allowed = match operator {
+        Operator::Eq | Operator::Ne | Operator::Null | Operator::NotNull => true,
+        Operator::BeginsWith => matches!(first, AttributeValue::S(_) | AttributeValue::B(_)),
+        Operator::Contains | Operator::NotContains | Operator::In => {
+            scalar || matches!(first, AttributeValue::Bool(_) | AttributeValue::Null)
+        }
+        _ => scalar,
+    };
+    if !allowed {
+        return Err(ApiError::invalid_parameter(format_args!(
+            "ComparisonOperator {} is not valid for {} AttributeValue type",
+            operator.name(),
+            first.type_name()
+        )));
+    }
+    if let (Operator::Between, [low, high]) = (operator, values)
+        && order(low, high) == Some(Ordering::Greater)
+    {
+        return Err(ApiError::validation(
+            "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound",
+        ));
+    }
+    Ok(())
+}
+
+fn condition_of(name: &str, operator: Operator, values: Vec<AttributeValue>) -> Result<Condition, ApiError> {
+    check(operator, &values)?;
+    let path = Path::attribute(name.to_owned());
+    let here = Operand::Path(path.clone());
+    let mut values = values.into_iter().map(Operand::Value);
+    if operator == Operator::In {
+        return Ok(Condition::In(here, values.collect()));
+    }
+    Ok(match (operator, values.next(), values.next()) {
+        (Operator::NotNull, ..) => Condition::Exists(path),
+        (Operator::Between, Some(low), Some(high)) => Condition::Between(here, low, high),
+        (Operator::Eq, Some(value), _) => Condition::Compare(Comparator::Eq, here, value),
+        (Operator::Ne, Some(value), _) => Condition::Compare(Comparator::Ne, here, value),
+        (Operator::Le, Some(value), _) => Condition::Compare(Comparator::Le, here, value),
+        (Operator::Lt, Some(value), _) => Condition::Compare(Comparator::Lt, here, value),
+        (Operator::Ge, Some(value), _) => Condition::Compare(Comparator::Ge, here, value),
+        (Operator::Gt, Some(value), _) => Condition::Compare(Comparator::Gt, here, value),
+        (Operator::Contains, Some(value), _) => Condition::Contains(here, value),
+        (Operator::NotContains, Some(value), _) => Condition::Not(Box::new(Condition::Contains(here, value))),
+        (Operator::BeginsWith, Some(value), _) => Condition::BeginsWith(here, value),
+        // `NULL`; the counts have been checked.
+        _ => Condition::NotExists(path),
+    })
+}
+
+/// `KeyConditions`.
+pub fn key_conditions(fields: Fields<'_>) -> Result<Option<KeyCondition>, ApiError> {
+    let Some(conditions) = fields.object("KeyConditions")? else {
+        return Ok(None);
+    };
+    let mut key = KeyCondition::default();
+    for (name, condition) in conditions.each() {
+        let (operator, values) = comparison(Fields::of(condition)?)?;
+        check(operator, &values)?;
+        let mut values = values.into_iter();
+        let comparator = match operator {
+            Operator::Eq => Some(Comparator::Eq),
+            Operator::Le => Some(Comparator::Le),
+            Operator::Lt => Some(Comparator::Lt),
+            Operator::Ge => Some(Comparator::Ge),
+            Operator::Gt => Some(Comparator::Gt),
+            _ => None,
+        };
+        let part = match (operator, comparator, values.next(), values.next()) {
+            (_, Some(comparator), Some(value), _) => SortCondition::Compare(comparator, value),
+            (Operator::Between, _, Some(low), Some(high)) => SortCondition::Between(low, high),
+            (Operator::BeginsWith, _, Some(prefix), _) => SortCondition::BeginsWith(prefix),
+            _ => {
+                return Err(ApiError::validation(
+                    "Attempted conditional constraint is not an indexable operation",
+                ));
+            }
+        };
+        key.parts.push((name.clone(), part));
+    }
+    Ok(Some(key))
+}
+
+/// `AttributeUpdates`.
+pub fn attribute_updates(fields: Fields<'_>) -> Result<Option<Update>, ApiError> {
+    let Some(updates) = fields.object("AttributeUpdates")? else {
+        return Ok(None);
+    };
+    let mut update = Update::new();
+    for (name, change) in updates.each() {
+        let change = Fields::of(change)?;
+        let value = change.attribute("Value")?;
+        let kinds = [("ADD", "ADD"), ("PUT", "PUT"), ("DELETE", "DELETE")];
+        let kind = change.choice("Action", &kinds)?.unwrap_or("PUT");
+        let path = Path::attribute(name.clone());
+        let unfit = |value: &AttributeValue| {
+            ApiError::invalid_parameter(format_args!(
+                "{kind} action is not supported for the type {}",
+                value.type_name()
+            ))
+        };
+        update.actions.push(match (kind, value) {
+            ("DELETE", None) => Action::Remove(path),
+            (_, None) => {
+                return Err(ApiError::invalid_parameter(format_args!(
+                    "Only DELETE action is allowed when no attribute value is specified"
+                )));
+            }
+            ("PUT", Some(value)) => Action::Set(path, SetValue::Value(value)),
+            (
+                "DELETE",
+                Some(value @ (AttributeValue::Ss(_) | AttributeValue::Ns(_) | AttributeValue::Bs(_))),
+            ) => Action::Delete(path, value),
+            ("DELETE", Some(value)) => return Err(unfit(&value)),
+            (_, Some(AttributeValue::L(list))) => Action::Append(path, list),
+            (
+                _,
+                Some(
+                    value @ (AttributeValue::N(_)
+                    | AttributeValue::Ss(_)
+                    | AttributeValue::Ns(_)
+                    | AttributeValue::Bs(_)),
+                ),
+            ) => Action::Add(path, value),
+            (_, Some(value)) => return Err(unfit(&value)),
+        });
+    }
+    Ok(Some(update))
+}

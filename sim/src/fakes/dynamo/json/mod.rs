@@ -1,0 +1,206 @@
+//! The DynamoDB JSON 1.0 protocol over the typed operations.
+
+mod base64;
+mod batches;
+mod body;
+mod describe;
+mod expressions;
+mod items;
+mod legacy;
+mod pages;
+mod settings;
+mod tables;
+mod transactions;
+mod value;
+
+pub use value::{attribute, parse_item, show, show_item};
+
+use super::Dynamo;
+use super::capacity::{Consumed, Halves};
+use super::error::{ApiError, CancellationReason};
+use body::Fields;
+use serde_json::{Map, Value, json};
+
+impl Dynamo {
+    /// Answers one call of the JSON protocol; the operation is the last part of `X-Amz-Target`.
+    pub fn call(&mut self, now_ms: i64, operation: &str, body: &Value) -> Result<Value, ApiError> {
+        let answer: fn(&mut Self, i64, Fields<'_>) -> Result<Value, ApiError> = match operation {
+            "GetItem" => items::get_item,
+            "PutItem" => items::put_item,
+            "UpdateItem" => items::update_item,
+            "DeleteItem" => items::delete_item,
+            "Query" => pages::query,
+            "Scan" => pages::scan,
+            "BatchGetItem" => batches::batch_get,
+            "BatchWriteItem" => batches::batch_write,
+            "TransactGetItems" => transactions::transact_get,
+            "TransactWriteItems" => transactions::transact_write,
+            "CreateTable" => tables::create,
+            "UpdateTable" => tables::update,
+            "DescribeTable" => tables::describe,
+            "DeleteTable" => tables::delete,
+            "ListTables" => tables::list,
+            "UpdateContinuousBackups" => settings::update_continuous_backups,
+            "DescribeContinuousBackups" => settings::describe_continuous_backups,
+            "UpdateTimeToLive" => settings::update_time_to_live,
+            "DescribeTimeToLive" => settings::describe_time_to_live,
+            "TagResource" => settings::tag_resource,
+            "UntagResource" => settings::untag_resource,
+            "ListTagsOfResource" => settings::list_tags,
+            "DescribeLimits" => settings::describe_limits,
+            "DescribeEndpoints" => settings::describe_endpoints,
+            _ => return Err(ApiError::new("UnknownOperationException", "")),
+        };
+        answer(self, now_ms, Fields::of(body)?)
+    }
+
+    /// The names of all operations that [`Dynamo::call`] answers.
+    pub const OPERATIONS: [&str; 24] = [
+        "GetItem",
+        "PutItem",
+        "UpdateItem",
+        "DeleteItem",
+        "Query",
+        "Scan",
+        "BatchGetItem",
+        "BatchWriteItem",
+        "TransactGetItems",
+        "TransactWriteItems",
+        "CreateTable",
+        "UpdateTable",
+        "DescribeTable",
+        "DeleteTable",
+        "ListTables",
+        "UpdateContinuousBackups",
+        "DescribeContinuousBackups",
+        "UpdateTimeToLive",
+        "DescribeTimeToLive",
+        "TagResource",
+        "UntagResource",
+        "ListTagsOfResource",
+        "DescribeLimits",
+        "DescribeEndpoints",
+    ];
+}
+
+impl ApiError {
+    /// The body of the error's HTTP response.
+    pub fn to_json(&self) -> Value {
+        let mut body = Map::new();
+        body.insert(
+            "__type".to_owned(),
+            json!(format!("{}{}", self.namespace(), self.code)),
+        );
+        // The front of the service and the service itself write the member differently.
+        let front = matches!(self.code, "SerializationException" | "AccessDeniedException");
+        let name = if front || self.code == "TransactionCanceledException" {
+            "Message"
+        } else {
+            "message"
+        };
+        if self.code != "UnknownOperationException" {
+            body.insert(name.to_owned(), json!(self.message));
+        }
+        if let Some(item) = &self.item {
+            body.insert("Item".to_owned(), show_item(item));
+        }
+        if !self.cancellation_reasons.is_empty() {
+            let reasons: Vec<Value> = self.cancellation_reasons.iter().map(show_reason).collect();
+            body.insert("CancellationReasons".to_owned(), Value::Array(reasons));
+        }
+        Value::Object(body)
+    }
+}
+
+fn show_reason(reason: &CancellationReason) -> Value {
+    let mut body = Map::new();
+    body.insert("Code".to_owned(), json!(reason.code));
+    if let Some(message) = &reason.message {
+        body.insert("Message".to_owned(), json!(message));
+    }
+    if let Some(item) = &reason.item {
+        body.insert("Item".to_owned(), show_item(item));
+    }
+    Value::Object(body)
+}
+
+/// What of a call's cost is to be told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReturnCapacity {
+    None,
+    Total,
+    Indexes,
+}
+
+impl ReturnCapacity {
+    fn read(fields: Fields<'_>) -> Result<Self, ApiError> {
+        let choices = [
+            ("INDEXES", Self::Indexes),
+            ("TOTAL", Self::Total),
+            ("NONE", Self::None),
+        ];
+        let wanted = fields.choice("ReturnConsumedCapacity", &choices)?;
+        // Checked, though there are no item collections to tell of.
+        fields.choice("ReturnItemCollectionMetrics", &[("SIZE", ()), ("NONE", ())])?;
+        Ok(wanted.unwrap_or(Self::None))
+    }
+
+    fn show(self, dynamo: &Dynamo, table: &str, consumed: &Consumed) -> Option<Value> {
+        if self == Self::None {
+            return None;
+        }
+        let mut body = json!({ "TableName": table, "CapacityUnits": units(consumed.total()) });
+        if self == Self::Indexes {
+            body["Table"] = json!({ "CapacityUnits": units(consumed.table) });
+            for (name, halves) in &consumed.indexes {
+                let local = dynamo
+                    .table(table)
+                    .and_then(|table| table.index(name))
+                    .is_some_and(|i| i.spec.local);
+                let kind = if local {
+                    "LocalSecondaryIndexes"
+                } else {
+                    "GlobalSecondaryIndexes"
+                };
+                body[kind][name] = json!({ "CapacityUnits": units(*halves) });
+            }
+        }
+        Some(body)
+    }
+
+    /// Adds the cost to a reply, where it is to be told.
+    fn tell(self, reply: &mut Value, dynamo: &Dynamo, table: &str, consumed: &Consumed) {
+        if let Some(cost) = self.show(dynamo, table, consumed) {
+            reply["ConsumedCapacity"] = cost;
+        }
+    }
+
+    /// Adds the costs at several tables to a reply, where they are to be told.
+    fn tell_all<'c>(
+        self,
+        reply: &mut Value,
+        dynamo: &Dynamo,
+        costs: impl IntoIterator<Item = (&'c str, &'c Consumed)>,
+    ) {
+        if self != Self::None {
+            let shown = costs
+                .into_iter()
+                .filter_map(|(table, cost)| self.show(dynamo, table, cost))
+                .collect();
+            reply["ConsumedCapacity"] = Value::Array(shown);
+        }
+    }
+}
+
+/// Halves of a unit as JSON: always a number with a fraction, as the service writes it.
+fn units(halves: Halves) -> Value {
+    json!(halves as f64 / 2.0)
+}
+
+/// Milliseconds as the service writes times: seconds with a fraction.
+fn seconds(ms: i64) -> Value {
+    json!(ms as f64 / 1000.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Query and scan in JSON.
+
+use super::ReturnCapacity;
+use super::body::Fields;
+use super::expressions::Expressions;
+use super::legacy;
+use super::value::show_item;
+use crate::fakes::dynamo::requests::{Page, Query, Scan, Select};
+use crate::fakes::dynamo::{ApiError, Dynamo};
+use serde_json::{Value, json};
+
+/// `Query`
+pub fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let capacity = ReturnCapacity::read(fields)?;
+    let names = [
+        "ProjectionExpression",
+        "FilterExpression",
+        "KeyConditionExpression",
+    ];
+    // The old key conditions may stand beside a new filter, but not beside new key conditions.
+    let old: &[&str] = if fields.has("KeyConditionExpression") {
+        &[
+            "AttributesToGet",
+            "QueryFilter",
+            "ConditionalOperator",
+            "KeyConditions",
+        ]
+    } else {
+        &["AttributesToGet", "QueryFilter", "ConditionalOperator"]
+    };
+    let mut expressions = Expressions::read(fields, &names, old)?;
+    let key = match expressions.key_condition()? {
+        Some(key) => key,
+        None => legacy::key_conditions(fields)?.ok_or_else(|| {
+            ApiError::validation(
+                "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
+            )
+        })?,
+    };
+    let filter = match expressions.filter()? {
+        None => legacy::filter(fields, "QueryFilter")?,
+        parsed => parsed,
+    };
+    let request = Query {
+        table: fields.table()?,
+        index: fields.string("IndexName")?.map(str::to_owned),
+        key,
+        filter,
+        projection: expressions.projection()?,
+        select: select(fields)?,
+        limit: limit(fields)?,
+        start: start(fields)?,
+        backward: fields.boolean("ScanIndexForward")? == Some(false),
+        consistent: fields.flag("ConsistentRead")?,
+        as_of: None,
+    };
+    expressions.finish()?;
+    let page = dynamo.query(now_ms, &request)?;
+    Ok(show_page(dynamo, &request.table, &page, request.select, capacity))
+}
+
+/// `Scan`
+pub fn scan(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let capacity = ReturnCapacity::read(fields)?;
+    let names = ["ProjectionExpression", "FilterExpression"];
+    let old = ["AttributesToGet", "ScanFilter", "ConditionalOperator"];
+    let mut expressions = Expressions::read(fields, &names, &old)?;
+    let filter = match expressions.filter()? {
+        None => legacy::filter(fields, "ScanFilter")?,
+        parsed => parsed,
+    };
+    let request = Scan {
+        table: fields.table()?,
+        index: fields.string("IndexName")?.map(str::to_owned),
+        filter,
+        projection: expressions.projection()?,
+        select: select(fields)?,
+        limit: limit(fields)?,
+        start: start(fields)?,
+        segment: segment(fields)?,
+        consistent: fields.flag("ConsistentRead")?,
+        as_of: None,
+    };
+    expressions.finish()?;
+    let page = dynamo.scan(now_ms, &request)?;
+    Ok(show_page(dynamo, &request.table, &page, request.select, capacity))
+}
+
+fn show_page(dynamo: &Dynamo, table: &str, page: &Page, select: Select, capacity: ReturnCapacity) -> Value {
+    let mut body = json!({ "Count": page.count, "ScannedCount": page.scanned });
+    if select != Select::Count {
+        body["Items"] = Value::Array(page.items.iter().map(|item| show_item(item)).collect());
+    }
+    if let Some(key) = &page.last_key {
+        body["LastEvaluatedKey"] = show_item(key);
+    }
+    capacity.tell(&mut body, dynamo, table, &page.consumed);
+    body
+}
+
+fn select(fields: Fields<'_>) -> Result<Select, ApiError> {
+    let names = [
+        "SPECIFIC_ATTRIBUTES",
+        "COUNT",
+        "ALL_ATTRIBUTES",
+        "ALL_PROJECTED_ATTRIBUTES",
+    ];
+    let choices = names.map(|name| (name, name));
+    let parameter = ["ProjectionExpression", "AttributesToGet"]
+        .into_iter()
+        .find(|name| fields.has(name));
+    let conflict = |what: &str| match parameter {
+        Some(name) => Err(ApiError::validation(format!(
+            "Cannot specify the {name} when choosing to get {what}"
+        ))),
+        None => Ok(()),
+    };
+    match fields.choice("Select", &choices)? {
+        None => Ok(Select::Default),
+        Some("COUNT") => conflict("only the Count").map(|()| Select::Count),
+        Some("ALL_ATTRIBUTES") => conflict("ALL_ATTRIBUTES").map(|()| Select::AllAttributes),
+        Some("ALL_PROJECTED_ATTRIBUTES") => {
+            if !fields.has("IndexName") {
+                return Err(ApiError::validation(
+                    "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
+                ));
+            }
+            conflict("ALL_PROJECTED_ATTRIBUTES").map(|()| Select::Default)
+        }
+        Some(_) if parameter.is_none() => Err(ApiError::validation(
+            "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
+        )),
+        Some(_) => Ok(Select::Default),
+    }
+}
+
+fn limit(fields: Fields<'_>) -> Result<Option<usize>, ApiError> {
+    Ok(fields
+        .number("Limit")?
+        .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
+}
+
+fn start(fields: Fields<'_>) -> Result<Option<leasehold_engine::table::Item>, ApiError> {
+    fields
+        .item("ExclusiveStartKey")
+        .map_err(|error| match error.code {
+            "ValidationException" => {
+                ApiError::validation(format!("The provided starting key is invalid: {}", error.message))
+            }
+            _ => error,
+        })
+}
+
+fn segment(fields: Fields<'_>) -> Result<Option<(u32, u32)>, ApiError> {
+    let (segment, total) = (fields.number("Segment")?, fields.number("TotalSegments")?);
+    let lacks = |absent: &str, present: &str| {
+        ApiError::validation(format!(
+            "The {absent} parameter is required but was not present in the request when {present}"
+        ))
+    };
+    match (segment, total) {
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(lacks("TotalSegments", "Segment parameter is present")),
+        (None, Some(_)) => Err(lacks("Segment", "parameter TotalSegments is present")),
+        (Some(segment), Some(total)) if (1..=1_000_000).contains(&total) => {
+            // A segment out of bounds stays out of bounds.
+            let bounded = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+            Ok(Some((bounded(segment), bounded(total))))
+        }
+        (_, Some(total)) => Err(ApiError::validation(format!(
+            "1 validation error detected: Value '{total}' at 'totalSegments' failed to satisfy constraint: \
+             Member must have value {}",
+            if total == 0 {
+                "greater than or equal to 1"
+            } else {
+                "less than or equal to 1000000"
+            }
+        ))),
+    }
+}

@@ -1,0 +1,128 @@
+//! Continuous backups, expiry, tags and account-wide questions in JSON.
+
+use super::body::{Fields, absent, string};
+use super::seconds;
+use crate::fakes::dynamo::{ApiError, Backups, Dynamo};
+use serde_json::{Value, json};
+
+/// `UpdateContinuousBackups`
+pub fn update_continuous_backups(
+    dynamo: &mut Dynamo,
+    now_ms: i64,
+    fields: Fields<'_>,
+) -> Result<Value, ApiError> {
+    let wanted = fields.required_object("PointInTimeRecoverySpecification")?;
+    let enabled = wanted.boolean("PointInTimeRecoveryEnabled")?;
+    let enabled = enabled.ok_or_else(|| absent("PointInTimeRecoveryEnabled"))?;
+    let days = wanted
+        .number("RecoveryPeriodInDays")?
+        .map(|days| u32::try_from(days).unwrap_or(u32::MAX));
+    let backups = dynamo.update_continuous_backups(now_ms, &fields.table()?, enabled, days)?;
+    Ok(show_backups(backups, now_ms))
+}
+
+/// `DescribeContinuousBackups`
+pub fn describe_continuous_backups(
+    dynamo: &mut Dynamo,
+    now_ms: i64,
+    fields: Fields<'_>,
+) -> Result<Value, ApiError> {
+    let backups = dynamo.describe_continuous_backups(now_ms, &fields.table()?)?;
+    Ok(show_backups(backups, now_ms))
+}
+
+fn show_backups(backups: Backups, now_ms: i64) -> Value {
+    let recovery = match backups.since_ms {
+        None => json!({ "PointInTimeRecoveryStatus": "DISABLED" }),
+        Some(since) => {
+            let reach = i64::from(backups.period_days) * 24 * 3600 * 1000;
+            json!({
+                "PointInTimeRecoveryStatus": "ENABLED",
+                "RecoveryPeriodInDays": backups.period_days,
+                "EarliestRestorableDateTime": seconds(since.max(now_ms.saturating_sub(reach))),
+                "LatestRestorableDateTime": seconds(now_ms),
+            })
+        }
+    };
+    json!({
+        "ContinuousBackupsDescription": {
+            "ContinuousBackupsStatus": "ENABLED",
+            "PointInTimeRecoveryDescription": recovery,
+        }
+    })
+}
+
+/// `UpdateTimeToLive`
+pub fn update_time_to_live(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let wanted = fields.required_object("TimeToLiveSpecification")?;
+    let attribute = wanted.required_string("AttributeName")?;
+    let enabled = wanted.boolean("Enabled")?.ok_or_else(|| absent("Enabled"))?;
+    dynamo.update_time_to_live(now_ms, &fields.table()?, attribute, enabled)?;
+    Ok(json!({ "TimeToLiveSpecification": { "AttributeName": attribute, "Enabled": enabled } }))
+}
+
+/// `DescribeTimeToLive`
+pub fn describe_time_to_live(
+    dynamo: &mut Dynamo,
+    now_ms: i64,
+    fields: Fields<'_>,
+) -> Result<Value, ApiError> {
+    Ok(match dynamo.describe_time_to_live(now_ms, &fields.table()?)? {
+        None => json!({ "TimeToLiveDescription": { "TimeToLiveStatus": "DISABLED" } }),
+        Some(name) => {
+            json!({ "TimeToLiveDescription": { "TimeToLiveStatus": "ENABLED", "AttributeName": name } })
+        }
+    })
+}
+
+/// `TagResource`
+pub fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let arn = resource(fields)?;
+    let tags = super::tables::tags(fields)?.ok_or_else(|| absent("Tags"))?;
+    dynamo.tag_resource(now_ms, arn, &tags)?;
+    Ok(json!({}))
+}
+
+/// `UntagResource`
+pub fn untag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let arn = resource(fields)?;
+    let keys = fields.list("TagKeys")?.ok_or_else(|| absent("TagKeys"))?;
+    let keys = keys
+        .iter()
+        .map(|key| string(key).map(str::to_owned))
+        .collect::<Result<Vec<_>, _>>()?;
+    dynamo.untag_resource(now_ms, arn, &keys)?;
+    Ok(json!({}))
+}
+
+/// `ListTagsOfResource`
+pub fn list_tags(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+    let tags = dynamo.list_tags(now_ms, resource(fields)?)?;
+    let tags: Vec<Value> = tags
+        .iter()
+        .map(|(key, value)| json!({ "Key": key, "Value": value }))
+        .collect();
+    Ok(json!({ "Tags": tags }))
+}
+
+fn resource(fields: Fields<'_>) -> Result<&str, ApiError> {
+    fields
+        .string("ResourceArn")?
+        .ok_or_else(|| ApiError::validation("Invalid TableArn"))
+}
+
+/// `DescribeLimits`: the quotas of a new account.
+pub fn describe_limits(_: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, ApiError> {
+    Ok(json!({
+        "AccountMaxReadCapacityUnits": 80_000,
+        "AccountMaxWriteCapacityUnits": 80_000,
+        "TableMaxReadCapacityUnits": 40_000,
+        "TableMaxWriteCapacityUnits": 40_000,
+    }))
+}
+
+/// `DescribeEndpoints`
+pub fn describe_endpoints(dynamo: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, ApiError> {
+    let address = format!("dynamodb.{}.amazonaws.com", dynamo.config().region);
+    Ok(json!({ "Endpoints": [{ "Address": address, "CachePeriodInMinutes": 1440 }] }))
+}

@@ -1,0 +1,574 @@
+//! The protocol from outside: bodies in, bodies out.
+
+use super::*;
+use crate::fakes::dynamo::testing::{NOW, call, refused, simple};
+use crate::fakes::dynamo::{DynamoConfig, Status};
+use proptest::prelude::*;
+
+fn lease() -> Value {
+    json!({ "p": {"S": "shard-1"}, "leaseOwner": {"S": "w1"}, "leaseCounter": {"N": "5"} })
+}
+
+fn leased() -> Dynamo {
+    let mut dynamo = simple();
+    call(&mut dynamo, "PutItem", json!({ "Item": lease() })).unwrap();
+    dynamo
+}
+
+#[test]
+fn the_legacy_conditions_of_the_java_client_hold_and_fail() {
+    let mut dynamo = leased();
+    let renew = |counter: &str| {
+        json!({
+            "Key": { "p": {"S": "shard-1"} },
+            "Expected": { "leaseCounter": { "Value": {"N": counter} }, "leaseOwner": { "Value": {"S": "w1"} } },
+            "AttributeUpdates": { "leaseCounter": { "Value": {"N": "6"}, "Action": "PUT" }, "seen": { "Value": {"BOOL": true} } },
+            "ReturnValues": "ALL_NEW"
+        })
+    };
+    let reply = call(&mut dynamo, "UpdateItem", renew("5")).unwrap();
+    assert_eq!(reply["Attributes"]["leaseCounter"], json!({"N": "6"}));
+    assert_eq!(reply["Attributes"]["seen"], json!({"BOOL": true}));
+    let error = refused(
+        call(&mut dynamo, "UpdateItem", renew("5")),
+        "ConditionalCheckFailedException",
+        "failed",
+    );
+    assert_eq!(error.http_status, 400);
+    assert_eq!(
+        error.to_json(),
+        json!({
+            "__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",
+            "message": "The conditional request failed"
+        })
+    );
+    let create = json!({ "Item": lease(), "Expected": { "p": { "Exists": false } } });
+    refused(
+        call(&mut dynamo, "PutItem", create),
+        "ConditionalCheckFailedException",
+        "failed",
+    );
+}
+
+#[test]
+fn a_failed_condition_carries_the_item_if_asked() {
+    let mut dynamo = leased();
+    let body = json!({
+        "Key": { "p": {"S": "shard-1"} },
+        "ConditionExpression": "leaseCounter = :c",
+        "ExpressionAttributeValues": { ":c": {"N": "1"} },
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD"
+    });
+    let error = call(&mut dynamo, "DeleteItem", body).unwrap_err();
+    assert_eq!(error.to_json()["Item"], lease());
+}
+
+#[test]
+fn legacy_operators_and_their_or_are_understood() {
+    let mut dynamo = leased();
+    let expected = |condition: Value, operator: Option<&str>| {
+        let mut body = json!({ "Item": lease(), "Expected": condition });
+        if let Some(operator) = operator {
+            body["ConditionalOperator"] = json!(operator);
+        }
+        body
+    };
+    let op = |operator: &str, values: Value| json!({ "ComparisonOperator": operator, "AttributeValueList": values });
+    for (condition, operator) in [
+        (json!({ "leaseCounter": op("GT", json!([{"N": "4"}])) }), None),
+        (
+            json!({ "leaseCounter": op("BETWEEN", json!([{"N": "4"}, {"N": "6"}])) }),
+            None,
+        ),
+        (
+            json!({ "leaseOwner": op("IN", json!([{"S": "w2"}, {"S": "w1"}])) }),
+            None,
+        ),
+        (
+            json!({ "leaseOwner": op("BEGINS_WITH", json!([{"S": "w"}])), "x": { "ComparisonOperator": "NULL" } }),
+            None,
+        ),
+        (
+            json!({ "leaseOwner": op("NOT_CONTAINS", json!([{"S": "z"}])), "p": { "ComparisonOperator": "NOT_NULL" } }),
+            None,
+        ),
+        (
+            json!({ "leaseOwner": op("NE", json!([{"S": "w1"}])), "p": { "ComparisonOperator": "NOT_NULL" } }),
+            Some("OR"),
+        ),
+    ] {
+        let body = expected(condition, operator);
+        call(&mut dynamo, "PutItem", body.clone()).unwrap_or_else(|error| panic!("{body}: {error}"));
+    }
+    for (condition, operator, part) in [
+        (
+            json!({ "a": { "Exists": true } }),
+            None,
+            "Value must be provided when Exists is true",
+        ),
+        (
+            json!({ "a": { "Exists": false, "Value": {"N": "1"} } }),
+            None,
+            "Value cannot be used when Exists is false",
+        ),
+        (
+            json!({ "a": { "Exists": false, "ComparisonOperator": "NULL" } }),
+            None,
+            "cannot be used together",
+        ),
+        (
+            json!({ "a": op("EQ", json!([])) }),
+            None,
+            "Invalid number of argument(s) for the EQ",
+        ),
+        (
+            json!({ "a": op("BETWEEN", json!([{"N": "2"}, {"N": "1"}])) }),
+            None,
+            "lower bound is greater",
+        ),
+        (
+            json!({ "a": op("IN", json!([{"N": "2"}, {"S": "1"}])) }),
+            None,
+            "must be of same type",
+        ),
+        (
+            json!({ "a": op("LT", json!([{"BOOL": true}])) }),
+            None,
+            "not valid for BOOL",
+        ),
+        (
+            json!({ "a": op("XX", json!([{"N": "2"}])) }),
+            None,
+            "enum value set",
+        ),
+        (
+            json!({ "a": { "Exists": false } }),
+            Some("OR"),
+            "two or more elements",
+        ),
+        (
+            json!({}),
+            Some("AND"),
+            "cannot be used without Filter or Expected",
+        ),
+    ] {
+        refused(
+            call(&mut dynamo, "PutItem", expected(condition, operator)),
+            "ValidationException",
+            part,
+        );
+    }
+}
+
+#[test]
+fn legacy_updates_put_by_default_and_take_from_sets() {
+    let mut dynamo = leased();
+    let mut update = |updates: Value| {
+        let body = json!({ "Key": { "p": {"S": "shard-1"} }, "AttributeUpdates": updates, "ReturnValues": "UPDATED_NEW" });
+        call(&mut dynamo, "UpdateItem", body)
+    };
+    let reply = update(
+        json!({ "set": { "Value": {"SS": ["a", "b"]} }, "leaseCounter": { "Action": "ADD", "Value": {"N": "2"} } }),
+    );
+    assert_eq!(
+        reply.unwrap()["Attributes"],
+        json!({ "set": {"SS": ["a", "b"]}, "leaseCounter": {"N": "7"} })
+    );
+    let reply = update(json!({ "set": { "Action": "DELETE", "Value": {"SS": ["a"]} } })).unwrap();
+    assert_eq!(reply["Attributes"], json!({ "set": {"SS": ["b"]} }));
+    let reply = update(
+        json!({ "set": { "Action": "DELETE" }, "l": { "Action": "ADD", "Value": {"L": [{"N": "1"}]} } }),
+    )
+    .unwrap();
+    assert_eq!(reply["Attributes"], json!({ "l": {"L": [{"N": "1"}]} }));
+    refused(
+        update(json!({ "x": { "Action": "PUT" } })),
+        "ValidationException",
+        "Only DELETE action is allowed",
+    );
+    refused(
+        update(json!({ "x": { "Action": "ADD", "Value": {"S": "a"} } })),
+        "ValidationException",
+        "ADD action is not supported for the type S",
+    );
+    refused(
+        update(json!({ "p": { "Value": {"S": "a"} } })),
+        "ValidationException",
+        "part of the key",
+    );
+}
+
+#[test]
+fn forms_are_not_mixed_and_nothing_is_given_in_vain() {
+    let mut dynamo = leased();
+    let key = json!({ "p": {"S": "shard-1"} });
+    for (operation, body, part) in [
+        (
+            "UpdateItem",
+            json!({ "Key": key, "UpdateExpression": "REMOVE x", "Expected": {} }),
+            "Non-expression parameters: {Expected} Expression parameters: {UpdateExpression}",
+        ),
+        (
+            "GetItem",
+            json!({ "Key": key, "ExpressionAttributeNames": {"#a": "a"} }),
+            "can only be specified when using expressions",
+        ),
+        (
+            "UpdateItem",
+            json!({ "Key": key, "ExpressionAttributeValues": {":a": {"N": "1"}} }),
+            "UpdateExpression and ConditionExpression are null",
+        ),
+        (
+            "PutItem",
+            json!({ "Item": lease(), "ConditionExpression": "a = :a", "ExpressionAttributeValues": {":a": {"N": "1"}, ":b": {"N": "1"}} }),
+            "unused in expressions: keys: {:b}",
+        ),
+        (
+            "GetItem",
+            json!({ "Key": key, "ProjectionExpression": "#a, #b", "ExpressionAttributeNames": {"#a": "x"} }),
+            "attribute name: #b",
+        ),
+        (
+            "PutItem",
+            json!({ "Item": lease(), "ConditionExpression": "a = :a", "ExpressionAttributeValues": {":a": {}} }),
+            "invalid value: Supplied AttributeValue is empty",
+        ),
+        (
+            "GetItem",
+            json!({ "Key": key, "AttributesToGet": ["a", "a"] }),
+            "Duplicate value in attribute name: a",
+        ),
+        (
+            "GetItem",
+            json!({}),
+            "Value null at 'key' failed to satisfy constraint",
+        ),
+        (
+            "PutItem",
+            json!({ "Item": lease(), "ReturnValues": "ALL_NEW" }),
+            "ReturnValues can only be ALL_OLD or NONE",
+        ),
+        (
+            "PutItem",
+            json!({ "Item": lease(), "ReturnValues": "x" }),
+            "at 'returnValues' failed to satisfy constraint: Member must satisfy enum",
+        ),
+        (
+            "Query",
+            json!({}),
+            "Either the KeyConditions or KeyConditionExpression",
+        ),
+        ("Scan", json!({ "Limit": 0 }), "greater than or equal to 1"),
+        (
+            "Scan",
+            json!({ "Segment": 1 }),
+            "TotalSegments parameter is required",
+        ),
+        ("Scan", json!({ "Select": "SPECIFIC_ATTRIBUTES" }), "Must specify"),
+    ] {
+        refused(call(&mut dynamo, operation, body), "ValidationException", part);
+    }
+    let error = dynamo
+        .call(NOW, "GetItem", &json!({ "TableName": 5 }))
+        .unwrap_err();
+    assert_eq!(
+        error.to_json(),
+        json!({
+            "__type": "com.amazon.coral.service#SerializationException",
+            "Message": "NUMBER_VALUE cannot be converted to String"
+        })
+    );
+    assert_eq!(
+        dynamo.call(NOW, "Frobnicate", &json!({})).unwrap_err().code,
+        "UnknownOperationException"
+    );
+    assert_eq!(
+        dynamo.call(NOW, "GetItem", &json!([])).unwrap_err().code,
+        "SerializationException"
+    );
+}
+
+#[test]
+fn queries_and_scans_speak_both_forms_and_tell_their_cost() {
+    let mut dynamo = leased();
+    let new = json!({
+        "KeyConditionExpression": "p = :p", "FilterExpression": "leaseCounter > :c",
+        "ExpressionAttributeValues": { ":p": {"S": "shard-1"}, ":c": {"N": "4"} },
+        "ReturnConsumedCapacity": "INDEXES"
+    });
+    let reply = call(&mut dynamo, "Query", new).unwrap();
+    assert_eq!((&reply["Count"], &reply["Items"]), (&json!(1), &json!([lease()])));
+    assert_eq!(
+        reply["ConsumedCapacity"],
+        json!({ "TableName": "tab", "CapacityUnits": 0.5, "Table": { "CapacityUnits": 0.5 } })
+    );
+    let old = json!({
+        "KeyConditions": { "p": { "ComparisonOperator": "EQ", "AttributeValueList": [{"S": "shard-1"}] } },
+        "QueryFilter": { "leaseCounter": { "ComparisonOperator": "LT", "AttributeValueList": [{"N": "4"}] } },
+        "Select": "COUNT"
+    });
+    assert_eq!(
+        call(&mut dynamo, "Query", old).unwrap(),
+        json!({ "Count": 0, "ScannedCount": 1 })
+    );
+    let scan = json!({ "Limit": 1, "AttributesToGet": ["p"] });
+    let reply = call(&mut dynamo, "Scan", scan).unwrap();
+    assert_eq!(reply["Items"], json!([{ "p": {"S": "shard-1"} }]));
+    assert_eq!(reply["LastEvaluatedKey"], json!({ "p": {"S": "shard-1"} }));
+}
+
+#[test]
+fn batches_and_transactions_speak_json() {
+    let mut dynamo = leased();
+    let arn = dynamo.arn("tab");
+    let body = json!({ "RequestItems": { "tab": [
+        { "PutRequest": { "Item": { "p": {"S": "x"} } } }, { "DeleteRequest": { "Key": { "p": {"S": "y"} } } }
+    ] }, "ReturnConsumedCapacity": "TOTAL" });
+    let reply = call(&mut dynamo, "BatchWriteItem", body).unwrap();
+    assert_eq!(reply["UnprocessedItems"], json!({}));
+    assert_eq!(
+        reply["ConsumedCapacity"],
+        json!([{ "TableName": "tab", "CapacityUnits": 2.0 }])
+    );
+    let body =
+        json!({ "RequestItems": { arn.clone(): { "Keys": [{ "p": {"S": "x"} }, { "p": {"S": "none"} }] } } });
+    let reply = call(&mut dynamo, "BatchGetItem", body).unwrap();
+    assert_eq!(reply["Responses"][&arn], json!([{ "p": {"S": "x"} }]));
+    let body = json!({ "TransactItems": [
+        { "ConditionCheck": { "TableName": "tab", "Key": { "p": {"S": "shard-1"} }, "ConditionExpression": "attribute_exists(nothing)", "ReturnValuesOnConditionCheckFailure": "ALL_OLD" } },
+        { "Put": { "TableName": "tab", "Item": { "p": {"S": "z"} } } }
+    ] });
+    let error = call(&mut dynamo, "TransactWriteItems", body)
+        .unwrap_err()
+        .to_json();
+    assert_eq!(
+        error["CancellationReasons"],
+        json!([
+            { "Code": "ConditionalCheckFailed", "Message": "The conditional request failed", "Item": lease() },
+            { "Code": "None" }
+        ])
+    );
+    let body = json!({ "TransactItems": [
+        { "Get": { "TableName": "tab", "Key": { "p": {"S": "x"} } } },
+        { "Get": { "TableName": "tab", "Key": { "p": {"S": "z"} } } }
+    ] });
+    let reply = call(&mut dynamo, "TransactGetItems", body).unwrap();
+    assert_eq!(reply["Responses"], json!([{ "Item": { "p": {"S": "x"} } }, {}]));
+}
+
+#[test]
+fn a_table_is_made_described_and_changed_in_json() {
+    let mut dynamo = Dynamo::new(DynamoConfig::default());
+    let body = json!({
+        "TableName": "leases",
+        "AttributeDefinitions": [
+            { "AttributeName": "leaseKey", "AttributeType": "S" }, { "AttributeName": "leaseOwner", "AttributeType": "S" }
+        ],
+        "KeySchema": [{ "AttributeName": "leaseKey", "KeyType": "HASH" }],
+        "GlobalSecondaryIndexes": [{
+            "IndexName": "LeaseOwnerToLeaseKeyIndex",
+            "KeySchema": [{ "AttributeName": "leaseOwner", "KeyType": "HASH" }, { "AttributeName": "leaseKey", "KeyType": "RANGE" }],
+            "Projection": { "ProjectionType": "KEYS_ONLY" }
+        }],
+        "BillingMode": "PAY_PER_REQUEST",
+        "Tags": [{ "Key": "team", "Value": "a" }]
+    });
+    let reply = dynamo.call(0, "CreateTable", &body).unwrap();
+    assert_eq!(reply["TableDescription"]["TableStatus"], "CREATING");
+    let reply = dynamo
+        .call(1000, "DescribeTable", &json!({ "TableName": "leases" }))
+        .unwrap();
+    let table = &reply["Table"];
+    assert_eq!(table["TableStatus"], "ACTIVE");
+    assert_eq!(table["BillingModeSummary"]["BillingMode"], "PAY_PER_REQUEST");
+    assert_eq!(table["GlobalSecondaryIndexes"][0]["IndexStatus"], "ACTIVE");
+    assert_eq!(
+        table["TableArn"],
+        "arn:aws:dynamodb:us-east-1:000000000000:table/leases"
+    );
+    let body = json!({ "TableName": "leases", "GlobalSecondaryIndexUpdates": [{ "Delete": { "IndexName": "LeaseOwnerToLeaseKeyIndex" } }] });
+    dynamo.call(1000, "UpdateTable", &body).unwrap();
+    assert_eq!(dynamo.table("leases").unwrap().status, Status::Updating);
+    let body = json!({ "TableName": "leases", "PointInTimeRecoverySpecification": { "PointInTimeRecoveryEnabled": true } });
+    let reply = dynamo.call(2000, "UpdateContinuousBackups", &body).unwrap();
+    let recovery = &reply["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"];
+    assert_eq!(recovery["PointInTimeRecoveryStatus"], "ENABLED");
+    let body = json!({ "TableName": "leases", "TimeToLiveSpecification": { "AttributeName": "x", "Enabled": true } });
+    dynamo.call(2000, "UpdateTimeToLive", &body).unwrap();
+    let reply = dynamo
+        .call(2000, "DescribeTimeToLive", &json!({ "TableName": "leases" }))
+        .unwrap();
+    assert_eq!(
+        reply["TimeToLiveDescription"],
+        json!({ "TimeToLiveStatus": "ENABLED", "AttributeName": "x" })
+    );
+    let arn = dynamo.arn("leases");
+    let reply = dynamo
+        .call(2000, "ListTagsOfResource", &json!({ "ResourceArn": arn }))
+        .unwrap();
+    assert_eq!(reply, json!({ "Tags": [{ "Key": "team", "Value": "a" }] }));
+    for (body, part) in [
+        (json!({ "TableName": "bad" }), "attributeDefinitions"),
+        (
+            json!({ "TableName": "bad", "AttributeDefinitions": [], "KeySchema": [{ "AttributeName": "a", "KeyType": "RANGE" }] }),
+            "first KeySchemaElement",
+        ),
+        (
+            json!({ "TableName": "bad", "AttributeDefinitions": [], "KeySchema": [{ "AttributeName": "a", "KeyType": "HASH" }] }),
+            "not defined in AttributeDefinitions",
+        ),
+    ] {
+        refused(dynamo.call(0, "CreateTable", &body), "ValidationException", part);
+    }
+}
+
+/// JSON that often has the members of real requests, in all manner of wrong places.
+fn any_json() -> impl Strategy<Value = Value> {
+    let words = [
+        "tab",
+        "p",
+        "S",
+        "N",
+        "SS",
+        "1",
+        ":v",
+        "#n",
+        "p = :v",
+        "SET x = :v",
+        "HASH",
+        "EQ",
+        "ALL_OLD",
+        "COUNT",
+        "",
+        "é",
+        "by-owner",
+        "arn:aws:dynamodb:us-east-1:000000000000:table/tab",
+        "PAY_PER_REQUEST",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(words.to_vec()).prop_map(Value::from),
+        Just(json!({ "p": {"S": "shard-1"} })),
+        Just(json!({"N": "1"})),
+    ];
+    leaf.prop_recursive(4, 32, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(member(), inner, 0..6)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn member() -> impl Strategy<Value = String> {
+    let members = [
+        "TableName",
+        "Key",
+        "Item",
+        "Expected",
+        "AttributeUpdates",
+        "UpdateExpression",
+        "ConditionExpression",
+        "ExpressionAttributeValues",
+        "ExpressionAttributeNames",
+        "ProjectionExpression",
+        "FilterExpression",
+        "KeyConditionExpression",
+        "KeyConditions",
+        "QueryFilter",
+        "ScanFilter",
+        "AttributesToGet",
+        "Limit",
+        "Select",
+        "ExclusiveStartKey",
+        "Segment",
+        "TotalSegments",
+        "IndexName",
+        "RequestItems",
+        "TransactItems",
+        "Keys",
+        "Get",
+        "Put",
+        "Update",
+        "Delete",
+        "ConditionCheck",
+        "PutRequest",
+        "DeleteRequest",
+        "AttributeDefinitions",
+        "AttributeName",
+        "AttributeType",
+        "KeySchema",
+        "KeyType",
+        "GlobalSecondaryIndexes",
+        "Projection",
+        "ProjectionType",
+        "NonKeyAttributes",
+        "GlobalSecondaryIndexUpdates",
+        "Create",
+        "ProvisionedThroughput",
+        "ReadCapacityUnits",
+        "WriteCapacityUnits",
+        "Tags",
+        "TagKeys",
+        "ResourceArn",
+        "Value",
+        "Exists",
+        "Action",
+        "ComparisonOperator",
+        "AttributeValueList",
+        "ConditionalOperator",
+        "ReturnValues",
+        "ReturnConsumedCapacity",
+        "PointInTimeRecoverySpecification",
+        "TimeToLiveSpecification",
+        "Enabled",
+        "p",
+        "tab",
+        "S",
+        "N",
+        "M",
+        "L",
+        ":v",
+        "#n",
+        "BillingMode",
+        "StreamSpecification",
+        "ClientRequestToken",
+        "RecoveryPeriodInDays",
+        "PointInTimeRecoveryEnabled",
+    ];
+    prop::sample::select(members.to_vec()).prop_map(str::to_owned)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_body_makes_any_operation_panic(
+        members in prop::collection::btree_map(member(), any_json(), 0..8),
+        named in any::<bool>(),
+        now in prop_oneof![Just(NOW), any::<i64>()],
+    ) {
+        let mut body = Value::Object(members.into_iter().collect());
+        if named {
+            body["TableName"] = json!("tab");
+            body["Key"] = json!({ "p": {"S": "shard-1"} });
+        }
+        for operation in Dynamo::OPERATIONS {
+            let mut dynamo = leased();
+            if let Err(error) = dynamo.call(now, operation, &body) {
+                prop_assert_eq!(error.http_status, 400);
+                prop_assert!(error.to_json()["__type"].is_string());
+            }
+        }
+    }
+
+    #[test]
+    fn no_value_at_all_makes_any_operation_panic(body in any_json()) {
+        for operation in Dynamo::OPERATIONS {
+            let _ = leased().call(NOW, operation, &body);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What the tests of this folder share.
+
+use super::*;
+use leasehold_engine::table::AttributeValue;
+use serde_json::{Value, json};
+
+/// A moment at which the tables of the tests are active.
+pub const NOW: i64 = 1_000_000;
+
+/// An item from name and value pairs.
+pub fn item<const N: usize>(pairs: [(&'static str, AttributeValue); N]) -> Item {
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.into(), value))
+        .collect()
+}
+
+/// A string value.
+pub fn s(text: &str) -> AttributeValue {
+    AttributeValue::s(text)
+}
+
+/// A number value.
+pub fn n(number: i64) -> AttributeValue {
+    AttributeValue::n(number)
+}
+
+/// A schema of a string partition key `p` and, where asked for, a number sort key `s`.
+pub fn schema(sorted: bool) -> KeySchema {
+    let part = |name: &'static str, key_type| KeyAttribute {
+        name: name.into(),
+        key_type,
+    };
+    KeySchema {
+        partition: part("p", KeyType::S),
+        sort: sorted.then(|| part("s", KeyType::N)),
+    }
+}
+
+/// A global index of all attributes over `owner`, and `rank` where asked for.
+pub fn index(name: &str, ranked: bool, projection: IndexProjection) -> IndexSpec {
+    let part = |name: &'static str, key_type| KeyAttribute {
+        name: name.into(),
+        key_type,
+    };
+    IndexSpec {
+        name: name.to_owned(),
+        schema: KeySchema {
+            partition: part("owner", KeyType::S),
+            sort: ranked.then(|| part("rank", KeyType::N)),
+        },
+        projection,
+        throughput: None,
+        local: false,
+    }
+}
+
+/// A request for a table with indexes, their keys defined.
+pub fn creation(name: &str, sorted: bool, indexes: Vec<IndexSpec>) -> CreateTable {
+    let mut request = CreateTable::new(name, schema(sorted));
+    for index in &indexes {
+        for part in index.schema.attributes() {
+            if request.definitions.iter().all(|known| known.name != part.name) {
+                request.definitions.push(part.clone());
+            }
+        }
+    }
+    CreateTable { indexes, ..request }
+}
+
+/// A DynamoDB with one active table `tab`.
+pub fn with_table(config: DynamoConfig, sorted: bool, indexes: Vec<IndexSpec>) -> Dynamo {
+    let mut dynamo = Dynamo::new(config);
+    dynamo.create_table(0, &creation("tab", sorted, indexes)).unwrap();
+    dynamo.advance(NOW);
+    assert_eq!(dynamo.table("tab").unwrap().status, Status::Active);
+    dynamo
+}
+
+/// One with an unsorted table `tab`, no indexes.
+pub fn simple() -> Dynamo {
+    with_table(DynamoConfig::default(), false, Vec::new())
+}
+
+/// Puts an item into `tab`.
+pub fn put(dynamo: &mut Dynamo, item: Item) {
+    dynamo
+        .put_item(
+            NOW,
+            &PutItem {
+                table: "tab".into(),
+                item,
+                ..PutItem::default()
+            },
+        )
+        .unwrap();
+}
+
+/// Calls `tab`, filling in the table's name.
+pub fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Result<Value, ApiError> {
+    if body.get("TableName").is_none()
+        && !operation.starts_with("Batch")
+        && !operation.starts_with("Transact")
+    {
+        body["TableName"] = json!("tab");
+    }
+    dynamo.call(NOW, operation, &body)
+}
+
+/// Asserts that a result is an error of this code whose message holds this text.
+pub fn refused<T: std::fmt::Debug>(result: Result<T, ApiError>, code: &str, part: &str) -> ApiError {
+    let error = result.expect_err("should have been refused");
+    assert_eq!(error.code, code, "{error}");
+    assert!(error.message.contains(part), "{error}");
+    error
+}

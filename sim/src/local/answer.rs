@@ -1,0 +1,202 @@
+//! One request, one answer: dispatch by target and format.
+
+use super::SharedAws;
+use super::service::Refusal;
+use super::wire::Format;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Body;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
+use std::error::Error;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Above the largest request of either service: 10 MiB of records in base64, 16 MiB of items.
+const MOST_BYTES: usize = 20 << 20;
+const HEALTH: &str = "leasehold local: kinesis is ready\n";
+
+/// Answers anything; nothing a client sends is an error of the server.
+pub(super) async fn answer<B>(aws: &SharedAws, request: Request<B>) -> Response<Full<Bytes>>
+where
+    B: Body,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return text(StatusCode::OK, HEALTH);
+    }
+    let headers = request.headers();
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let format = Format::of(content_type);
+    let shown = format.unwrap_or(Format::Json11);
+    if request.method() != Method::POST {
+        return refuse(
+            shown,
+            "UnknownOperationException",
+            StatusCode::METHOD_NOT_ALLOWED,
+            "Requests are sent by POST.",
+        );
+    }
+    let target = match target(headers) {
+        Ok(target) => target,
+        Err(message) => {
+            return refuse(
+                shown,
+                "UnknownOperationException",
+                StatusCode::BAD_REQUEST,
+                message,
+            );
+        }
+    };
+    let Some(format) = format else {
+        let message = format!(
+            "Content-Type '{content_type}' is not one of application/x-amz-json-1.0, \
+            application/x-amz-json-1.1 and application/x-amz-cbor-1.1."
+        );
+        return refuse(
+            shown,
+            "UnknownOperationException",
+            StatusCode::NOT_FOUND,
+            &message,
+        );
+    };
+    let body = match Limited::new(request.into_body(), MOST_BYTES).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("The request is larger than {MOST_BYTES} bytes.");
+            return refuse(
+                format,
+                "RequestEntityTooLargeException",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                &message,
+            );
+        }
+        Err(error) => {
+            let message = format!("The request could not be read: {error}.");
+            return refuse(
+                format,
+                "SerializationException",
+                StatusCode::BAD_REQUEST,
+                &message,
+            );
+        }
+    };
+    dispatch(aws, format, &target, &body)
+}
+
+fn dispatch(aws: &SharedAws, format: Format, target: &Target, body: &[u8]) -> Response<Full<Bytes>> {
+    let unknown = |message: String| {
+        refuse(
+            format,
+            "UnknownOperationException",
+            StatusCode::BAD_REQUEST,
+            &message,
+        )
+    };
+    let parsed = format.decode(body);
+    let now_ms = aws.now_ms();
+    let mut services = aws.lock();
+    let Some(service) = services.service(&target.service) else {
+        return unknown(format!("No service is known by the target {}.", target.service));
+    };
+    if format == Format::Cbor11 && !service.speaks_cbor() {
+        return unknown(format!("{} is not spoken to in CBOR.", target.service));
+    }
+    let body = match parsed {
+        Ok(body) => body,
+        Err(message) => {
+            let message = format!("The body is not well-formed: {message}.");
+            return refuse(
+                format,
+                "SerializationException",
+                StatusCode::BAD_REQUEST,
+                &message,
+            );
+        }
+    };
+    let outcome = service.call(now_ms, &target.operation, body);
+    drop(services);
+    match outcome {
+        Ok(value) => respond(format, StatusCode::OK, format.encode(&value)),
+        Err(Refusal {
+            code,
+            http_status,
+            body,
+        }) => {
+            let status = StatusCode::from_u16(http_status).unwrap_or(StatusCode::BAD_REQUEST);
+            let mut response = respond(format, status, format.encode(&body));
+            response
+                .headers_mut()
+                .insert("x-amzn-errortype", HeaderValue::from_static(code));
+            response
+        }
+    }
+}
+
+/// `X-Amz-Target`: a service's prefix and an operation.
+struct Target {
+    service: String,
+    operation: String,
+}
+
+fn target(headers: &HeaderMap) -> Result<Target, &'static str> {
+    let value = headers
+        .get("x-amz-target")
+        .ok_or("The header X-Amz-Target is missing.")?;
+    let text = value
+        .to_str()
+        .map_err(|_| "The header X-Amz-Target is not a text.")?;
+    let (service, operation) = text
+        .split_once('.')
+        .ok_or("The header X-Amz-Target names no operation.")?;
+    Ok(Target {
+        service: service.to_owned(),
+        operation: operation.to_owned(),
+    })
+}
+
+fn refuse(format: Format, code: &'static str, status: StatusCode, message: &str) -> Response<Full<Bytes>> {
+    let mut response = respond(
+        format,
+        status,
+        format.encode(&json!({ "__type": code, "message": message })),
+    );
+    response
+        .headers_mut()
+        .insert("x-amzn-errortype", HeaderValue::from_static(code));
+    response
+}
+
+fn respond(format: Format, status: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let checksum = crc32fast::hash(&body);
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    headers.insert("x-amz-crc32", checksum.into());
+    if let Ok(id) = HeaderValue::from_str(&request_id()) {
+        headers.insert("x-amzn-requestid", id);
+    }
+    response
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    response
+}
+
+/// Shaped as the services' own; it only has to differ from the others of this process.
+fn request_id() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("00000000-0000-4000-8000-{:012x}", count & 0xffff_ffff_ffff)
+}

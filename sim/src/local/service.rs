@@ -1,0 +1,35 @@
+//! What the server asks of a service.
+
+use crate::fakes::kinesis::Kinesis;
+use serde_json::Value;
+
+/// A refusal, ready for the wire.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub code: &'static str,
+    pub http_status: u16,
+    pub body: Value,
+}
+
+/// A service that is called with JSON.
+pub(super) trait JsonService {
+    /// One request; null stands for an empty body.
+    fn call(&mut self, now_ms: i64, operation: &str, body: Value) -> Result<Value, Refusal>;
+
+    /// Whether clients may speak CBOR to it.
+    fn speaks_cbor(&self) -> bool;
+}
+
+impl JsonService for Kinesis {
+    fn call(&mut self, now_ms: i64, operation: &str, body: Value) -> Result<Value, Refusal> {
+        Kinesis::call(self, now_ms, operation, body).map_err(|error| Refusal {
+            code: error.code,
+            http_status: error.http_status,
+            body: error.to_json(),
+        })
+    }
+
+    fn speaks_cbor(&self) -> bool {
+        true
+    }
+}

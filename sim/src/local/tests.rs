@@ -1,0 +1,403 @@
+//! The server as clients meet it, byte by byte.
+
+use super::*;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+const T0: i64 = 1_770_000_000_000;
+
+struct Server {
+    address: std::net::SocketAddr,
+    now: Arc<AtomicI64>,
+    aws: SharedAws,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+/// What came back.
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+}
+
+impl Server {
+    async fn start() -> Self {
+        let now = Arc::new(AtomicI64::new(T0));
+        let clock = now.clone();
+        let options = LocalOptions {
+            kinesis: KinesisConfig::instant(),
+        };
+        let aws = SharedAws::new(
+            LocalAws::new(options),
+            Arc::new(move || clock.load(Ordering::SeqCst)),
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        let task = tokio::spawn(serve(listener, aws.clone(), shutdown));
+        Server {
+            address,
+            now,
+            aws,
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    /// Sends bytes as they are on a connection of their own, and reads to its end.
+    async fn raw(&self, request: &[u8]) -> Reply {
+        let mut socket = TcpStream::connect(self.address).await.unwrap();
+        socket.write_all(request).await.unwrap();
+        let mut answer = Vec::new();
+        // A connection that the server resets has said all it will say.
+        let _ = tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut answer))
+            .await
+            .unwrap();
+        let split = answer
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")
+            .unwrap_or(answer.len());
+        let head = String::from_utf8_lossy(&answer[..split]).into_owned();
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(0);
+        Reply {
+            status,
+            head,
+            body: answer.get(split + 4..).unwrap_or_default().to_vec(),
+        }
+    }
+
+    async fn post(&self, content_type: &str, target: &str, body: &[u8]) -> Reply {
+        let mut request = format!(
+            "POST / HTTP/1.1\r\nhost: local\r\nconnection: close\r\ncontent-type: {content_type}\r\n\
+             x-amz-target: {target}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        )
+        .into_bytes();
+        request.extend(body);
+        self.raw(&request).await
+    }
+
+    async fn call(&self, operation: &str, body: Value) -> Reply {
+        let target = format!("Kinesis_20131202.{operation}");
+        self.post("application/x-amz-json-1.1", &target, body.to_string().as_bytes())
+            .await
+    }
+
+    async fn stop(mut self) {
+        let _ = self.stop.take().unwrap().send(());
+        tokio::time::timeout(Duration::from_secs(10), self.task)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_created_written_and_read() {
+    let server = Server::start().await;
+    let created = server
+        .call("CreateStream", json!({"StreamName": "s", "ShardCount": 1}))
+        .await;
+    assert_eq!((created.status, &created.body[..]), (200, &b""[..]));
+    let put = server
+        .call(
+            "PutRecord",
+            json!({"StreamName": "s", "PartitionKey": "k", "Data": "aGk="}),
+        )
+        .await;
+    assert_eq!(put.json()["ShardId"], "shardId-000000000000");
+    assert_eq!(put.header("content-type"), Some("application/x-amz-json-1.1"));
+    assert_eq!(
+        put.header("x-amz-crc32"),
+        Some(&*crc32fast::hash(&put.body).to_string())
+    );
+    assert_ne!(put.header("x-amzn-requestid"), created.header("x-amzn-requestid"));
+    let ask =
+        json!({"StreamName": "s", "ShardId": "shardId-000000000000", "ShardIteratorType": "TRIM_HORIZON"});
+    let iterator = server.call("GetShardIterator", ask).await.json();
+    let read = json!({"ShardIterator": iterator["ShardIterator"]});
+    assert_eq!(
+        server.call("GetRecords", read.clone()).await.json()["Records"][0]["Data"],
+        "aGk="
+    );
+    assert!(server.aws.lock().kinesis.stream("s").is_some());
+    server.now.fetch_add(300_001, Ordering::SeqCst);
+    let expired = server.call("GetRecords", read).await;
+    assert_eq!(
+        (expired.status, expired.header("x-amzn-errortype")),
+        (400, Some("ExpiredIteratorException"))
+    );
+    assert_eq!(expired.json()["__type"], "ExpiredIteratorException");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn cbor_is_answered_in_cbor() {
+    use ciborium::Value as Cbor;
+    let server = Server::start().await;
+    server
+        .call("CreateStream", json!({"StreamName": "s", "ShardCount": 1}))
+        .await;
+    let text = |text: &str| Cbor::Text(text.into());
+    let send = async |operation: &str, members: Vec<(&str, Cbor)>| {
+        let mut body = Vec::new();
+        let map = members
+            .into_iter()
+            .map(|(key, value)| (text(key), value))
+            .collect();
+        ciborium::into_writer(&Cbor::Map(map), &mut body).unwrap();
+        let reply = server
+            .post(
+                "application/x-amz-cbor-1.1",
+                &format!("Kinesis_20131202.{operation}"),
+                &body,
+            )
+            .await;
+        assert_eq!(reply.header("content-type"), Some("application/x-amz-cbor-1.1"));
+        let Cbor::Map(members) = ciborium::from_reader(&*reply.body).unwrap() else {
+            panic!("not a map")
+        };
+        (reply.status, members)
+    };
+    let member = |members: &[(Cbor, Cbor)], name: &str| {
+        members
+            .iter()
+            .find(|(key, _)| key == &text(name))
+            .map(|(_, value)| value.clone())
+            .unwrap()
+    };
+    let data = Cbor::Bytes(vec![0, 255, 1]);
+    let put = vec![
+        ("StreamName", text("s")),
+        ("PartitionKey", text("k")),
+        ("Data", data.clone()),
+    ];
+    assert_eq!(send("PutRecord", put).await.0, 200);
+    let time = Cbor::Tag(1, Box::new(Cbor::Integer((T0 - 1).into())));
+    let ask = vec![
+        ("StreamName", text("s")),
+        ("ShardId", text("shardId-000000000000")),
+        ("ShardIteratorType", text("AT_TIMESTAMP")),
+        ("Timestamp", time),
+    ];
+    let (_, iterator) = send("GetShardIterator", ask).await;
+    let (_, page) = send(
+        "GetRecords",
+        vec![("ShardIterator", member(&iterator, "ShardIterator"))],
+    )
+    .await;
+    let Cbor::Array(records) = member(&page, "Records") else {
+        panic!("not a list")
+    };
+    let Cbor::Map(record) = &records[0] else {
+        panic!("not a map")
+    };
+    assert_eq!(member(record, "Data"), data);
+    let arrival = Cbor::Tag(1, Box::new(Cbor::Integer(T0.into())));
+    assert_eq!(member(record, "ApproximateArrivalTimestamp"), arrival);
+    let (status, error) = send("DeleteStream", vec![("StreamName", text("t"))]).await;
+    assert_eq!(
+        (status, member(&error, "__type")),
+        (400, text("ResourceNotFoundException"))
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_a_request_of_a_service_is_refused_in_its_terms() {
+    let server = Server::start().await;
+    let json = "application/x-amz-json-1.1";
+    let list = "Kinesis_20131202.ListStreams";
+    for (content_type, target, body, status, code) in [
+        (json, list, "{", 400, "SerializationException"),
+        (json, list, "[]", 400, "SerializationException"),
+        (json, list, "\u{0}", 400, "SerializationException"),
+        (
+            json,
+            "Kinesis_20131202.Nonsense",
+            "{}",
+            400,
+            "UnknownOperationException",
+        ),
+        (json, "Kinesis_20131202", "{}", 400, "UnknownOperationException"),
+        (
+            json,
+            "Other_1.ListStreams",
+            "{}",
+            400,
+            "UnknownOperationException",
+        ),
+        ("text/plain", list, "{}", 404, "UnknownOperationException"),
+        (
+            "application/x-amz-cbor-1.1",
+            list,
+            "\u{7f}",
+            400,
+            "SerializationException",
+        ),
+    ] {
+        let reply = server.post(content_type, target, body.as_bytes()).await;
+        assert_eq!(
+            (reply.status, reply.header("x-amzn-errortype")),
+            (status, Some(code)),
+            "{target} {body:?}"
+        );
+    }
+    let deep = "[".repeat(100_000);
+    assert_eq!(server.post(json, list, deep.as_bytes()).await.status, 400);
+    let missing = server
+        .raw(b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")
+        .await;
+    assert_eq!(missing.status, 400);
+    assert_eq!(missing.json()["message"], "The header X-Amz-Target is missing.");
+    let empty = server
+        .post("application/x-amz-json-1.0; charset=utf-8", list, b"")
+        .await;
+    assert_eq!(
+        (empty.status, empty.header("content-type")),
+        (200, Some("application/x-amz-json-1.0"))
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn it_says_that_it_is_there() {
+    let server = Server::start().await;
+    let health = server
+        .raw(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await;
+    assert_eq!(
+        (health.status, &health.body[..]),
+        (200, &b"leasehold local: kinesis is ready\n"[..])
+    );
+    let other = server
+        .raw(b"DELETE / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await;
+    assert_eq!(other.status, 405);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn garbage_does_not_hurt() {
+    let server = Server::start().await;
+    let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(2_000_000));
+    let huge = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999999999999\r\n\r\n";
+    for request in [
+        &b"\r\n\r\n\r\n"[..],
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"POST / HTTP/9.9\r\n\r\n",
+        huge,
+        long.as_bytes(),
+    ] {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        let _ = socket.write_all(request).await;
+        let _ = socket.shutdown().await;
+        let mut answer = Vec::new();
+        let _ = tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut answer))
+            .await
+            .unwrap();
+    }
+    // A client that leaves in the middle of a body.
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-amz-json-1.1\r\n\
+        x-amz-target: Kinesis_20131202.ListStreams\r\ncontent-length: 100\r\n\r\n{";
+    socket.write_all(head).await.unwrap();
+    drop(socket);
+    assert_eq!(server.call("ListStreams", json!({})).await.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_has_a_greatest_size() {
+    let server = Server::start().await;
+    let head = "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n\
+        x-amz-target: Kinesis_20131202.PutRecords\r\ntransfer-encoding: chunked\r\n\r\n";
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("100000\r\n{}\r\n", " ".repeat(1 << 20));
+    for _ in 0..40 {
+        // The server may close before all is sent.
+        if socket.write_all(chunk.as_bytes()).await.is_err() {
+            break;
+        }
+    }
+    let mut answer = vec![0; 12];
+    if socket.read_exact(&mut answer).await.is_ok() {
+        assert_eq!(&answer, b"HTTP/1.1 413");
+    }
+    assert_eq!(server.call("ListStreams", json!({})).await.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn http2_with_prior_knowledge_carries_many_requests() {
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    let server = Server::start().await;
+    let socket = TokioIo::new(TcpStream::connect(server.address).await.unwrap());
+    let (client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket)
+        .await
+        .unwrap();
+    let driver = tokio::spawn(connection);
+    let mut calls = tokio::task::JoinSet::new();
+    for i in 0..50 {
+        let mut client = client.clone();
+        calls.spawn(async move {
+            let body = json!({"StreamName": format!("s{i}"), "ShardCount": 1}).to_string();
+            let request = hyper::Request::post("http://local/")
+                .header("content-type", "application/x-amz-json-1.1")
+                .header("x-amz-target", "Kinesis_20131202.CreateStream")
+                .body(Full::new(Bytes::from(body)))
+                .unwrap();
+            let response = client.send_request(request).await.unwrap();
+            let status = response.status();
+            response.into_body().collect().await.unwrap();
+            status
+        });
+    }
+    assert!(calls.join_all().await.into_iter().all(|status| status == 200));
+    assert_eq!(server.aws.lock().kinesis.streams().count(), 50);
+    drop(client);
+    driver.await.unwrap().unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn it_ends_although_clients_stay() {
+    let server = Server::start().await;
+    let idle = TcpStream::connect(server.address).await.unwrap();
+    let mut half = TcpStream::connect(server.address).await.unwrap();
+    half.write_all(b"POST / HTTP/1.1\r\nhost:").await.unwrap();
+    server.stop().await;
+    drop((idle, half));
+}

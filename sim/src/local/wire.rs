@@ -1,0 +1,53 @@
+//! The formats of bodies.
+
+use super::cbor;
+use serde_json::Value;
+
+/// How a request is written, and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Json10,
+    Json11,
+    Cbor11,
+}
+
+impl Format {
+    /// Of a `Content-Type`; parameters such as a charset do not matter.
+    pub fn of(content_type: &str) -> Option<Self> {
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        match media_type.to_ascii_lowercase().as_str() {
+            "application/x-amz-json-1.0" => Some(Format::Json10),
+            "application/x-amz-json-1.1" | "application/json" => Some(Format::Json11),
+            "application/x-amz-cbor-1.1" | "application/cbor" => Some(Format::Cbor11),
+            _ => None,
+        }
+    }
+
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Format::Json10 => "application/x-amz-json-1.0",
+            Format::Json11 => "application/x-amz-json-1.1",
+            Format::Cbor11 => "application/x-amz-cbor-1.1",
+        }
+    }
+
+    /// Reads a body; an empty one is an empty structure. The error is for the client.
+    pub fn decode(self, body: &[u8]) -> Result<Value, String> {
+        match self {
+            _ if body.is_empty() => Ok(Value::Object(serde_json::Map::new())),
+            Format::Cbor11 => cbor::decode(body),
+            Format::Json10 | Format::Json11 => {
+                serde_json::from_slice(body).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Writes a body; null is an empty one.
+    pub fn encode(self, value: &Value) -> Vec<u8> {
+        match self {
+            _ if value.is_null() => Vec::new(),
+            Format::Cbor11 => cbor::encode(value),
+            Format::Json10 | Format::Json11 => value.to_string().into_bytes(),
+        }
+    }
+}
