@@ -1,5 +1,7 @@
 //! The deterministic simulator: in-memory Kinesis and DynamoDB, faults, oracles and replay.
 
+#[cfg(feature = "cli")]
+pub mod cli;
 mod draws;
 pub mod fakes;
 pub mod faults;
