@@ -1,1 +1,9 @@
-fn main(){}
+//! The `leasehold` command.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    leasehold_sim::cli::main()
+}
