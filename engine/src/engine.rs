@@ -12,7 +12,7 @@ use crate::time::Mono;
 ///
 /// It is told everything and asks for everything: it reads no clock, draws no entropy and does no I/O. The same inputs
 /// give the same outputs, bit for bit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Engine {
     core: Option<Box<Core>>,
     /// Outputs while there is no worker yet.

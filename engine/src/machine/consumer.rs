@@ -68,6 +68,9 @@ impl Core {
                     if tenure.app.is_none() && tenure.deliver_after > now && reader.front().is_some() {
                         at = at.min(tenure.deliver_after);
                     }
+                    if tenure.app.is_none() && !tenure.missing && reader.finished().is_some() {
+                        at = at.min(tenure.look_at);
+                    }
                 }
             }
             _ => {}
@@ -229,6 +232,9 @@ impl Core {
         if tenure.app.is_none()
             && let Some(children) = reader.finished()
         {
+            if children.is_empty() && !tenure.childless {
+                return self.look_for_children(tenure);
+            }
             let children = children.to_vec();
             tenure.reader = None;
             tenure.stage.go(Stage::Ending);
@@ -264,6 +270,15 @@ impl Core {
         ));
         if let Some(reader) = &mut tenure.reader {
             reader.delivered();
+        }
+    }
+
+    /// The shard ended and the answer named no children. They may exist all the same: the stream's shards are listed.
+    fn look_for_children(&mut self, tenure: &mut Tenure) {
+        if !tenure.missing && self.ctx.now >= tenure.look_at {
+            tenure.missing = true;
+            tenure.look_at = self.ctx.now + self.ctx.config.retry_max;
+            self.doubt_stream();
         }
     }
 

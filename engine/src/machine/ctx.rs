@@ -57,7 +57,7 @@ impl Hasher for NumberHasher {
 type Pending = HashMap<u64, (Waiter, Mono), BuildHasherDefault<NumberHasher>>;
 
 /// The shared part of a worker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ctx {
     pub(crate) config: Config,
     pub(crate) me: WorkerId,

@@ -191,18 +191,23 @@ impl Core {
         let Some(tenure) = &mut lease.tenure else { return };
         tenure.missing = false;
         let Some(reader) = &mut tenure.reader else { return };
-        if listed {
+        let children: Vec<ChildShard> = shards
+            .iter()
+            .filter(|shard| shard.parents().any(|parent| parent.as_str() == key.as_str()))
+            .map(|shard| ChildShard {
+                id: shard.id.clone(),
+                parents: shard.parents().cloned().collect(),
+                range: shard.range,
+            })
+            .collect();
+        if reader.finished().is_some() {
+            // Its end was read, and only its children were not named. A listed shard may get some yet.
+            tenure.childless = !listed;
+            reader.trimmed(children);
+        } else if listed {
             reader.resume(now);
         } else {
-            let children: Vec<ChildShard> = shards
-                .iter()
-                .filter(|shard| shard.parents().any(|parent| parent.as_str() == key.as_str()))
-                .map(|shard| ChildShard {
-                    id: shard.id.clone(),
-                    parents: shard.parents().cloned().collect(),
-                    range: shard.range,
-                })
-                .collect();
+            tenure.childless = true;
             let detail = format!(
                 "the shard is not listed any more; {} children follow",
                 children.len()

@@ -49,7 +49,7 @@ enum Phase {
 }
 
 /// One worker after its boot record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Core {
     pub(crate) ctx: Ctx,
     view: View,

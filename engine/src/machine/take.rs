@@ -382,6 +382,7 @@ impl Core {
             told_blocked: false,
             reader: None,
             missing: false,
+            childless: false,
             app: None,
             aborted: false,
             attempts: 0,

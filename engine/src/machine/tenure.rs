@@ -107,6 +107,8 @@ pub(crate) struct Tenure {
     pub(crate) reader: Option<Reader>,
     /// The shard was not found, and it is being found out why.
     pub(crate) missing: bool,
+    /// It is known that the shard has no children.
+    pub(crate) childless: bool,
     /// The application command in flight.
     pub(crate) app: Option<(OpId, AppFlight)>,
     /// The command in flight was told to stop.

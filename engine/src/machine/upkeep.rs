@@ -49,6 +49,14 @@ impl Core {
             self.upkeep.waited_empty = false;
             self.audit();
             self.clean_up();
+            // A question that got lost among others is asked again.
+            if self
+                .view
+                .iter()
+                .any(|(_, lease)| lease.tenure.as_ref().is_some_and(|tenure| tenure.missing))
+            {
+                self.doubt_stream();
+            }
         }
         self.take_share(&balance);
     }
