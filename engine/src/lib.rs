@@ -28,6 +28,7 @@ pub mod ids;
 pub mod input;
 pub mod leader;
 mod machine;
+pub mod mutant;
 pub mod notice;
 pub mod output;
 pub mod position;

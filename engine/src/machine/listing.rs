@@ -6,6 +6,7 @@ use super::tenure::Tenure;
 use crate::config::InitialPosition;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::{ShardFilter, StreamOp};
 use crate::position::Checkpoint;
@@ -103,7 +104,7 @@ impl Core {
             other => return self.list_again(op, &other),
         };
         self.listing.shards.extend(page.shards);
-        if page.more {
+        if page.more && !self.ctx.planted.is(Mutant::FirstListingPageOnly) {
             self.listing.after = Some(op);
             self.listing.next_at = self.ctx.now;
             return self.listing_step();
@@ -276,7 +277,11 @@ impl Core {
             self.add_chore(Change::Create(Box::new(row)), why, Some(ix), Mono::NEVER);
             left += 1;
         }
-        tenure.children_left = left;
+        tenure.children_left = if self.ctx.planted.is(Mutant::EndBeforeChildren) {
+            0
+        } else {
+            left
+        };
         self.chores_step();
     }
 }

@@ -6,6 +6,7 @@ use super::stage::Stage;
 use super::tenure::{TakeFlight, Taking, Tenure};
 use crate::ids::{FencingToken, OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::{Notice, TakeReason};
 use crate::output::TableOp;
 use crate::row::{Change, RowRead};
@@ -48,7 +49,8 @@ impl Core {
                 }
                 continue;
             }
-            let expired = self.ctx.now.since(lease.observed_at) >= self.ctx.config.lease_duration;
+            let expired = self.ctx.now.since(lease.observed_at) >= self.ctx.config.lease_duration
+                && !self.ctx.planted.is(Mutant::NeverExpire);
             match row.actual_owner() {
                 Some(owner) if !expired && owner != me => {
                     *balance.counts.entry(owner.clone()).or_default() += 1;
@@ -339,7 +341,9 @@ impl Core {
         let token = FencingToken(counter);
         // A former owner that may live believes until its next write is refused, at the latest for a lease duration
         // after the take was applied.
-        let settle = matches!(taking.why, TakeReason::Stolen { .. }) && config.settle_stolen;
+        let settle = matches!(taking.why, TakeReason::Stolen { .. })
+            && config.settle_stolen
+            && !self.ctx.planted.is(Mutant::NoSettle);
         let open_after = if settle { now + config.lease_duration } else { now };
         // Renewals of leases taken together are spread out.
         let renew_interval = config.renew_interval;
@@ -369,6 +373,7 @@ impl Core {
             next_owner: None,
             flight: None,
             unresolved: None,
+            never_adopt: false,
             renew_at: taking.first_emitted + renew_interval - Span(early),
             retry_at: Mono(0),
             failures: 0,

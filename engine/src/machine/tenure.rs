@@ -83,6 +83,8 @@ pub(crate) struct Tenure {
     /// What is in flight on this lease's lane.
     pub(crate) flight: Option<(OpId, WriteKind)>,
     pub(crate) unresolved: Option<Unresolved>,
+    /// A planted bug: our own writes come through are not recognised.
+    pub(crate) never_adopt: bool,
     /// The next renewal.
     pub(crate) renew_at: Mono,
     /// No write before this, after a failure.

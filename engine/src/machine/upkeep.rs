@@ -3,6 +3,7 @@
 use super::Core;
 use crate::ids::WorkerId;
 use crate::leader;
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::position::Checkpoint;
 use crate::row::Change;
@@ -117,7 +118,7 @@ impl Core {
             }
         }
         let hole = sync::first_hole(ranges.into_iter());
-        if hole.is_none() && unknown == 0 {
+        if (hole.is_none() && unknown == 0) || self.ctx.planted.is(Mutant::NoAudit) {
             self.upkeep.hole_seen = 0;
             return;
         }
