@@ -376,6 +376,7 @@ impl Core {
     /// We own the lease no more, by our own will.
     fn released(&mut self, ix: u32, tenure: &mut Tenure) {
         let now = self.ctx.now;
+        self.drop_chores_of(ix);
         tenure.lost = true;
         tenure.unresolved = None;
         tenure.valid_until = now;

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 /// A take is tried again this often before it is left to the next scan.
 const MAX_TRIES: u32 = 5;
+/// No more than this many leases are taken after one scan, to spare the table a burst.
+const MAX_TAKES: u32 = 1_000;
 
 /// How the leases lie, after a scan.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +97,7 @@ impl Core {
             } else {
                 need
             };
-            let now = need.min(quota.max(1)) as usize;
+            let now = need.min(quota.clamp(1, MAX_TAKES)) as usize;
             let more = need as usize > now && order.len() > now;
             for (_, ix) in order.into_iter().take(now) {
                 let why = self.reason_to_take(ix);
