@@ -64,6 +64,9 @@ impl Core {
             Stage::Waiting if tenure.looking.is_none() && tenure.believes(now) => {
                 at = at.min(tenure.look_at.max(tenure.open_after));
             }
+            Stage::Ending if !tenure.heirs.is_empty() && tenure.looking.is_none() && !tenure.missing => {
+                at = at.min(tenure.look_at);
+            }
             Stage::Running => {
                 if let Some(reader) = &tenure.reader {
                     at = at.min(reader.wake_at(&self.ctx.config.reader));
@@ -143,6 +146,9 @@ impl Core {
         if tenure.stage == Stage::Running {
             self.run_step(ix, tenure);
         }
+        if tenure.stage == Stage::Ending {
+            self.end_step(ix, tenure);
+        }
         if let Stage::Draining(reason) = tenure.stage {
             self.drain_step(ix, tenure, reason);
         }
@@ -200,7 +206,10 @@ impl Core {
         let Some(mut tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.take()) else {
             return;
         };
-        if tenure.looking == Some(op) {
+        if tenure.looking == Some(op) && tenure.stage == Stage::Ending {
+            tenure.looking = None;
+            self.co_parent_seen(&mut tenure, outcome);
+        } else if tenure.looking == Some(op) {
             tenure.looking = None;
             match outcome {
                 Outcome::Applied(Reply::Row(None)) if !tenure.parents.is_empty() => {
@@ -247,7 +256,7 @@ impl Core {
             let children = children.to_vec();
             tenure.reader = None;
             tenure.stage.go(Stage::Ending);
-            return self.create_children(ix, tenure, children);
+            return self.begin_end(ix, tenure, children);
         }
         while let Some(want) = reader.next(now, &self.ctx.config.reader) {
             let Some(lease) = self.view.get(ix) else { return };

@@ -9,6 +9,7 @@
 //! | `take` | becoming an owner: balance, taking, stealing |
 //! | `holding` | the lane of writes of a held lease: renewing, checkpoints, ends, releases |
 //! | `consumer`, `stage` | the life of a shard on its owner |
+//! | `ending` | the children's leases, before a shard's end is written |
 //! | `chores` | rows written beside those lanes |
 //!
 //! `view` and `tenure` hold what they know; `ctx`, `timers` are tools. Inputs are routed by the kind of waiter that the
@@ -18,6 +19,7 @@ mod boot;
 mod chores;
 mod consumer;
 mod ctx;
+mod ending;
 mod holding;
 mod listing;
 mod scan;

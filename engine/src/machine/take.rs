@@ -399,6 +399,8 @@ impl Core {
             checkpoint_at: now + self.ctx.config.checkpoint_interval,
             children: Vec::new(),
             children_left: 0,
+            heirs: Vec::new(),
+            co_parents: Vec::new(),
         }));
         let key = lease.key.clone();
         self.ctx.tell(Notice::Took {

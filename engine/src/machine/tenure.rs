@@ -5,6 +5,7 @@ use crate::ids::{FencingToken, OpId, ShardId, WorkerId};
 use crate::notice::TakeReason;
 use crate::position::{Checkpoint, Position};
 use crate::reader::Reader;
+use crate::shard::ChildShard;
 use crate::time::Mono;
 
 /// An attempt to become the owner of a lease.
@@ -127,6 +128,10 @@ pub(crate) struct Tenure {
     /// The children, once the end was reached, and how many of their leases are not known to exist yet.
     pub(crate) children: Vec<ShardId>,
     pub(crate) children_left: u32,
+    /// Children whose leases wait for their other parents' leases to exist.
+    pub(crate) heirs: Vec<ChildShard>,
+    /// Those other parents.
+    pub(crate) co_parents: Vec<ShardId>,
 }
 
 /// The application command in flight of a lease.
