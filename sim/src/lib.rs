@@ -1,5 +1,14 @@
 //! The deterministic simulator: in-memory Kinesis and DynamoDB, faults, oracles and replay.
 
+#[cfg(feature = "cli")]
+pub mod cli;
+mod draws;
 pub mod fakes;
+pub mod faults;
 #[cfg(feature = "cli")]
 pub mod local;
+pub mod oracles;
+pub mod report;
+pub mod run;
+pub mod swarm;
+pub mod world;
