@@ -19,7 +19,11 @@ pub(super) fn short(shard: &str) -> String {
 /// A worker's name without the number of its life.
 fn name(worker: &WorkerId) -> &str {
     match worker.as_str().rsplit_once(':') {
-        Some((name, life)) if (8..=16).contains(&life.len()) && life.bytes().all(|b| b.is_ascii_hexdigit()) => name,
+        Some((name, life))
+            if (8..=16).contains(&life.len()) && life.bytes().all(|b| b.is_ascii_hexdigit()) =>
+        {
+            name
+        }
         _ => worker.as_str(),
     }
 }
