@@ -333,9 +333,19 @@ fn a_simulated_life_is_a_trace_too() {
     assert_eq!(json_of(&output)["complete"], true);
 }
 
-/// `leasehold local`, ended when dropped.
+/// A process that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `leasehold local`.
 struct Local {
-    child: Child,
+    process: Running,
     address: String,
 }
 
@@ -353,7 +363,10 @@ impl Local {
             .strip_prefix("listening on http://")
             .unwrap_or_else(|| panic!("found {line:?}"))
             .to_owned();
-        Self { child, address }
+        Self {
+            process: Running(child),
+            address,
+        }
     }
 
     /// One request in AWS's JSON protocol.
@@ -376,16 +389,9 @@ impl Local {
     }
 }
 
-impl Drop for Local {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// Asks a process to end as Ctrl-C does, and says how it ended.
 #[cfg(unix)]
-fn interrupt(child: &mut Child) -> Option<i32> {
+fn interrupt(Running(child): &mut Running) -> Option<i32> {
     let sent = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
@@ -410,7 +416,7 @@ fn local_answers_and_ends_on_interrupt() {
     let (status, body) = local.call("DynamoDB_20120810.ListTables", &json!({}));
     assert_eq!(status, "HTTP/1.1 200 OK");
     assert_eq!(body["TableNames"], json!([]));
-    assert_eq!(interrupt(&mut local.child), Some(0));
+    assert_eq!(interrupt(&mut local.process), Some(0));
 }
 
 #[test]
@@ -478,6 +484,7 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
         .spawn()
         .expect("the command starts");
     let mut out = BufReader::new(child.stdout.take().expect("its stdout")).lines();
+    let mut child = Running(child);
     let mut next = || -> Value {
         let line = out.next().expect("a line").expect("readable");
         serde_json::from_str(&line).expect("a JSON line")

@@ -8,12 +8,15 @@ use aws_smithy_types::date_time::Format;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
-use leasehold::{Batch, Control, Error, Fatal, InitialPosition, Record, Worker};
+use leasehold::{Batch, Control, Error, Fatal, InitialPosition, Notice, Position, Record, Worker};
+use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::time::Wall;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Consume a stream as one worker of an application: one JSON line per record.
 ///
@@ -107,11 +110,51 @@ impl<'a> Line<'a> {
     }
 }
 
+/// How long the last record's checkpoint is waited for before the worker is shut down anyway.
+const LAST_CHECKPOINT: Duration = Duration::from_secs(3);
+
 /// The printing side, shared by all shards.
 struct Printer {
     text: bool,
     state: Mutex<State>,
     control: Control,
+    /// The last record that is wanted, once it is printed.
+    last: Arc<Last>,
+}
+
+/// The record after which the worker is to end.
+#[derive(Default)]
+struct Last {
+    record: OnceLock<(LeaseKey, Position)>,
+    printed: Notify,
+    durable: Notify,
+}
+
+impl Last {
+    fn is_printed(&self, lease: LeaseKey, position: Position) {
+        if self.record.set((lease, position)).is_ok() {
+            self.printed.notify_one();
+        }
+    }
+
+    fn observe(&self, notice: &Notice) {
+        if let Notice::Checkpointed { lease, position } = notice
+            && let Some((last, at)) = self.record.get()
+            && last == lease
+            && position >= at
+        {
+            self.durable.notify_one();
+        }
+    }
+
+    /// Shuts the worker down once the last record is printed and its progress durable, so that the next worker goes on
+    /// right behind it.
+    async fn end(&self, control: Control) {
+        self.printed.notified().await;
+        // In vain if the lease is lost meanwhile: then the record will come again elsewhere.
+        let _ = tokio::time::timeout(LAST_CHECKPOINT, self.durable.notified()).await;
+        control.shutdown();
+    }
 }
 
 struct State {
@@ -121,7 +164,7 @@ struct State {
     broken: Option<io::Error>,
 }
 
-/// Why a batch is not acknowledged as a whole: the worker is shutting down already.
+/// Why a batch is not acknowledged as a whole: the worker is about to shut down.
 #[derive(Debug)]
 struct NoMoreOutput;
 
@@ -148,19 +191,19 @@ impl Printer {
             self.control.shutdown();
             return Err(NoMoreOutput);
         }
-        if let Some(left) = &mut state.left {
+        if let (Some(left), Some(last)) = (&mut state.left, wanted.last()) {
             *left -= wanted.len() as u64;
             if *left == 0 {
-                self.control.shutdown();
+                batch.ack(last);
+                batch.checkpoint();
+                self.last.is_printed(batch.shard().lease.clone(), last.position);
             }
         }
         if wanted.len() == batch.len() {
-            return Ok(());
+            Ok(())
+        } else {
+            Err(NoMoreOutput)
         }
-        if let Some(last) = wanted.last() {
-            batch.ack(last);
-        }
-        Err(NoMoreOutput)
     }
 
     fn write(&self, records: &[Record]) -> io::Result<()> {
@@ -191,7 +234,12 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     if let Some(path) = args.trace {
         builder = builder.trace_file(path);
     }
-    let worker = builder.build().map_err(failure)?;
+    let last = Arc::new(Last::default());
+    let seen = last.clone();
+    let worker = builder
+        .on_notice(move |notice| seen.observe(notice))
+        .build()
+        .map_err(failure)?;
     let control = worker.control();
     let printer = Arc::new(Printer {
         text: args.text,
@@ -200,12 +248,14 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
             broken: None,
         }),
         control: control.clone(),
+        last: last.clone(),
     });
+    let interrupted = control.clone();
     tokio::spawn(async move {
         signal::interrupted().await;
-        tracing::info!("shutting down");
-        control.shutdown();
+        interrupted.shutdown();
     });
+    tokio::spawn(async move { last.end(control).await });
     let each = printer.clone();
     let result = worker
         .run_fn(move |batch: Batch| {
