@@ -121,7 +121,8 @@ impl Resolution {
                 let Some(index) = proof.open.iter().position(|write| write.op == op) else {
                     return;
                 };
-                if how == How::Unknown {
+                // What was refused may have been executed twice, and applied the first time.
+                if matches!(how, How::Unknown | How::Refused) {
                     return;
                 }
                 let write = proof.open.remove(index);

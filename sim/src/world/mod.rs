@@ -345,6 +345,10 @@ impl World {
 
     fn wake(&mut self, w: usize) {
         let worker = &mut self.workers[w];
+        if self.now < worker.wake {
+            // An earlier plan, long replaced.
+            return;
+        }
         worker.wake = Time::MAX;
         if worker.wanted <= self.now {
             self.handle(w, Body::Tick);
@@ -598,7 +602,13 @@ impl World {
         });
         self.note_line(|| format!("w{w} goes on"));
         for what in backlog {
-            self.happen(what);
+            match what {
+                // It has waited; it does not make the worker stand still once more.
+                What::Answer { flight } if self.addressee(flight).is_some_and(|(_, lives)| lives) => {
+                    self.answer(flight)
+                }
+                what => self.happen(what),
+            }
         }
     }
 
