@@ -4,6 +4,7 @@ use leasehold_engine::Engine;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::*;
+use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{LeaseRow, RowRead};
@@ -19,6 +20,7 @@ pub struct Bench {
     renewals: VecDeque<OpId>,
     others: VecDeque<Command>,
     rows: Vec<RowRead>,
+    taken: u32,
 }
 
 /// `count` unowned rows that cover the hash space.
@@ -61,6 +63,7 @@ impl Bench {
             renewals: VecDeque::new(),
             others: VecDeque::new(),
             rows: rows(count),
+            taken: 0,
         };
         let boot = Boot {
             worker: "w".into(),
@@ -69,14 +72,14 @@ impl Bench {
             config,
         };
         bench.feed(Body::Boot(Box::new(boot)));
-        while bench.engine.held().count() < count as usize {
+        while bench.taken < count {
             bench.settle();
             bench.now = bench.wake_at.max(bench.now);
             bench.feed(Body::Tick);
         }
         bench.settle();
-        // Two rounds of renewals bring every buffer to its size.
-        for _ in 0..count * 3 {
+        // Some rounds of renewals bring every buffer to its size.
+        for _ in 0..u64::from(count) * 12 {
             bench.renew_or_tick();
         }
         bench
@@ -90,7 +93,13 @@ impl Bench {
         });
         self.wake_at = outbox.wake_at();
         for output in outbox {
-            let Output::Do(command) = output else { continue };
+            let command = match output {
+                Output::Do(command) => command,
+                Output::Tell(notice) => {
+                    self.taken += u32::from(matches!(notice, Notice::Took { .. }));
+                    continue;
+                }
+            };
             match command.effect {
                 Effect::Table(TableOp::Write(leasehold_engine::row::Change::Renew { .. })) => {
                     self.renewals.push_back(command.op);

@@ -354,3 +354,27 @@ fn a_lost_child_lease_is_found_by_the_audit_and_created() {
     assert!(rig.has_row(a));
     rig.assert_all_processed();
 }
+
+#[test]
+fn children_that_the_last_answer_did_not_name_are_found_before_the_end_is_written() {
+    let mut rig = Rig::new(1, 1);
+    rig.put(0, 10);
+    rig.secs(20);
+    let (a, b) = rig.split(0);
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        let last = Fetched {
+            count: 0,
+            bytes: 0,
+            first: None,
+            last: None,
+            behind_ms: 0,
+            end: Some(Vec::new()),
+        };
+        matches!(effect, Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(0))
+            .then(|| Trick::Instead(Outcome::Applied(Reply::Records(last))))
+    }));
+    rig.secs(30);
+    assert!(rig.row(0).checkpoint.is_end());
+    assert_eq!(rig.row(0).children, vec![Rig::id(a), Rig::id(b)]);
+    assert!(rig.has_row(a) && rig.has_row(b));
+}

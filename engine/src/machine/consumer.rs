@@ -13,6 +13,7 @@ use super::stage::Stage;
 use super::tenure::{AppFlight, Tenure};
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Cause, Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, EndReason, StreamOp, TableOp};
 use crate::reader::{self, Event, Reader, Start, Want};
@@ -40,7 +41,8 @@ impl Core {
     /// Puts a tenure back, or drops it if it is over, and arms its next deadline.
     fn settle(&mut self, ix: u32, tenure: Box<Tenure>) {
         let over = tenure.lost && matches!(tenure.stage, Stage::Closed(_)) && tenure.app.is_none();
-        let abandoned = self.boot.table_gone && matches!(tenure.stage, Stage::Closed(_));
+        let keeps = self.boot.table_gone || self.ctx.planted.is(Mutant::NoRelease);
+        let abandoned = keeps && matches!(tenure.stage, Stage::Closed(_));
         if over || abandoned {
             self.busy -= 1;
             return;
@@ -68,6 +70,9 @@ impl Core {
                     if tenure.app.is_none() && tenure.deliver_after > now && reader.front().is_some() {
                         at = at.min(tenure.deliver_after);
                     }
+                    if tenure.app.is_none() && !tenure.missing && reader.finished().is_some() {
+                        at = at.min(tenure.look_at);
+                    }
                 }
             }
             _ => {}
@@ -78,7 +83,11 @@ impl Core {
 
     /// When the belief runs out, nothing more is handed over, and what runs is stopped.
     fn fence(&mut self, ix: u32, tenure: &mut Tenure) {
-        if tenure.fenced || tenure.lost || self.ctx.now < tenure.valid_until {
+        if tenure.fenced
+            || tenure.lost
+            || self.ctx.now < tenure.valid_until
+            || self.ctx.planted.is(Mutant::NoFence)
+        {
             return;
         }
         tenure.fenced = true;
@@ -156,6 +165,9 @@ impl Core {
         {
             return;
         }
+        if self.ctx.planted.is(Mutant::NoParentWait) {
+            tenure.parents.clear();
+        }
         let view = &self.view;
         tenure.parents.retain(|parent| {
             !view
@@ -229,6 +241,9 @@ impl Core {
         if tenure.app.is_none()
             && let Some(children) = reader.finished()
         {
+            if children.is_empty() && !tenure.childless {
+                return self.look_for_children(tenure);
+            }
             let children = children.to_vec();
             tenure.reader = None;
             tenure.stage.go(Stage::Ending);
@@ -244,7 +259,8 @@ impl Core {
             let op = self.ctx.stream(Waiter::Reader(ix), op);
             reader.sent(op, now);
         }
-        if tenure.app.is_some() || tenure.lost || now >= tenure.valid_until || now < tenure.deliver_after {
+        let fenced = now >= tenure.valid_until && !self.ctx.planted.is(Mutant::NoFence);
+        if tenure.app.is_some() || tenure.lost || fenced || now < tenure.deliver_after {
             return;
         }
         let Some(front) = reader.front() else { return };
@@ -264,6 +280,18 @@ impl Core {
         ));
         if let Some(reader) = &mut tenure.reader {
             reader.delivered();
+            if self.ctx.planted.is(Mutant::CheckpointOnDelivery) {
+                tenure.processed = tenure.processed.max(Some(front.last));
+            }
+        }
+    }
+
+    /// The shard ended and the answer named no children. They may exist all the same: the stream's shards are listed.
+    fn look_for_children(&mut self, tenure: &mut Tenure) {
+        if !tenure.missing && self.ctx.now >= tenure.look_at {
+            tenure.missing = true;
+            tenure.look_at = self.ctx.now + self.ctx.config.retry_max;
+            self.doubt_stream();
         }
     }
 
@@ -274,7 +302,7 @@ impl Core {
         if tenure.app.is_some() {
             return;
         }
-        if !tenure.opened {
+        if !tenure.opened || (tenure.lost && self.ctx.planted.is(Mutant::NoCloseWhenLost)) {
             return tenure.stage.go(Stage::Closed(reason));
         }
         let hopeless = tenure.lost || self.forced() || self.boot.table_gone;
@@ -359,6 +387,14 @@ impl Core {
     fn delivered(&mut self, ix: u32, tenure: &mut Tenure, batch: OpId, outcome: Outcome) {
         let now = self.ctx.now;
         let Some(reader) = &mut tenure.reader else { return };
+        let outcome = match outcome {
+            Outcome::Refused(refusal)
+                if refusal.why == Why::HandlerFailed && self.ctx.planted.is(Mutant::SkipFailedBatch) =>
+            {
+                Outcome::Applied(Reply::Processed)
+            }
+            outcome => outcome,
+        };
         match outcome {
             Outcome::Applied(_) => {
                 reader.processed(batch);

@@ -6,6 +6,7 @@ use super::tenure::Tenure;
 use crate::config::InitialPosition;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::{ShardFilter, StreamOp};
 use crate::position::Checkpoint;
@@ -103,7 +104,7 @@ impl Core {
             other => return self.list_again(op, &other),
         };
         self.listing.shards.extend(page.shards);
-        if page.more {
+        if page.more && !self.ctx.planted.is(Mutant::FirstListingPageOnly) {
             self.listing.after = Some(op);
             self.listing.next_at = self.ctx.now;
             return self.listing_step();
@@ -191,18 +192,23 @@ impl Core {
         let Some(tenure) = &mut lease.tenure else { return };
         tenure.missing = false;
         let Some(reader) = &mut tenure.reader else { return };
-        if listed {
+        let children: Vec<ChildShard> = shards
+            .iter()
+            .filter(|shard| shard.parents().any(|parent| parent.as_str() == key.as_str()))
+            .map(|shard| ChildShard {
+                id: shard.id.clone(),
+                parents: shard.parents().cloned().collect(),
+                range: shard.range,
+            })
+            .collect();
+        if reader.finished().is_some() {
+            // Its end was read, and only its children were not named. A listed shard may get some yet.
+            tenure.childless = !listed;
+            reader.trimmed(children);
+        } else if listed {
             reader.resume(now);
         } else {
-            let children: Vec<ChildShard> = shards
-                .iter()
-                .filter(|shard| shard.parents().any(|parent| parent.as_str() == key.as_str()))
-                .map(|shard| ChildShard {
-                    id: shard.id.clone(),
-                    parents: shard.parents().cloned().collect(),
-                    range: shard.range,
-                })
-                .collect();
+            tenure.childless = true;
             let detail = format!(
                 "the shard is not listed any more; {} children follow",
                 children.len()
@@ -271,7 +277,11 @@ impl Core {
             self.add_chore(Change::Create(Box::new(row)), why, Some(ix), Mono::NEVER);
             left += 1;
         }
-        tenure.children_left = left;
+        tenure.children_left = if self.ctx.planted.is(Mutant::EndBeforeChildren) {
+            0
+        } else {
+            left
+        };
         self.chores_step();
     }
 }

@@ -83,6 +83,8 @@ pub(crate) struct Tenure {
     /// What is in flight on this lease's lane.
     pub(crate) flight: Option<(OpId, WriteKind)>,
     pub(crate) unresolved: Option<Unresolved>,
+    /// A planted bug: our own writes come through are not recognised.
+    pub(crate) never_adopt: bool,
     /// The next renewal.
     pub(crate) renew_at: Mono,
     /// No write before this, after a failure.
@@ -107,6 +109,8 @@ pub(crate) struct Tenure {
     pub(crate) reader: Option<Reader>,
     /// The shard was not found, and it is being found out why.
     pub(crate) missing: bool,
+    /// It is known that the shard has no children.
+    pub(crate) childless: bool,
     /// The application command in flight.
     pub(crate) app: Option<(OpId, AppFlight)>,
     /// The command in flight was told to stop.

@@ -126,7 +126,7 @@ impl Decimal {
     }
 
     /// The exact sum; refused when it needs more than 38 digits or leaves the range.
-    pub fn add(self, other: Self) -> Result<Self, DecimalError> {
+    pub fn plus(self, other: Self) -> Result<Self, DecimalError> {
         if self.is_zero() {
             return Ok(other);
         }
@@ -153,8 +153,8 @@ impl Decimal {
     }
 
     /// The exact difference.
-    pub fn subtract(self, other: Self) -> Result<Self, DecimalError> {
-        self.add(other.negated())
+    pub fn minus(self, other: Self) -> Result<Self, DecimalError> {
+        self.plus(other.negated())
     }
 
     fn negated(self) -> Self {
@@ -341,16 +341,16 @@ mod tests {
 
     #[test]
     fn sums_are_exact_or_refused() {
-        assert_eq!(d("0.1").add(d("0.2")), Ok(d("0.3")));
+        assert_eq!(d("0.1").plus(d("0.2")), Ok(d("0.3")));
         assert_eq!(
-            d("1e38").subtract(d("1")),
+            d("1e38").minus(d("1")),
             Ok(d("99999999999999999999999999999999999999"))
         );
-        assert_eq!(d("1e39").subtract(d("1")), Err(DecimalError::TooPrecise));
-        assert_eq!(d("1e125").add(d("1e-130")), Err(DecimalError::TooPrecise));
-        assert_eq!(d("9e125").add(d("9e125")), Err(DecimalError::Overflow));
-        assert_eq!(d("5").subtract(d("5")), Ok(Decimal::ZERO));
-        assert_eq!(d("0").subtract(d("5")), Ok(d("-5")));
+        assert_eq!(d("1e39").minus(d("1")), Err(DecimalError::TooPrecise));
+        assert_eq!(d("1e125").plus(d("1e-130")), Err(DecimalError::TooPrecise));
+        assert_eq!(d("9e125").plus(d("9e125")), Err(DecimalError::Overflow));
+        assert_eq!(d("5").minus(d("5")), Ok(Decimal::ZERO));
+        assert_eq!(d("0").minus(d("5")), Ok(d("-5")));
     }
 
     proptest! {
@@ -358,8 +358,8 @@ mod tests {
         fn integers_agree_with_machine_arithmetic(a in any::<i64>(), b in any::<i64>()) {
             let (x, y) = (d(&a.to_string()), d(&b.to_string()));
             prop_assert_eq!(x.cmp(&y), a.cmp(&b));
-            prop_assert_eq!(x.add(y).unwrap().to_string(), (i128::from(a) + i128::from(b)).to_string());
-            prop_assert_eq!(x.subtract(y).unwrap().to_string(), (i128::from(a) - i128::from(b)).to_string());
+            prop_assert_eq!(x.plus(y).unwrap().to_string(), (i128::from(a) + i128::from(b)).to_string());
+            prop_assert_eq!(x.minus(y).unwrap().to_string(), (i128::from(a) - i128::from(b)).to_string());
             prop_assert_eq!(is_plain_integer(&a.to_string()), true);
         }
 

@@ -1,4 +1,47 @@
-//! In-memory DynamoDB.
+//! In-memory DynamoDB: pure, deterministic, `Clone`, and never waiting.
+//!
+//! One [`Dynamo`] is the DynamoDB of one account in one region. Every call is given the time; the same calls at the
+//! same times give the same answers, in every run and on every machine. Two ways lead in:
+//!
+//! * **Typed calls**, such as [`Dynamo::update_item`] with an [`UpdateItem`]: conditions and updates are trees
+//!   ([`expr::Condition`], [`expr::Update`]) that code builds directly. A conditional update takes a few microseconds;
+//!   items are shared, not copied, by reads.
+//! * **JSON**, by [`Dynamo::call`]: operation name and body of the DynamoDB JSON 1.0 protocol in, body or [`ApiError`]
+//!   out ([`ApiError::to_json`] is the body of the error). A server only has to forward.
+//!
+//! # What is offered
+//!
+//! * Items: Get, Put, Update, Delete, Query, Scan, BatchGet, BatchWrite, TransactGet, TransactWrite, with condition,
+//!   update, projection, filter and key condition expressions in full, and with the forms from before expressions
+//!   (`Expected`, `AttributeUpdates`, `ConditionalOperator`, `AttributesToGet`, `KeyConditions`, `QueryFilter`,
+//!   `ScanFilter`) that the Java Kinesis client sends.
+//! * DynamoDB's own refusals in its own words: reserved words, names and values undefined or unused, overlapping paths,
+//!   redundant parentheses, mixed forms, key and index key types, empty keys and sets, duplicates, 38 digits and the
+//!   range of numbers, 400 KB items, 32 levels of nesting.
+//! * Tables that are `CREATING`, `UPDATING` and `DELETING` for as long as [`DynamoConfig`] says; on-demand and
+//!   provisioned billing, capacity enforced by token buckets if `throttle` is set; deletion protection, point-in-time
+//!   recovery, expiry settings, tags; global indexes, made with the table or back-filled later, sparse, projected; local
+//!   indexes.
+//! * Pages of 1 MB (or fewer items, by `max_page_items`), limits, segments, consumed capacity. A scan goes by a fixed
+//!   hash of the partition key: in no key order, and always in the same.
+//! * For simulation: eventually consistent reads `as_of` an earlier moment (with `keep_versions`), looking without cost
+//!   ([`Dynamo::peek`], [`Table::items`]), an operator's writes ([`Dynamo::operator_put`], [`Dynamo::operator_delete`]),
+//!   a number for each life of a table ([`Table::life`]).
+//!
+//! # What is stricter than, or different from, the service
+//!
+//! * Arithmetic that would need more than 38 digits is refused, never rounded.
+//! * A table that is `DELETING` is not found by item operations at once; the service may serve it a little longer.
+//! * Without `as_of`, eventually consistent reads and global indexes show the present.
+//! * Item and index counts and sizes are current, not six hours old.
+//! * Of several things wrong with a request the first found is told, and a request of the wrong shape is told by its
+//!   first wrong member; the service sometimes lists more, and checks in an order of its own.
+//! * Members of requests that are not known are ignored, as are encryption settings; streams are refused.
+//!
+//! # What is left out
+//!
+//! PartiQL, streams, backups and restores themselves, global tables, import and export, auto scaling, resource policies,
+//! item collection metrics, and the deletion of expired items.
 
 mod alter;
 mod batch;
@@ -24,6 +67,8 @@ mod testing;
 mod transact;
 mod value;
 mod write;
+#[cfg(test)]
+mod write_tests;
 
 pub use alter::{IndexChange, UpdateTable};
 pub use capacity::{Consumed, Halves};

@@ -107,9 +107,9 @@ fn calculate(
     }
     let (left, right) = (parse_number(left)?, parse_number(right)?);
     let result = if subtract {
-        left.subtract(right)
+        left.minus(right)
     } else {
-        left.add(right)
+        left.plus(right)
     };
     result.map(AttributeValue::n).map_err(number_error)
 }

@@ -101,29 +101,22 @@ impl Condition {
 
     /// This and the other.
     pub fn and(self, other: Self) -> Self {
-        Self::joined(self, other, Self::And, |condition| match condition {
-            Self::And(all) => Ok(all),
-            single => Err(single),
-        })
+        let mut all = match self {
+            Self::And(all) => all,
+            single => vec![single],
+        };
+        all.push(other);
+        Self::And(all)
     }
 
     /// This or the other.
     pub fn or(self, other: Self) -> Self {
-        Self::joined(self, other, Self::Or, |condition| match condition {
-            Self::Or(any) => Ok(any),
-            single => Err(single),
-        })
-    }
-
-    fn joined(
-        left: Self,
-        right: Self,
-        join: fn(Vec<Self>) -> Self,
-        parts: fn(Self) -> Result<Vec<Self>, Self>,
-    ) -> Self {
-        let mut all = parts(left).unwrap_or_else(|single| vec![single]);
-        all.push(right);
-        join(all)
+        let mut any = match self {
+            Self::Or(any) => any,
+            single => vec![single],
+        };
+        any.push(other);
+        Self::Or(any)
     }
 
     /// Calls back with every path the condition names.

@@ -122,7 +122,7 @@ impl Binder {
             ));
         }
         let mut binder = Self::unchecked(names.unwrap_or_default(), values.unwrap_or_default());
-        for name in binder.names.keys().filter(|name| !is_placeholder(name, '#')) {
+        if let Some(name) = binder.names.keys().find(|name| !is_placeholder(name, '#')) {
             return Err(ApiError::validation(format!(
                 "ExpressionAttributeNames contains invalid key: Syntax error; key: \"{name}\""
             )));

@@ -55,10 +55,10 @@ fn set(cursor: &mut Cursor<'_>) -> Result<Action, String> {
 
 fn set_value(cursor: &mut Cursor<'_>) -> Result<SetValue, String> {
     let left = operand(cursor)?;
-    let (sign, make): (_, fn(Box<SetValue>, Box<SetValue>) -> SetValue) = if cursor.at_symbol("+") {
-        ("+", SetValue::Plus)
+    let sign = if cursor.at_symbol("+") {
+        "+"
     } else if cursor.at_symbol("-") {
-        ("-", SetValue::Minus)
+        "-"
     } else {
         return Ok(left);
     };
@@ -70,7 +70,12 @@ fn set_value(cursor: &mut Cursor<'_>) -> Result<SetValue, String> {
             Some(other) => return Err(wrong_type(sign, other)),
         }
     }
-    Ok(make(Box::new(left), Box::new(right)))
+    let (left, right) = (Box::new(left), Box::new(right));
+    Ok(if sign == "+" {
+        SetValue::Plus(left, right)
+    } else {
+        SetValue::Minus(left, right)
+    })
 }
 
 fn operand(cursor: &mut Cursor<'_>) -> Result<SetValue, String> {

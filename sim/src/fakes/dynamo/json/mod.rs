@@ -203,4 +203,6 @@ fn seconds(ms: i64) -> Value {
 }
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests;
