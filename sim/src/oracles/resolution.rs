@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn validity_counts_from_emission() {
         let hold = config().hold();
-        let start = vec![
+        let start = [
             shown(4),
             asked(0, RENEW, 0, 1, 4, 10),
             answered(0, RENEW, 0, 1, How::Applied),
