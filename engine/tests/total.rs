@@ -3,6 +3,14 @@
 mod interpreter;
 
 use interpreter::{Life, WIDTH, run};
+use leasehold_engine::Engine;
+use leasehold_engine::config::Config;
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::*;
+use leasehold_engine::output::*;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::{Change, LeaseRow, RowRead};
+use leasehold_engine::time::{Mono, Span, Wall};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -18,6 +26,45 @@ proptest! {
     fn no_life_breaks_the_contract(steps in lives(300)) {
         run(&steps.concat());
     }
+}
+
+/// A worker that was told its boot record at `at`.
+fn booted(at: Mono) -> Engine {
+    let mut engine = Engine::new();
+    let boot = Boot {
+        worker: "w".into(),
+        incarnation: 1,
+        seed: 1,
+        config: Config {
+            table: "app".into(),
+            stream: "orders".into(),
+            ..Config::default()
+        },
+    };
+    let _ = tell(&mut engine, at, Body::Boot(Box::new(boot)));
+    engine
+}
+
+fn tell(engine: &mut Engine, at: Mono, body: Body) -> Vec<Command> {
+    let wall = Wall(0);
+    engine
+        .handle(Input { at, wall, body })
+        .filter_map(|output| match output {
+            Output::Do(command) => Some(command),
+            Output::Tell(_) => None,
+        })
+        .collect()
+}
+
+/// A clock at the end of its range does not make due what nobody waits for.
+#[test]
+fn the_end_of_time_is_not_never() {
+    let mut engine = booted(Mono::NEVER);
+    let asked = engine.unanswered();
+    for _ in 0..3 {
+        assert_eq!(tell(&mut engine, Mono::NEVER, Body::Tick), []);
+    }
+    assert_eq!(engine.unanswered(), asked);
 }
 
 /// The lives above are worth something only if they get somewhere.

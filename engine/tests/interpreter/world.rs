@@ -122,10 +122,7 @@ impl World {
         };
         Outcome::Refused(Refusal {
             why,
-            current: self
-                .read(change.key())
-                .filter(|_| !dice.one_in(4))
-                .map(Box::new),
+            current: self.read(change.key()).filter(|_| !dice.one_in(4)).map(Box::new),
             detail: String::new(),
         })
     }
@@ -138,7 +135,11 @@ impl World {
             .filter(|(key, _)| after.is_none_or(|after| *key > after))
             .collect();
         ScanPage {
-            rows: rest.iter().take(limit).map(|(_, item)| Kcl.decode(item)).collect(),
+            rows: rest
+                .iter()
+                .take(limit)
+                .map(|(_, item)| Kcl.decode(item))
+                .collect(),
             next: rest
                 .get(limit.saturating_sub(1))
                 .filter(|_| rest.len() > limit)
@@ -171,7 +172,10 @@ impl World {
                 let first = self.sequence + 1;
                 self.sequence += count;
                 let position = |sequence: u64| Position::of(sequence.into());
-                let closed = self.shards.iter().any(|known| known.id == *shard && !known.is_open());
+                let closed = self
+                    .shards
+                    .iter()
+                    .any(|known| known.id == *shard && !known.is_open());
                 Reply::Records(Fetched {
                     count: count as u32,
                     bytes: count * 1_000,
@@ -229,7 +233,12 @@ impl World {
             }
             3 => row.counter = dice.number(),
             4 => row.owner = me.cloned(),
-            _ => row = LeaseRow { key, ..hostile::lease(dice) },
+            _ => {
+                row = LeaseRow {
+                    key,
+                    ..hostile::lease(dice)
+                }
+            }
         }
         self.put(row);
     }
