@@ -67,6 +67,91 @@ fn the_end_of_time_is_not_never() {
     assert_eq!(engine.unanswered(), asked);
 }
 
+/// A row whose counter cannot grow is taken, renewed and put back without an overflow.
+#[test]
+fn a_counter_at_its_end_stays_there() {
+    let mut row = LeaseRow::new("shardId-000000000000".into(), Checkpoint::TrimHorizon);
+    row.counter = u64::MAX;
+    let mut engine = booted(Mono(1));
+    let mut open: Vec<Command> = (1..=2)
+        .map(|n| Command {
+            op: OpId { life: 1, n },
+            give_up: Mono::NEVER,
+            effect: Effect::Table(if n == 1 {
+                TableOp::Describe
+            } else {
+                TableOp::Scan {
+                    after: None,
+                    limit: None,
+                }
+            }),
+        })
+        .collect();
+    let (mut taken, mut renewed, mut restored) = (false, 0, false);
+    let mut at = Mono(1);
+    for _ in 0..200 {
+        for command in std::mem::take(&mut open) {
+            let reply = match &command.effect {
+                Effect::Table(TableOp::Describe) => Reply::Table(TableState::Usable),
+                Effect::Table(TableOp::Scan { .. }) => Reply::Page(ScanPage {
+                    rows: vec![RowRead::Lease(row.clone())],
+                    next: None,
+                }),
+                // The second renewal finds that somebody removed the row.
+                Effect::Table(TableOp::Read { .. }) => Reply::Row(None),
+                Effect::Table(TableOp::Write(Change::Renew { .. })) if renewed == 1 => {
+                    renewed += 1;
+                    let refusal = Refusal {
+                        why: Why::ConditionFailed,
+                        current: None,
+                        detail: String::new(),
+                    };
+                    let outcome = Outcome::Refused(refusal);
+                    open.extend(tell(
+                        &mut engine,
+                        at,
+                        Body::Done {
+                            op: command.op,
+                            outcome,
+                        },
+                    ));
+                    continue;
+                }
+                Effect::Table(TableOp::Write(change)) => {
+                    match change {
+                        Change::Take { to, .. } => {
+                            taken = true;
+                            row.owner = Some(to.clone());
+                        }
+                        Change::Renew { .. } => renewed += 1,
+                        Change::Create(new) if new.counter == u64::MAX => restored = true,
+                        _ => {}
+                    }
+                    Reply::Done
+                }
+                Effect::Stream(StreamOp::Describe) => Reply::Stream(StreamState {
+                    readable: true,
+                    created: Wall(1),
+                }),
+                _ => Reply::Done,
+            };
+            let outcome = Outcome::Applied(reply);
+            open.extend(tell(
+                &mut engine,
+                at,
+                Body::Done {
+                    op: command.op,
+                    outcome,
+                },
+            ));
+        }
+        at += Span::from_millis(500);
+        open.extend(tell(&mut engine, at, Body::Tick));
+    }
+    assert!(taken && renewed >= 2 && restored, "{taken} {renewed} {restored}");
+    assert!(engine.held().all(|held| held.counter == u64::MAX));
+}
+
 /// The lives above are worth something only if they get somewhere.
 #[test]
 fn lives_reach_every_part_of_the_engine() {

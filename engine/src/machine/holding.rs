@@ -95,7 +95,7 @@ impl Core {
                 TableOp::Write(Change::Create(Box::new(LeaseRow {
                     owner: Some(self.ctx.me.clone()),
                     handing_over: None,
-                    counter: tenure.counter + 1,
+                    counter: tenure.counter.saturating_add(1),
                     checkpoint: tenure.durable,
                     ..known
                 })))
@@ -178,7 +178,7 @@ impl Core {
 
     /// A write was acknowledged. With it, no earlier one of the same guard was or will be applied.
     fn applied(&mut self, ix: u32, tenure: &mut Tenure, kind: WriteKind, emitted: Mono) {
-        tenure.counter += 1;
+        tenure.counter = tenure.counter.saturating_add(1);
         self.proven(ix, tenure, emitted);
         match kind {
             WriteKind::Renew | WriteKind::Read => self.own_row(ix, tenure),
@@ -256,7 +256,7 @@ impl Core {
                 return self.emit(ix, tenure, WriteKind::Restore);
             }
         };
-        let next = row.counter == tenure.counter + 1;
+        let next = row.counter == tenure.counter.saturating_add(1);
         if row.checkpoint.is_end() {
             if tried_end && (next || row.owner.is_none()) {
                 return self.ended(ix, tenure);
