@@ -55,7 +55,11 @@ fn updated(update: &Update, old: &Item) {
     let Ok(new) = update.apply(old) else {
         return;
     };
-    assert_eq!(update.apply(old).as_ref(), Ok(&new), "an update that differs from itself");
+    assert_eq!(
+        update.apply(old).as_ref(),
+        Ok(&new),
+        "an update that differs from itself"
+    );
     for (name, value) in old {
         let named = update.actions.iter().any(|action| action.path().head == *name);
         assert!(
@@ -73,7 +77,11 @@ fuzz_target!(|text: &str| {
     let items = [&*ITEM, &Item::new()];
     match kind {
         "condition" | "filter" => {
-            let parse = if kind == "filter" { parse_filter } else { parse_condition };
+            let parse = if kind == "filter" {
+                parse_filter
+            } else {
+                parse_condition
+            };
             if let Ok(condition) = parse(text, binder) {
                 for item in items {
                     condition.holds(item);
