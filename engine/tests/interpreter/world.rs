@@ -65,9 +65,9 @@ impl World {
             sequence: 1,
         };
         if dice.one_in(2) {
-            for n in 0..3 {
-                let mut row = LeaseRow::new(KEYS[n].into(), Checkpoint::TrimHorizon);
-                row.range = Some(world.shards[n].range);
+            for shard in world.shards[..3].to_vec() {
+                let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
+                row.range = Some(shard.range);
                 world.put(row);
             }
         }
