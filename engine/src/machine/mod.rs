@@ -151,6 +151,9 @@ impl Core {
     }
 
     pub(crate) fn call(&mut self, call: Call) {
+        if self.phase == Phase::Stopped {
+            return;
+        }
         match call {
             Call::Processed {
                 lease,

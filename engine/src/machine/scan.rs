@@ -59,7 +59,8 @@ impl Core {
 
     /// Asks for the next page, if it is time.
     pub(crate) fn scan_step(&mut self) {
-        if !self.is_running() || self.ctx.now < self.scan.wake_at() {
+        let booted = self.boot.step == super::boot::Step::Done;
+        if !self.is_running() || !booted || self.ctx.now < self.scan.wake_at() {
             return;
         }
         if !self.scan.within {

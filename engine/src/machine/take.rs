@@ -401,6 +401,7 @@ impl Core {
             children_left: 0,
             heirs: Vec::new(),
             co_parents: Vec::new(),
+            verdicts: 0,
         }));
         let key = lease.key.clone();
         self.ctx.tell(Notice::Took {

@@ -86,8 +86,10 @@ impl Lifecycle {
             Fact::OpenBegun { life, shard, token } => {
                 let before = self.stages.insert((life, shard), (token, Stage::Opening));
                 if let Some((old, stage)) = before
-                    && (stage != Stage::Closed || old >= token)
-                    && (stage != Stage::Failed || old != token)
+                    && !matches!(
+                        (stage, old < token, old == token),
+                        (Stage::Closed | Stage::Failed, true, _) | (Stage::Failed, _, true)
+                    )
                 {
                     verdict.report(Property::P13, now, || {
                         format!("life {life} opened shard {shard} with token {token}, after token {old} which is {stage:?}")

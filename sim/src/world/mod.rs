@@ -130,7 +130,12 @@ impl World {
     /// If the plan asks for a stream that the fake refuses: the swarm's own fault.
     pub fn new(plan: Plan, log: bool, trace: bool) -> Self {
         let draws = Draws::new(plan.seed);
-        let source = Source::new(plan.shards, &plan.load, &plan.faults.stream)
+        // The engine counts on listings being no further behind than a scan interval.
+        let mut stream_faults = plan.faults.stream.clone();
+        stream_faults.list_lag_ms = stream_faults
+            .list_lag_ms
+            .min(plan.config.scan_interval.as_millis() as i64 * 3 / 4);
+        let source = Source::new(plan.shards, &plan.load, &stream_faults)
             .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
         let mut world = Self {
