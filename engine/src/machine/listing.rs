@@ -265,7 +265,14 @@ impl Core {
                     create,
                     shards: shards.len() as u32,
                 });
-                let expires = self.ctx.now + self.ctx.config.lease_duration.times(2);
+                // What fills an empty table is right for one moment only: a worker that lists a little later may see
+                // children where we saw their parents. What does not succeed at once is decided anew.
+                let patience = if empty {
+                    self.ctx.config.table_timeout
+                } else {
+                    self.ctx.config.lease_duration.times(2)
+                };
+                let expires = self.ctx.now + patience;
                 // A single listing may lag, and show a child without its parent. What is created beside existing leases
                 // must have been missing for a scan interval; scans that still show the hole bring further listings.
                 let now = self.ctx.now;
