@@ -1,1 +1,527 @@
+//! The `leasehold` command from outside: its exit codes, its formats, its manners.
 
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+fn leasehold(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    command.args(args);
+    for name in ["RUST_LOG", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    leasehold(args).output().expect("the command starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error} in {:?}; stderr: {}", stdout(output), stderr(output)))
+}
+
+/// A directory of this test's own.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("a directory for the test");
+    path
+}
+
+/// The results of one short demo, and where its traces are. All tests share it.
+fn demo() -> &'static (Value, PathBuf) {
+    static DEMO: OnceLock<(Value, PathBuf)> = OnceLock::new();
+    DEMO.get_or_init(|| {
+        let traces = directory("demo");
+        let path = traces.to_str().expect("a path of text");
+        let args = [
+            "demo",
+            "--seconds",
+            "8",
+            "--records",
+            "2000",
+            "--json",
+            "--trace",
+            path,
+        ];
+        let output = run(&args);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        (json_of(&output), traces)
+    })
+}
+
+/// A copy of a demo worker's trace, changed.
+fn changed_trace(name: &str, change: impl FnOnce(String) -> String) -> PathBuf {
+    let (_, traces) = demo();
+    let text = std::fs::read_to_string(traces.join("worker-2.jsonl")).expect("a trace");
+    let path = directory(name).join("trace.jsonl");
+    std::fs::write(&path, change(text)).expect("a changed trace");
+    path
+}
+
+fn replay(path: &Path, more: &[&str]) -> Output {
+    let mut args = vec!["replay", path.to_str().expect("a path of text")];
+    args.extend(more);
+    run(&args)
+}
+
+#[test]
+fn every_help_has_an_example() {
+    for command in ["demo", "local", "consume", "sim", "replay"] {
+        let output = run(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        let text = stdout(&output);
+        assert!(text.contains("Example"), "{text}");
+        assert!(text.contains(&format!("leasehold {command}")), "{text}");
+    }
+    assert!(stdout(&run(&["--help"])).contains("Exit codes"));
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2_and_a_sentence_on_stderr() {
+    let cases: [(&[&str], &str); 9] = [
+        (&["dance"], "dance"),
+        (&["demo", "--workers", "0"], "--workers"),
+        (&["demo", "--seconds", "soon"], "--seconds"),
+        (&["sim", "--seeds", "9..3"], "the first below the second"),
+        (&["sim", "--seed", "1", "--seeds", "1..2"], "cannot be used with"),
+        (&["consume", "--stream", "s"], "--application"),
+        (
+            &[
+                "consume",
+                "--stream",
+                "s",
+                "--application",
+                "abc",
+                "--from",
+                "yesterday",
+            ],
+            "trim-horizon",
+        ),
+        (&["local", "--host", "256.0.0.1", "--port", "0"], "256.0.0.1"),
+        (&["replay", "/nowhere/trace.jsonl"], "/nowhere/trace.jsonl"),
+    ];
+    for (args, part) in cases {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(part), "{args:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{args:?}");
+    }
+    let output = leasehold(&["sim", "--seed", "1"])
+        .env("RUST_LOG", "leasehold=shouting")
+        .output()
+        .expect("the command starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("RUST_LOG"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_demo_loses_nothing_and_keeps_order() {
+    let (results, traces) = demo();
+    assert_eq!(results["records_put"], 2_000, "{results}");
+    assert_eq!(results["records_processed"], 2_000, "{results}");
+    assert_eq!(results["lost"], 0, "{results}");
+    assert_eq!(results["out_of_order"], 0, "{results}");
+    assert_eq!(results["reshards"], 3, "{results}");
+    assert_eq!(results["workers_killed"], 1, "{results}");
+    for field in ["duplicates", "handoffs", "seconds", "records_per_second"] {
+        assert!(results[field].is_number(), "{field} in {results}");
+    }
+    for worker in 1..=4 {
+        assert!(
+            traces.join(format!("worker-{worker}.jsonl")).is_file(),
+            "worker {worker}"
+        );
+    }
+}
+
+#[test]
+fn a_demo_workers_trace_replays_without_divergence() {
+    let (_, traces) = demo();
+    for worker in 1..=4 {
+        let path = traces.join(format!("worker-{worker}.jsonl"));
+        let output = replay(&path, &["--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let report = json_of(&output);
+        assert_eq!(report["divergence"], Value::Null, "{report}");
+        assert!(report["inputs"].as_u64() > Some(10), "{report}");
+        assert_eq!(report["digest"].as_str().map(str::len), Some(16), "{report}");
+    }
+}
+
+#[test]
+fn a_replay_shows_what_is_asked_for() {
+    let (_, traces) = demo();
+    let path = traces.join("worker-2.jsonl");
+    let text = stdout(&replay(&path, &["--from", "0", "--until", "0"]));
+    assert!(text.contains("boot of worker-2"), "{text}");
+    assert!(!text.contains("tick"), "{text}");
+    // Of one shard only that one, however it is written; of a shard that does not exist nothing.
+    let (long, short) = ("shardId-000000000001", "shard-1");
+    let told: Vec<String> = (1..=4)
+        .map(|worker| {
+            let path = traces.join(format!("worker-{worker}.jsonl"));
+            let text = stdout(&replay(&path, &["--explain", long]));
+            assert_eq!(text, stdout(&replay(&path, &["--explain", short])));
+            text
+        })
+        .collect();
+    let told = told.concat();
+    assert!(
+        told.contains("took shard-1") && told.contains("processes shard-1 from"),
+        "{told}"
+    );
+    assert!(!told.contains("took shard-0"), "{told}");
+    let none = stdout(&replay(&path, &["--explain", "shard-99"]));
+    assert!(none.starts_with("no divergence"), "{none}");
+}
+
+#[test]
+fn a_flipped_outcome_is_the_first_divergence() {
+    let mut flipped_at = 0;
+    let path = changed_trace("flipped", |text| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        // The table's creation, or a later write: applied becomes refused.
+        let (at, line) = lines
+            .iter_mut()
+            .enumerate()
+            .skip(10)
+            .find(|(_, line)| line.contains(r#""outcome":{"applied":"done"}"#))
+            .expect("a write that was applied");
+        *line = line.replace(
+            r#""outcome":{"applied":"done"}"#,
+            r#""outcome":{"refused":{"why":"condition-failed"}}"#,
+        );
+        // The header is the first line, so line 1 is input 0.
+        let before = lines[..at].iter().filter(|line| line.starts_with(r#"{"n":"#));
+        flipped_at = before.count() as u64;
+        lines.join("\n") + "\n"
+    });
+    let output = replay(&path, &["--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let divergence = &json_of(&output)["divergence"];
+    assert_eq!(divergence["input"], flipped_at, "{divergence}");
+    assert_ne!(divergence["expected"], divergence["found"]);
+    let text = stdout(&replay(&path, &[]));
+    assert!(
+        text.contains(&format!("DIVERGENCE at input {flipped_at}: expected ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_damaged_trace_is_refused_with_the_number_of_the_line() {
+    let cut_in_a_line = changed_trace("cut-in-a-line", |text| {
+        let lines: Vec<&str> = text.lines().take(20).collect();
+        lines.join("\n")
+            + r#"
+{"n":19,"at":12"#
+    });
+    let cut_between_lines = changed_trace("cut-between-lines", |text| {
+        text.lines().take(20).map(|line| format!("{line}\n")).collect()
+    });
+    let garbled = changed_trace("garbled", |text| {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines[4] = r#"{"n":3,"at":!}"#;
+        lines.join("\n") + "\n"
+    });
+    let missing_line = changed_trace("missing-line", |text| {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.remove(6);
+        lines.join("\n") + "\n"
+    });
+    let no_trace = changed_trace("no-trace", |_| "{\"hello\":1}\n".to_owned());
+    let cases = [
+        (&cut_in_a_line, "line 21 "),
+        (&cut_between_lines, "line 21 "),
+        (&garbled, "line 5 "),
+        (&missing_line, "line 7 "),
+        (&no_trace, "line 1 "),
+    ];
+    for (path, line) in cases {
+        let output = replay(path, &["--json"]);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{}: {}",
+            path.display(),
+            stdout(&output)
+        );
+        assert!(stderr(&output).contains(line), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+    }
+    // What a killed process leaves can be replayed if that is what is wanted.
+    for path in [&cut_in_a_line, &cut_between_lines] {
+        let output = replay(path, &["--json", "--partial"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(json_of(&output)["complete"], false);
+    }
+}
+
+/// What a simulation found decides its exit code; whether it should have found anything is for the simulator's tests.
+fn expected_code(found_something: bool) -> Option<i32> {
+    Some(i32::from(found_something))
+}
+
+#[test]
+fn one_world_has_a_log_and_a_verdict() {
+    let output = run(&["sim", "--seed", "42"]);
+    let text = stdout(&output);
+    assert_eq!(
+        output.status.code(),
+        expected_code(text.contains("VIOLATION")),
+        "{text}"
+    );
+    assert!(text.contains("| event") && text.contains("seed 42: "), "{text}");
+    let json = json_of(&run(&["sim", "--seed", "42", "--json"]));
+    assert_eq!(json["seeds"], 1);
+    assert_eq!(json["violations"] == json!([]), output.status.success(), "{json}");
+}
+
+#[test]
+fn many_worlds_have_a_digest_that_does_not_depend_on_jobs() {
+    let many = |jobs: &str| {
+        let output = run(&["sim", "--seeds", "0..6", "--jobs", jobs, "--json"]);
+        let json = json_of(&output);
+        let found = json["violations"]
+            .as_array()
+            .map(|violations| !violations.is_empty());
+        assert_eq!(
+            output.status.code(),
+            expected_code(found.expect("a list")),
+            "{json}"
+        );
+        json
+    };
+    let (one, two) = (many("1"), many("2"));
+    assert_eq!(one["seeds"], 6);
+    assert!(one["inputs"].as_u64() > Some(0));
+    for field in ["excused", "simulated_seconds", "wall_seconds"] {
+        assert!(one[field].is_number(), "{field} in {one}");
+    }
+    assert!(one["marks"].is_object());
+    assert_eq!(one["digest"].as_str().map(str::len), Some(16));
+    assert_eq!(one["digest"], two["digest"]);
+    assert_eq!(one["violations"], two["violations"]);
+}
+
+#[test]
+fn a_simulated_life_is_a_trace_too() {
+    let path = directory("sim-trace").join("out.jsonl");
+    let output = run(&["sim", "--seed", "3", "--trace", path.to_str().expect("text")]);
+    assert!(
+        output.status.code().is_some_and(|code| code < 2),
+        "{}",
+        stderr(&output)
+    );
+    let output = replay(&path.with_file_name("out.0.jsonl"), &["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(json_of(&output)["complete"], true);
+}
+
+/// `leasehold local`, ended when dropped.
+struct Local {
+    child: Child,
+    address: String,
+}
+
+impl Local {
+    fn start() -> Self {
+        let mut child = leasehold(&["local", "--port", "0", "--instant"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("its stdout");
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        let address = line
+            .trim()
+            .strip_prefix("listening on http://")
+            .unwrap_or_else(|| panic!("found {line:?}"))
+            .to_owned();
+        Self { child, address }
+    }
+
+    /// One request in AWS's JSON protocol.
+    fn call(&self, target: &str, body: &Value) -> (String, Value) {
+        let mut socket = TcpStream::connect(&self.address).expect("a connection");
+        let body = body.to_string();
+        write!(
+            socket,
+            "POST / HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-amz-json-1.1\r\nX-Amz-Target: {target}\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .expect("a request");
+        let mut reply = String::new();
+        socket.read_to_string(&mut reply).expect("a reply");
+        let (head, body) = reply.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head.lines().next().unwrap_or_default().to_owned();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks a process to end as Ctrl-C does, and says how it ended.
+#[cfg(unix)]
+fn interrupt(child: &mut Child) -> Option<i32> {
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(sent.expect("kill").success());
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(10) {
+        if let Some(status) = child.try_wait().expect("a status") {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("still running 10 s after Ctrl-C");
+}
+
+#[test]
+#[cfg(unix)]
+fn local_answers_and_ends_on_interrupt() {
+    let mut local = Local::start();
+    let (status, body) = local.call("Kinesis_20131202.ListStreams", &json!({}));
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    assert_eq!(body["StreamNames"], json!([]));
+    let (status, body) = local.call("DynamoDB_20120810.ListTables", &json!({}));
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    assert_eq!(body["TableNames"], json!([]));
+    assert_eq!(interrupt(&mut local.child), Some(0));
+}
+
+#[test]
+#[cfg(unix)]
+fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
+    let local = Local::start();
+    local.call(
+        "Kinesis_20131202.CreateStream",
+        &json!({ "StreamName": "orders", "ShardCount": 1 }),
+    );
+    let put = |numbers: std::ops::Range<u32>| {
+        for n in numbers {
+            // "one", "two", … in base64 would be no easier to read: the text is `n` itself.
+            let data = ["MA==", "MQ==", "Mg==", "Mw==", "NA==", "NQ=="][n as usize];
+            let record = json!({ "StreamName": "orders", "PartitionKey": "k", "Data": data });
+            let (status, _) = local.call("Kinesis_20131202.PutRecord", &record);
+            assert_eq!(status, "HTTP/1.1 200 OK");
+        }
+    };
+    put(0..5);
+    let url = format!("http://{}", local.address);
+    let base = [
+        "consume",
+        "--stream",
+        "orders",
+        "--application",
+        "billing",
+        "--endpoint-url",
+        &url,
+    ];
+    let with = |more: &[&str]| {
+        let args: Vec<&str> = base.iter().copied().chain(more.iter().copied()).collect();
+        leasehold(&args)
+    };
+    let lines = |output: &Output| -> Vec<Value> {
+        let text = stdout(output);
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("a JSON line"))
+            .collect()
+    };
+
+    // Three of the five, in the middle of a batch.
+    let output = with(&["--max-records", "3"])
+        .output()
+        .expect("the command starts");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let first = lines(&output);
+    let data: Vec<&Value> = first.iter().map(|line| &line["data"]).collect();
+    assert_eq!(data, ["MA==", "MQ==", "Mg=="]);
+    assert_eq!(first[0]["shard"], "shardId-000000000000");
+    assert_eq!(first[0]["sub_sequence"], 0);
+    assert_eq!(first[0]["partition_key"], "k");
+    assert!(first[0]["sequence"].as_str() < first[1]["sequence"].as_str());
+    assert!(
+        first[0]["arrival"]
+            .as_str()
+            .is_some_and(|time| time.ends_with('Z')),
+        "{}",
+        first[0]
+    );
+
+    // The next one goes on behind them, and ends on Ctrl-C.
+    let mut child = with(&["--text"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut out = BufReader::new(child.stdout.take().expect("its stdout")).lines();
+    let mut next = || -> Value {
+        let line = out.next().expect("a line").expect("readable");
+        serde_json::from_str(&line).expect("a JSON line")
+    };
+    assert_eq!(next()["data"], "3");
+    assert_eq!(next()["data"], "4");
+    put(5..6);
+    assert_eq!(next()["data"], "5");
+    assert_eq!(interrupt(&mut child), Some(0));
+}
+
+#[test]
+fn a_stream_that_does_not_exist_is_told_in_a_sentence() {
+    let local = Local::start();
+    let url = format!("http://{}", local.address);
+    let output = run(&[
+        "consume",
+        "--stream",
+        "nothing",
+        "--application",
+        "billing",
+        "--endpoint-url",
+        &url,
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = stderr(&output);
+    assert!(text.contains("expected a stream \"nothing\""), "{text}");
+}
+
+#[test]
+fn missing_credentials_and_regions_are_told_at_once() {
+    let consume = ["consume", "--stream", "orders", "--application", "billing"];
+    let without = |command: &mut Command| {
+        let output = command
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .env("AWS_CONFIG_FILE", "/nowhere/config")
+            .env("AWS_SHARED_CREDENTIALS_FILE", "/nowhere/credentials")
+            .output()
+            .expect("the command starts");
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let text = without(&mut leasehold(&consume));
+    assert!(text.contains("--region"), "{text}");
+    let text = without(leasehold(&consume).args(["--region", "eu-west-1"]));
+    assert!(text.contains("AWS_ACCESS_KEY_ID"), "{text}");
+}

@@ -1,6 +1,6 @@
 //! What workers tell, in words.
 
-use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::notice::{LossReason, Notice, TakeReason};
 use leasehold_engine::output::EndReason;
 use std::fmt::Display;
@@ -13,6 +13,18 @@ pub(super) fn short(shard: &str) -> String {
             format!("shard-{}", if digits.is_empty() { "0" } else { digits })
         }
         _ => shard.to_owned(),
+    }
+}
+
+/// A worker's name without the number of its life.
+fn name(worker: &WorkerId) -> &str {
+    match worker.as_str().rsplit_once(':') {
+        Some((name, life))
+            if (8..=16).contains(&life.len()) && life.bytes().all(|b| b.is_ascii_hexdigit()) =>
+        {
+            name
+        }
+        _ => worker.as_str(),
     }
 }
 
@@ -63,6 +75,7 @@ pub(super) fn is_a_turn(notice: &Notice) -> bool {
             | Notice::Planned { .. }
             | Notice::Blocked { .. }
             | Notice::MissedTake { .. }
+            | Notice::Trouble { .. }
             | Notice::Opened { .. }
             | Notice::Closed {
                 reason: EndReason::ShardEnded | EndReason::LeaseLost,
@@ -96,7 +109,7 @@ pub(super) fn tell(notice: &Notice) -> String {
         Notice::MissedTake { lease, owner } => format!(
             "wanted {}, but {} has it",
             short(lease.as_str()),
-            owner.as_ref().map_or("somebody", |owner| owner.as_str())
+            owner.as_ref().map_or("somebody", name)
         ),
         Notice::Adopted { lease, .. } => format!(
             "found that its own write to {} had been applied after all",
@@ -163,6 +176,7 @@ pub(super) fn tell(notice: &Notice) -> String {
         } => format!("has trouble to {what}: {how}; again in {again_in}"),
         Notice::Stray { what } => format!("ignores {what}"),
         Notice::Fatal(fatal) => format!("cannot go on: {fatal}"),
+        Notice::ShuttingDown { held: 1 } => "shuts down with 1 lease".to_owned(),
         Notice::ShuttingDown { held } => format!("shuts down with {held} leases"),
         Notice::Stopped => "has stopped".to_owned(),
     }
@@ -171,20 +185,23 @@ pub(super) fn tell(notice: &Notice) -> String {
 fn why_taken(why: &TakeReason) -> String {
     match why {
         TakeReason::Unowned => String::new(),
-        TakeReason::Expired { owner, idle } => format!(": {owner} has shown no life for {idle}"),
+        TakeReason::Expired { owner, idle } => format!(": {} has shown no life for {idle}", name(owner)),
         TakeReason::Stolen {
             owner,
             theirs,
             ours,
             target,
-        } => format!(" from {owner}, who had {theirs} to its {ours}; {target} is fair"),
+        } => format!(
+            " from {}, who had {theirs} to its {ours}; {target} is fair",
+            name(owner)
+        ),
         TakeReason::Ours => ", which names it already".to_owned(),
     }
 }
 
 fn why_lost(why: &LossReason) -> String {
     match why {
-        LossReason::Taken { by: Some(by), .. } => format!(" to {by}"),
+        LossReason::Taken { by: Some(by), .. } => format!(" to {}", name(by)),
         LossReason::Taken { by: None, .. } => ": its row names nobody".to_owned(),
         LossReason::RowGone => ": its row is gone".to_owned(),
         LossReason::Unreadable => ": its row is no lease any more".to_owned(),
@@ -210,7 +227,7 @@ mod tests {
             lease: "shardId-000000000003".into(),
             token: leasehold_engine::ids::FencingToken(7),
             why: TakeReason::Stolen {
-                owner: "worker-1".into(),
+                owner: "worker-1:00c0ffee00c0ffee".into(),
                 theirs: 4,
                 ours: 1,
                 target: 2,

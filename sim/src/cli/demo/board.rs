@@ -131,9 +131,9 @@ impl Board {
         };
         member.alive = false;
         let sentence = format!(
-            "{} is KILLED while it processes {} shards; nobody is told",
+            "{} is KILLED while it processes {}; nobody is told",
             member.name,
-            member.shards.len()
+            plural(member.shards.len(), "shard")
         );
         member.shards.clear();
         state.line(&sentence);
@@ -203,6 +203,10 @@ impl Board {
             let _ = live.bars.clear();
         }
     }
+}
+
+fn plural(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 impl WorkerState {
