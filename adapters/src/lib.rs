@@ -1,1 +1,51 @@
 //! The async Kinesis consumer: a thin shell around [`leasehold_engine`].
+//!
+//! An application builds a [`Worker`] and gives it a [`Handler`]. Everything that is decided is decided by the engine;
+//! this crate feeds it inputs and carries out its commands:
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | [`worker`] | the public API; [`handler`], [`batch`], [`record`] and [`fence`] are what a handler meets |
+//! | [`driver`] | the loop around the engine |
+//! | [`ports`], [`runtime`] | what the loop needs: a table, a stream, an application, a clock and tasks |
+//! | `aws` | the bindings to the AWS SDK, and the table that says what each of its errors means |
+//! | `consumer`, [`store`], [`kpl`] | opening, feeding and closing handlers; fetched records; aggregated records |
+//! | [`recorder`], [`trace`] | recording a worker's life, and replaying it |
+//! | [`observe`] | logs and metrics |
+
+pub mod asks;
+#[cfg(feature = "aws")]
+pub mod aws;
+pub mod batch;
+mod catch;
+mod consumer;
+pub mod driver;
+pub mod error;
+pub mod fence;
+pub mod handler;
+pub mod kpl;
+pub mod machine;
+pub mod observe;
+pub mod ports;
+pub mod record;
+pub mod recorder;
+pub mod runtime;
+pub mod store;
+pub mod trace;
+pub mod worker;
+
+pub use batch::{Batch, ShardInfo};
+pub use error::Error;
+pub use fence::Fence;
+pub use handler::{Handler, HandlerFn};
+pub use kpl::Misplaced;
+pub use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
+pub use leasehold_engine::notice::{Fatal, Notice};
+pub use leasehold_engine::output::EndReason;
+pub use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
+pub use record::Record;
+pub use worker::{Builder, Control, Worker};
+
+#[cfg(test)]
+#[path = "testing.rs"]
+mod testing;

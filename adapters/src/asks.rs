@@ -1,0 +1,183 @@
+//! What the application asks of the worker, on its way to the driver.
+//!
+//! Acknowledgements are cumulative, so each shard has one cell that holds the latest; the queue holds every shard at
+//! most once. An application that acknowledges faster than the driver reads therefore neither waits nor fills memory.
+
+use leasehold_engine::ids::{FencingToken, LeaseKey};
+use leasehold_engine::input::Call;
+use leasehold_engine::position::Position;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+/// A queue of asks and the way into it.
+pub fn asks() -> (AskSender, Asks) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let sender = AskSender {
+        queue: sender,
+        stopping: Arc::new(AtomicBool::new(false)),
+    };
+    let asks = Asks {
+        receiver,
+        _open: sender.clone(),
+    };
+    (sender, asks)
+}
+
+/// Where the driver reads what is asked.
+#[derive(Debug)]
+pub struct Asks {
+    receiver: mpsc::UnboundedReceiver<Ask>,
+    /// Keeps the queue open, so that reading it never ends.
+    _open: AskSender,
+}
+
+impl Asks {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Ask> {
+        match self.receiver.poll_recv(cx) {
+            Poll::Ready(Some(ask)) => Poll::Ready(ask),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// Asks something of the worker.
+#[derive(Clone, Debug)]
+pub struct AskSender {
+    queue: mpsc::UnboundedSender<Ask>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl AskSender {
+    /// Asks for a shutdown; asking again changes nothing.
+    pub fn shutdown(&self) {
+        if !self.stopping.swap(true, Ordering::Relaxed) {
+            let _ = self.queue.send(Ask(Inner::Shutdown));
+        }
+    }
+
+    /// A cell for what is asked about one ownership of a shard.
+    pub(crate) fn shard(&self, lease: LeaseKey, token: FencingToken) -> ShardAsks {
+        ShardAsks(Arc::new(Cell {
+            lease,
+            token,
+            queue: self.queue.clone(),
+            wanted: Mutex::default(),
+        }))
+    }
+}
+
+/// Something that was asked.
+#[derive(Debug)]
+pub struct Ask(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Shard(ShardAsks),
+    Shutdown,
+}
+
+impl Ask {
+    pub(crate) fn into_calls(self) -> impl Iterator<Item = Call> {
+        match self.0 {
+            Inner::Shutdown => [Some(Call::Shutdown), None],
+            Inner::Shard(ShardAsks(cell)) => {
+                let wanted = std::mem::take(&mut *cell.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+                [
+                    wanted.through.map(|through| Call::Processed {
+                        lease: cell.lease.clone(),
+                        token: cell.token,
+                        through,
+                    }),
+                    wanted.checkpoint.then(|| Call::Checkpoint {
+                        lease: cell.lease.clone(),
+                        token: cell.token,
+                    }),
+                ]
+            }
+        }
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// What is asked about one ownership of a shard.
+#[derive(Clone, Debug)]
+pub(crate) struct ShardAsks(Arc<Cell>);
+
+#[derive(Debug)]
+struct Cell {
+    lease: LeaseKey,
+    token: FencingToken,
+    queue: mpsc::UnboundedSender<Ask>,
+    wanted: Mutex<Wanted>,
+}
+
+#[derive(Debug, Default)]
+struct Wanted {
+    through: Option<Position>,
+    checkpoint: bool,
+    queued: bool,
+}
+
+impl ShardAsks {
+    pub(crate) fn processed(&self, through: Position) {
+        self.want(|wanted| wanted.through = wanted.through.max(Some(through)));
+    }
+
+    pub(crate) fn checkpoint(&self) {
+        self.want(|wanted| wanted.checkpoint = true);
+    }
+
+    fn want(&self, change: impl FnOnce(&mut Wanted)) {
+        let mut wanted = self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut wanted);
+        if !std::mem::replace(&mut wanted.queued, true) {
+            let _ = self.0.queue.send(Ask(Inner::Shard(self.clone())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_acknowledgements_become_the_last_one() {
+        let (sender, mut asks) = asks();
+        let shard = sender.shard("s".into(), FencingToken(3));
+        for n in [1, 5, 4] {
+            shard.processed(Position::of(n.into()));
+        }
+        shard.checkpoint();
+        let ask = asks.receiver.try_recv().expect("queued");
+        let calls: Vec<_> = ask.into_calls().collect();
+        assert_eq!(
+            calls,
+            [
+                Call::Processed {
+                    lease: "s".into(),
+                    token: FencingToken(3),
+                    through: Position::of(5.into())
+                },
+                Call::Checkpoint {
+                    lease: "s".into(),
+                    token: FencingToken(3)
+                },
+            ]
+        );
+        assert!(asks.receiver.try_recv().is_err(), "queued once");
+        shard.processed(Position::of(6.into()));
+        assert!(asks.receiver.try_recv().is_ok(), "and again when there is more");
+    }
+
+    #[test]
+    fn a_shutdown_is_asked_for_once() {
+        let (sender, mut asks) = asks();
+        sender.shutdown();
+        sender.clone().shutdown();
+        assert!(asks.receiver.try_recv().is_ok());
+        assert!(asks.receiver.try_recv().is_err());
+    }
+}

@@ -1,0 +1,202 @@
+//! What every error of the AWS SDK means: one of the three outcomes that are not success.
+//!
+//! | class of error | outcome |
+//! |---|---|
+//! | before the request was handed to the HTTP client | `NotSent`: `Credentials` or `Timeout` if that was the reason, else `Cancelled` |
+//! | connection refused, name not resolved, TLS or connect time-out | `NotSent(Network)`, `NotSent(Timeout)` |
+//! | any other failure to send or receive | `Unknown(Network)` or `Unknown(Timeout)` |
+//! | an answer that cannot be read | `Unknown(Garbled)` |
+//! | an answer of status 5xx, whatever its code | `Unknown(Server)` |
+//! | an error code of the table below | as the table says |
+//! | any other error code | `Unknown(Garbled)` |
+//!
+//! When in doubt, it is `Unknown`: the engine then reads before it acts.
+
+use super::sent::Sent;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::{ConnectorError, SdkError};
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use leasehold_engine::input::{Cause, Outcome, Refusal, Why};
+use std::error::Error as StdError;
+use std::io::ErrorKind;
+
+/// What an error code means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Refused(Why),
+    /// Too many requests, or one that collided with another: not executed, and worth trying again.
+    Throttled,
+}
+
+use Meaning::{Refused, Throttled};
+
+/// The error codes of Kinesis, DynamoDB and their common front, for answers of status 4xx.
+const CODES: &[(&str, Meaning)] = &[
+    ("ConditionalCheckFailedException", Refused(Why::ConditionFailed)),
+    // The thing is not there.
+    ("ResourceNotFoundException", Refused(Why::NotFound)),
+    ("TableNotFoundException", Refused(Why::NotFound)),
+    // The thing is there, or not in the right state.
+    ("ResourceInUseException", Refused(Why::InUse)),
+    ("TableAlreadyExistsException", Refused(Why::InUse)),
+    ("TableInUseException", Refused(Why::InUse)),
+    // Tokens.
+    ("ExpiredIteratorException", Refused(Why::Expired)),
+    ("ExpiredNextTokenException", Refused(Why::Expired)),
+    // Who asks.
+    ("AccessDenied", Refused(Why::Denied)),
+    ("AccessDeniedException", Refused(Why::Denied)),
+    ("NotAuthorized", Refused(Why::Denied)),
+    ("OptInRequired", Refused(Why::Denied)),
+    ("UnrecognizedClientException", Refused(Why::Denied)),
+    ("InvalidClientTokenId", Refused(Why::Denied)),
+    ("ExpiredToken", Refused(Why::Denied)),
+    ("ExpiredTokenException", Refused(Why::Denied)),
+    ("RequestExpired", Refused(Why::Denied)),
+    ("IncompleteSignature", Refused(Why::Denied)),
+    ("IncompleteSignatureException", Refused(Why::Denied)),
+    ("InvalidSignatureException", Refused(Why::Denied)),
+    ("SignatureDoesNotMatch", Refused(Why::Denied)),
+    ("MissingAuthenticationToken", Refused(Why::Denied)),
+    ("MissingAuthenticationTokenException", Refused(Why::Denied)),
+    ("KMSAccessDeniedException", Refused(Why::Denied)),
+    ("KMSDisabledException", Refused(Why::Denied)),
+    ("KMSInvalidStateException", Refused(Why::Denied)),
+    ("KMSNotFoundException", Refused(Why::Denied)),
+    ("KMSOptInRequired", Refused(Why::Denied)),
+    // What is asked.
+    ("ValidationException", Refused(Why::Invalid)),
+    ("ValidationError", Refused(Why::Invalid)),
+    ("InvalidArgumentException", Refused(Why::Invalid)),
+    ("SerializationException", Refused(Why::Invalid)),
+    ("UnknownOperationException", Refused(Why::Invalid)),
+    ("ItemCollectionSizeLimitExceededException", Refused(Why::Invalid)),
+    // How often it is asked.
+    ("ProvisionedThroughputExceededException", Throttled),
+    ("ThrottlingException", Throttled),
+    ("Throttling", Throttled),
+    ("ThrottledException", Throttled),
+    ("RequestThrottledException", Throttled),
+    ("RequestLimitExceeded", Throttled),
+    ("TooManyRequestsException", Throttled),
+    ("LimitExceededException", Throttled),
+    ("KMSThrottlingException", Throttled),
+    ("TransactionConflictException", Throttled),
+    ("ReplicatedWriteConflictException", Throttled),
+];
+
+/// The outcome of a request that failed.
+pub(super) fn classify<E>(error: &SdkError<E, HttpResponse>, sent: &Sent) -> Outcome
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    let outcome = class(error, sent);
+    tracing::debug!(
+        target: "leasehold",
+        error = %aws_smithy_types::error::display::DisplayErrorContext(error),
+        code = error.as_service_error().and_then(ProvideErrorMetadata::code),
+        ?outcome,
+        "a request failed"
+    );
+    outcome
+}
+
+fn class<E>(error: &SdkError<E, HttpResponse>, sent: &Sent) -> Outcome
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    match error {
+        SdkError::ServiceError(service) => {
+            let meta = service.err();
+            answered(service.raw().status().as_u16(), meta.code(), meta.message())
+        }
+        SdkError::ResponseError(response) => match response.raw().status().as_u16() {
+            500..=599 => Outcome::Unknown(Cause::Server),
+            _ => Outcome::Unknown(Cause::Garbled),
+        },
+        // A request that was not handed over cannot have been executed, whatever stopped it.
+        SdkError::ConstructionFailure(_) => Outcome::NotSent(unsent(error)),
+        SdkError::DispatchFailure(_) if !sent.is_sent() => Outcome::NotSent(unsent(error)),
+        SdkError::TimeoutError(_) if !sent.is_sent() => Outcome::NotSent(Cause::Timeout),
+        SdkError::TimeoutError(_) => Outcome::Unknown(Cause::Timeout),
+        SdkError::DispatchFailure(failure) => match failure.as_connector_error() {
+            Some(connector) => dispatch(connector),
+            None => Outcome::Unknown(Cause::Network),
+        },
+        _ => Outcome::Unknown(Cause::Garbled),
+    }
+}
+
+fn answered(status: u16, code: Option<&str>, message: Option<&str>) -> Outcome {
+    if (500..=599).contains(&status) {
+        return Outcome::Unknown(Cause::Server);
+    }
+    // Codes are for answers that say the request was at fault.
+    let meaning = code
+        .filter(|_| (400..=499).contains(&status))
+        .and_then(|code| CODES.iter().find(|(known, _)| *known == code));
+    match meaning {
+        Some((code, Refused(why))) => Outcome::Refused(Refusal {
+            why: *why,
+            current: None,
+            detail: match message {
+                Some(message) if !message.is_empty() => format!("{code}: {message}"),
+                _ => (*code).to_owned(),
+            },
+        }),
+        Some((_, Throttled)) => Outcome::NotSent(Cause::Throttled),
+        None if status == 429 => Outcome::NotSent(Cause::Throttled),
+        None if status == 408 => Outcome::Unknown(Cause::Timeout),
+        None => Outcome::Unknown(Cause::Garbled),
+    }
+}
+
+/// Why a request did not leave.
+fn unsent(error: &(dyn StdError + 'static)) -> Cause {
+    let credentials = |error: &(dyn StdError + 'static)| {
+        error.is::<aws_credential_types::provider::error::CredentialsError>()
+            // A provider that hangs, or a client without any: the SDK has no type for these.
+            || error.to_string().contains("identity")
+            || error.to_string().contains("auth scheme")
+    };
+    if chain(error).any(credentials) {
+        Cause::Credentials
+    } else {
+        Cause::Cancelled
+    }
+}
+
+/// A failure of the HTTP client. Only what must have happened before the first byte of a request counts as not sent.
+fn dispatch(error: &ConnectorError) -> Outcome {
+    let before_connection = chain(error).any(|error| {
+        // Others, such as an unreachable host, are also reported on connections that were in use.
+        let refused = error
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+        // hyper keeps its kinds to itself but prints them; should it print something else one day, the failure is
+        // taken as unknown, which is safe.
+        refused
+            || error.is::<aws_smithy_runtime_api::client::dns::ResolveDnsError>()
+            || matches!(error.to_string().as_str(), "client error (Connect)" | "dns error")
+    });
+    let connect_timeout =
+        || chain(error).any(|error| error.to_string().starts_with("HTTP connect timeout occurred"));
+    match () {
+        () if connect_timeout() => Outcome::NotSent(Cause::Timeout),
+        () if before_connection => Outcome::NotSent(Cause::Network),
+        () if error.is_timeout() => Outcome::Unknown(Cause::Timeout),
+        () => Outcome::Unknown(Cause::Network),
+    }
+}
+
+fn chain<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> + use<'a> {
+    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| {
+        StdError::source(*error)
+    })
+}
+
+#[cfg(test)]
+#[path = "classify_tests.rs"]
+mod tests;

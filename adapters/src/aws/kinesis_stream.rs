@@ -1,0 +1,296 @@
+//! The stream port over the Kinesis client.
+
+use super::classify::classify;
+use super::sent::Sent;
+use super::values::wall_to_sdk;
+use super::{SdkSleep, SdkTime, no_retries, timeouts};
+use crate::ports::Port;
+use crate::record::Record;
+use crate::runtime::{BoxFuture, Runtime};
+use crate::store::{Answer, Store};
+use aws_sdk_kinesis::Client;
+use aws_sdk_kinesis::types::{self, ShardFilterType, ShardIteratorType, StreamStatus};
+use bytes::Bytes;
+use leasehold_engine::config::Config;
+use leasehold_engine::ids::{OpId, ShardId};
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
+use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
+use leasehold_engine::position::Position;
+use leasehold_engine::shard::{ChildShard, HashRange, Shard};
+use leasehold_engine::time::Wall;
+use std::fmt;
+use std::sync::Arc;
+
+/// Reads one Kinesis stream. Clones are handles on the same.
+#[derive(Clone)]
+pub struct KinesisStream {
+    client: Client,
+    stream: Arc<str>,
+    store: Store,
+}
+
+impl fmt::Debug for KinesisStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KinesisStream")
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KinesisStream {
+    /// Reads the configured stream; what it fetches is kept in `store`.
+    pub fn new(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config, store: Store) -> Self {
+        let sdk = client
+            .config()
+            .to_builder()
+            .retry_config(no_retries())
+            .timeout_config(timeouts(config.stream_timeout))
+            .sleep_impl(SdkSleep(runtime.clone()))
+            .time_source(SdkTime(runtime.clone()))
+            .build();
+        Self {
+            client: Client::from_conf(sdk),
+            stream: Arc::from(config.stream.as_str()),
+            store,
+        }
+    }
+
+    async fn describe(self) -> Outcome {
+        let sent = Sent::default();
+        let answer = self
+            .client
+            .describe_stream_summary()
+            .stream_name(&*self.stream)
+            .customize()
+            .interceptor(sent.clone())
+            .send()
+            .await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return classify(&error, &sent),
+        };
+        let Some(summary) = answer.stream_description_summary() else {
+            return garbled("a stream summary", "none");
+        };
+        Outcome::Applied(Reply::Stream(StreamState {
+            readable: matches!(
+                summary.stream_status(),
+                StreamStatus::Active | StreamStatus::Updating
+            ),
+            created: Wall(
+                summary
+                    .stream_creation_timestamp()
+                    .to_millis()
+                    .unwrap_or_default(),
+            ),
+        }))
+    }
+
+    async fn list_shards(self, id: OpId, filter: ShardFilter, after: Option<OpId>) -> Outcome {
+        let request = match after {
+            None => self
+                .client
+                .list_shards()
+                .stream_name(&*self.stream)
+                .set_shard_filter(filter_to_sdk(filter)),
+            // A token stands for the stream and the filter, and may not be given together with them.
+            Some(op) => match self.store.page(op) {
+                Some(token) => self.client.list_shards().next_token(token),
+                None => return gone(format!("the page token of {op}")),
+            },
+        };
+        let sent = Sent::default();
+        let answer = match request.customize().interceptor(sent.clone()).send().await {
+            Ok(answer) => answer,
+            Err(error) => return classify(&error, &sent),
+        };
+        let mut shards = Vec::with_capacity(answer.shards().len());
+        for shard in answer.shards() {
+            match shard_from_sdk(shard) {
+                Ok(shard) => {
+                    self.store.learn_range(&shard.id, shard.range);
+                    shards.push(shard);
+                }
+                Err(found) => return garbled("a shard with its ranges", found),
+            }
+        }
+        let more = answer.next_token.is_some();
+        if let Some(token) = answer.next_token {
+            self.store.keep_page(id, token);
+        }
+        Outcome::Applied(Reply::Shards(ShardPage { shards, more }))
+    }
+
+    async fn get_iterator(self, id: OpId, shard: ShardId, from: IteratorFrom) -> Outcome {
+        let request = self
+            .client
+            .get_shard_iterator()
+            .stream_name(&*self.stream)
+            .shard_id(shard.as_str());
+        let request = match from {
+            IteratorFrom::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
+            IteratorFrom::Latest => request.shard_iterator_type(ShardIteratorType::Latest),
+            IteratorFrom::AtTimestamp(at) => request
+                .shard_iterator_type(ShardIteratorType::AtTimestamp)
+                .timestamp(wall_to_sdk(at)),
+            IteratorFrom::At(position) => request
+                .shard_iterator_type(ShardIteratorType::AtSequenceNumber)
+                .starting_sequence_number(position.sequence.to_string()),
+            IteratorFrom::After(position) => request
+                .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
+                .starting_sequence_number(position.sequence.to_string()),
+        };
+        let sent = Sent::default();
+        match request.customize().interceptor(sent.clone()).send().await {
+            Err(error) => classify(&error, &sent),
+            Ok(answer) => match answer.shard_iterator {
+                Some(iterator) => {
+                    self.store.keep_iterator(&shard, id, iterator);
+                    Outcome::Applied(Reply::Iterator)
+                }
+                None => garbled("a shard iterator", "none"),
+            },
+        }
+    }
+
+    async fn get_records(self, id: OpId, shard: ShardId, via: OpId, limit: u32) -> Outcome {
+        let Some(iterator) = self.store.iterator(via) else {
+            return gone(format!("the iterator of {via}"));
+        };
+        let sent = Sent::default();
+        let answer = self
+            .client
+            .get_records()
+            .shard_iterator(iterator)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .customize()
+            .interceptor(sent.clone())
+            .send()
+            .await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return classify(&error, &sent),
+        };
+        let mut records = Vec::with_capacity(answer.records.len());
+        for record in answer.records {
+            match record_from_sdk(&shard, record) {
+                Ok(record) => records.push(record),
+                Err(found) => return garbled("a record with a sequence number", found),
+            }
+        }
+        let mut children = Vec::new();
+        for child in answer.child_shards.unwrap_or_default() {
+            match child_from_sdk(child) {
+                Ok(child) => children.push(child),
+                Err(found) => return garbled("a child shard with its range", found),
+            }
+        }
+        let answer = Answer {
+            records,
+            behind_ms: answer
+                .millis_behind_latest
+                .and_then(|behind| u64::try_from(behind).ok())
+                .unwrap_or_default(),
+            next: answer.next_shard_iterator,
+            children,
+        };
+        Outcome::Applied(Reply::Records(self.store.take_in(&shard, id, answer)))
+    }
+}
+
+impl Port<StreamOp> for KinesisStream {
+    fn execute(&self, id: OpId, op: StreamOp) -> BoxFuture<'static, Outcome> {
+        let this = self.clone();
+        match op {
+            StreamOp::Describe => Box::pin(this.describe()),
+            StreamOp::ListShards { filter, after } => Box::pin(this.list_shards(id, filter, after)),
+            StreamOp::GetIterator { shard, from } => Box::pin(this.get_iterator(id, shard, from)),
+            StreamOp::GetRecords { shard, via, limit } => Box::pin(this.get_records(id, shard, via, limit)),
+        }
+    }
+
+    fn forget(&self, id: OpId) {
+        self.store.forget(id);
+    }
+}
+
+fn filter_to_sdk(filter: ShardFilter) -> Option<types::ShardFilter> {
+    let builder = types::ShardFilter::builder();
+    let builder = match filter {
+        // It is the same as no filter, and servers that know no filters understand that.
+        ShardFilter::All => return None,
+        ShardFilter::AtTrimHorizon => builder.r#type(ShardFilterType::AtTrimHorizon),
+        ShardFilter::AtLatest => builder.r#type(ShardFilterType::AtLatest),
+        ShardFilter::AtTimestamp(at) => builder
+            .r#type(ShardFilterType::AtTimestamp)
+            .timestamp(wall_to_sdk(at)),
+    };
+    builder.build().ok()
+}
+
+fn range_from_sdk(range: Option<&types::HashKeyRange>) -> Result<HashRange, String> {
+    let range = range.ok_or("no hash key range")?;
+    let parse = |text: &str| text.parse().map_err(|_| format!("hash key {text:?}"));
+    let range = HashRange {
+        start: parse(range.starting_hash_key())?,
+        end: parse(range.ending_hash_key())?,
+    };
+    if range.start > range.end {
+        return Err(format!("a hash key range from {} to {}", range.start, range.end));
+    }
+    Ok(range)
+}
+
+fn shard_from_sdk(shard: &types::Shard) -> Result<Shard, String> {
+    let numbers = shard.sequence_number_range().ok_or("no sequence number range")?;
+    let parse = |text: &str| text.parse().map_err(|error| format!("{error}"));
+    Ok(Shard {
+        id: shard.shard_id().into(),
+        parent: shard.parent_shard_id().map(ShardId::from),
+        adjacent_parent: shard.adjacent_parent_shard_id().map(ShardId::from),
+        range: range_from_sdk(shard.hash_key_range())?,
+        starting: parse(numbers.starting_sequence_number())?,
+        ending: numbers.ending_sequence_number().map(parse).transpose()?,
+    })
+}
+
+fn child_from_sdk(child: types::ChildShard) -> Result<ChildShard, String> {
+    let range = range_from_sdk(child.hash_key_range())?;
+    Ok(ChildShard {
+        id: child.shard_id.into(),
+        parents: child.parent_shards.into_iter().map(ShardId::from).collect(),
+        range,
+    })
+}
+
+fn record_from_sdk(shard: &ShardId, record: types::Record) -> Result<Record, String> {
+    let sequence = record
+        .sequence_number
+        .parse()
+        .map_err(|error| format!("{error}"))?;
+    Ok(Record {
+        shard: shard.clone(),
+        position: Position::of(sequence),
+        partition_key: record.partition_key.unwrap_or_default().into(),
+        explicit_hash_key: None,
+        data: Bytes::from(record.data.into_inner()),
+        arrival: record
+            .approximate_arrival_timestamp
+            .and_then(|at| at.to_millis().ok())
+            .map(Wall),
+        aggregated: false,
+    })
+}
+
+fn gone(what: String) -> Outcome {
+    Outcome::Refused(Refusal {
+        why: Why::Gone,
+        current: None,
+        detail: format!("expected {what} to be kept, found nothing"),
+    })
+}
+
+fn garbled(expected: &str, found: impl fmt::Display) -> Outcome {
+    tracing::warn!(target: "leasehold", expected, %found, "an answer of Kinesis cannot be read");
+    Outcome::Unknown(Cause::Garbled)
+}

@@ -1,0 +1,152 @@
+//! A batch of records in a handler's hands.
+
+use crate::asks::ShardAsks;
+use crate::fence::Fence;
+use crate::record::Record;
+use crate::store::Fetched;
+use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::time::Span;
+use std::fmt;
+use std::sync::Arc;
+
+/// A shard this worker owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShardInfo {
+    /// Its id.
+    pub shard: ShardId,
+    /// Its lease.
+    pub lease: LeaseKey,
+    /// Grows with every change of owner.
+    pub token: FencingToken,
+    /// Everything up to here had been processed when this worker opened it.
+    pub from: Checkpoint,
+}
+
+/// Records of one shard, in order. It is owned: keep it, or move it to another task.
+pub struct Batch {
+    pub(crate) shard: Arc<ShardInfo>,
+    pub(crate) fetched: Arc<Fetched>,
+    /// Records before this index were processed earlier.
+    pub(crate) first: usize,
+    pub(crate) attempt: u32,
+    pub(crate) fence: Fence,
+    pub(crate) asks: ShardAsks,
+}
+
+impl Batch {
+    /// The records, in the order of their positions; there is at least one.
+    pub fn records(&self) -> &[Record] {
+        self.fetched.records.get(self.first..).unwrap_or_default()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.records().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records().is_empty()
+    }
+
+    /// The shard they are from.
+    pub fn shard(&self) -> &ShardInfo {
+        &self.shard
+    }
+
+    /// How far behind the tip of the stream these records were read.
+    pub fn behind(&self) -> Span {
+        Span::from_millis(self.fetched.behind_ms)
+    }
+
+    /// Counts how often these records were handed over, from 1: above 1, the handler failed or was stopped before.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Tells whether this worker may still act for the shard.
+    pub fn fence(&self) -> Fence {
+        self.fence.clone()
+    }
+
+    /// Everything up to and including this record is processed. Without it, that is said once for the whole batch when
+    /// the handler returns `Ok`. If the handler fails later, only what follows is handed over again.
+    pub fn ack(&self, record: &Record) {
+        self.ack_through(record.position);
+    }
+
+    /// As [`ack`](Batch::ack), by position.
+    ///
+    /// A position after this batch is taken as the batch's last: what was not handed over cannot be processed.
+    pub fn ack_through(&self, position: Position) {
+        let records = self.records();
+        if let (Some(first), Some(last)) = (records.first(), records.last()) {
+            if position >= first.position {
+                self.asks.processed(position.min(last.position));
+            }
+        }
+    }
+
+    /// Asks for what is processed to be made durable now instead of at the next interval. Does not wait for it.
+    pub fn checkpoint(&self) {
+        self.asks.checkpoint();
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("shard", &self.shard.shard)
+            .field("records", &self.len())
+            .field("attempt", &self.attempt)
+            .field("behind", &self.behind())
+            .finish_non_exhaustive()
+    }
+}
+
+impl IntoIterator for Batch {
+    type Item = Record;
+    type IntoIter = BatchIter;
+
+    fn into_iter(self) -> BatchIter {
+        BatchIter {
+            next: self.first,
+            fetched: self.fetched,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Batch {
+    type Item = &'a Record;
+    type IntoIter = std::slice::Iter<'a, Record>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.records().iter()
+    }
+}
+
+/// The records of a batch, owned. They are kept for another attempt too, so each is a clone that shares its payload.
+#[derive(Debug)]
+pub struct BatchIter {
+    fetched: Arc<Fetched>,
+    next: usize,
+}
+
+impl Iterator for BatchIter {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        let record = self.fetched.records.get(self.next)?.clone();
+        self.next += 1;
+        Some(record)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.fetched.records.len().saturating_sub(self.next);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for BatchIter {}

@@ -1,0 +1,52 @@
+//! Futures that may panic, or be told to stop. Neither depends on what the runtime does with a panicking task.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use tokio::sync::oneshot;
+
+/// A panic, by its message.
+#[derive(Debug)]
+pub(crate) struct Panicked(pub(crate) String);
+
+/// Runs `future`; a panic in it becomes an error. The future is not touched again afterwards but to drop it.
+pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output, Panicked> {
+    let mut future = pin!(future);
+    poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(payload) => Poll::Ready(Err(Panicked(message(&*payload)))),
+        },
+    )
+    .await
+}
+
+/// Runs `future` until `stop` is fired; then drops it and gives nothing.
+pub(crate) async fn until<F: Future>(stop: oneshot::Receiver<()>, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut stop = Some(stop);
+    poll_fn(|cx| {
+        if let Some(receiver) = &mut stop {
+            match std::pin::Pin::new(receiver).poll(cx) {
+                Poll::Ready(Ok(())) => return Poll::Ready(None),
+                // Nobody is left who could stop it.
+                Poll::Ready(Err(_)) => stop = None,
+                Poll::Pending => {}
+            }
+        }
+        future.as_mut().poll(cx).map(Some)
+    })
+    .await
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic without a message".to_owned()
+    }
+}

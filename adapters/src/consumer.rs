@@ -1,0 +1,250 @@
+//! The port to the application: opens, feeds and closes handlers, one shard at a time each.
+
+use crate::asks::{AskSender, ShardAsks};
+use crate::batch::{Batch, ShardInfo};
+use crate::catch::{Panicked, catch, until};
+use crate::fence::{Fence, Fences};
+use crate::handler::AnyHandler;
+use crate::ports::Port;
+use crate::runtime::{BoxFuture, Runtime};
+use crate::store::Store;
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::output::{ConsumerOp, EndReason};
+use leasehold_engine::position::Position;
+use leasehold_engine::time::Mono;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// Runs an application's handler. Cloning it gives another handle on the same.
+#[derive(Clone)]
+pub(crate) struct Consumer(Arc<Inner>);
+
+struct Inner {
+    handler: Arc<dyn AnyHandler>,
+    runtime: Arc<dyn Runtime>,
+    store: Store,
+    fences: Fences,
+    asks: AskSender,
+    open: Mutex<BTreeMap<LeaseKey, OpenShard>>,
+}
+
+struct OpenShard {
+    info: Arc<ShardInfo>,
+    fence: Fence,
+    asks: ShardAsks,
+    /// Stops the running call.
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl Consumer {
+    pub(crate) fn new(
+        handler: Arc<dyn AnyHandler>,
+        runtime: Arc<dyn Runtime>,
+        store: Store,
+        fences: Fences,
+        asks: AskSender,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            handler,
+            runtime,
+            store,
+            fences,
+            asks,
+            open: Mutex::default(),
+        }))
+    }
+
+    fn open_shards(&self) -> MutexGuard<'_, BTreeMap<LeaseKey, OpenShard>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, info: ShardInfo) -> BoxFuture<'static, Outcome> {
+        let inner = &self.0;
+        let info = Arc::new(info);
+        let (stop, stopped) = oneshot::channel();
+        let fence = inner
+            .fences
+            .open(info.lease.clone(), info.token, inner.runtime.clone());
+        let shard = OpenShard {
+            info: info.clone(),
+            fence,
+            asks: inner.asks.shard(info.lease.clone(), info.token),
+            stop: Some(stop),
+        };
+        self.open_shards().insert(info.lease.clone(), shard);
+        let handler = inner.handler.clone();
+        Box::pin(async move {
+            // A panic may come from making the future as well as from running it.
+            let run = catch(async move { handler.open(info).await });
+            outcome(until(stopped, run).await, Reply::Done)
+        })
+    }
+
+    fn deliver(&self, delivery: Delivery) -> BoxFuture<'static, Outcome> {
+        let Delivery {
+            lease,
+            token,
+            batch,
+            after,
+            attempt,
+            valid_until,
+        } = delivery;
+        let inner = &self.0;
+        let shard = lease.to_shard();
+        let Some(fetched) = inner.store.batch(&shard, batch) else {
+            return gone(format!("the records of {batch}"));
+        };
+        let (stop, stopped) = oneshot::channel();
+        let call = {
+            let mut open = self.open_shards();
+            let Some(open) = open.get_mut(&lease).filter(|open| open.info.token == token) else {
+                return gone(format!("shard {lease} open under token {}", token.0));
+            };
+            inner.fences.believe(&lease, token, valid_until);
+            open.stop = Some(stop);
+            Batch {
+                shard: open.info.clone(),
+                first: fetched.first_after(after),
+                fetched,
+                attempt,
+                fence: open.fence.clone(),
+                asks: open.asks.clone(),
+            }
+        };
+        let (records, behind_ms) = (call.len() as u64, call.behind().as_millis());
+        let (handler, store) = (inner.handler.clone(), inner.store.clone());
+        Box::pin(async move {
+            let result = if call.is_empty() {
+                Some(Ok(Ok(())))
+            } else {
+                until(stopped, catch(async move { handler.process(call).await })).await
+            };
+            if matches!(result, Some(Ok(Ok(())))) {
+                store.processed(&shard, batch);
+                metrics::counter!("leasehold_records_processed_total").increment(records);
+                metrics::gauge!("leasehold_behind_ms", "shard" => shard.to_string()).set(behind_ms as f64);
+            }
+            outcome(result, Reply::Processed)
+        })
+    }
+
+    /// An ownership ends, whatever becomes of the handler's own close.
+    fn close(
+        &self,
+        id: OpId,
+        lease: &LeaseKey,
+        token: FencingToken,
+        reason: EndReason,
+    ) -> BoxFuture<'static, Outcome> {
+        let inner = &self.0;
+        let open = {
+            let mut open = self.open_shards();
+            match open.get(lease) {
+                Some(shard) if shard.info.token == token => open.remove(lease),
+                _ => None,
+            }
+        };
+        inner.store.close(&lease.to_shard(), id);
+        inner.fences.close(lease, token);
+        let Some(open) = open else {
+            return ready(Outcome::Applied(Reply::Done));
+        };
+        let handler = inner.handler.clone();
+        Box::pin(async move {
+            let run = catch(async move { handler.close(open.info, reason).await }).await;
+            outcome(Some(run.map(Ok)), Reply::Done)
+        })
+    }
+
+    fn abort(&self, lease: &LeaseKey, token: FencingToken) {
+        let mut open = self.open_shards();
+        if let Some(open) = open.get_mut(lease).filter(|open| open.info.token == token) {
+            self.0.fences.revoke(lease);
+            if let Some(stop) = open.stop.take() {
+                // A call that has ended already does not listen any more.
+                let _ = stop.send(());
+            }
+        }
+    }
+}
+
+/// The parts of [`ConsumerOp::Deliver`].
+struct Delivery {
+    lease: LeaseKey,
+    token: FencingToken,
+    batch: OpId,
+    after: Option<Position>,
+    attempt: u32,
+    valid_until: Mono,
+}
+
+impl Port<ConsumerOp> for Consumer {
+    /// What is to be noted is noted at once, so that an `Abort` finds the call it is meant for even if that has not
+    /// begun to run.
+    fn execute(&self, id: OpId, op: ConsumerOp) -> BoxFuture<'static, Outcome> {
+        match op {
+            ConsumerOp::Open { lease, token, from } => self.open(ShardInfo {
+                shard: lease.to_shard(),
+                lease,
+                token,
+                from,
+            }),
+            ConsumerOp::Deliver {
+                lease,
+                token,
+                batch,
+                after,
+                attempt,
+                valid_until,
+            } => self.deliver(Delivery {
+                lease,
+                token,
+                batch,
+                after,
+                attempt,
+                valid_until,
+            }),
+            ConsumerOp::Abort { lease, token } => {
+                self.abort(&lease, token);
+                ready(Outcome::Applied(Reply::Done))
+            }
+            ConsumerOp::Close { lease, token, reason } => self.close(id, &lease, token, reason),
+        }
+    }
+}
+
+fn ready(outcome: Outcome) -> BoxFuture<'static, Outcome> {
+    Box::pin(std::future::ready(outcome))
+}
+
+fn outcome(result: Option<Result<Result<(), String>, Panicked>>, good: Reply) -> Outcome {
+    match result {
+        None => Outcome::Unknown(Cause::Cancelled),
+        Some(Ok(Ok(()))) => Outcome::Applied(good),
+        Some(Ok(Err(detail))) => refused(Why::HandlerFailed, detail),
+        Some(Err(Panicked(message))) => {
+            refused(Why::HandlerFailed, format!("the handler panicked: {message}"))
+        }
+    }
+}
+
+fn gone(what: String) -> BoxFuture<'static, Outcome> {
+    ready(refused(
+        Why::Gone,
+        format!("expected {what} to be there, found nothing"),
+    ))
+}
+
+fn refused(why: Why, detail: String) -> Outcome {
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail,
+    })
+}
+
+#[cfg(test)]
+#[path = "consumer_tests.rs"]
+mod tests;

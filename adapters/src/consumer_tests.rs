@@ -1,0 +1,267 @@
+use super::*;
+use crate::asks::asks;
+use crate::handler::Handler;
+use crate::record::Record;
+use crate::runtime::TokioRuntime;
+use crate::store::Answer;
+use crate::testing::op;
+use bytes::Bytes;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::time::Span;
+use std::time::Duration;
+
+const TOKEN: FencingToken = FencingToken(3);
+
+/// Does what the first record's payload says, and notes what it sees.
+#[derive(Clone, Default)]
+struct Obeys(Arc<Mutex<Vec<String>>>);
+
+impl Obeys {
+    fn note(&self, text: String) {
+        self.0.lock().unwrap().push(text);
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("outer")]
+struct Failure(#[source] std::io::Error);
+
+impl Handler for Obeys {
+    type Error = Failure;
+
+    async fn open(&self, shard: &ShardInfo) -> Result<(), Failure> {
+        self.note(format!("open {}", shard.shard));
+        Ok(())
+    }
+
+    async fn process(&self, batch: Batch) -> Result<(), Failure> {
+        let order = batch.records()[0].data.clone();
+        let positions: Vec<_> = batch
+            .records()
+            .iter()
+            .map(|record| record.position.to_string())
+            .collect();
+        self.note(format!("#{} {}", batch.attempt(), positions.join(" ")));
+        match &*order {
+            b"fail" => Err(Failure(std::io::Error::other("inner"))),
+            b"panic" => panic!("on purpose"),
+            b"hang" => std::future::pending().await,
+            b"ack" => {
+                batch.ack(&batch.records()[0]);
+                batch.ack_through(Position::of(999.into()));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn close(&self, shard: &ShardInfo, reason: EndReason) {
+        self.note(format!("close {} {reason:?}", shard.shard));
+    }
+}
+
+struct Rig {
+    consumer: Consumer,
+    store: Store,
+    runtime: Arc<dyn Runtime>,
+    notes: Arc<Mutex<Vec<String>>>,
+    _asks: crate::asks::Asks,
+}
+
+fn rig() -> Rig {
+    let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::current().unwrap());
+    let handler = Obeys::default();
+    let notes = handler.0.clone();
+    let store = Store::default();
+    let (sender, asks) = asks();
+    let consumer = Consumer::new(
+        Arc::new(handler),
+        runtime.clone(),
+        store.clone(),
+        Fences::default(),
+        sender,
+    );
+    Rig {
+        consumer,
+        store,
+        runtime,
+        notes,
+        _asks: asks,
+    }
+}
+
+impl Rig {
+    fn keep(&self, id: u64, order: &'static str) {
+        let records = [5u64, 6, 7]
+            .map(|n| Record {
+                shard: "s".into(),
+                position: Position::of(n.into()),
+                partition_key: "k".into(),
+                explicit_hash_key: None,
+                data: Bytes::from_static(order.as_bytes()),
+                arrival: None,
+                aggregated: false,
+            })
+            .to_vec();
+        let answer = Answer {
+            records,
+            next: Some("i".into()),
+            ..Answer::default()
+        };
+        self.store.take_in(&"s".into(), op(id), answer);
+    }
+
+    async fn open(&self) -> Outcome {
+        let open = ConsumerOp::Open {
+            lease: "s".into(),
+            token: TOKEN,
+            from: Checkpoint::TrimHorizon,
+        };
+        self.consumer.execute(op(1), open).await
+    }
+
+    fn deliver(&self, batch: u64, after: Option<u64>, attempt: u32) -> BoxFuture<'static, Outcome> {
+        let deliver = ConsumerOp::Deliver {
+            lease: "s".into(),
+            token: TOKEN,
+            batch: op(batch),
+            after: after.map(|n| Position::of(n.into())),
+            attempt,
+            valid_until: self.runtime.now() + Span::from_secs(9),
+        };
+        self.consumer.execute(op(50), deliver)
+    }
+
+    async fn close(&self, token: FencingToken) -> Outcome {
+        let close = ConsumerOp::Close {
+            lease: "s".into(),
+            token,
+            reason: EndReason::HandedOver,
+        };
+        self.consumer.execute(op(60), close).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap().clone()
+    }
+}
+
+fn why(outcome: Outcome) -> (Why, String) {
+    match outcome {
+        Outcome::Refused(refusal) => (refusal.why, refusal.detail),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_is_opened_fed_and_closed() {
+    let rig = rig();
+    rig.keep(2, "fine");
+    assert_eq!(rig.open().await, Outcome::Applied(Reply::Done));
+    assert_eq!(
+        rig.deliver(2, Some(5), 1).await,
+        Outcome::Applied(Reply::Processed)
+    );
+    assert_eq!(
+        why(rig.deliver(2, None, 2).await).0,
+        Why::Gone,
+        "what was processed is freed"
+    );
+    assert_eq!(rig.close(TOKEN).await, Outcome::Applied(Reply::Done));
+    assert_eq!(rig.notes(), ["open s", "#1 6 7", "close s HandedOver"]);
+    assert_eq!(why(rig.deliver(2, None, 1).await).0, Why::Gone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_fails_or_panics_gets_its_records_again() {
+    let rig = rig();
+    rig.open().await;
+    for order in ["fail", "panic"] {
+        rig.keep(2, order);
+        let (reason, detail) = why(rig.deliver(2, None, 1).await);
+        assert_eq!(reason, Why::HandlerFailed);
+        let expected = if order == "fail" {
+            "outer: inner"
+        } else {
+            "the handler panicked: on purpose"
+        };
+        assert_eq!(detail, expected);
+        assert_eq!(why(rig.deliver(2, Some(6), 2).await).0, Why::HandlerFailed);
+    }
+    assert_eq!(rig.notes()[1..], ["#1 5 6 7", "#2 7", "#1 5 6 7", "#2 7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_stops_the_running_call_even_before_it_runs() {
+    let rig = rig();
+    rig.open().await;
+    rig.keep(2, "hang");
+    let abort = || {
+        let abort = ConsumerOp::Abort {
+            lease: "s".into(),
+            token: TOKEN,
+        };
+        rig.consumer.execute(op(51), abort)
+    };
+    let running = tokio::spawn(rig.deliver(2, None, 1));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!running.is_finished());
+    assert_eq!(abort().await, Outcome::Applied(Reply::Done));
+    assert_eq!(running.await.unwrap(), Outcome::Unknown(Cause::Cancelled));
+
+    let not_yet_running = rig.deliver(2, None, 2);
+    abort().await;
+    assert_eq!(not_yet_running.await, Outcome::Unknown(Cause::Cancelled));
+    assert_eq!(rig.notes(), ["open s", "#1 5 6 7"], "the second never ran");
+
+    rig.keep(3, "fine");
+    assert_eq!(
+        rig.deliver(3, None, 1).await,
+        Outcome::Applied(Reply::Processed),
+        "an abort stops one call, not the shard"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_delivered_under_another_ownership() {
+    let rig = rig();
+    rig.keep(2, "fine");
+    assert_eq!(why(rig.deliver(2, None, 1).await).0, Why::Gone, "not open");
+    rig.open().await;
+    assert_eq!(rig.close(FencingToken(1)).await, Outcome::Applied(Reply::Done));
+    assert_eq!(
+        rig.notes(),
+        ["open s"],
+        "a close of a former ownership is none of this one"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_of_which_everything_was_processed_is_not_handed_over() {
+    let rig = rig();
+    rig.open().await;
+    rig.keep(2, "fail");
+    assert_eq!(
+        rig.deliver(2, Some(7), 1).await,
+        Outcome::Applied(Reply::Processed)
+    );
+    assert_eq!(rig.notes(), ["open s"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acknowledgement_never_goes_beyond_what_was_handed_over() {
+    let mut rig = rig();
+    rig.open().await;
+    rig.keep(2, "ack");
+    rig.deliver(2, None, 1).await;
+    let ask = std::future::poll_fn(|cx| rig._asks.poll_next(cx)).await;
+    let calls: Vec<_> = ask.into_calls().collect();
+    assert_eq!(
+        calls,
+        [leasehold_engine::input::Call::Processed {
+            lease: "s".into(),
+            token: TOKEN,
+            through: Position::of(7.into())
+        }]
+    );
+}

@@ -1,0 +1,361 @@
+//! The loop around the engine: inputs in, commands out as tasks, their outcomes back in.
+//!
+//! It decides nothing. What it guarantees:
+//! * the boot record is the first input, and every input is recorded before the engine sees it;
+//! * every command is answered exactly once, at the latest at its `give_up` time, whatever its task does;
+//! * what a command leaves behind that was given up is forgotten.
+
+use crate::asks::{Ask, Asks};
+use crate::catch::{Panicked, catch};
+use crate::machine::Machine;
+use crate::observe::Observer;
+use crate::ports::{Kind, Ports};
+use crate::recorder::Recorder;
+use crate::runtime::{Runtime, Sleep, Task};
+use crate::trace::OutputDigest;
+use leasehold_engine::Engine;
+use leasehold_engine::digest::Digest;
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::{Body, Boot, Cause, Input, Outcome, Reply};
+use leasehold_engine::notice::{Fatal, Notice};
+use leasehold_engine::output::{Command, Output};
+use leasehold_engine::time::{Mono, Span};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::mpsc;
+
+/// After this many turns of the loop, other tasks get theirs, even if there is always something to do here.
+const TURNS: u32 = 64;
+
+/// How often held leases are looked up for the fences of handlers that run for long.
+const REFRESH_FENCES: Span = Span::from_millis(250);
+
+/// Runs one engine until it has stopped.
+pub struct Driver<M = Engine> {
+    engine: M,
+    runtime: Arc<dyn Runtime>,
+    ports: Ports,
+    asks: Asks,
+    recorder: Recorder,
+    observer: Observer,
+    outcomes: Outcomes,
+    in_flight: BTreeMap<OpId, InFlight>,
+    give_ups: BTreeSet<(Mono, OpId)>,
+    wake_at: Mono,
+    timer: Option<(Mono, Sleep)>,
+    fences_seen: Mono,
+    fatal: Option<Fatal>,
+}
+
+struct Outcomes {
+    sender: mpsc::UnboundedSender<(OpId, Kind, Outcome)>,
+    receiver: mpsc::UnboundedReceiver<(OpId, Kind, Outcome)>,
+}
+
+struct InFlight {
+    kind: Kind,
+    give_up: Mono,
+    task: Task,
+}
+
+impl<M> fmt::Debug for Driver<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("in_flight", &self.in_flight.len())
+            .field("wake_at", &self.wake_at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What woke the driver.
+enum Woken {
+    Outcome(OpId, Kind, Outcome),
+    Ask(Ask),
+    Timer,
+}
+
+impl<M: Machine> Driver<M> {
+    /// A driver for an engine that has not been booted.
+    pub fn new(
+        engine: M,
+        runtime: Arc<dyn Runtime>,
+        ports: Ports,
+        asks: Asks,
+        recorder: Recorder,
+        observer: Observer,
+    ) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self {
+            engine,
+            runtime,
+            ports,
+            asks,
+            recorder,
+            observer,
+            // Bounded by what is in flight, which the engine bounds.
+            outcomes: Outcomes { sender, receiver },
+            in_flight: BTreeMap::new(),
+            give_ups: BTreeSet::new(),
+            wake_at: Mono::NEVER,
+            timer: None,
+            fences_seen: Mono(0),
+            fatal: None,
+        }
+    }
+
+    /// Boots the engine and serves it until it has stopped.
+    ///
+    /// # Errors
+    /// What made the engine stop, if it was not asked to.
+    pub async fn run(mut self, boot: Boot) -> Result<(), Fatal> {
+        self.feed(Body::Boot(Box::new(boot)));
+        let mut turn = 0;
+        while !self.engine.is_stopped() {
+            let now = self.runtime.now();
+            self.refresh_fences(now);
+            if self.give_up_overdue(now) {
+                continue;
+            }
+            if self.wake_at <= now {
+                self.wake_at = Mono::NEVER;
+                self.feed(Body::Tick);
+            }
+            turn += 1;
+            if turn >= TURNS {
+                turn = 0;
+                yield_once().await;
+            }
+            if self.engine.is_stopped() {
+                break;
+            }
+            match self.next().await {
+                Woken::Outcome(op, kind, outcome) => self.finish(op, kind, outcome),
+                Woken::Ask(ask) => self.answer(ask),
+                Woken::Timer => {}
+            }
+        }
+        self.stop();
+        match self.fatal.take() {
+            None => Ok(()),
+            Some(fatal) => Err(fatal),
+        }
+    }
+
+    /// Hands one input to the engine, and does what it asks for.
+    fn feed(&mut self, body: Body) {
+        let input = Input {
+            at: self.runtime.now(),
+            wall: self.runtime.wall(),
+            body,
+        };
+        metrics::counter!("leasehold_inputs_total").increment(1);
+        self.recorder.begin(&input);
+        let recording = self.recorder.is_on();
+        let mut digest = Digest::new();
+        let mut commands = Vec::new();
+        self.wake_at = self.engine.feed(input, &mut |output| {
+            if recording {
+                digest.absorb(&output);
+            }
+            match output {
+                Output::Do(command) => commands.push(command),
+                Output::Tell(notice) => {
+                    self.observer.notice(&notice);
+                    if let Notice::Fatal(fatal) = notice {
+                        self.fatal.get_or_insert(fatal);
+                    }
+                }
+            }
+        });
+        if recording {
+            digest.absorb(&self.wake_at);
+            self.recorder.end(OutputDigest::from(digest));
+        }
+        for command in commands {
+            self.start(command);
+        }
+    }
+
+    fn start(&mut self, command: Command) {
+        let Command { op, give_up, .. } = command;
+        let kind = Kind::of(&command.effect);
+        metrics::counter!("leasehold_commands_total", "kind" => kind.name()).increment(1);
+        let mut report = Report {
+            op,
+            kind,
+            to: self.outcomes.sender.clone(),
+            sent: false,
+        };
+        // Ports are called in the order of the commands; what they return runs as it likes.
+        let work = match catch_unwind(AssertUnwindSafe(|| self.ports.execute(command))) {
+            Ok(work) => work,
+            Err(_) => Box::pin(std::future::ready(Outcome::Unknown(Cause::Cancelled))),
+        };
+        let task = self.runtime.spawn(Box::pin(async move {
+            let outcome = match catch(work).await {
+                Ok(outcome) => outcome,
+                Err(Panicked(message)) => {
+                    tracing::error!(%op, message, "a command panicked; its outcome is unknown");
+                    Outcome::Unknown(Cause::Cancelled)
+                }
+            };
+            report.send(outcome);
+        }));
+        self.in_flight.insert(op, InFlight { kind, give_up, task });
+        self.give_ups.insert((give_up, op));
+    }
+
+    fn finish(&mut self, op: OpId, kind: Kind, outcome: Outcome) {
+        let Some(gone) = self.in_flight.remove(&op) else {
+            // It was given up before, and has been answered.
+            self.ports.forget(kind, op);
+            return;
+        };
+        self.give_ups.remove(&(gone.give_up, op));
+        self.observer.outcome(kind, &outcome);
+        if let Outcome::Applied(Reply::Records(fetched)) = &outcome {
+            metrics::counter!("leasehold_records_fetched_total").increment(u64::from(fetched.count));
+            metrics::counter!("leasehold_bytes_fetched_total").increment(fetched.bytes);
+        }
+        self.feed(Body::Done { op, outcome });
+    }
+
+    /// Answers the first command nobody waits for any more, if there is one.
+    fn give_up_overdue(&mut self, now: Mono) -> bool {
+        let Some((_, op)) = self.give_ups.first().copied().filter(|(at, _)| *at <= now) else {
+            return false;
+        };
+        // Its answer may have come in the meantime and be waiting: an answer in hand is worth more.
+        while let Ok((other, kind, outcome)) = self.outcomes.receiver.try_recv() {
+            self.finish(other, kind, outcome);
+            if other == op {
+                return true;
+            }
+        }
+        if let Some(late) = self.in_flight.get(&op) {
+            late.task.abort();
+            let kind = late.kind;
+            self.ports.forget(kind, op);
+            metrics::counter!("leasehold_commands_given_up_total", "kind" => kind.name()).increment(1);
+            self.finish(op, kind, Outcome::Unknown(Cause::Timeout));
+        }
+        true
+    }
+
+    fn answer(&mut self, ask: Ask) {
+        for call in ask.into_calls() {
+            self.feed(Body::Call(call));
+        }
+    }
+
+    /// Tells the handlers how long their leases are known to last by now.
+    fn refresh_fences(&mut self, now: Mono) {
+        if now.since(self.fences_seen) < REFRESH_FENCES || !self.observer.has_open() {
+            return;
+        }
+        self.fences_seen = now;
+        let observer = &self.observer;
+        self.engine
+            .each_held(&mut |lease, token, valid_until| observer.believe(lease, token, valid_until));
+    }
+
+    /// Waits for the next thing to happen: outcomes before calls before timers.
+    async fn next(&mut self) -> Woken {
+        let due = match self.give_ups.first() {
+            Some((at, _)) => self.wake_at.min(*at),
+            None => self.wake_at,
+        };
+        self.set_timer(due);
+        poll_fn(|cx| {
+            if let Poll::Ready(Some((op, kind, outcome))) = self.outcomes.receiver.poll_recv(cx) {
+                return Poll::Ready(Woken::Outcome(op, kind, outcome));
+            }
+            if let Poll::Ready(ask) = self.asks.poll_next(cx) {
+                return Poll::Ready(Woken::Ask(ask));
+            }
+            if let Some((_, timer)) = &mut self.timer {
+                if timer.as_mut().poll(cx).is_ready() {
+                    self.timer = None;
+                    return Poll::Ready(Woken::Timer);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// A timer that fires too early does no harm; so a later deadline needs no new one.
+    fn set_timer(&mut self, due: Mono) {
+        if due == Mono::NEVER || self.timer.as_ref().is_some_and(|(at, _)| *at <= due) {
+            return;
+        }
+        self.timer = Some((due, self.runtime.sleep_until(due)));
+    }
+
+    fn stop(&mut self) {
+        for (op, left) in std::mem::take(&mut self.in_flight) {
+            left.task.abort();
+            self.ports.forget(left.kind, op);
+            self.feed(Body::Done {
+                op,
+                outcome: Outcome::Unknown(Cause::Cancelled),
+            });
+        }
+        self.recorder.close();
+        self.observer.stopped();
+    }
+}
+
+impl<M> Drop for Driver<M> {
+    /// A driver that is dropped while it runs takes its tasks with it.
+    fn drop(&mut self) {
+        for left in self.in_flight.values() {
+            left.task.abort();
+        }
+    }
+}
+
+/// Sends an outcome, even if the task that was to find it is dropped.
+struct Report {
+    op: OpId,
+    kind: Kind,
+    to: mpsc::UnboundedSender<(OpId, Kind, Outcome)>,
+    sent: bool,
+}
+
+impl Report {
+    fn send(&mut self, outcome: Outcome) {
+        self.sent = true;
+        // Nobody listens any more once the driver is gone.
+        let _ = self.to.send((self.op, self.kind, outcome));
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if !self.sent {
+            self.send(Outcome::Unknown(Cause::Cancelled));
+        }
+    }
+}
+
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+mod tests;

@@ -1,0 +1,286 @@
+use super::*;
+use crate::asks::{AskSender, asks};
+use crate::fence::Fences;
+use crate::recorder::MemorySink;
+use crate::runtime::{BoxFuture, TokioRuntime};
+use crate::testing::{FnPort, Script, boot, op, read};
+use crate::trace::{TraceReader, replay_on};
+use leasehold_engine::output::TableOp;
+use leasehold_engine::time::Span;
+use std::sync::Mutex;
+use std::time::Duration;
+
+struct Rig {
+    driver: Driver<Script>,
+    asks: AskSender,
+    inputs: Arc<Mutex<Vec<Input>>>,
+    forgotten: Arc<Mutex<Vec<OpId>>>,
+    trace: MemorySink,
+}
+
+fn nothing(_: OpId) -> BoxFuture<'static, Outcome> {
+    Box::pin(async { Outcome::Applied(Reply::Done) })
+}
+
+/// Answers a read by its key.
+fn rig(script: Script, answer: impl Fn(&str) -> BoxFuture<'static, Outcome> + Send + Sync + 'static) -> Rig {
+    let runtime = Arc::new(TokioRuntime::current().unwrap());
+    let table = FnPort::new(move |_, table_op: TableOp| match table_op {
+        TableOp::Read { key } => answer(key.as_str()),
+        other => panic!("unexpected {other:?}"),
+    });
+    let forgotten = table.forgotten.clone();
+    let ports = Ports {
+        table: Arc::new(table),
+        stream: Arc::new(FnPort::new(|id, _| nothing(id))),
+        consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
+    };
+    let (sender, receiver) = asks();
+    let trace = MemorySink::default();
+    let inputs = script.inputs();
+    let driver = Driver::new(
+        script,
+        runtime,
+        ports,
+        receiver,
+        Recorder::new(Some(Box::new(trace.clone())), None),
+        Observer::new(Fences::default(), None),
+    );
+    Rig {
+        driver,
+        asks: sender,
+        inputs,
+        forgotten,
+        trace,
+    }
+}
+
+fn script(commands: &[(&str, u64)]) -> Script {
+    Script {
+        at_boot: commands
+            .iter()
+            .map(|(key, seconds)| (read(key), Span::from_secs(*seconds)))
+            .collect(),
+        stop_when_done: true,
+        ..Script::default()
+    }
+}
+
+fn outcomes(inputs: &Mutex<Vec<Input>>) -> Vec<(u64, OpId, Outcome)> {
+    let inputs = inputs.lock().unwrap();
+    inputs
+        .iter()
+        .filter_map(|input| match &input.body {
+            Body::Done { op, outcome } => Some((input.at.0 / 1_000_000, *op, outcome.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_command_is_answered_once_however_it_ends() {
+    let rig = rig(
+        script(&[("good", 5), ("hangs", 3), ("panics", 5), ("panics at once", 5)]),
+        |key| match key {
+            "good" => Box::pin(async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Outcome::Applied(Reply::Done)
+            }),
+            "hangs" => Box::pin(std::future::pending()),
+            "panics" => Box::pin(async {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                panic!("on purpose")
+            }),
+            _ => panic!("on purpose"),
+        },
+    );
+    rig.driver.run(boot()).await.unwrap();
+    assert_eq!(
+        outcomes(&rig.inputs),
+        [
+            (0, op(4), Outcome::Unknown(Cause::Cancelled)),
+            (1, op(1), Outcome::Applied(Reply::Done)),
+            (2, op(3), Outcome::Unknown(Cause::Cancelled)),
+            (3, op(2), Outcome::Unknown(Cause::Timeout)),
+        ]
+    );
+    assert_eq!(*rig.forgotten.lock().unwrap(), [op(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_after_its_give_up_time_is_forgotten() {
+    // The task cannot be stopped: it is not aborted but at an await, and has none between its sleep and its answer.
+    let late = Arc::new(Mutex::new(0));
+    let counter = late.clone();
+    let mut machine = script(&[("late", 2)]);
+    machine.ticks = vec![Span::from_secs(10)];
+    let rig = rig(machine, move |_| {
+        let counter = counter.clone();
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            *counter.lock().unwrap() += 1;
+            Outcome::Applied(Reply::Done)
+        })
+    });
+    rig.driver.run(boot()).await.unwrap();
+    let outcomes = outcomes(&rig.inputs);
+    assert_eq!(outcomes.len(), 1, "{outcomes:?}");
+    let given_up = outcomes[0].2 == Outcome::Unknown(Cause::Timeout);
+    assert_eq!(given_up, !rig.forgotten.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_come_when_they_are_wanted() {
+    let mut machine = script(&[]);
+    machine.ticks = vec![Span::from_millis(500), Span::from_secs(7), Span::from_secs(7)];
+    let rig = rig(machine, |_| Box::pin(std::future::pending()));
+    rig.driver.run(boot()).await.unwrap();
+    let inputs = rig.inputs.lock().unwrap();
+    let start = inputs[0].at;
+    assert!(matches!(inputs[0].body, Body::Boot(_)), "boot is first");
+    let ticks: Vec<u64> = inputs[1..]
+        .iter()
+        .map(|input| {
+            assert_eq!(input.body, Body::Tick);
+            input.at.since(start).as_millis()
+        })
+        .collect();
+    assert!(
+        ticks.len() == 2 && (500..=501).contains(&ticks[0]) && (7_000..=7_001).contains(&ticks[1]),
+        "{ticks:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_is_passed_on_and_what_is_left_is_answered() {
+    let mut machine = script(&[("hangs", 3_600)]);
+    machine.stop_when_done = false;
+    let rig = rig(machine, |_| Box::pin(std::future::pending()));
+    let asks = rig.asks.clone();
+    let running = tokio::spawn(rig.driver.run(boot()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    asks.shutdown();
+    running.await.unwrap().unwrap();
+    let inputs = rig.inputs.lock().unwrap();
+    let bodies: Vec<_> = inputs[1..].iter().map(|input| input.body.clone()).collect();
+    assert_eq!(
+        bodies,
+        [
+            Body::Call(leasehold_engine::input::Call::Shutdown),
+            Body::Done {
+                op: op(1),
+                outcome: Outcome::Unknown(Cause::Cancelled)
+            },
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_driver_stops_its_tasks() {
+    struct Alarm(Arc<Mutex<bool>>);
+    impl Drop for Alarm {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() = true;
+        }
+    }
+    let dropped = Arc::new(Mutex::new(false));
+    let flag = dropped.clone();
+    let rig = rig(script(&[("hangs", 3_600)]), move |_| {
+        let alarm = Alarm(flag.clone());
+        Box::pin(async move {
+            let _alarm = alarm;
+            std::future::pending().await
+        })
+    });
+    let running = tokio::spawn(rig.driver.run(boot()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    running.abort();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(*dropped.lock().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_can_be_replayed_from_its_trace_and_a_flipped_outcome_is_found() {
+    let commands: Vec<(String, u64)> = (0..100).map(|n| (format!("k{n}"), 5)).collect();
+    let commands: Vec<(&str, u64)> = commands.iter().map(|(key, s)| (key.as_str(), *s)).collect();
+    let machine = script(&commands);
+    let fresh = Script {
+        told: Arc::default(),
+        ..machine.clone()
+    };
+    let rig = rig(machine, |_| nothing(op(0)));
+    rig.driver.run(boot()).await.unwrap();
+    let trace = rig.trace.text();
+    let report = replay_on(
+        &mut fresh.clone(),
+        TraceReader::new(trace.as_bytes()),
+        |_, _, _| {},
+    )
+    .unwrap();
+    assert_eq!((report.inputs, report.complete), (101, true));
+    assert_eq!(report.divergence, None);
+
+    let flipped: String = trace
+        .lines()
+        .map(|line| {
+            let line = if line.contains(r#""n":70,"#) {
+                line.replace(r#"{"applied":"done"}"#, r#"{"unknown":"timeout"}"#)
+            } else {
+                line.to_owned()
+            };
+            line + "\n"
+        })
+        .collect();
+    assert_ne!(trace, flipped);
+    let report = replay_on(
+        &mut fresh.clone(),
+        TraceReader::new(flipped.as_bytes()),
+        |_, _, _| {},
+    )
+    .unwrap();
+    assert_eq!(report.divergence.expect("found").input, 70);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_always_wants_a_tick_does_not_starve_the_others() {
+    struct Eager(u32);
+    impl Machine for Eager {
+        fn feed(&mut self, input: Input, _: &mut dyn FnMut(Output)) -> Mono {
+            self.0 += u32::from(matches!(input.body, Body::Tick));
+            Mono(0)
+        }
+        fn is_stopped(&self) -> bool {
+            self.0 >= 10_000
+        }
+        fn each_held(
+            &self,
+            _: &mut dyn FnMut(&leasehold_engine::ids::LeaseKey, leasehold_engine::ids::FencingToken, Mono),
+        ) {
+        }
+    }
+    let (_sender, receiver) = asks();
+    let ports = Ports {
+        table: Arc::new(FnPort::<TableOp>::new(|id, _| nothing(id))),
+        stream: Arc::new(FnPort::new(|id, _| nothing(id))),
+        consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
+    };
+    let driver = Driver::new(
+        Eager(0),
+        Arc::new(TokioRuntime::current().unwrap()),
+        ports,
+        receiver,
+        Recorder::off(),
+        Observer::new(Fences::default(), None),
+    );
+    let turns = Arc::new(Mutex::new(0u32));
+    let count = turns.clone();
+    let other = tokio::spawn(async move {
+        loop {
+            *count.lock().unwrap() += 1;
+            tokio::task::yield_now().await;
+        }
+    });
+    driver.run(boot()).await.unwrap();
+    other.abort();
+    assert!(*turns.lock().unwrap() >= 100);
+}

@@ -1,0 +1,39 @@
+//! What can go wrong with a worker as a whole. What goes wrong with one request is the engine's to deal with.
+
+use leasehold_engine::config::BadConfig;
+use leasehold_engine::notice::Fatal;
+use std::io;
+
+/// Why a worker could not be built, or stopped without being asked to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A configuration that cannot work.
+    #[error("the configuration cannot work: {0}; correct the option")]
+    Config(#[from] BadConfig),
+    /// Something needed was not given to the builder.
+    #[error("expected {what}, found none; call `{call}` on the builder")]
+    Missing {
+        /// What is needed.
+        what: &'static str,
+        /// How it is given.
+        call: &'static str,
+    },
+    /// There is no tokio runtime.
+    #[error(
+        "expected to be called within a tokio runtime, found none; call `run` from an async fn under #[tokio::main], or give \
+         the builder a runtime"
+    )]
+    NoRuntime,
+    /// The trace file cannot be created.
+    #[error("expected to be able to create the trace file {path:?}: {source}; choose another path")]
+    Trace {
+        /// The path.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The worker cannot go on.
+    #[error(transparent)]
+    Fatal(#[from] Fatal),
+}

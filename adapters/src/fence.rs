@@ -1,0 +1,111 @@
+//! Fences: how a handler can ask whether it may still act for its shard.
+
+use crate::runtime::Runtime;
+use leasehold_engine::ids::{FencingToken, LeaseKey};
+use leasehold_engine::time::{Mono, Span};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whether one ownership of a shard is known to last.
+///
+/// A lease is a promise about time: a handler that stalls for longer than the lease lasts may come back to a shard
+/// that another worker processes by now. Look at [`is_valid`](Fence::is_valid) right before a side effect, and send
+/// [`token`](Fence::token) along to a sink that can refuse an older one: only that is safe against every stall.
+#[derive(Clone)]
+pub struct Fence {
+    belief: Arc<Belief>,
+    runtime: Arc<dyn Runtime>,
+}
+
+struct Belief {
+    token: FencingToken,
+    /// In microseconds of the runtime's monotonic clock.
+    valid_until: AtomicU64,
+}
+
+impl Fence {
+    /// Whether the lease is certainly still ours at this moment.
+    pub fn is_valid(&self) -> bool {
+        self.remaining() > Span::ZERO
+    }
+
+    /// For how long the lease is known to be ours, from now. Grows with every renewal.
+    pub fn remaining(&self) -> Span {
+        Mono(self.belief.valid_until.load(Ordering::Acquire)).since(self.runtime.now())
+    }
+
+    /// Grows with every change of the shard's owner.
+    pub fn token(&self) -> u64 {
+        self.belief.token.0
+    }
+}
+
+impl fmt::Debug for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fence")
+            .field("token", &self.token())
+            .field("remaining", &self.remaining())
+            .finish()
+    }
+}
+
+/// The fences of all open shards.
+#[derive(Clone, Default)]
+pub struct Fences(Arc<Mutex<BTreeMap<LeaseKey, Arc<Belief>>>>);
+
+impl fmt::Debug for Fences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fences").field("open", &self.map().len()).finish()
+    }
+}
+
+impl Fences {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<LeaseKey, Arc<Belief>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A fence for a new ownership. It is not valid until it is believed in.
+    pub(crate) fn open(&self, lease: LeaseKey, token: FencingToken, runtime: Arc<dyn Runtime>) -> Fence {
+        let belief = Arc::new(Belief {
+            token,
+            valid_until: AtomicU64::new(0),
+        });
+        if let Some(old) = self.map().insert(lease, belief.clone()) {
+            old.valid_until.store(0, Ordering::Release);
+        }
+        Fence { belief, runtime }
+    }
+
+    /// The ownership is over: its fence is never valid again.
+    pub(crate) fn close(&self, lease: &LeaseKey, token: FencingToken) {
+        let mut map = self.map();
+        if map.get(lease).is_some_and(|belief| belief.token == token) {
+            if let Some(old) = map.remove(lease) {
+                old.valid_until.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    pub(crate) fn believe(&self, lease: &LeaseKey, token: FencingToken, valid_until: Mono) {
+        if let Some(belief) = self.map().get(lease).filter(|belief| belief.token == token) {
+            belief.valid_until.store(valid_until.0, Ordering::Release);
+        }
+    }
+
+    /// There is doubt: not valid until it is believed in again.
+    pub(crate) fn revoke(&self, lease: &LeaseKey) {
+        if let Some(belief) = self.map().get(lease) {
+            belief.valid_until.store(0, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.map().is_empty()
+    }
+}
+
+#[cfg(test)]
+#[path = "fence_tests.rs"]
+mod tests;

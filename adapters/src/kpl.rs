@@ -1,0 +1,137 @@
+//! Aggregated records, as the Kinesis Producer Library (KPL) writes them: many small records in one.
+//!
+//! The layout is `F3 89 9A C2`, a protobuf `AggregatedRecord`, and the MD5 of the latter. What does not have it is a
+//! plain record. Three rules differ from KCL for Java 3.5, none of them in what a well-formed aggregate becomes:
+//!
+//! * An aggregate with an index out of its tables, or a hash key that is no number, is handed over whole and raw. KCL
+//!   keeps the parts before the damage and loses the rest silently.
+//! * Part of an aggregate may belong to another shard: the producer used an outdated shard map. KCL drops the whole
+//!   aggregate, since the KPL notices and sends its records again. Other producers may not, so that
+//!   [`Misplaced::Keep`] can be chosen.
+//! * The parts are numbered by their place in the aggregate, whatever is dropped.
+
+use crate::record::Record;
+use bytes::Bytes;
+use leasehold_engine::shard::{HashKey, HashRange};
+use md5::{Digest, Md5};
+use prost::Message;
+use std::sync::Arc;
+
+const MAGIC: [u8; 4] = [0xF3, 0x89, 0x9A, 0xC2];
+const MD5_LEN: usize = 16;
+
+/// What to do with an aggregate of which some part belongs to another shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Misplaced {
+    /// Drop the whole aggregate, as KCL does: the KPL sends its records again.
+    #[default]
+    Drop,
+    /// Hand it over. Nothing is lost, whatever the producer; with the KPL, its records come twice.
+    Keep,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Aggregate {
+    #[prost(string, repeated, tag = "1")]
+    partition_keys: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    explicit_hash_keys: Vec<String>,
+    #[prost(message, repeated, tag = "3")]
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Part {
+    // Required in the original; optional here, so that a missing one is seen rather than read as 0.
+    #[prost(uint64, optional, tag = "1")]
+    partition_key: Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    explicit_hash_key: Option<u64>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    data: Option<Bytes>,
+}
+
+/// What a record as Kinesis gave it turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unpacked {
+    /// Not aggregated (or not readable as such): itself.
+    Plain(Record),
+    /// Its parts, in order, and how many there were before any was dropped.
+    Parts(Vec<Record>, u64),
+}
+
+/// Takes `record` apart if it is aggregated. Without `range`, no part counts as misplaced.
+pub(crate) fn unpack(record: Record, range: Option<HashRange>, misplaced: Misplaced) -> Unpacked {
+    let Some(aggregate) = parse(&record.data) else {
+        return Unpacked::Plain(record);
+    };
+    let count = aggregate.parts.len() as u64;
+    let Some(parts) = split(&record, aggregate) else {
+        tracing::warn!(
+            shard = %record.shard, position = %record.position,
+            "an aggregated record is damaged inside; handing it over whole"
+        );
+        return Unpacked::Plain(record);
+    };
+    let outside = |part: &Record| range.is_some_and(|range| !contains(range, hash_of(part)));
+    if misplaced == Misplaced::Drop && parts.iter().any(outside) {
+        metrics::counter!("leasehold_misplaced_aggregates_total").increment(1);
+        return Unpacked::Parts(Vec::new(), count);
+    }
+    Unpacked::Parts(parts, count)
+}
+
+fn parse(data: &Bytes) -> Option<Aggregate> {
+    if !data.starts_with(&MAGIC) || data.len() <= MAGIC.len() + MD5_LEN {
+        return None;
+    }
+    let body = data.slice(MAGIC.len()..data.len() - MD5_LEN);
+    let sum = Md5::digest(&body);
+    if sum.as_slice() != &data[data.len() - MD5_LEN..] {
+        return None;
+    }
+    Aggregate::decode(body).ok()
+}
+
+fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
+    let partition_keys: Vec<Arc<str>> = aggregate.partition_keys.into_iter().map(Arc::from).collect();
+    let mut hash_keys = Vec::with_capacity(aggregate.explicit_hash_keys.len());
+    for text in &aggregate.explicit_hash_keys {
+        // Unused entries may be anything, as in the original.
+        hash_keys.push(text.parse::<HashKey>().ok());
+    }
+    let mut parts = Vec::with_capacity(aggregate.parts.len());
+    for (sub, part) in aggregate.parts.into_iter().enumerate() {
+        let partition_key = partition_keys
+            .get(usize::try_from(part.partition_key?).ok()?)?
+            .clone();
+        let explicit_hash_key = match part.explicit_hash_key {
+            None => None,
+            Some(index) => Some((*hash_keys.get(usize::try_from(index).ok()?)?)?),
+        };
+        let mut record = whole.clone();
+        record.position.sub = sub as u64;
+        record.partition_key = partition_key;
+        record.explicit_hash_key = explicit_hash_key;
+        record.data = part.data?;
+        record.aggregated = true;
+        parts.push(record);
+    }
+    Some(parts)
+}
+
+fn hash_of(record: &Record) -> HashKey {
+    record.explicit_hash_key.unwrap_or_else(|| {
+        HashKey(u128::from_be_bytes(
+            Md5::digest(record.partition_key.as_bytes()).into(),
+        ))
+    })
+}
+
+fn contains(range: HashRange, key: HashKey) -> bool {
+    (range.start..=range.end).contains(&key)
+}
+
+#[cfg(test)]
+#[path = "kpl_tests.rs"]
+mod tests;

@@ -1,0 +1,38 @@
+//! The engine's contract as a trait, so that the loop around it can be tested with a scripted stand-in.
+
+use leasehold_engine::Engine;
+use leasehold_engine::ids::{FencingToken, LeaseKey};
+use leasehold_engine::input::Input;
+use leasehold_engine::output::Output;
+use leasehold_engine::time::Mono;
+
+/// Takes inputs and answers each with outputs and a time to be woken at.
+pub trait Machine: Send {
+    /// Takes one input, gives its outputs to `each` in order, and returns when to wake it.
+    fn feed(&mut self, input: Input, each: &mut dyn FnMut(Output)) -> Mono;
+
+    /// Whether nothing will follow.
+    fn is_stopped(&self) -> bool;
+
+    /// Shows every lease it holds: its key, its token, and until when it is believed in.
+    fn each_held(&self, each: &mut dyn FnMut(&LeaseKey, FencingToken, Mono));
+}
+
+impl Machine for Engine {
+    fn feed(&mut self, input: Input, each: &mut dyn FnMut(Output)) -> Mono {
+        let outbox = self.handle(input);
+        let wake_at = outbox.wake_at();
+        outbox.for_each(each);
+        wake_at
+    }
+
+    fn is_stopped(&self) -> bool {
+        Engine::is_stopped(self)
+    }
+
+    fn each_held(&self, each: &mut dyn FnMut(&LeaseKey, FencingToken, Mono)) {
+        for held in self.held() {
+            each(held.lease, held.token, held.valid_until);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the driver hands commands to: the lease table, the stream, and the application.
+
+use crate::runtime::BoxFuture;
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::Outcome;
+use leasehold_engine::output::{Command, ConsumerOp, Effect, StreamOp, TableOp};
+use std::fmt;
+use std::sync::Arc;
+
+/// Executes operations of one kind.
+///
+/// What does not belong into a trace stays behind the port, under the id of the command that brought it: record
+/// payloads, shard iterators and page tokens.
+pub trait Port<Op>: Send + Sync + 'static {
+    /// Executes an operation. The future may be dropped at any time; a dropped one counts as `Unknown`.
+    fn execute(&self, id: OpId, op: Op) -> BoxFuture<'static, Outcome>;
+
+    /// The outcome of this command came too late and is not used: whatever is kept under its id can be freed. May be
+    /// called more than once, and while the operation still runs.
+    fn forget(&self, id: OpId) {
+        let _ = id;
+    }
+}
+
+/// The three ports of a worker.
+#[derive(Clone)]
+pub struct Ports {
+    /// The lease table.
+    pub table: Arc<dyn Port<TableOp>>,
+    /// The stream.
+    pub stream: Arc<dyn Port<StreamOp>>,
+    /// The application.
+    pub consumer: Arc<dyn Port<ConsumerOp>>,
+}
+
+impl Ports {
+    pub(crate) fn execute(&self, command: Command) -> BoxFuture<'static, Outcome> {
+        match command.effect {
+            Effect::Table(op) => self.table.execute(command.op, op),
+            Effect::Stream(op) => self.stream.execute(command.op, op),
+            Effect::Consumer(op) => self.consumer.execute(command.op, op),
+        }
+    }
+
+    pub(crate) fn forget(&self, kind: Kind, id: OpId) {
+        match kind {
+            Kind::Table => self.table.forget(id),
+            Kind::Stream => self.stream.forget(id),
+            Kind::Consumer => self.consumer.forget(id),
+        }
+    }
+}
+
+impl fmt::Debug for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// Which port a command goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Table,
+    Stream,
+    Consumer,
+}
+
+impl Kind {
+    pub(crate) fn of(effect: &Effect) -> Self {
+        match effect {
+            Effect::Table(_) => Kind::Table,
+            Effect::Stream(_) => Kind::Stream,
+            Effect::Consumer(_) => Kind::Consumer,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Table => "table",
+            Kind::Stream => "stream",
+            Kind::Consumer => "consumer",
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Recording a worker's inputs, so that its life can be replayed. See [`crate::trace`] for the format.
+//!
+//! Recording never blocks the worker: what a sink cannot take at once is left out, and the gap is recorded as a gap.
+
+use crate::trace::{
+    InputLine, OutputDigest, RollingDigest, TraceKind, digest_line, end_line, gap_line, header_line,
+};
+use leasehold_engine::input::Input;
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// After this many inputs the digest of everything so far is written.
+pub const DIGEST_EVERY: u64 = 64;
+
+/// Where the lines of a full trace go.
+pub trait Sink: Send {
+    /// Takes a line without its line break, or gives it back if there is no room now.
+    ///
+    /// # Errors
+    /// The line, if it was not taken.
+    fn offer(&mut self, line: String) -> Result<(), String>;
+
+    /// Takes the last lines, waiting for room if need be, and makes everything durable.
+    fn close(&mut self, lines: Vec<String>);
+}
+
+/// Records inputs to a sink, to a flight recorder, or to both.
+pub struct Recorder {
+    sink: Option<Box<dyn Sink>>,
+    flight: Option<Flight>,
+    /// Inputs so far.
+    inputs: u64,
+    rolling: RollingDigest,
+    pending: Option<InputLine>,
+    /// The first input the sink did not take since the last gap record.
+    lost_from: Option<u64>,
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder")
+            .field("inputs", &self.inputs)
+            .field("lost_from", &self.lost_from)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// Records nothing.
+    pub fn off() -> Self {
+        Self::new(None, None)
+    }
+
+    /// Records everything to `sink`, the last inputs to `flight`, or both.
+    pub fn new(sink: Option<Box<dyn Sink>>, flight: Option<Flight>) -> Self {
+        let mut recorder = Self {
+            sink,
+            flight,
+            inputs: 0,
+            rolling: RollingDigest::new(),
+            pending: None,
+            lost_from: None,
+        };
+        if let Some(sink) = &mut recorder.sink {
+            // Without a header nothing that follows could be read.
+            if sink.offer(header_line(TraceKind::Full)).is_err() {
+                tracing::error!("the trace sink does not take a first line; nothing is recorded to it");
+                recorder.sink = None;
+            }
+        }
+        recorder
+    }
+
+    /// Whether anything is recorded; if not, no digest need be computed.
+    pub fn is_on(&self) -> bool {
+        self.sink.is_some() || self.flight.is_some()
+    }
+
+    /// An input is about to be handed to the engine.
+    pub fn begin(&mut self, input: &Input) {
+        self.flush_pending();
+        if self.is_on() {
+            self.pending = Some(InputLine::new(self.inputs, input));
+        }
+    }
+
+    /// The engine has answered it.
+    pub fn end(&mut self, digest: OutputDigest) {
+        let Some(line) = self.pending.take() else { return };
+        self.rolling.add(digest);
+        self.put(line.with_digest(digest));
+        if self.inputs.is_multiple_of(DIGEST_EVERY) && self.lost_from.is_none() {
+            let line = digest_line(self.rolling, self.inputs);
+            if let Some(sink) = &mut self.sink {
+                // A digest that finds no room is left out; the next one covers it.
+                let _ = sink.offer(line);
+            }
+        }
+    }
+
+    /// Nothing follows.
+    pub fn close(&mut self) {
+        let died = self.pending.is_some();
+        self.flush_pending();
+        if let Some(mut sink) = self.sink.take() {
+            let mut lines = Vec::new();
+            if let Some(from) = self.lost_from {
+                lines.push(gap_line(from, self.inputs - from));
+            }
+            if !died {
+                lines.push(end_line(self.inputs));
+            }
+            sink.close(lines);
+        }
+    }
+
+    fn flush_pending(&mut self) {
+        if let Some(line) = self.pending.take() {
+            self.put(line.without_digest());
+        }
+    }
+
+    fn put(&mut self, line: String) {
+        let n = self.inputs;
+        self.inputs += 1;
+        if let Some(sink) = &mut self.sink {
+            if let Some(from) = self.lost_from {
+                if sink.offer(gap_line(from, n - from)).is_ok() {
+                    self.lost_from = None;
+                }
+            }
+            if self.lost_from.is_none() && sink.offer(line.clone()).is_err() {
+                self.lost_from = Some(n);
+                tracing::warn!(
+                    input = n,
+                    "the trace cannot be written fast enough; recording a gap"
+                );
+                metrics::counter!("leasehold_trace_gaps_total").increment(1);
+            }
+        }
+        if let Some(flight) = &self.flight {
+            flight.push(n, line);
+        }
+    }
+}
+
+impl Drop for Recorder {
+    /// Also reached when the engine panics: then the input that did it is the last line.
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Keeps the boot record and the last inputs in memory, to be dumped when something went wrong.
+#[derive(Clone, Debug)]
+pub struct Flight(Arc<Mutex<Ring>>);
+
+#[derive(Debug)]
+struct Ring {
+    boot: Option<String>,
+    lines: VecDeque<String>,
+    /// The number of the first of `lines`.
+    first: u64,
+    bytes: usize,
+    most_lines: usize,
+    most_bytes: usize,
+}
+
+impl Flight {
+    /// Keeps at most this many inputs, of at most this many bytes as text.
+    pub fn new(inputs: usize, bytes: usize) -> Self {
+        Self(Arc::new(Mutex::new(Ring {
+            boot: None,
+            lines: VecDeque::new(),
+            first: 1,
+            bytes: 0,
+            most_lines: inputs,
+            most_bytes: bytes,
+        })))
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, n: u64, line: String) {
+        let mut ring = self.ring();
+        if n == 0 {
+            ring.boot = Some(line);
+            return;
+        }
+        ring.bytes += line.len();
+        ring.lines.push_back(line);
+        while ring.lines.len() > ring.most_lines || ring.bytes > ring.most_bytes {
+            let Some(gone) = ring.lines.pop_front() else { break };
+            ring.bytes -= gone.len();
+            ring.first += 1;
+        }
+    }
+
+    /// Writes what is kept as a trace. What was dropped before is named as a gap.
+    ///
+    /// # Errors
+    /// If `to` cannot be written.
+    pub fn dump(&self, mut to: impl Write) -> io::Result<()> {
+        let ring = self.ring();
+        writeln!(to, "{}", header_line(TraceKind::Flight))?;
+        let Some(boot) = &ring.boot else {
+            return to.flush();
+        };
+        writeln!(to, "{boot}")?;
+        if ring.first > 1 {
+            writeln!(to, "{}", gap_line(1, ring.first - 1))?;
+        }
+        for line in &ring.lines {
+            writeln!(to, "{line}")?;
+        }
+        to.flush()
+    }
+}
+
+/// Writes a full trace to a file, from a thread of its own.
+#[derive(Debug)]
+pub struct FileSink {
+    lines: Option<SyncSender<String>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl FileSink {
+    /// Creates (or empties) the file. Up to `backlog` lines wait to be written before a gap is recorded.
+    ///
+    /// # Errors
+    /// If the file or the thread cannot be created.
+    pub fn create(path: impl AsRef<Path>, backlog: usize) -> io::Result<Self> {
+        let file = File::create(path)?;
+        let (lines, backlog) = sync_channel(backlog.max(1));
+        let writer = std::thread::Builder::new()
+            .name("leasehold-trace".into())
+            .spawn(move || {
+                if let Err(error) = write_lines(file, &backlog) {
+                    tracing::error!(%error, "the trace file cannot be written; recording to it ends");
+                }
+            })?;
+        Ok(Self {
+            lines: Some(lines),
+            writer: Some(writer),
+        })
+    }
+}
+
+fn write_lines(file: File, lines: &Receiver<String>) -> io::Result<()> {
+    let mut file = BufWriter::new(file);
+    loop {
+        // Flush whenever the worker is idle, so that a killed process leaves all but the last moment.
+        let line = match lines.try_recv() {
+            Ok(line) => line,
+            Err(_) => {
+                file.flush()?;
+                match lines.recv() {
+                    Ok(line) => line,
+                    Err(_) => return file.flush(),
+                }
+            }
+        };
+        file.write_all(line.as_bytes())?;
+        file.write_all(b"\n")?;
+    }
+}
+
+impl Sink for FileSink {
+    fn offer(&mut self, line: String) -> Result<(), String> {
+        match &self.lines {
+            None => Err(line),
+            Some(lines) => lines.try_send(line).map_err(|error| match error {
+                TrySendError::Full(line) | TrySendError::Disconnected(line) => line,
+            }),
+        }
+    }
+
+    fn close(&mut self, last: Vec<String>) {
+        if let Some(lines) = self.lines.take() {
+            for line in last {
+                if lines.send(line).is_err() {
+                    break;
+                }
+            }
+        }
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Collects a full trace in memory: for tests and simulations.
+#[derive(Clone, Debug, Default)]
+pub struct MemorySink(Arc<Mutex<String>>);
+
+impl MemorySink {
+    /// The trace so far.
+    pub fn text(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Sink for MemorySink {
+    fn offer(&mut self, line: String) -> Result<(), String> {
+        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        text.push_str(&line);
+        text.push('\n');
+        Ok(())
+    }
+
+    fn close(&mut self, lines: Vec<String>) {
+        for line in lines {
+            let _ = self.offer(line);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod tests;

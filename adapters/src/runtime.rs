@@ -1,0 +1,129 @@
+//! The runtime as a port: the clock, sleeping, tasks and entropy.
+//!
+//! Nothing else in this crate reads a clock or spawns a task, so the same code runs on tokio in production and on a
+//! deterministic executor in simulation. Channels come from `tokio::sync`, which needs no runtime.
+
+use leasehold_engine::time::{Mono, Span, Wall};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future that can be moved to another task.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A boxed timer. It is `Sync` too, since the AWS SDK asks for that.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
+
+/// What the worker needs from the executor it runs on.
+pub trait Runtime: fmt::Debug + Send + Sync + 'static {
+    /// The monotonic clock. Its origin is arbitrary and the same for the life of this value.
+    fn now(&self) -> Mono;
+
+    /// The wall clock.
+    fn wall(&self) -> Wall;
+
+    /// Waits until the monotonic clock has reached `until`. Waiting for [`Mono::NEVER`] never ends.
+    fn sleep_until(&self, until: Mono) -> Sleep;
+
+    /// Runs a task in the background.
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Task;
+
+    /// An unpredictable number, for the incarnation and the seed of a boot record.
+    fn entropy(&self) -> u64;
+
+    /// Waits for some time.
+    fn sleep(&self, span: Span) -> Sleep {
+        self.sleep_until(self.now() + span)
+    }
+}
+
+/// A task in the background. Dropping it lets the task go on.
+pub struct Task(Box<dyn Fn() + Send + Sync>);
+
+impl Task {
+    /// A handle on a task that `abort` stops.
+    pub fn new(abort: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Box::new(abort))
+    }
+
+    /// Stops the task at its next suspension point, if it still runs.
+    pub fn abort(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Task")
+    }
+}
+
+#[cfg(feature = "tokio-runtime")]
+pub use self::production::TokioRuntime;
+
+#[cfg(feature = "tokio-runtime")]
+mod production {
+    use super::{BoxFuture, Runtime, Sleep, Task};
+    use leasehold_engine::time::{Mono, Wall};
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    use tokio::time::Instant;
+
+    /// The runtime of production: tokio and the clocks of the machine.
+    #[derive(Clone, Debug)]
+    pub struct TokioRuntime {
+        tokio: tokio::runtime::Handle,
+        origin: Instant,
+    }
+
+    impl TokioRuntime {
+        /// The tokio runtime this is called in, which must have its time driver enabled.
+        ///
+        /// # Errors
+        /// When called outside of a tokio runtime.
+        pub fn current() -> Result<Self, tokio::runtime::TryCurrentError> {
+            let tokio = tokio::runtime::Handle::try_current()?;
+            #[allow(clippy::disallowed_methods)] // this is the one place that may
+            let origin = Instant::now();
+            Ok(Self { tokio, origin })
+        }
+    }
+
+    #[allow(clippy::disallowed_methods)] // this is the one place that may
+    impl Runtime for TokioRuntime {
+        fn now(&self) -> Mono {
+            Mono(u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX - 1))
+        }
+
+        fn wall(&self) -> Wall {
+            let millis = match SystemTime::now().duration_since(UNIX_EPOCH) {
+                Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+                Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
+            };
+            Wall(millis)
+        }
+
+        fn sleep_until(&self, until: Mono) -> Sleep {
+            let at = (until != Mono::NEVER)
+                .then(|| self.origin.checked_add(Duration::from_micros(until.0)))
+                .flatten();
+            match at {
+                Some(at) => Box::pin(tokio::time::sleep_until(at)),
+                None => Box::pin(std::future::pending()),
+            }
+        }
+
+        fn spawn(&self, task: BoxFuture<'static, ()>) -> Task {
+            let handle = self.tokio.spawn(task).abort_handle();
+            Task::new(move || handle.abort())
+        }
+
+        fn entropy(&self) -> u64 {
+            // Without a working entropy source, the time in nanoseconds still tells one life from the next.
+            getrandom::u64().unwrap_or_else(|_| {
+                SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .map_or(0, |since| since.as_nanos() as u64)
+            })
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What the engine only knows by a command's id: fetched records, shard iterators and page tokens.
+//!
+//! Records are kept until they are processed or their shard is closed; delivery only moves forward, so a delivery
+//! frees what was fetched before it. The engine's byte budget bounds what it has fetched and not delivered.
+
+use crate::kpl::{Misplaced, Unpacked, unpack};
+use crate::record::Record;
+use leasehold_engine::ids::{OpId, ShardId};
+use leasehold_engine::input;
+use leasehold_engine::position::Position;
+use leasehold_engine::shard::{ChildShard, HashRange};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An iterator is used by the next call; a few more are kept for answers that were lost on the way.
+const ITERATORS_PER_SHARD: usize = 4;
+/// A page token is used by the next call; listings rarely overlap.
+const PAGE_TOKENS: usize = 16;
+
+/// The store, shared by the stream and the application. Clones are handles on the same.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    kept: Arc<Mutex<Kept>>,
+    misplaced: Misplaced,
+}
+
+/// An answer to GetRecords.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The records, as Kinesis gave them.
+    pub records: Vec<Record>,
+    /// How far behind the tip of the stream it is, in milliseconds.
+    pub behind_ms: u64,
+    /// The iterator to go on with; absent at the end of the shard.
+    pub next: Option<String>,
+    /// At the end of the shard: what it was split or merged into.
+    pub children: Vec<ChildShard>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    shards: BTreeMap<ShardId, KeptShard>,
+    /// Which shard a command's batch or iterator is under.
+    shard_of: BTreeMap<OpId, ShardId>,
+    pages: VecDeque<(OpId, String)>,
+    ranges: BTreeMap<ShardId, HashRange>,
+}
+
+#[derive(Debug, Default)]
+struct KeptShard {
+    batches: BTreeMap<OpId, Arc<Fetched>>,
+    iterators: VecDeque<(OpId, String)>,
+    /// What was asked for before this command belongs to an ownership that is over.
+    closed: Option<OpId>,
+}
+
+/// The records of one answer, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched {
+    pub(crate) records: Vec<Record>,
+    pub(crate) behind_ms: u64,
+}
+
+impl Fetched {
+    /// The index of the first record after `position`.
+    pub(crate) fn first_after(&self, position: Option<Position>) -> usize {
+        match position {
+            None => 0,
+            Some(done) => self.records.partition_point(|record| record.position <= done),
+        }
+    }
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new(misplaced: Misplaced) -> Self {
+        Self {
+            kept: Arc::default(),
+            misplaced,
+        }
+    }
+
+    /// Takes in what a `GetRecords` brought: takes aggregated records apart, keeps all under the command's id, and
+    /// describes it for the engine.
+    pub fn take_in(&self, shard: &ShardId, op: OpId, answer: Answer) -> input::Fetched {
+        let range = self.range(shard);
+        let mut description = input::Fetched {
+            count: u32::try_from(answer.records.len()).unwrap_or(u32::MAX),
+            bytes: 0,
+            first: answer.records.first().map(|record| record.position),
+            last: None,
+            behind_ms: answer.behind_ms,
+            end: None,
+        };
+        let mut records = Vec::with_capacity(answer.records.len());
+        for record in answer.records {
+            description.bytes += record.data.len() as u64;
+            let mut position = record.position;
+            match unpack(record, range, self.misplaced) {
+                Unpacked::Plain(record) => records.push(record),
+                Unpacked::Parts(parts, count) => {
+                    position.sub = count.saturating_sub(1);
+                    records.extend(parts);
+                }
+            }
+            description.last = Some(position);
+        }
+        if answer.next.is_none() {
+            for child in &answer.children {
+                self.learn_range(&child.id, child.range);
+            }
+            description.end = Some(answer.children);
+        }
+        let fetched = (description.count > 0).then_some(Fetched {
+            records,
+            behind_ms: answer.behind_ms,
+        });
+        self.keep_batch(shard, op, fetched, answer.next);
+        description
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what a `GetRecords` brought: the records, if there were any, and the next iterator, unless the shard ended.
+    pub(crate) fn keep_batch(
+        &self,
+        shard: &ShardId,
+        op: OpId,
+        fetched: Option<Fetched>,
+        next: Option<String>,
+    ) {
+        let mut kept = self.kept();
+        let entry = kept.shards.entry(shard.clone()).or_default();
+        if entry.closed.is_some_and(|closed| op < closed) {
+            return;
+        }
+        if let Some(fetched) = fetched {
+            entry.batches.insert(op, Arc::new(fetched));
+        }
+        kept.keep_iterator(shard, op, next);
+        kept.shard_of.insert(op, shard.clone());
+        kept.settle(op);
+    }
+
+    /// Keeps an iterator.
+    pub fn keep_iterator(&self, shard: &ShardId, op: OpId, iterator: String) {
+        let mut kept = self.kept();
+        let entry = kept.shards.entry(shard.clone()).or_default();
+        if entry.closed.is_some_and(|closed| op < closed) {
+            return;
+        }
+        kept.keep_iterator(shard, op, Some(iterator));
+        kept.shard_of.insert(op, shard.clone());
+    }
+
+    /// The iterator a command brought, if it is still kept.
+    pub fn iterator(&self, op: OpId) -> Option<String> {
+        let kept = self.kept();
+        let shard = kept.shards.get(kept.shard_of.get(&op)?)?;
+        shard
+            .iterators
+            .iter()
+            .find(|(id, _)| *id == op)
+            .map(|(_, iterator)| iterator.clone())
+    }
+
+    /// A batch that is about to be delivered. Batches before it will not be asked for any more.
+    pub(crate) fn batch(&self, shard: &ShardId, op: OpId) -> Option<Arc<Fetched>> {
+        let mut kept = self.kept();
+        let entry = kept.shards.get_mut(shard)?;
+        let later = entry.batches.split_off(&op);
+        let before = std::mem::replace(&mut entry.batches, later);
+        let batch = entry.batches.get(&op).cloned();
+        for gone in before.into_keys() {
+            kept.settle(gone);
+        }
+        batch
+    }
+
+    /// A batch has been processed.
+    pub(crate) fn processed(&self, shard: &ShardId, op: OpId) {
+        let mut kept = self.kept();
+        if let Some(entry) = kept.shards.get_mut(shard) {
+            entry.batches.remove(&op);
+        }
+        kept.settle(op);
+    }
+
+    /// A shard's ownership ended: everything that was asked for before `close` is freed, and so is what comes late.
+    pub(crate) fn close(&self, shard: &ShardId, close: OpId) {
+        let mut kept = self.kept();
+        let entry = kept.shards.entry(shard.clone()).or_default();
+        entry.closed = Some(close);
+        let later = entry.batches.split_off(&close);
+        let before = std::mem::replace(&mut entry.batches, later);
+        let iterators: Vec<OpId> = entry
+            .iterators
+            .iter()
+            .map(|(op, _)| *op)
+            .filter(|op| *op < close)
+            .collect();
+        entry.iterators.retain(|(op, _)| *op >= close);
+        for op in before.into_keys().chain(iterators) {
+            kept.settle(op);
+        }
+    }
+
+    /// The outcome of this command is not used.
+    pub fn forget(&self, op: OpId) {
+        let mut kept = self.kept();
+        if let Some(shard) = kept.shard_of.remove(&op) {
+            if let Some(entry) = kept.shards.get_mut(&shard) {
+                entry.batches.remove(&op);
+                entry.iterators.retain(|(id, _)| *id != op);
+            }
+        }
+        kept.pages.retain(|(id, _)| *id != op);
+    }
+
+    /// Keeps a page token.
+    pub fn keep_page(&self, op: OpId, token: String) {
+        let mut kept = self.kept();
+        kept.pages.push_back((op, token));
+        if kept.pages.len() > PAGE_TOKENS {
+            kept.pages.pop_front();
+        }
+    }
+
+    /// The page token a command brought, if it is still kept.
+    pub fn page(&self, op: OpId) -> Option<String> {
+        self.kept()
+            .pages
+            .iter()
+            .find(|(id, _)| *id == op)
+            .map(|(_, token)| token.clone())
+    }
+
+    /// Notes the hash keys a shard takes, as a listing or its parent's last answer said.
+    pub fn learn_range(&self, shard: &ShardId, range: HashRange) {
+        let mut kept = self.kept();
+        if kept.ranges.get(shard) != Some(&range) {
+            kept.ranges.insert(shard.clone(), range);
+        }
+    }
+
+    /// The hash keys a shard takes, if they are known.
+    pub(crate) fn range(&self, shard: &ShardId) -> Option<HashRange> {
+        self.kept().ranges.get(shard).copied()
+    }
+
+    /// How many batches and iterators are kept.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> (usize, usize, usize) {
+        let kept = self.kept();
+        let batches = kept.shards.values().map(|shard| shard.batches.len()).sum();
+        let iterators = kept.shards.values().map(|shard| shard.iterators.len()).sum();
+        (batches, iterators, kept.shard_of.len())
+    }
+}
+
+impl Kept {
+    fn keep_iterator(&mut self, shard: &ShardId, op: OpId, iterator: Option<String>) {
+        let (Some(iterator), Some(entry)) = (iterator, self.shards.get_mut(shard)) else {
+            return;
+        };
+        entry.iterators.push_back((op, iterator));
+        if entry.iterators.len() > ITERATORS_PER_SHARD {
+            let gone = entry.iterators.pop_front();
+            if let Some((gone, _)) = gone {
+                self.settle(gone);
+            }
+        }
+    }
+
+    /// Forgets where `op` is kept, once nothing is left of it.
+    fn settle(&mut self, op: OpId) {
+        let Some(shard) = self.shard_of.get(&op).and_then(|shard| self.shards.get(shard)) else {
+            self.shard_of.remove(&op);
+            return;
+        };
+        if !shard.batches.contains_key(&op) && shard.iterators.iter().all(|(id, _)| *id != op) {
+            self.shard_of.remove(&op);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

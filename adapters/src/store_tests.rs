@@ -1,0 +1,114 @@
+use super::*;
+use crate::testing::op;
+use bytes::Bytes;
+
+fn record(sequence: u64) -> Record {
+    Record {
+        shard: "s".into(),
+        position: Position::of(sequence.into()),
+        partition_key: "k".into(),
+        explicit_hash_key: None,
+        data: Bytes::from_static(b"data"),
+        arrival: None,
+        aggregated: false,
+    }
+}
+
+fn answer(sequences: &[u64], next: Option<&str>) -> Answer {
+    Answer {
+        records: sequences.iter().map(|n| record(*n)).collect(),
+        behind_ms: 5,
+        next: next.map(str::to_owned),
+        children: Vec::new(),
+    }
+}
+
+#[test]
+fn a_batch_is_described_and_kept_until_it_is_processed() {
+    let (store, shard) = (Store::default(), ShardId::from("s"));
+    let described = store.take_in(&shard, op(2), answer(&[5, 6, 9], Some("next")));
+    assert_eq!(
+        described,
+        input::Fetched {
+            count: 3,
+            bytes: 12,
+            first: Some(Position::of(5.into())),
+            last: Some(Position::of(9.into())),
+            behind_ms: 5,
+            end: None
+        }
+    );
+    assert_eq!(store.iterator(op(2)).as_deref(), Some("next"));
+    let batch = store.batch(&shard, op(2)).expect("kept");
+    assert_eq!(batch.first_after(Some(Position::of(5.into()))), 1);
+    assert_eq!(batch.first_after(None), 0);
+    assert!(store.batch(&shard, op(2)).is_some(), "for another attempt");
+    store.processed(&shard, op(2));
+    assert!(store.batch(&shard, op(2)).is_none());
+    assert_eq!(
+        store.iterator(op(2)).as_deref(),
+        Some("next"),
+        "reading goes on from it"
+    );
+}
+
+#[test]
+fn the_end_of_a_shard_keeps_no_iterator_and_names_the_children() {
+    let (store, shard) = (Store::default(), ShardId::from("s"));
+    let child = ChildShard {
+        id: "c".into(),
+        parents: vec![shard.clone()],
+        range: HashRange::ALL,
+    };
+    let mut last = answer(&[], None);
+    last.children = vec![child.clone()];
+    let described = store.take_in(&shard, op(2), last);
+    assert_eq!(described.end, Some(vec![child]));
+    assert_eq!(
+        (described.count, described.first, described.last),
+        (0, None, None)
+    );
+    assert_eq!(store.len(), (0, 0, 0));
+    assert_eq!(store.range(&"c".into()), Some(HashRange::ALL));
+}
+
+#[test]
+fn a_delivery_frees_what_was_fetched_before_it() {
+    let (store, shard) = (Store::default(), ShardId::from("s"));
+    for n in 1..=3 {
+        store.take_in(&shard, op(n), answer(&[n], Some("i")));
+    }
+    assert!(store.batch(&shard, op(3)).is_some());
+    assert!(store.batch(&shard, op(1)).is_none());
+    assert_eq!(store.len().0, 1);
+}
+
+#[test]
+fn a_close_frees_everything_and_what_comes_late_is_not_kept() {
+    let (store, shard) = (Store::default(), ShardId::from("s"));
+    store.keep_iterator(&shard, op(1), "i".into());
+    store.take_in(&shard, op(2), answer(&[1], Some("i")));
+    store.close(&shard, op(5));
+    store.take_in(&shard, op(3), answer(&[2], Some("i")));
+    store.keep_iterator(&shard, op(4), "i".into());
+    assert_eq!(store.len(), (0, 0, 0));
+    store.take_in(&shard, op(6), answer(&[2], Some("i")));
+    assert_eq!(store.len(), (1, 1, 1), "the next ownership has its own");
+    store.forget(op(6));
+    assert_eq!(store.len(), (0, 0, 0));
+}
+
+#[test]
+fn nothing_grows_without_bound() {
+    let (store, shard) = (Store::default(), ShardId::from("s"));
+    for n in 1..1_000 {
+        store.take_in(&shard, op(n), answer(&[n], Some("i")));
+        store.batch(&shard, op(n));
+        store.processed(&shard, op(n));
+        store.keep_page(op(n), "page".into());
+    }
+    assert_eq!(store.len(), (0, ITERATORS_PER_SHARD, ITERATORS_PER_SHARD));
+    assert_eq!(store.page(op(999)).as_deref(), Some("page"));
+    assert_eq!(store.page(op(1)), None);
+    assert_eq!(store.kept().pages.len(), PAGE_TOKENS);
+}

@@ -1,0 +1,139 @@
+//! A scripted engine and scripted ports, for the tests of this crate.
+
+use crate::machine::Machine;
+use crate::ports::Port;
+use crate::runtime::BoxFuture;
+use leasehold_engine::config::Config;
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
+use leasehold_engine::input::{Body, Boot, Call, Input, Outcome};
+use leasehold_engine::output::{Command, Effect, Output, TableOp};
+use leasehold_engine::time::{Mono, Span, Wall};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+pub(crate) fn op(n: u64) -> OpId {
+    OpId { life: 1, n }
+}
+
+pub(crate) fn boot() -> Boot {
+    Boot {
+        worker: "w".into(),
+        incarnation: 1,
+        seed: 2,
+        config: Config {
+            table: "app".into(),
+            stream: "orders".into(),
+            ..Config::default()
+        },
+    }
+}
+
+pub(crate) fn input(at: u64, body: Body) -> Input {
+    Input {
+        at: Mono(at),
+        wall: Wall(at as i64 / 1_000),
+        body,
+    }
+}
+
+/// Asks for its commands at boot, for ticks as told, and stops when all is answered or at a shutdown.
+#[derive(Clone, Default)]
+pub(crate) struct Script {
+    /// What to ask for at boot: the effect, and when to give it up.
+    pub(crate) at_boot: Vec<(Effect, Span)>,
+    /// Wanted ticks, from boot.
+    pub(crate) ticks: Vec<Span>,
+    /// Whether to stop when everything is answered and every tick was had.
+    pub(crate) stop_when_done: bool,
+    pub(crate) told: Arc<Mutex<Vec<Input>>>,
+    pub(crate) waiting: BTreeMap<OpId, u32>,
+    pub(crate) booted: Option<Mono>,
+    pub(crate) stopped: bool,
+}
+
+impl Script {
+    pub(crate) fn inputs(&self) -> Arc<Mutex<Vec<Input>>> {
+        self.told.clone()
+    }
+}
+
+impl Machine for Script {
+    fn feed(&mut self, input: Input, each: &mut dyn FnMut(Output)) -> Mono {
+        self.told.lock().unwrap().push(input.clone());
+        match &input.body {
+            Body::Boot(_) => {
+                self.booted = Some(input.at);
+                for (n, (effect, patience)) in (1..).zip(self.at_boot.clone()) {
+                    self.waiting.insert(op(n), 0);
+                    each(Output::Do(Command {
+                        op: op(n),
+                        give_up: input.at + patience,
+                        effect,
+                    }));
+                }
+            }
+            Body::Tick => {
+                let since = input.at.since(self.booted.unwrap());
+                self.ticks.retain(|tick| *tick > since);
+            }
+            Body::Done { op, outcome } => {
+                *self.waiting.get_mut(op).expect("an op that was asked for") += 1;
+                // So that a flipped outcome shows in the answer.
+                if matches!(outcome, Outcome::Applied(_)) {
+                    each(Output::Tell(leasehold_engine::notice::Notice::Stray {
+                        what: "applied".into(),
+                    }));
+                }
+            }
+            Body::Call(Call::Shutdown) => self.stopped = true,
+            Body::Call(_) => {}
+        }
+        if self.stop_when_done && self.ticks.is_empty() && self.waiting.values().all(|count| *count > 0) {
+            self.stopped = true;
+        }
+        match self.ticks.first() {
+            Some(tick) => self.booted.unwrap() + *tick,
+            None => Mono::NEVER,
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    fn each_held(&self, _: &mut dyn FnMut(&LeaseKey, FencingToken, Mono)) {}
+}
+
+type MakeOutcome<Op> = dyn Fn(OpId, Op) -> BoxFuture<'static, Outcome> + Send + Sync;
+
+/// A port that answers by a closure, and notes what it is told to forget.
+pub(crate) struct FnPort<Op> {
+    pub(crate) answer: Box<MakeOutcome<Op>>,
+    pub(crate) forgotten: Arc<Mutex<Vec<OpId>>>,
+}
+
+impl<Op> FnPort<Op> {
+    pub(crate) fn new(
+        answer: impl Fn(OpId, Op) -> BoxFuture<'static, Outcome> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            answer: Box::new(answer),
+            forgotten: Arc::default(),
+        }
+    }
+}
+
+impl<Op: 'static> Port<Op> for FnPort<Op> {
+    fn execute(&self, id: OpId, op: Op) -> BoxFuture<'static, Outcome> {
+        (self.answer)(id, op)
+    }
+
+    fn forget(&self, id: OpId) {
+        self.forgotten.lock().unwrap().push(id);
+    }
+}
+
+/// An effect to tell commands apart by.
+pub(crate) fn read(key: &str) -> Effect {
+    Effect::Table(TableOp::Read { key: key.into() })
+}

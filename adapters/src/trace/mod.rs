@@ -1,0 +1,25 @@
+//! Traces: the recorded inputs of an engine, from which its whole life can be computed again.
+//!
+//! A trace is JSON Lines. A trace holds no record payloads, as no input does. Lines are one of:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `{"leasehold-trace":1,"software":"0.1.0","kind":"full"}` | the first line; `kind` is `full` or `flight` |
+//! | `{"n":0,"at":…,"wall":…,"body":…,"out":"…"}` | input number `n`, and the digest of what the engine answered |
+//! | `{"digest":"…","inputs":64}` | the digest of all answers so far, after that many inputs |
+//! | `{"gap":17,"from":120}` | 17 inputs from number 120 on were not recorded |
+//! | `{"end":500}` | the recorder was closed in order, after 500 inputs |
+//!
+//! `out` is absent if the recording process died while the engine worked on that input. Unknown fields are ignored,
+//! so that a trace of a later version of the same format can be read.
+
+mod format;
+mod read;
+mod replay;
+
+pub(crate) use format::InputLine;
+pub use format::{
+    OutputDigest, RollingDigest, TraceKind, VERSION, digest_line, end_line, gap_line, header_line,
+};
+pub use read::{TraceError, TraceReader, TraceRecord};
+pub use replay::{Divergence, ReplayReport, replay, replay_on};

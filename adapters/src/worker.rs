@@ -1,0 +1,433 @@
+//! The worker: what an application builds and runs.
+
+use crate::asks::{AskSender, Asks, asks};
+use crate::batch::Batch;
+use crate::consumer::Consumer;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::fence::Fences;
+use crate::handler::{Handler, HandlerFn};
+use crate::kpl::Misplaced;
+use crate::observe::{NoticeFn, Observer};
+use crate::ports::{Port, Ports};
+use crate::recorder::{FileSink, Flight, Recorder, Sink};
+use crate::runtime::Runtime;
+use crate::store::Store;
+use leasehold_engine::Engine;
+use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::input::Boot;
+use leasehold_engine::notice::Notice;
+use leasehold_engine::output::{StreamOp, TableOp};
+use std::error::Error as StdError;
+use std::fmt;
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How many inputs the flight recorder keeps unless told otherwise, and how many bytes of text.
+const FLIGHT: (usize, usize) = (4_096, 4 << 20);
+/// How many lines wait for the trace file before a gap is recorded.
+const TRACE_BACKLOG: usize = 65_536;
+
+/// A consumer of one stream: one of a fleet that shares its shards by leases in a table.
+///
+/// ```no_run
+/// # #[cfg(feature = "aws")]
+/// # async fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client)
+/// # -> Result<(), leasehold::Error> {
+/// use leasehold::{Batch, Worker};
+///
+/// let worker = Worker::builder()
+///     .kinesis(kinesis)
+///     .dynamodb(dynamodb)
+///     .stream("orders")
+///     .application("billing")
+///     .build()?;
+/// let control = worker.control();
+/// // … call `control.shutdown()` from wherever the program learns that it is to end.
+/// worker
+///     .run_fn(|batch: Batch| async move {
+///         for record in batch {
+///             println!("{} {:?}", record.partition_key, record.data);
+///         }
+///         Ok::<(), std::io::Error>(())
+///     })
+///     .await
+/// # }
+/// ```
+pub struct Worker {
+    builder: Builder,
+    asks: (AskSender, Asks),
+    flight: Option<Flight>,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("worker_id", &self.builder.worker_id)
+            .field("config", &self.builder.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Collects what a worker needs.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder {
+    config: Config,
+    worker_id: Option<String>,
+    runtime: Option<Arc<dyn Runtime>>,
+    identity: Option<(u64, u64)>,
+    misplaced: Misplaced,
+    observer: Option<NoticeFn>,
+    sink: Option<Box<dyn Sink>>,
+    trace_file: Option<PathBuf>,
+    dump_on_fatal: Option<PathBuf>,
+    flight: Option<(usize, usize)>,
+    services: Services,
+}
+
+#[derive(Default)]
+struct Services {
+    #[cfg(feature = "aws")]
+    kinesis: Option<aws_sdk_kinesis::Client>,
+    #[cfg(feature = "aws")]
+    dynamodb: Option<aws_sdk_dynamodb::Client>,
+    table: Option<Arc<dyn Port<TableOp>>>,
+    stream: Option<MakeStream>,
+}
+
+type MakeStream = Box<dyn FnOnce(Store) -> Arc<dyn Port<StreamOp>> + Send>;
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            worker_id: None,
+            runtime: None,
+            identity: None,
+            misplaced: Misplaced::default(),
+            observer: None,
+            sink: None,
+            trace_file: None,
+            dump_on_fatal: None,
+            flight: Some(FLIGHT),
+            services: Services::default(),
+        }
+    }
+}
+
+impl Builder {
+    /// The Kinesis client. Its retries are switched off for this worker, which does its own.
+    #[cfg(feature = "aws")]
+    pub fn kinesis(mut self, client: aws_sdk_kinesis::Client) -> Self {
+        self.services.kinesis = Some(client);
+        self
+    }
+
+    /// The DynamoDB client. Its retries are switched off for this worker, which does its own.
+    #[cfg(feature = "aws")]
+    pub fn dynamodb(mut self, client: aws_sdk_dynamodb::Client) -> Self {
+        self.services.dynamodb = Some(client);
+        self
+    }
+
+    /// Something else than DynamoDB to keep the leases in, such as a fake.
+    pub fn table_port(mut self, port: Arc<dyn Port<TableOp>>) -> Self {
+        self.services.table = Some(port);
+        self
+    }
+
+    /// Something else than Kinesis to read from, such as a fake. It keeps its records in the store it is made with.
+    pub fn stream_port(
+        mut self,
+        port: impl FnOnce(Store) -> Arc<dyn Port<StreamOp>> + Send + 'static,
+    ) -> Self {
+        self.services.stream = Some(Box::new(port));
+        self
+    }
+
+    /// The stream's name.
+    pub fn stream(mut self, name: impl Into<String>) -> Self {
+        self.config.stream = name.into();
+        self
+    }
+
+    /// The application's name, which is also the name of its lease table. Workers with the same one share the shards.
+    pub fn application(mut self, name: impl Into<String>) -> Self {
+        self.config.table = name.into();
+        self
+    }
+
+    /// Where shards nobody has read yet are started; by default at the oldest record.
+    pub fn initial_position(mut self, position: InitialPosition) -> Self {
+        self.config.initial_position = position;
+        self
+    }
+
+    /// A name for this worker, for people; by default `worker`. It need not be unique.
+    pub fn worker_id(mut self, id: impl Into<String>) -> Self {
+        self.worker_id = Some(id.into());
+        self
+    }
+
+    /// Changes any option.
+    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// What to do with an aggregated record that holds records of another shard.
+    pub fn misplaced_aggregates(mut self, misplaced: Misplaced) -> Self {
+        self.misplaced = misplaced;
+        self
+    }
+
+    /// The runtime to run on; by default the tokio runtime that [`Worker::run`] is called in.
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// Fixes the incarnation and the seed, which are drawn from entropy otherwise. For simulations: no two lives of
+    /// one worker id may share an incarnation.
+    pub fn identity(mut self, incarnation: u64, seed: u64) -> Self {
+        self.identity = Some((incarnation, seed));
+        self
+    }
+
+    /// Called with everything the engine tells. It must not block.
+    pub fn on_notice(mut self, each: impl FnMut(&Notice) + Send + 'static) -> Self {
+        self.observer = Some(Box::new(each));
+        self
+    }
+
+    /// Writes a full trace to a file, which can be replayed.
+    pub fn trace_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.trace_file = Some(path.into());
+        self
+    }
+
+    /// Writes a full trace somewhere else.
+    pub fn trace_sink(mut self, sink: impl Sink + 'static) -> Self {
+        self.sink = Some(Box::new(sink));
+        self
+    }
+
+    /// How many inputs, and how many bytes of text, the flight recorder keeps in memory.
+    pub fn flight_recorder(mut self, inputs: usize, bytes: usize) -> Self {
+        self.flight = (inputs > 0 && bytes > 0).then_some((inputs, bytes));
+        self
+    }
+
+    /// Where the flight recorder is dumped if the worker cannot go on.
+    pub fn dump_on_fatal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.dump_on_fatal = Some(path.into());
+        self
+    }
+
+    /// Checks that everything is there and can work.
+    ///
+    /// # Errors
+    /// What is missing or wrong, and what to do about it.
+    pub fn build(self) -> Result<Worker, Error> {
+        self.config.check()?;
+        self.services.check()?;
+        let flight = self.flight.map(|(inputs, bytes)| Flight::new(inputs, bytes));
+        Ok(Worker {
+            builder: self,
+            asks: asks(),
+            flight,
+        })
+    }
+}
+
+impl Services {
+    fn check(&self) -> Result<(), Error> {
+        #[cfg(feature = "aws")]
+        let (kinesis, dynamodb) = (self.kinesis.is_some(), self.dynamodb.is_some());
+        #[cfg(not(feature = "aws"))]
+        let (kinesis, dynamodb) = (false, false);
+        if self.stream.is_none() && !kinesis {
+            return Err(Error::Missing {
+                what: "a Kinesis client",
+                call: ".kinesis(client)",
+            });
+        }
+        if self.table.is_none() && !dynamodb {
+            return Err(Error::Missing {
+                what: "a DynamoDB client",
+                call: ".dynamodb(client)",
+            });
+        }
+        Ok(())
+    }
+
+    #[cfg_attr(not(feature = "aws"), allow(unused_variables))]
+    fn ports(
+        self,
+        config: &Config,
+        runtime: &Arc<dyn Runtime>,
+        store: &Store,
+    ) -> (Option<Arc<dyn Port<TableOp>>>, Option<Arc<dyn Port<StreamOp>>>) {
+        let table = self.table;
+        let stream = self.stream.map(|make| make(store.clone()));
+        #[cfg(feature = "aws")]
+        let table = table.or_else(|| {
+            let client = self.dynamodb?;
+            Some(Arc::new(crate::aws::DynamoTable::new(&client, runtime, config)))
+        });
+        #[cfg(feature = "aws")]
+        let stream = stream.or_else(|| {
+            let client = self.kinesis?;
+            Some(Arc::new(crate::aws::KinesisStream::new(
+                &client,
+                runtime,
+                config,
+                store.clone(),
+            )))
+        });
+        (table, stream)
+    }
+}
+
+impl Worker {
+    /// Begins a worker.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A handle to shut this worker down, or to look into it, from elsewhere.
+    pub fn control(&self) -> Control {
+        Control {
+            asks: self.asks.0.clone(),
+            flight: self.flight.clone(),
+        }
+    }
+
+    /// Consumes the stream until [`Control::shutdown`] is called.
+    ///
+    /// Dropping the future stops everything at once: handlers are dropped and leases are left to expire.
+    ///
+    /// # Errors
+    /// If the worker cannot go on: its table or stream is missing, or it is not allowed to use them.
+    pub async fn run<H: Handler>(self, handler: H) -> Result<(), Error> {
+        let Worker {
+            builder,
+            asks: (sender, asks),
+            flight,
+        } = self;
+        let runtime = match builder.runtime {
+            Some(runtime) => runtime,
+            None => default_runtime()?,
+        };
+        let sink = match (builder.sink, builder.trace_file) {
+            (None, Some(path)) => match FileSink::create(&path, TRACE_BACKLOG) {
+                Ok(file) => Some(Box::new(file) as Box<dyn Sink>),
+                Err(source) => return Err(Error::Trace { path, source }),
+            },
+            (sink, _) => sink,
+        };
+        let store = Store::new(builder.misplaced);
+        let fences = Fences::default();
+        let (table, stream) = builder.services.ports(&builder.config, &runtime, &store);
+        let (Some(table), Some(stream)) = (table, stream) else {
+            return Err(Error::Missing {
+                what: "a client for the stream and one for the table",
+                call: ".kinesis(client).dynamodb(client)",
+            });
+        };
+        let consumer = Consumer::new(Arc::new(handler), runtime.clone(), store, fences.clone(), sender);
+        let ports = Ports {
+            table,
+            stream,
+            consumer: Arc::new(consumer),
+        };
+        let (incarnation, seed) = builder
+            .identity
+            .unwrap_or_else(|| (runtime.entropy(), runtime.entropy()));
+        let boot = Boot {
+            worker: builder.worker_id.unwrap_or_else(|| "worker".to_owned()),
+            incarnation,
+            seed,
+            config: builder.config,
+        };
+        let recorder = Recorder::new(sink, flight.clone());
+        let observer = Observer::new(fences, builder.observer);
+        let result = Driver::new(Engine::new(), runtime, ports, asks, recorder, observer)
+            .run(boot)
+            .await;
+        if let (Err(_), Some(path), Some(flight)) = (&result, &builder.dump_on_fatal, &flight) {
+            match File::create(path).and_then(|file| flight.dump(io::BufWriter::new(file))) {
+                Ok(()) => tracing::info!(?path, "the flight recorder was dumped"),
+                Err(error) => tracing::error!(?path, %error, "the flight recorder cannot be dumped"),
+            }
+        }
+        Ok(result?)
+    }
+
+    /// As [`run`](Worker::run), with a closure that is called for every batch.
+    ///
+    /// # Errors
+    /// As [`run`](Worker::run).
+    pub async fn run_fn<F, Fut, E>(self, process: F) -> Result<(), Error>
+    where
+        F: Fn(Batch) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        self.run(HandlerFn::new(process)).await
+    }
+}
+
+#[cfg(feature = "tokio-runtime")]
+fn default_runtime() -> Result<Arc<dyn Runtime>, Error> {
+    match crate::runtime::TokioRuntime::current() {
+        Ok(runtime) => Ok(Arc::new(runtime)),
+        Err(_) => Err(Error::NoRuntime),
+    }
+}
+
+#[cfg(not(feature = "tokio-runtime"))]
+fn default_runtime() -> Result<Arc<dyn Runtime>, Error> {
+    Err(Error::NoRuntime)
+}
+
+/// A handle on a worker. Clones are handles on the same.
+#[derive(Clone, Debug)]
+pub struct Control {
+    asks: AskSender,
+    flight: Option<Flight>,
+}
+
+impl Control {
+    /// Asks the worker to stop: handlers finish what they have, progress is made durable, and leases are given up.
+    /// [`Worker::run`] returns when that is done, or when it took too long. Asking again changes nothing.
+    pub fn shutdown(&self) {
+        self.asks.shutdown();
+    }
+
+    /// Writes what the flight recorder holds, as a trace. Writes nothing if it is off.
+    ///
+    /// # Errors
+    /// If `to` cannot be written.
+    pub fn dump_flight(&self, to: impl Write) -> io::Result<()> {
+        match &self.flight {
+            Some(flight) => flight.dump(to),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;
