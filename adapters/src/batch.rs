@@ -82,10 +82,10 @@ impl Batch {
     /// A position after this batch is taken as the batch's last: what was not handed over cannot be processed.
     pub fn ack_through(&self, position: Position) {
         let records = self.records();
-        if let (Some(first), Some(last)) = (records.first(), records.last()) {
-            if position >= first.position {
-                self.asks.processed(position.min(last.position));
-            }
+        if let (Some(first), Some(last)) = (records.first(), records.last())
+            && position >= first.position
+        {
+            self.asks.processed(position.min(last.position));
         }
     }
 

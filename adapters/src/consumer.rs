@@ -75,11 +75,28 @@ impl Consumer {
         };
         self.open_shards().insert(info.lease.clone(), shard);
         let handler = inner.handler.clone();
+        let this = self.clone();
         Box::pin(async move {
+            let (lease, token) = (info.lease.clone(), info.token);
             // A panic may come from making the future as well as from running it.
             let run = catch(async move { handler.open(info).await });
-            outcome(until(stopped, run).await, Reply::Done)
+            let result = until(stopped, run).await;
+            if !matches!(result, Some(Ok(Ok(())))) {
+                // What did not open is not closed either.
+                this.take_open(&lease, token);
+                this.0.fences.close(&lease, token);
+            }
+            outcome(result, Reply::Done)
         })
+    }
+
+    /// Notes that a shard is open no more under this ownership.
+    fn take_open(&self, lease: &LeaseKey, token: FencingToken) -> Option<OpenShard> {
+        let mut open = self.open_shards();
+        match open.get(lease) {
+            Some(shard) if shard.info.token == token => open.remove(lease),
+            _ => None,
+        }
     }
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'static, Outcome> {
@@ -139,13 +156,7 @@ impl Consumer {
         reason: EndReason,
     ) -> BoxFuture<'static, Outcome> {
         let inner = &self.0;
-        let open = {
-            let mut open = self.open_shards();
-            match open.get(lease) {
-                Some(shard) if shard.info.token == token => open.remove(lease),
-                _ => None,
-            }
-        };
+        let open = self.take_open(lease, token);
         inner.store.close(&lease.to_shard(), id);
         inner.fences.close(lease, token);
         let Some(open) = open else {
@@ -245,6 +256,6 @@ fn refused(why: Why, detail: String) -> Outcome {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio-runtime"))]
 #[path = "consumer_tests.rs"]
 mod tests;

@@ -31,6 +31,9 @@ impl Handler for Obeys {
 
     async fn open(&self, shard: &ShardInfo) -> Result<(), Failure> {
         self.note(format!("open {}", shard.shard));
+        if shard.from == Checkpoint::ShardEnd {
+            return Err(Failure(std::io::Error::other("not this one")));
+        }
         Ok(())
     }
 
@@ -264,4 +267,21 @@ async fn an_acknowledgement_never_goes_beyond_what_was_handed_over() {
             through: Position::of(7.into())
         }]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_did_not_open_is_not_closed() {
+    let rig = rig();
+    let open = ConsumerOp::Open {
+        lease: "s".into(),
+        token: TOKEN,
+        from: Checkpoint::ShardEnd,
+    };
+    let (reason, detail) = why(rig.consumer.execute(op(1), open).await);
+    assert_eq!(
+        (reason, detail.as_str()),
+        (Why::HandlerFailed, "outer: not this one")
+    );
+    assert_eq!(rig.close(TOKEN).await, Outcome::Applied(Reply::Done));
+    assert_eq!(rig.notes(), ["open s"]);
 }

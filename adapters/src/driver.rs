@@ -47,7 +47,8 @@ pub struct Driver<M = Engine> {
     give_ups: BTreeSet<(Mono, OpId)>,
     wake_at: Mono,
     timer: Option<(Mono, Sleep)>,
-    fences_seen: Mono,
+    /// When the fences were last refreshed; absent when they must be at once.
+    fences_seen: Option<Mono>,
     fatal: Option<Fatal>,
 }
 
@@ -102,7 +103,7 @@ impl<M: Machine> Driver<M> {
             give_ups: BTreeSet::new(),
             wake_at: Mono::NEVER,
             timer: None,
-            fences_seen: Mono(0),
+            fences_seen: None,
             fatal: None,
         }
     }
@@ -165,6 +166,9 @@ impl<M: Machine> Driver<M> {
                 Output::Do(command) => commands.push(command),
                 Output::Tell(notice) => {
                     self.observer.notice(&notice);
+                    if matches!(notice, Notice::Resumed { .. }) {
+                        self.fences_seen = None;
+                    }
                     if let Notice::Fatal(fatal) = notice {
                         self.fatal.get_or_insert(fatal);
                     }
@@ -254,10 +258,13 @@ impl<M: Machine> Driver<M> {
 
     /// Tells the handlers how long their leases are known to last by now.
     fn refresh_fences(&mut self, now: Mono) {
-        if now.since(self.fences_seen) < REFRESH_FENCES || !self.observer.has_open() {
+        let fresh = self
+            .fences_seen
+            .is_some_and(|seen| now.since(seen) < REFRESH_FENCES);
+        if fresh || !self.observer.has_open() {
             return;
         }
-        self.fences_seen = now;
+        self.fences_seen = Some(now);
         let observer = &self.observer;
         self.engine
             .each_held(&mut |lease, token, valid_until| observer.believe(lease, token, valid_until));
@@ -277,11 +284,11 @@ impl<M: Machine> Driver<M> {
             if let Poll::Ready(ask) = self.asks.poll_next(cx) {
                 return Poll::Ready(Woken::Ask(ask));
             }
-            if let Some((_, timer)) = &mut self.timer {
-                if timer.as_mut().poll(cx).is_ready() {
-                    self.timer = None;
-                    return Poll::Ready(Woken::Timer);
-                }
+            if let Some((_, timer)) = &mut self.timer
+                && timer.as_mut().poll(cx).is_ready()
+            {
+                self.timer = None;
+                return Poll::Ready(Woken::Timer);
             }
             Poll::Pending
         })
@@ -356,6 +363,6 @@ async fn yield_once() {
     .await;
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio-runtime"))]
 #[path = "driver_tests.rs"]
 mod tests;

@@ -107,26 +107,85 @@ async fn every_command_is_answered_once_however_it_ends() {
     assert_eq!(*rig.forgotten.lock().unwrap(), [op(2)]);
 }
 
+/// A runtime whose tasks cannot be stopped: as one that is busy on another thread.
+#[derive(Debug)]
+struct Unstoppable(TokioRuntime);
+
+impl Runtime for Unstoppable {
+    fn now(&self) -> Mono {
+        self.0.now()
+    }
+    fn wall(&self) -> leasehold_engine::time::Wall {
+        self.0.wall()
+    }
+    fn sleep_until(&self, until: Mono) -> Sleep {
+        self.0.sleep_until(until)
+    }
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Task {
+        self.0.spawn(task);
+        Task::new(|| {})
+    }
+    fn entropy(&self) -> u64 {
+        self.0.entropy()
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn an_answer_after_its_give_up_time_is_forgotten() {
-    // The task cannot be stopped: it is not aborted but at an await, and has none between its sleep and its answer.
-    let late = Arc::new(Mutex::new(0));
-    let counter = late.clone();
+async fn an_answer_after_its_give_up_time_is_not_told_and_forgotten() {
     let mut machine = script(&[("late", 2)]);
     machine.ticks = vec![Span::from_secs(10)];
-    let rig = rig(machine, move |_| {
-        let counter = counter.clone();
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            *counter.lock().unwrap() += 1;
+    let mut rig = rig(machine, |_| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(4)).await;
             Outcome::Applied(Reply::Done)
         })
     });
+    rig.driver.runtime = Arc::new(Unstoppable(TokioRuntime::current().unwrap()));
     rig.driver.run(boot()).await.unwrap();
-    let outcomes = outcomes(&rig.inputs);
-    assert_eq!(outcomes.len(), 1, "{outcomes:?}");
-    let given_up = outcomes[0].2 == Outcome::Unknown(Cause::Timeout);
-    assert_eq!(given_up, !rig.forgotten.lock().unwrap().is_empty());
+    assert_eq!(
+        outcomes(&rig.inputs),
+        [(2, op(1), Outcome::Unknown(Cause::Timeout))]
+    );
+    // Once when it was given up, and again for what it left behind afterwards.
+    assert_eq!(*rig.forgotten.lock().unwrap(), [op(1), op(1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn notices_reach_the_observer_and_a_fatal_one_is_the_result() {
+    struct Dies(bool);
+    impl Machine for Dies {
+        fn feed(&mut self, _: Input, each: &mut dyn FnMut(Output)) -> Mono {
+            let table = "app".to_owned();
+            each(Output::Tell(Notice::Fatal(Fatal::TableGone { table })));
+            self.0 = true;
+            Mono::NEVER
+        }
+        fn is_stopped(&self) -> bool {
+            self.0
+        }
+        fn each_held(
+            &self,
+            _: &mut dyn FnMut(&leasehold_engine::ids::LeaseKey, leasehold_engine::ids::FencingToken, Mono),
+        ) {
+        }
+    }
+    let (_sender, receiver) = asks();
+    let ports = Ports {
+        table: Arc::new(FnPort::<TableOp>::new(|id, _| nothing(id))),
+        stream: Arc::new(FnPort::new(|id, _| nothing(id))),
+        consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
+    };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = seen.clone();
+    let observer = Observer::new(
+        Fences::default(),
+        Some(Box::new(move |notice| notes.lock().unwrap().push(notice.clone()))),
+    );
+    let runtime = Arc::new(TokioRuntime::current().unwrap());
+    let driver = Driver::new(Dies(false), runtime, ports, receiver, Recorder::off(), observer);
+    let fatal = driver.run(boot()).await.unwrap_err();
+    assert!(matches!(&fatal, Fatal::TableGone { table } if table == "app"));
+    assert_eq!(*seen.lock().unwrap(), [Notice::Fatal(fatal)]);
 }
 
 #[tokio::test(start_paused = true)]

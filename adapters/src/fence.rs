@@ -81,10 +81,10 @@ impl Fences {
     /// The ownership is over: its fence is never valid again.
     pub(crate) fn close(&self, lease: &LeaseKey, token: FencingToken) {
         let mut map = self.map();
-        if map.get(lease).is_some_and(|belief| belief.token == token) {
-            if let Some(old) = map.remove(lease) {
-                old.valid_until.store(0, Ordering::Release);
-            }
+        if map.get(lease).is_some_and(|belief| belief.token == token)
+            && let Some(old) = map.remove(lease)
+        {
+            old.valid_until.store(0, Ordering::Release);
         }
     }
 
@@ -106,6 +106,6 @@ impl Fences {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio-runtime"))]
 #[path = "fence_tests.rs"]
 mod tests;

@@ -47,5 +47,5 @@ pub use record::Record;
 pub use worker::{Builder, Control, Worker};
 
 #[cfg(test)]
-#[path = "testing.rs"]
+#[cfg_attr(not(feature = "tokio-runtime"), allow(dead_code))]
 mod testing;

@@ -22,13 +22,19 @@ pub trait Port<Op>: Send + Sync + 'static {
     }
 }
 
+/// A port to a lease table.
+pub type TablePort = Arc<dyn Port<TableOp>>;
+
+/// A port to a stream.
+pub type StreamPort = Arc<dyn Port<StreamOp>>;
+
 /// The three ports of a worker.
 #[derive(Clone)]
 pub struct Ports {
     /// The lease table.
-    pub table: Arc<dyn Port<TableOp>>,
+    pub table: TablePort,
     /// The stream.
-    pub stream: Arc<dyn Port<StreamOp>>,
+    pub stream: StreamPort,
     /// The application.
     pub consumer: Arc<dyn Port<ConsumerOp>>,
 }

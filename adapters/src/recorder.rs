@@ -130,10 +130,10 @@ impl Recorder {
         let n = self.inputs;
         self.inputs += 1;
         if let Some(sink) = &mut self.sink {
-            if let Some(from) = self.lost_from {
-                if sink.offer(gap_line(from, n - from)).is_ok() {
-                    self.lost_from = None;
-                }
+            if let Some(from) = self.lost_from
+                && sink.offer(gap_line(from, n - from)).is_ok()
+            {
+                self.lost_from = None;
             }
             if self.lost_from.is_none() && sink.offer(line.clone()).is_err() {
                 self.lost_from = Some(n);

@@ -210,11 +210,11 @@ impl Store {
     /// The outcome of this command is not used.
     pub fn forget(&self, op: OpId) {
         let mut kept = self.kept();
-        if let Some(shard) = kept.shard_of.remove(&op) {
-            if let Some(entry) = kept.shards.get_mut(&shard) {
-                entry.batches.remove(&op);
-                entry.iterators.retain(|(id, _)| *id != op);
-            }
+        if let Some(shard) = kept.shard_of.remove(&op)
+            && let Some(entry) = kept.shards.get_mut(&shard)
+        {
+            entry.batches.remove(&op);
+            entry.iterators.retain(|(id, _)| *id != op);
         }
         kept.pages.retain(|(id, _)| *id != op);
     }

@@ -9,7 +9,7 @@ use crate::fence::Fences;
 use crate::handler::{Handler, HandlerFn};
 use crate::kpl::Misplaced;
 use crate::observe::{NoticeFn, Observer};
-use crate::ports::{Port, Ports};
+use crate::ports::{Ports, StreamPort, TablePort};
 use crate::recorder::{FileSink, Flight, Recorder, Sink};
 use crate::runtime::Runtime;
 use crate::store::Store;
@@ -17,7 +17,6 @@ use leasehold_engine::Engine;
 use leasehold_engine::config::{Config, InitialPosition};
 use leasehold_engine::input::Boot;
 use leasehold_engine::notice::Notice;
-use leasehold_engine::output::{StreamOp, TableOp};
 use std::error::Error as StdError;
 use std::fmt;
 use std::fs::File;
@@ -94,11 +93,11 @@ struct Services {
     kinesis: Option<aws_sdk_kinesis::Client>,
     #[cfg(feature = "aws")]
     dynamodb: Option<aws_sdk_dynamodb::Client>,
-    table: Option<Arc<dyn Port<TableOp>>>,
+    table: Option<TablePort>,
     stream: Option<MakeStream>,
 }
 
-type MakeStream = Box<dyn FnOnce(Store) -> Arc<dyn Port<StreamOp>> + Send>;
+type MakeStream = Box<dyn FnOnce(Store) -> StreamPort + Send>;
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,16 +141,13 @@ impl Builder {
     }
 
     /// Something else than DynamoDB to keep the leases in, such as a fake.
-    pub fn table_port(mut self, port: Arc<dyn Port<TableOp>>) -> Self {
+    pub fn table_port(mut self, port: TablePort) -> Self {
         self.services.table = Some(port);
         self
     }
 
     /// Something else than Kinesis to read from, such as a fake. It keeps its records in the store it is made with.
-    pub fn stream_port(
-        mut self,
-        port: impl FnOnce(Store) -> Arc<dyn Port<StreamOp>> + Send + 'static,
-    ) -> Self {
+    pub fn stream_port(mut self, port: impl FnOnce(Store) -> StreamPort + Send + 'static) -> Self {
         self.services.stream = Some(Box::new(port));
         self
     }
@@ -278,7 +274,7 @@ impl Services {
         config: &Config,
         runtime: &Arc<dyn Runtime>,
         store: &Store,
-    ) -> (Option<Arc<dyn Port<TableOp>>>, Option<Arc<dyn Port<StreamOp>>>) {
+    ) -> (Option<TablePort>, Option<StreamPort>) {
         let table = self.table;
         let stream = self.stream.map(|make| make(store.clone()));
         #[cfg(feature = "aws")]
@@ -428,6 +424,6 @@ impl Control {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio-runtime"))]
 #[path = "worker_tests.rs"]
 mod tests;

@@ -197,6 +197,6 @@ fn chain<'a>(
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio-runtime"))]
 #[path = "classify_tests.rs"]
 mod tests;

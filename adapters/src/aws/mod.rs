@@ -9,9 +9,9 @@ mod kinesis_stream;
 mod sent;
 mod values;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio-runtime"))]
 mod fake;
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio-runtime"))]
 #[path = "port_tests.rs"]
 mod tests;
 
