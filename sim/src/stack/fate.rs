@@ -120,7 +120,10 @@ impl Fates {
                 "read-timeout" => (landed, Seen::ReadTimeout(long)),
                 "slow" if executed => (Some(long), Seen::Answer(back)),
                 "slow" => (Some(there), Seen::Answer(long)),
-                "throttled" => (None, Seen::Error(there + back, 400, throttle_of(operation, executed))),
+                "throttled" => (
+                    None,
+                    Seen::Error(there + back, 400, throttle_of(operation, executed)),
+                ),
                 "server-error" if long % 3 == 0 => {
                     (landed, Seen::Error(there + back, 503, "ServiceUnavailable"))
                 }

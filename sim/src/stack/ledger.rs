@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Whether two workers must never hold one shard.
-    pub exclusive: bool,
+    exclusive: bool,
     /// What did not hold.
     pub violations: Vec<String>,
     /// How many records were processed for the first time.
@@ -52,6 +52,14 @@ pub fn index_of(position: Position) -> Option<u64> {
 }
 
 impl Ledger {
+    /// An empty one. If `exclusive`, two workers must never hold one shard.
+    pub fn new(exclusive: bool) -> Self {
+        Self {
+            exclusive,
+            ..Self::default()
+        }
+    }
+
     fn violated(&mut self, what: String) {
         // The first tells most; many follow from it.
         if self.violations.len() < 20 {
@@ -87,7 +95,9 @@ impl Ledger {
 
     /// A handler opens a shard.
     pub fn opens(&mut self, stream: &Stream, client: &str, shard: ShardIndex, from: Checkpoint) {
-        let parents = stream.shard(shard).map(|truth| truth.parents().collect::<Vec<_>>());
+        let parents = stream
+            .shard(shard)
+            .map(|truth| truth.parents().collect::<Vec<_>>());
         for parent in parents.unwrap_or_default() {
             if !self.is_done(stream, parent) {
                 let done = self.done(parent);
@@ -116,10 +126,14 @@ impl Ledger {
         let indexes: Vec<u64> = batch.iter().copied().filter_map(index_of).collect();
         let in_order = indexes.len() == batch.len() && indexes.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if !in_order {
-            self.violated(format!("{client} got records of {shard} out of order: {indexes:?}"));
+            self.violated(format!(
+                "{client} got records of {shard} out of order: {indexes:?}"
+            ));
         }
         let Some(session) = self.sessions.get_mut(&(shard, client.to_owned())) else {
-            self.violated(format!("{client} got records of {shard}, which it had not opened"));
+            self.violated(format!(
+                "{client} got records of {shard}, which it had not opened"
+            ));
             return;
         };
         session.fence = Some(fence.clone());
@@ -269,7 +283,9 @@ impl Ledger {
                 for child in children.unwrap_or_default() {
                     let key = LeaseKey::from(child.to_string());
                     if !self.rows.contains_key(&key) && !self.removed.contains(&key) {
-                        self.violated(format!("{client} ended {shard} before its child {child} had a lease"));
+                        self.violated(format!(
+                            "{client} ended {shard} before its child {child} had a lease"
+                        ));
                     }
                 }
             }

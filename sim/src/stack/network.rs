@@ -62,7 +62,9 @@ impl Network for SimNetwork {
             let fate = self.fates.of(&self.client, request.operation(), n, spell);
             *scene.families.entry(fate.family).or_default() += 1;
             let now_us = elapsed_us(&self.time);
-            scene.cloud.note(&(now_us, &self.client, request.operation(), fate.family));
+            scene
+                .cloud
+                .note(&(now_us, &self.client, request.operation(), fate.family));
             fate
         };
         let (answer, answered) = oneshot::channel();

@@ -20,10 +20,7 @@ pub struct Stage(Arc<Mutex<Scene>>);
 impl Stage {
     /// The stage of a plan.
     pub fn new(plan: &Plan) -> Self {
-        let ledger = Ledger {
-            exclusive: plan.config.settle_stolen,
-            ..Ledger::default()
-        };
+        let ledger = Ledger::new(plan.config.settle_stolen);
         Self(Arc::new(Mutex::new(Scene {
             cloud: Cloud::new(plan.shards),
             ledger,
@@ -90,9 +87,7 @@ pub enum End {
 impl Scene {
     /// A request arrives at the services.
     pub fn execute(&mut self, now_us: u64, client: &str, request: &Request) -> Answer {
-        let answer = self
-            .cloud
-            .execute(now_us, client, &request.target, &request.body);
+        let answer = self.cloud.execute(now_us, client, &request.target, &request.body);
         if let Some(key) = written_key(request) {
             let item = self.cloud.dynamo.peek(TABLE, &Kcl.key(&key)).cloned();
             let stream = self.cloud.stream();
@@ -157,4 +152,3 @@ fn written_key(request: &Request) -> Option<LeaseKey> {
     let key = body.get(place)?.get(Kcl.key_name())?.get("S")?.as_str()?;
     Some(LeaseKey::from(key))
 }
-

@@ -15,7 +15,6 @@ use crate::fakes::kinesis::{HashRange, ShardIndex};
 use leasehold::Worker;
 use leasehold::aws::{SdkSleep, SdkTime, dynamodb, kinesis};
 use leasehold::recorder::MemorySink;
-use leasehold::runtime::Runtime as _;
 use madsim::runtime::{Handle, NodeHandle, Runtime};
 use madsim::time::TimeHandle;
 use std::sync::Arc;
@@ -95,7 +94,11 @@ async fn live(plan: Plan) -> World {
     let inputs = ending::replay_all(&mut scene);
     World {
         verdict: Verdict::on(ground.plan.seed, &mut scene, lasted_ms, inputs),
-        traces: scene.lives.iter().map(|life| (life.client.clone(), life.trace.text())).collect(),
+        traces: scene
+            .lives
+            .iter()
+            .map(|life| (life.client.clone(), life.trace.text()))
+            .collect(),
     }
 }
 
@@ -120,14 +123,14 @@ async fn live_as(ground: Ground, worker: u32) {
         time,
         server,
     } = ground;
-    let before = stage.scene().lives.iter().filter(|life| life.worker == worker).count();
+    let before = stage
+        .scene()
+        .lives
+        .iter()
+        .filter(|life| life.worker == worker)
+        .count();
     let client = format!("worker-{worker}#{before}");
-    let runtime = SimRuntime::new(
-        time.clone(),
-        plan.seed,
-        &client,
-        plan.config.clock_rate_error_ppm,
-    );
+    let runtime = SimRuntime::new(time.clone(), plan.seed, &client, plan.config.clock_rate_error_ppm);
     let runtime: Arc<dyn leasehold::runtime::Runtime> = Arc::new(runtime);
     let connector = Connector::new(Arc::new(SimNetwork {
         stage: stage.clone(),
@@ -141,7 +144,13 @@ async fn live_as(ground: Ground, worker: u32) {
     let kinesis = kinesis::Config::builder()
         .behavior_version(kinesis::config::BehaviorVersion::latest())
         .region(kinesis::config::Region::new("us-east-1"))
-        .credentials_provider(kinesis::config::Credentials::new("AK", "SK", None, None, "simulated"))
+        .credentials_provider(kinesis::config::Credentials::new(
+            "AK",
+            "SK",
+            None,
+            None,
+            "simulated",
+        ))
         .http_client(connector.clone())
         .sleep_impl(SdkSleep(runtime.clone()))
         .time_source(SdkTime(runtime.clone()))
@@ -149,7 +158,13 @@ async fn live_as(ground: Ground, worker: u32) {
     let dynamodb = dynamodb::Config::builder()
         .behavior_version(dynamodb::config::BehaviorVersion::latest())
         .region(dynamodb::config::Region::new("us-east-1"))
-        .credentials_provider(dynamodb::config::Credentials::new("AK", "SK", None, None, "simulated"))
+        .credentials_provider(dynamodb::config::Credentials::new(
+            "AK",
+            "SK",
+            None,
+            None,
+            "simulated",
+        ))
         .http_client(connector)
         .sleep_impl(SdkSleep(runtime.clone()))
         .time_source(SdkTime(runtime.clone()))
@@ -197,7 +212,10 @@ async fn produce(ground: Ground) {
     loop {
         let mut roll = draws.roll("produce", n);
         n += 1;
-        ground.time.sleep(Duration::from_millis(roll.magnitude(20, 600))).await;
+        ground
+            .time
+            .sleep(Duration::from_millis(roll.magnitude(20, 600)))
+            .await;
         if ground.now_ms() >= ground.plan.last_record_ms {
             return;
         }
@@ -297,7 +315,9 @@ fn heal(ground: &Ground, handle: &Handle, workers: &[NodeHandle]) {
     let dead: Vec<usize> = {
         let mut scene = ground.stage.scene();
         scene.healed = true;
-        (0..workers.len()).filter(|worker| scene.living(*worker as u32).is_none()).collect()
+        (0..workers.len())
+            .filter(|worker| scene.living(*worker as u32).is_none())
+            .collect()
     };
     for (worker, node) in workers.iter().enumerate() {
         handle.resume(node.id());

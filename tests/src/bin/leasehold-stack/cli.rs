@@ -46,9 +46,7 @@ impl FromStr for Seeds {
         match range {
             Some(range) if !range.is_empty() => Ok(Self(range)),
             Some(_) => Err(format!("expected at least one seed, found none in {text}")),
-            None => Err(format!(
-                "expected two numbers as in 0..300, found {text:?}"
-            )),
+            None => Err(format!("expected two numbers as in 0..300, found {text:?}")),
         }
     }
 }

@@ -34,9 +34,9 @@ impl Outcome {
     pub fn again(&mut self, other: Result<Verdict, String>, when: &str) {
         match (&self.verdict, other) {
             (Some(first), Ok(second)) if *first == second => {}
-            (Some(first), Ok(second)) if first.digest != second.digest => self
-                .differences
-                .push(format!("digest {} {when}", second.digest)),
+            (Some(first), Ok(second)) if first.digest != second.digest => {
+                self.differences.push(format!("digest {} {when}", second.digest))
+            }
             (_, Ok(_)) => self.differences.push(format!("another verdict {when}")),
             (_, Err(why)) => self.differences.push(format!("{when}, {why}")),
         }
@@ -76,7 +76,11 @@ impl Outcome {
                 verdict.calls,
                 verdict.lives,
                 verdict.killed,
-                if complaints.is_empty() { "clean" } else { "NOT CLEAN" },
+                if complaints.is_empty() {
+                    "clean"
+                } else {
+                    "NOT CLEAN"
+                },
             ),
         };
         line(to, &told)?;
@@ -140,7 +144,10 @@ impl Summary {
         self.killed += verdict.killed;
         self.calls += verdict.calls;
         self.inputs_replayed += verdict.inputs;
-        for (all, one) in [(&mut self.events, verdict.events), (&mut self.faults, verdict.faults)] {
+        for (all, one) in [
+            (&mut self.events, verdict.events),
+            (&mut self.faults, verdict.faults),
+        ] {
             for (name, count) in one {
                 *all.entry(name).or_default() += count;
             }
@@ -165,10 +172,16 @@ impl Summary {
     /// If `to` cannot be written.
     pub fn print(&self, json: bool, to: &mut impl Write) -> io::Result<()> {
         if json {
-            return line(to, &json!({ "summary": self, "good": self.is_good() }).to_string());
+            return line(
+                to,
+                &json!({ "summary": self, "good": self.is_good() }).to_string(),
+            );
         }
         let counts = |counts: &BTreeMap<String, u64>| {
-            let each: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+            let each: Vec<String> = counts
+                .iter()
+                .map(|(name, count)| format!("{count} {name}"))
+                .collect();
             each.join(", ")
         };
         line(
@@ -256,7 +269,10 @@ mod tests {
         let mut summary = Summary::new(1);
         let violations = vec!["lost".to_owned()];
         summary.add(Outcome {
-            verdict: Some(Verdict { violations, ..verdict(7) }),
+            verdict: Some(Verdict {
+                violations,
+                ..verdict(7)
+            }),
             ..Outcome::default()
         });
         assert!(!summary.is_good());
