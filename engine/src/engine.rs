@@ -3,6 +3,7 @@
 use crate::ids::{FencingToken, LeaseKey, WorkerId};
 use crate::input::{Body, Input};
 use crate::machine::Core;
+use crate::mutant::Planted;
 use crate::notice::Notice;
 use crate::output::Output;
 use crate::position::Checkpoint;
@@ -12,9 +13,10 @@ use crate::time::Mono;
 ///
 /// It is told everything and asks for everything: it reads no clock, draws no entropy and does no I/O. The same inputs
 /// give the same outputs, bit for bit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Engine {
     core: Option<Box<Core>>,
+    planted: Planted,
     /// Outputs while there is no worker yet.
     early: Vec<Output>,
 }
@@ -71,6 +73,15 @@ impl Engine {
         Self::default()
     }
 
+    /// An engine with a deliberate bug.
+    #[cfg(feature = "mutants")]
+    pub fn with_mutant(mutant: Option<crate::mutant::Mutant>) -> Self {
+        Self {
+            planted: Planted { mutant },
+            ..Self::default()
+        }
+    }
+
     /// Takes one input. Total: any input in any order is legal, none panics, and the number of outputs is bounded by the
     /// size of the input and of the fleet's leases.
     pub fn handle(&mut self, input: Input) -> Outbox<'_> {
@@ -89,7 +100,7 @@ impl Engine {
                 core
             }
             empty => match body {
-                Body::Boot(record) => empty.insert(Box::new(Core::new(*record, at, wall))),
+                Body::Boot(record) => empty.insert(Box::new(Core::new(*record, at, wall, self.planted))),
                 body => {
                     let what = format!("{} before the boot record", body.name());
                     self.early.push(Output::Tell(Notice::Stray { what }));

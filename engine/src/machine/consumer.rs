@@ -13,6 +13,7 @@ use super::stage::Stage;
 use super::tenure::{AppFlight, Tenure};
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Cause, Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, EndReason, StreamOp, TableOp};
 use crate::reader::{self, Event, Reader, Start, Want};
@@ -40,7 +41,8 @@ impl Core {
     /// Puts a tenure back, or drops it if it is over, and arms its next deadline.
     fn settle(&mut self, ix: u32, tenure: Box<Tenure>) {
         let over = tenure.lost && matches!(tenure.stage, Stage::Closed(_)) && tenure.app.is_none();
-        let abandoned = self.boot.table_gone && matches!(tenure.stage, Stage::Closed(_));
+        let keeps = self.boot.table_gone || self.ctx.planted.is(Mutant::NoRelease);
+        let abandoned = keeps && matches!(tenure.stage, Stage::Closed(_));
         if over || abandoned {
             self.busy -= 1;
             return;
@@ -62,11 +64,17 @@ impl Core {
             Stage::Waiting if tenure.looking.is_none() && tenure.believes(now) => {
                 at = at.min(tenure.look_at.max(tenure.open_after));
             }
+            Stage::Ending if !tenure.heirs.is_empty() && tenure.looking.is_none() && !tenure.missing => {
+                at = at.min(tenure.look_at);
+            }
             Stage::Running => {
                 if let Some(reader) = &tenure.reader {
                     at = at.min(reader.wake_at(&self.ctx.config.reader));
                     if tenure.app.is_none() && tenure.deliver_after > now && reader.front().is_some() {
                         at = at.min(tenure.deliver_after);
+                    }
+                    if tenure.app.is_none() && !tenure.missing && reader.finished().is_some() {
+                        at = at.min(tenure.look_at);
                     }
                 }
             }
@@ -78,7 +86,11 @@ impl Core {
 
     /// When the belief runs out, nothing more is handed over, and what runs is stopped.
     fn fence(&mut self, ix: u32, tenure: &mut Tenure) {
-        if tenure.fenced || tenure.lost || self.ctx.now < tenure.valid_until {
+        if tenure.fenced
+            || tenure.lost
+            || self.ctx.now < tenure.valid_until
+            || self.ctx.planted.is(Mutant::NoFence)
+        {
             return;
         }
         tenure.fenced = true;
@@ -134,6 +146,9 @@ impl Core {
         if tenure.stage == Stage::Running {
             self.run_step(ix, tenure);
         }
+        if tenure.stage == Stage::Ending {
+            self.end_step(ix, tenure);
+        }
         if let Stage::Draining(reason) = tenure.stage {
             self.drain_step(ix, tenure, reason);
         }
@@ -155,6 +170,9 @@ impl Core {
             || tenure.looking.is_some()
         {
             return;
+        }
+        if self.ctx.planted.is(Mutant::NoParentWait) {
+            tenure.parents.clear();
         }
         let view = &self.view;
         tenure.parents.retain(|parent| {
@@ -188,7 +206,10 @@ impl Core {
         let Some(mut tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.take()) else {
             return;
         };
-        if tenure.looking == Some(op) {
+        if tenure.looking == Some(op) && tenure.stage == Stage::Ending {
+            tenure.looking = None;
+            self.co_parent_seen(&mut tenure, outcome);
+        } else if tenure.looking == Some(op) {
             tenure.looking = None;
             match outcome {
                 Outcome::Applied(Reply::Row(None)) if !tenure.parents.is_empty() => {
@@ -229,10 +250,13 @@ impl Core {
         if tenure.app.is_none()
             && let Some(children) = reader.finished()
         {
+            if children.is_empty() && !tenure.childless {
+                return self.look_for_children(tenure);
+            }
             let children = children.to_vec();
             tenure.reader = None;
             tenure.stage.go(Stage::Ending);
-            return self.create_children(ix, tenure, children);
+            return self.begin_end(ix, tenure, children);
         }
         while let Some(want) = reader.next(now, &self.ctx.config.reader) {
             let Some(lease) = self.view.get(ix) else { return };
@@ -244,7 +268,8 @@ impl Core {
             let op = self.ctx.stream(Waiter::Reader(ix), op);
             reader.sent(op, now);
         }
-        if tenure.app.is_some() || tenure.lost || now >= tenure.valid_until || now < tenure.deliver_after {
+        let fenced = now >= tenure.valid_until && !self.ctx.planted.is(Mutant::NoFence);
+        if tenure.app.is_some() || tenure.lost || fenced || now < tenure.deliver_after {
             return;
         }
         let Some(front) = reader.front() else { return };
@@ -264,6 +289,18 @@ impl Core {
         ));
         if let Some(reader) = &mut tenure.reader {
             reader.delivered();
+            if self.ctx.planted.is(Mutant::CheckpointOnDelivery) {
+                tenure.processed = tenure.processed.max(Some(front.last));
+            }
+        }
+    }
+
+    /// The shard ended and the answer named no children. They may exist all the same: the stream's shards are listed.
+    fn look_for_children(&mut self, tenure: &mut Tenure) {
+        if !tenure.missing && self.ctx.now >= tenure.look_at {
+            tenure.missing = true;
+            tenure.look_at = self.ctx.now + self.ctx.config.retry_max;
+            self.doubt_stream();
         }
     }
 
@@ -274,7 +311,7 @@ impl Core {
         if tenure.app.is_some() {
             return;
         }
-        if !tenure.opened {
+        if !tenure.opened || (tenure.lost && self.ctx.planted.is(Mutant::NoCloseWhenLost)) {
             return tenure.stage.go(Stage::Closed(reason));
         }
         let hopeless = tenure.lost || self.forced() || self.boot.table_gone;
@@ -359,6 +396,14 @@ impl Core {
     fn delivered(&mut self, ix: u32, tenure: &mut Tenure, batch: OpId, outcome: Outcome) {
         let now = self.ctx.now;
         let Some(reader) = &mut tenure.reader else { return };
+        let outcome = match outcome {
+            Outcome::Refused(refusal)
+                if refusal.why == Why::HandlerFailed && self.ctx.planted.is(Mutant::SkipFailedBatch) =>
+            {
+                Outcome::Applied(Reply::Processed)
+            }
+            outcome => outcome,
+        };
         match outcome {
             Outcome::Applied(_) => {
                 reader.processed(batch);

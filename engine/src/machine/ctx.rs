@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseKey, OpId, WorkerId};
+use crate::mutant::{Mutant, Planted};
 use crate::notice::Notice;
 use crate::output::{Command, Effect, Output};
 use crate::time::{Mono, Span, Wall};
@@ -57,7 +58,7 @@ impl Hasher for NumberHasher {
 type Pending = HashMap<u64, (Waiter, Mono), BuildHasherDefault<NumberHasher>>;
 
 /// The shared part of a worker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ctx {
     pub(crate) config: Config,
     pub(crate) me: WorkerId,
@@ -67,6 +68,7 @@ pub(crate) struct Ctx {
     pub(crate) wall: Wall,
     pub(crate) hold: Span,
     pub(crate) out: Vec<Output>,
+    pub(crate) planted: Planted,
     next_op: u64,
     pending: Pending,
 }
@@ -83,6 +85,7 @@ impl Ctx {
             wall,
             hold,
             out: Vec::new(),
+            planted: Planted::default(),
             next_op: 0,
             pending: Pending::default(),
         }
@@ -138,6 +141,9 @@ impl Ctx {
     /// The pause before the `failures`-th retry in a row: doubles, is capped, and is spread by a keyed draw over the
     /// upper half, so that workers that failed together do not come back together.
     pub(crate) fn backoff(&self, what: &str, subject: &str, failures: u32) -> Span {
+        if self.planted.is(Mutant::NoBackoff) {
+            return Span::ZERO;
+        }
         let full = self
             .config
             .retry_min

@@ -9,6 +9,7 @@ use super::stage::Stage;
 use super::tenure::{Tenure, Unresolved, WriteKind};
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::{LossReason, Notice};
 use crate::output::{EndReason, TableOp};
 use crate::position::Checkpoint;
@@ -126,6 +127,16 @@ impl Core {
         if tenure.lost {
             return;
         }
+        let outcome = match outcome {
+            Outcome::Unknown(_) if self.ctx.planted.is(Mutant::UnknownIsSuccess) => {
+                Outcome::Applied(Reply::Done)
+            }
+            Outcome::Unknown(cause) if self.ctx.planted.is(Mutant::UnknownIsFailure) => {
+                tenure.never_adopt = true;
+                Outcome::NotSent(cause)
+            }
+            outcome => outcome,
+        };
         match outcome {
             Outcome::Applied(Reply::Row(row)) if kind == WriteKind::Read => {
                 self.confronted(ix, tenure, kind, emitted, row.map(|row| *row));
@@ -205,7 +216,12 @@ impl Core {
         tenure.unresolved = None;
         tenure.failures = 0;
         tenure.retry_at = Mono(0);
-        tenure.valid_until = tenure.valid_until.max(emitted + self.ctx.hold);
+        let stamp = if self.ctx.planted.is(Mutant::StampAtReceipt) {
+            self.ctx.now
+        } else {
+            emitted
+        };
+        tenure.valid_until = tenure.valid_until.max(stamp + self.ctx.hold);
         tenure.renew_at = emitted + self.ctx.config.renew_interval;
         if tenure.fenced && self.ctx.now < tenure.valid_until {
             tenure.fenced = false;
@@ -256,7 +272,8 @@ impl Core {
                 return self.emit(ix, tenure, WriteKind::Restore);
             }
         };
-        let next = row.counter == tenure.counter + 1;
+        let blind = self.ctx.planted.is(Mutant::NoAdoption) || tenure.never_adopt;
+        let next = row.counter == tenure.counter + 1 && !blind;
         if row.checkpoint.is_end() {
             if tried_end && (next || row.owner.is_none()) {
                 return self.ended(ix, tenure);
@@ -359,6 +376,7 @@ impl Core {
     /// We own the lease no more, by our own will.
     fn released(&mut self, ix: u32, tenure: &mut Tenure) {
         let now = self.ctx.now;
+        self.drop_chores_of(ix);
         tenure.lost = true;
         tenure.unresolved = None;
         tenure.valid_until = now;

@@ -2,18 +2,18 @@
 
 use super::Core;
 use super::ctx::Waiter;
-use super::tenure::Tenure;
 use crate::config::InitialPosition;
-use crate::ids::OpId;
+use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::{ShardFilter, StreamOp};
 use crate::position::Checkpoint;
-use crate::row::{Change, LeaseRow};
+use crate::row::Change;
 use crate::shard::{ChildShard, Shard};
 use crate::sync;
 use crate::time::Mono;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What a listing is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,7 +103,7 @@ impl Core {
             other => return self.list_again(op, &other),
         };
         self.listing.shards.extend(page.shards);
-        if page.more {
+        if page.more && !self.ctx.planted.is(Mutant::FirstListingPageOnly) {
             self.listing.after = Some(op);
             self.listing.next_at = self.ctx.now;
             return self.listing_step();
@@ -151,6 +151,7 @@ impl Core {
     }
 
     fn repair(&mut self, shards: &[Shard]) {
+        let leases = self.known_leases();
         let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
         for ix in self.view.all() {
             let Some(lease) = self.view.get_mut(ix) else {
@@ -174,7 +175,7 @@ impl Core {
                 .and_then(|lease| lease.tenure.as_ref())
                 .is_some_and(|held| held.missing);
             if missing {
-                self.resolve_missing(ix, shard.is_some(), shards);
+                self.resolve_missing(ix, shard.is_some(), shards, &leases);
             }
         }
         self.create_planned(shards, false);
@@ -182,7 +183,13 @@ impl Core {
 
     /// A shard was not found when it was read. Only the list of the living stream says what that meant: KCL takes it
     /// for the end of the shard, and loses what follows if it was not.
-    fn resolve_missing(&mut self, ix: u32, listed: bool, shards: &[Shard]) {
+    fn resolve_missing(
+        &mut self,
+        ix: u32,
+        listed: bool,
+        shards: &[Shard],
+        leases: &BTreeMap<LeaseKey, Checkpoint>,
+    ) {
         let now = self.ctx.now;
         let Some(lease) = self.view.get_mut(ix) else {
             return;
@@ -190,19 +197,30 @@ impl Core {
         let key = lease.key.clone();
         let Some(tenure) = &mut lease.tenure else { return };
         tenure.missing = false;
+        if !tenure.heirs.is_empty() {
+            tenure
+                .co_parents
+                .retain(|parent| sync::will_come(leases, shards, parent));
+            return self.view.arm(ix, now);
+        }
         let Some(reader) = &mut tenure.reader else { return };
-        if listed {
+        let children: Vec<ChildShard> = shards
+            .iter()
+            .filter(|shard| shard.parents().any(|parent| parent.as_str() == key.as_str()))
+            .map(|shard| ChildShard {
+                id: shard.id.clone(),
+                parents: shard.parents().cloned().collect(),
+                range: shard.range,
+            })
+            .collect();
+        if reader.finished().is_some() {
+            // Its end was read, and only its children were not named. A listed shard may get some yet.
+            tenure.childless = !listed;
+            reader.trimmed(children);
+        } else if listed {
             reader.resume(now);
         } else {
-            let children: Vec<ChildShard> = shards
-                .iter()
-                .filter(|shard| shard.parents().any(|parent| parent.as_str() == key.as_str()))
-                .map(|shard| ChildShard {
-                    id: shard.id.clone(),
-                    parents: shard.parents().cloned().collect(),
-                    range: shard.range,
-                })
-                .collect();
+            tenure.childless = true;
             let detail = format!(
                 "the shard is not listed any more; {} children follow",
                 children.len()
@@ -213,7 +231,8 @@ impl Core {
         self.view.arm(ix, now);
     }
 
-    fn create_planned(&mut self, shards: &[Shard], empty: bool) {
+    /// The leases there are, for planning.
+    fn known_leases(&self) -> BTreeMap<LeaseKey, Checkpoint> {
         let mut leases: BTreeMap<_, _> = self
             .view
             .iter()
@@ -223,6 +242,11 @@ impl Core {
         for key in &self.scan.occupied {
             leases.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
         }
+        leases
+    }
+
+    fn create_planned(&mut self, shards: &[Shard], empty: bool) {
+        let leases = self.known_leases();
         match sync::plan(&leases, shards, self.ctx.config.initial_position, empty) {
             Ok(plan) => {
                 self.listing = Listing::default();
@@ -249,29 +273,5 @@ impl Core {
                 });
             }
         }
-    }
-
-    /// The end of a shard was reached: its children's leases come first, then its own end.
-    pub(crate) fn create_children(&mut self, ix: u32, tenure: &mut Tenure, children: Vec<ChildShard>) {
-        let ids: BTreeSet<_> = children.iter().map(|child| child.id.clone()).collect();
-        tenure.children = ids.into_iter().collect();
-        let mut left = 0;
-        for child in children {
-            let key = child.id.to_lease();
-            if self.view.row(key.as_str()).is_some() {
-                continue;
-            }
-            let mut parents = child.parents;
-            parents.sort();
-            parents.dedup();
-            let mut row = LeaseRow::new(key, Checkpoint::TrimHorizon);
-            row.parents = parents;
-            row.range = Some(child.range);
-            let why = "its parent was processed to the end".to_string();
-            self.add_chore(Change::Create(Box::new(row)), why, Some(ix), Mono::NEVER);
-            left += 1;
-        }
-        tenure.children_left = left;
-        self.chores_step();
     }
 }

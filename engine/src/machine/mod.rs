@@ -9,6 +9,7 @@
 //! | `take` | becoming an owner: balance, taking, stealing |
 //! | `holding` | the lane of writes of a held lease: renewing, checkpoints, ends, releases |
 //! | `consumer`, `stage` | the life of a shard on its owner |
+//! | `ending` | the children's leases, before a shard's end is written |
 //! | `chores` | rows written beside those lanes |
 //!
 //! `view` and `tenure` hold what they know; `ctx`, `timers` are tools. Inputs are routed by the kind of waiter that the
@@ -18,6 +19,7 @@ mod boot;
 mod chores;
 mod consumer;
 mod ctx;
+mod ending;
 mod holding;
 mod listing;
 mod scan;
@@ -31,6 +33,7 @@ mod view;
 use crate::engine::Held;
 use crate::ids::{OpId, WorkerId};
 use crate::input::{Boot as BootRecord, Call, Outcome};
+use crate::mutant::{Mutant, Planted};
 use crate::notice::{Fatal, Notice};
 use crate::output::{EndReason, Output};
 use crate::time::{Mono, Wall};
@@ -49,7 +52,7 @@ enum Phase {
 }
 
 /// One worker after its boot record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Core {
     pub(crate) ctx: Ctx,
     view: View,
@@ -66,11 +69,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(record: BootRecord, now: Mono, wall: Wall) -> Self {
+    pub(crate) fn new(record: BootRecord, now: Mono, wall: Wall, planted: Planted) -> Self {
         // The name in the rows tells this life from a former one of the same worker.
         let me = WorkerId::from(format!("{}:{:x}", record.worker, record.incarnation));
         let valid = record.config.check();
-        let ctx = Ctx::new(
+        let mut ctx = Ctx::new(
             record.config,
             me.clone(),
             record.incarnation,
@@ -78,6 +81,7 @@ impl Core {
             now,
             wall,
         );
+        ctx.planted = planted;
         let mut core = Core {
             ctx,
             view: View::default(),
@@ -187,6 +191,7 @@ impl Core {
     /// Whether new work is begun.
     fn is_running(&self) -> bool {
         self.phase == Phase::Running
+            || (self.ctx.planted.is(Mutant::TakeWhileStopping) && self.phase != Phase::Stopped)
     }
 
     /// Why everything is let go of, if it is.
@@ -259,6 +264,9 @@ impl Core {
             self.step(ix);
         }
         if let Phase::Stopping { deadline, .. } = self.phase {
+            if self.ctx.planted.is(Mutant::TakeWhileStopping) {
+                self.scan_step();
+            }
             return self.stop_step(deadline);
         }
         self.boot_step();

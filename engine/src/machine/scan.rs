@@ -4,6 +4,7 @@ use super::Core;
 use super::ctx::Waiter;
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::TableOp;
 use crate::row::{LeaseRow, RowRead};
@@ -128,7 +129,7 @@ impl Core {
         // A service that repeats a cursor would keep us in one scan for ever.
         let stuck = page.next.is_some() && page.next == self.scan.cursor;
         self.scan.cursor = page.next;
-        if self.scan.cursor.is_some() && !stuck {
+        if self.scan.cursor.is_some() && !stuck && !self.ctx.planted.is(Mutant::FirstPageOnly) {
             self.scan.next_at = self.ctx.now;
             self.scan_step();
         } else {
@@ -200,7 +201,7 @@ impl Core {
             let ended = row.checkpoint.is_end();
             let was_ended = known.checkpoint.is_end();
             lease.row = Some(LeaseRow { range, ..row });
-            if !same {
+            if !same && !self.ctx.planted.is(Mutant::BlindToCounter) {
                 lease.observed_at = now;
             }
             if ended != was_ended {

@@ -6,6 +6,7 @@ use super::stage::Stage;
 use super::tenure::{TakeFlight, Taking, Tenure};
 use crate::ids::{FencingToken, OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
+use crate::mutant::Mutant;
 use crate::notice::{Notice, TakeReason};
 use crate::output::TableOp;
 use crate::row::{Change, RowRead};
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 
 /// A take is tried again this often before it is left to the next scan.
 const MAX_TRIES: u32 = 5;
+/// No more than this many leases are taken after one scan, to spare the table a burst.
+const MAX_TAKES: u32 = 1_000;
 
 /// How the leases lie, after a scan.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +51,8 @@ impl Core {
                 }
                 continue;
             }
-            let expired = self.ctx.now.since(lease.observed_at) >= self.ctx.config.lease_duration;
+            let expired = self.ctx.now.since(lease.observed_at) >= self.ctx.config.lease_duration
+                && !self.ctx.planted.is(Mutant::NeverExpire);
             match row.actual_owner() {
                 Some(owner) if !expired && owner != me => {
                     *balance.counts.entry(owner.clone()).or_default() += 1;
@@ -93,7 +97,7 @@ impl Core {
             } else {
                 need
             };
-            let now = need.min(quota.max(1)) as usize;
+            let now = need.min(quota.clamp(1, MAX_TAKES)) as usize;
             let more = need as usize > now && order.len() > now;
             for (_, ix) in order.into_iter().take(now) {
                 let why = self.reason_to_take(ix);
@@ -339,7 +343,9 @@ impl Core {
         let token = FencingToken(counter);
         // A former owner that may live believes until its next write is refused, at the latest for a lease duration
         // after the take was applied.
-        let settle = matches!(taking.why, TakeReason::Stolen { .. }) && config.settle_stolen;
+        let settle = matches!(taking.why, TakeReason::Stolen { .. })
+            && config.settle_stolen
+            && !self.ctx.planted.is(Mutant::NoSettle);
         let open_after = if settle { now + config.lease_duration } else { now };
         // Renewals of leases taken together are spread out.
         let renew_interval = config.renew_interval;
@@ -369,6 +375,7 @@ impl Core {
             next_owner: None,
             flight: None,
             unresolved: None,
+            never_adopt: false,
             renew_at: taking.first_emitted + renew_interval - Span(early),
             retry_at: Mono(0),
             failures: 0,
@@ -382,6 +389,7 @@ impl Core {
             told_blocked: false,
             reader: None,
             missing: false,
+            childless: false,
             app: None,
             aborted: false,
             attempts: 0,
@@ -391,6 +399,8 @@ impl Core {
             checkpoint_at: now + self.ctx.config.checkpoint_interval,
             children: Vec::new(),
             children_left: 0,
+            heirs: Vec::new(),
+            co_parents: Vec::new(),
         }));
         let key = lease.key.clone();
         self.ctx.tell(Notice::Took {

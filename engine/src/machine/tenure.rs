@@ -5,6 +5,7 @@ use crate::ids::{FencingToken, OpId, ShardId, WorkerId};
 use crate::notice::TakeReason;
 use crate::position::{Checkpoint, Position};
 use crate::reader::Reader;
+use crate::shard::ChildShard;
 use crate::time::Mono;
 
 /// An attempt to become the owner of a lease.
@@ -83,6 +84,8 @@ pub(crate) struct Tenure {
     /// What is in flight on this lease's lane.
     pub(crate) flight: Option<(OpId, WriteKind)>,
     pub(crate) unresolved: Option<Unresolved>,
+    /// A planted bug: our own writes come through are not recognised.
+    pub(crate) never_adopt: bool,
     /// The next renewal.
     pub(crate) renew_at: Mono,
     /// No write before this, after a failure.
@@ -107,6 +110,8 @@ pub(crate) struct Tenure {
     pub(crate) reader: Option<Reader>,
     /// The shard was not found, and it is being found out why.
     pub(crate) missing: bool,
+    /// It is known that the shard has no children.
+    pub(crate) childless: bool,
     /// The application command in flight.
     pub(crate) app: Option<(OpId, AppFlight)>,
     /// The command in flight was told to stop.
@@ -123,6 +128,10 @@ pub(crate) struct Tenure {
     /// The children, once the end was reached, and how many of their leases are not known to exist yet.
     pub(crate) children: Vec<ShardId>,
     pub(crate) children_left: u32,
+    /// Children whose leases wait for their other parents' leases to exist.
+    pub(crate) heirs: Vec<ChildShard>,
+    /// Those other parents.
+    pub(crate) co_parents: Vec<ShardId>,
 }
 
 /// The application command in flight of a lease.

@@ -3,6 +3,7 @@
 use super::Core;
 use crate::ids::WorkerId;
 use crate::leader;
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::position::Checkpoint;
 use crate::row::Change;
@@ -49,6 +50,14 @@ impl Core {
             self.upkeep.waited_empty = false;
             self.audit();
             self.clean_up();
+            // A question that got lost among others is asked again.
+            if self
+                .view
+                .iter()
+                .any(|(_, lease)| lease.tenure.as_ref().is_some_and(|tenure| tenure.missing))
+            {
+                self.doubt_stream();
+            }
         }
         self.take_share(&balance);
     }
@@ -109,7 +118,7 @@ impl Core {
             }
         }
         let hole = sync::first_hole(ranges.into_iter());
-        if hole.is_none() && unknown == 0 {
+        if (hole.is_none() && unknown == 0) || self.ctx.planted.is(Mutant::NoAudit) {
             self.upkeep.hole_seen = 0;
             return;
         }

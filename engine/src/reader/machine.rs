@@ -203,9 +203,10 @@ impl Reader {
         }
     }
 
-    /// Goes on after [`Event::ShardMissing`] when the shard is not there any more: what was fetched is all there is.
+    /// Goes on after [`Event::ShardMissing`] when the shard is not there any more: what was fetched is all there is. Also
+    /// after an end that named no children, when they were found otherwise.
     pub fn trimmed(&mut self, children: Vec<ChildShard>) {
-        if self.paused {
+        if self.paused || self.end.as_ref().is_some_and(Vec::is_empty) {
             self.paused = false;
             self.end = Some(children);
         }
