@@ -28,6 +28,8 @@ pub struct Ledger {
     pub processed: u64,
     /// How many were processed again.
     pub repeated: u64,
+    /// How often a lease got another owner.
+    pub owner_changes: u64,
     /// How many of each shard's records were processed, from its first on.
     done: BTreeMap<ShardIndex, u64>,
     /// The number of the last record of each partition key.
@@ -253,7 +255,10 @@ impl Ledger {
                 ));
             }
         }
-        let earlier = before.map(|row| row.checkpoint);
+        let earlier = before.as_ref().map(|row| row.checkpoint);
+        if before.and_then(|row| row.owner) != row.owner {
+            self.owner_changes += 1;
+        }
         let checkpoint = row.checkpoint;
         self.rows.insert(key.clone(), row);
         if earlier != Some(checkpoint) {

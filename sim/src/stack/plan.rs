@@ -145,7 +145,8 @@ fn config(draws: Draws) -> Config {
         ..Config::default()
     };
     let reader = &mut config.reader;
-    reader.max_records = draws.magnitude("records", 0, 1, 200) as u32;
+    // Fewer than the producer writes would not be read to the end in time.
+    reader.max_records = draws.magnitude("records", 0, 16, 400) as u32;
     reader.min_interval = ms("read-interval", 200, 500);
     reader.idle_interval = ms("idle", 200, 1_000);
     reader.buffer_batches = draws.between("buffer", 0, 1, 4) as u32;

@@ -327,16 +327,28 @@ fn heal(ground: &Ground, handle: &Handle, workers: &[NodeHandle]) {
     }
 }
 
+/// Waits until everything is processed, and until leases have kept their owners for so long that they will.
 async fn come_to_rest(ground: &Ground) {
+    let config = &ground.plan.config;
+    let calm = config.lease_duration.times(2) + config.scan_interval.times(3);
     let deadline_ms = ground.now_ms() + REST_MS;
+    let mut since = (0, ground.now_ms());
     loop {
-        let unrest = {
+        let (unrest, changes) = {
             let mut scene = ground.stage.scene();
             scene.cloud.kinesis.advance(wall_ms(elapsed_us(&ground.time)));
-            ending::unrest(&scene)
+            (ending::unrest(&scene), scene.ledger.owner_changes)
         };
-        let Some(why) = unrest else { return };
-        if ground.now_ms() > deadline_ms {
+        let now_ms = ground.now_ms();
+        if since.0 != changes {
+            since = (changes, now_ms);
+        }
+        let why = match unrest {
+            None if now_ms >= since.1 + calm.0 / 1_000 => return,
+            None => "leases go on changing their owners".to_owned(),
+            Some(why) => why,
+        };
+        if now_ms > deadline_ms {
             let violations = &mut ground.stage.scene().ledger.violations;
             violations.push(format!("no rest {REST_MS} ms after all faults ended: {why}"));
             return;
