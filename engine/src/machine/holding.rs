@@ -26,7 +26,8 @@ impl Tenure {
             Stage::Closed(EndReason::HandedOver) if self.next_owner.is_some() => {
                 return Some(WriteKind::HandOver);
             }
-            Stage::Closed(_) => return Some(WriteKind::Release),
+            // The former owner of a stolen lease may still believe in it, and whoever takes a released one does not wait.
+            Stage::Closed(_) if now >= self.open_after => return Some(WriteKind::Release),
             Stage::Ending if self.children_left == 0 => return Some(WriteKind::End),
             Stage::Draining(_) if self.app.is_none() && !self.is_durable() => return self.checkpoint_write(),
             _ => {}
@@ -51,7 +52,8 @@ impl Tenure {
             at = at.min(if self.flush { Mono(0) } else { self.checkpoint_at });
         }
         match self.stage {
-            Stage::Closed(_) => at = Mono(0),
+            Stage::Closed(EndReason::HandedOver) if self.next_owner.is_some() => at = Mono(0),
+            Stage::Closed(_) => at = at.min(self.open_after),
             Stage::Ending if self.children_left == 0 => at = Mono(0),
             Stage::Draining(_) if self.app.is_none() && !self.is_durable() => at = Mono(0),
             _ => {}
