@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Above the largest request of either service: 10 MiB of records in base64, 16 MiB of items.
 const MOST_BYTES: usize = 20 << 20;
-const HEALTH: &str = "leasehold local: kinesis is ready\n";
+const HEALTH: &str = "leasehold local: Kinesis and DynamoDB are ready\n";
 
 /// Answers anything; nothing a client sends is an error of the server.
 pub(super) async fn answer<B>(aws: &SharedAws, request: Request<B>) -> Response<Full<Bytes>>

@@ -1,7 +1,7 @@
 //! The in-memory services behind HTTP, for any AWS SDK.
 //!
-//! A server answers Kinesis on one port, by `X-Amz-Target`, in the JSON and CBOR formats of the SDKs, over
-//! HTTP/1.1 and over HTTP/2 with prior knowledge. Signatures are accepted unchecked, so it belongs on
+//! A server answers Kinesis and DynamoDB on one port, told apart by `X-Amz-Target`, in the JSON formats of
+//! the SDKs (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. Signatures are accepted unchecked, so it belongs on
 //! loopback.
 
 mod answer;
@@ -14,6 +14,7 @@ mod wire;
 
 pub use server::serve;
 
+use crate::fakes::dynamo::{Dynamo, DynamoConfig};
 use crate::fakes::kinesis::{Kinesis, KinesisConfig};
 use service::JsonService;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,6 +37,8 @@ pub fn wall_clock() -> Clock {
 pub struct LocalOptions {
     /// Kinesis: its limits, delays, account and region.
     pub kinesis: KinesisConfig,
+    /// DynamoDB: its throttling, delays, account and region.
+    pub dynamo: DynamoConfig,
 }
 
 /// The services of one account.
@@ -43,6 +46,8 @@ pub struct LocalOptions {
 pub struct LocalAws {
     /// Kinesis Data Streams.
     pub kinesis: Kinesis,
+    /// DynamoDB.
+    pub dynamo: Dynamo,
 }
 
 impl LocalAws {
@@ -50,6 +55,7 @@ impl LocalAws {
     pub fn new(options: LocalOptions) -> Self {
         LocalAws {
             kinesis: Kinesis::new(options.kinesis),
+            dynamo: Dynamo::new(options.dynamo),
         }
     }
 
@@ -57,6 +63,7 @@ impl LocalAws {
     fn service(&mut self, prefix: &str) -> Option<&mut dyn JsonService> {
         match prefix {
             "Kinesis_20131202" => Some(&mut self.kinesis),
+            "DynamoDB_20120810" => Some(&mut self.dynamo),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! What the server asks of a service.
 
+use crate::fakes::dynamo::Dynamo;
 use crate::fakes::kinesis::Kinesis;
 use serde_json::Value;
 
@@ -31,5 +32,19 @@ impl JsonService for Kinesis {
 
     fn speaks_cbor(&self) -> bool {
         true
+    }
+}
+
+impl JsonService for Dynamo {
+    fn call(&mut self, now_ms: i64, operation: &str, body: Value) -> Result<Value, Refusal> {
+        Dynamo::call(self, now_ms, operation, &body).map_err(|error| Refusal {
+            code: error.code,
+            http_status: error.http_status,
+            body: error.to_json(),
+        })
+    }
+
+    fn speaks_cbor(&self) -> bool {
+        false
     }
 }

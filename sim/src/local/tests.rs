@@ -46,8 +46,14 @@ impl Server {
     async fn start() -> Self {
         let now = Arc::new(AtomicI64::new(T0));
         let clock = now.clone();
+        let dynamo = DynamoConfig {
+            create_ms: 0,
+            delete_ms: 0,
+            ..DynamoConfig::default()
+        };
         let options = LocalOptions {
             kinesis: KinesisConfig::instant(),
+            dynamo,
         };
         let aws = SharedAws::new(
             LocalAws::new(options),
@@ -234,6 +240,49 @@ async fn cbor_is_answered_in_cbor() {
 }
 
 #[tokio::test]
+async fn both_services_are_on_one_port() {
+    let server = Server::start().await;
+    let dynamo = async |operation: &str, body: Value| {
+        let target = format!("DynamoDB_20120810.{operation}");
+        server
+            .post("application/x-amz-json-1.0", &target, body.to_string().as_bytes())
+            .await
+    };
+    let create = json!({
+        "TableName": "table",
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
+    });
+    let created = dynamo("CreateTable", create).await;
+    assert_eq!(created.status, 200, "{}", created.json());
+    let item = json!({"TableName": "table", "Item": {"k": {"S": "a"}, "Data": {"B": "aGk="}}});
+    assert_eq!(dynamo("PutItem", item.clone()).await.status, 200);
+    let key = json!({"TableName": "table", "Key": {"k": {"S": "a"}}});
+    let got = dynamo("GetItem", key.clone()).await;
+    assert_eq!(got.json()["Item"]["Data"], json!({"B": "aGk="}));
+    assert_eq!(got.header("content-type"), Some("application/x-amz-json-1.0"));
+    assert_eq!(
+        got.header("x-amz-crc32"),
+        Some(&*crc32fast::hash(&got.body).to_string())
+    );
+    let mut once = item;
+    once["ConditionExpression"] = json!("attribute_not_exists(k)");
+    let refused = dynamo("PutItem", once).await;
+    assert_eq!(
+        refused.header("x-amzn-errortype"),
+        Some("ConditionalCheckFailedException")
+    );
+    let kind = refused.json()["__type"].as_str().unwrap().to_owned();
+    assert!(kind.ends_with("#ConditionalCheckFailedException"), "{kind}");
+    let cbor = server
+        .post("application/x-amz-cbor-1.1", "DynamoDB_20120810.GetItem", b"\xa0")
+        .await;
+    assert_eq!(cbor.header("x-amzn-errortype"), Some("UnknownOperationException"));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_not_a_request_of_a_service_is_refused_in_its_terms() {
     let server = Server::start().await;
     let json = "application/x-amz-json-1.1";
@@ -298,7 +347,7 @@ async fn it_says_that_it_is_there() {
         .await;
     assert_eq!(
         (health.status, &health.body[..]),
-        (200, &b"leasehold local: kinesis is ready\n"[..])
+        (200, &b"leasehold local: Kinesis and DynamoDB are ready\n"[..])
     );
     let other = server
         .raw(b"DELETE / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")

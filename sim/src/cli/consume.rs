@@ -1,0 +1,259 @@
+//! `leasehold consume`: a real worker that prints records.
+
+use super::clients::Clients;
+use super::exit::{Failure, Verdict};
+use super::signal;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Args, ValueEnum};
+use leasehold::{Batch, Control, Error, Fatal, InitialPosition, Record, Worker};
+use leasehold_engine::time::Wall;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Consume a stream as one worker of an application: one JSON line per record.
+///
+/// Credentials and region are found as by every AWS tool. Workers of the same application share the stream's shards.
+/// A record is acknowledged after its line was written, so that after a crash some lines may come again but none is
+/// missing. Ends on Ctrl-C, giving its shards up for others.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
+)]
+pub(super) struct ConsumeArgs {
+    /// The stream's name.
+    #[arg(long)]
+    stream: String,
+    /// The application's name, which is also the name of its lease table.
+    #[arg(long)]
+    application: String,
+    /// Another server than AWS, for both services, such as `leasehold local`.
+    #[arg(long, value_name = "URL")]
+    endpoint_url: Option<String>,
+    /// The AWS region.
+    #[arg(long)]
+    region: Option<String>,
+    /// Where shards nobody has read yet are started: trim-horizon, latest, or a time as in RFC 3339.
+    #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
+    from: InitialPosition,
+    /// How leases are kept in the table.
+    #[arg(long, value_enum, default_value_t = Dialect::Kcl)]
+    dialect: Dialect,
+    /// A name for this worker, for people.
+    #[arg(long, value_name = "NAME")]
+    worker_id: Option<String>,
+    /// Show payloads as text instead of base64; what is no UTF-8 is replaced by U+FFFD.
+    #[arg(long)]
+    text: bool,
+    /// Record everything the worker is told, for `leasehold replay`.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Stop after this many records.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_records: Option<u64>,
+}
+
+/// A way to keep leases in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Dialect {
+    /// As the Kinesis Client Library does, so that both can work on the same table.
+    Kcl,
+}
+
+fn parse_position(text: &str) -> Result<InitialPosition, String> {
+    match text {
+        "trim-horizon" => Ok(InitialPosition::TrimHorizon),
+        "latest" => Ok(InitialPosition::Latest),
+        time => DateTime::from_str(time, Format::DateTimeWithOffset)
+            .ok()
+            .and_then(|time| time.to_millis().ok())
+            .map(|millis| InitialPosition::AtTimestamp(Wall(millis)))
+            .ok_or_else(|| {
+                "expected `trim-horizon`, `latest` or a time such as 2025-01-31T12:00:00Z".to_owned()
+            }),
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    shard: &'a str,
+    sequence: String,
+    sub_sequence: u64,
+    partition_key: &'a str,
+    data: String,
+    arrival: Option<String>,
+}
+
+impl<'a> Line<'a> {
+    fn of(record: &'a Record, text: bool) -> Self {
+        Self {
+            shard: record.shard.as_str(),
+            sequence: record.position.sequence.to_string(),
+            sub_sequence: record.position.sub,
+            partition_key: &record.partition_key,
+            data: if text {
+                String::from_utf8_lossy(&record.data).into_owned()
+            } else {
+                STANDARD.encode(&record.data)
+            },
+            arrival: record
+                .arrival
+                .and_then(|Wall(millis)| DateTime::from_millis(millis).fmt(Format::DateTime).ok()),
+        }
+    }
+}
+
+/// The printing side, shared by all shards.
+struct Printer {
+    text: bool,
+    state: Mutex<State>,
+    control: Control,
+}
+
+struct State {
+    /// How many records may still be printed.
+    left: Option<u64>,
+    /// Why printing ended, unless it was because enough was printed.
+    broken: Option<io::Error>,
+}
+
+/// Why a batch is not acknowledged as a whole: the worker is shutting down already.
+#[derive(Debug)]
+struct NoMoreOutput;
+
+impl std::fmt::Display for NoMoreOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no more output is wanted")
+    }
+}
+
+impl std::error::Error for NoMoreOutput {}
+
+impl Printer {
+    fn print(&self, batch: &Batch) -> Result<(), NoMoreOutput> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.left == Some(0) || state.broken.is_some() {
+            return Err(NoMoreOutput);
+        }
+        let most = state
+            .left
+            .map_or(usize::MAX, |left| left.try_into().unwrap_or(usize::MAX));
+        let wanted = &batch.records()[..batch.len().min(most)];
+        if let Err(error) = self.write(wanted) {
+            state.broken = Some(error);
+            self.control.shutdown();
+            return Err(NoMoreOutput);
+        }
+        if let Some(left) = &mut state.left {
+            *left -= wanted.len() as u64;
+            if *left == 0 {
+                self.control.shutdown();
+            }
+        }
+        if wanted.len() == batch.len() {
+            return Ok(());
+        }
+        if let Some(last) = wanted.last() {
+            batch.ack(last);
+        }
+        Err(NoMoreOutput)
+    }
+
+    fn write(&self, records: &[Record]) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut lines, &Line::of(record, self.text))?;
+            lines.push(b'\n');
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(&lines)?;
+        out.flush()
+    }
+}
+
+pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
+    let Dialect::Kcl = args.dialect;
+    let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region).await?;
+    let worker_id = args
+        .worker_id
+        .unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
+    let mut builder = Worker::builder()
+        .kinesis(clients.kinesis)
+        .dynamodb(clients.dynamodb)
+        .stream(args.stream)
+        .application(args.application)
+        .initial_position(args.from)
+        .worker_id(worker_id);
+    if let Some(path) = args.trace {
+        builder = builder.trace_file(path);
+    }
+    let worker = builder.build().map_err(failure)?;
+    let control = worker.control();
+    let printer = Arc::new(Printer {
+        text: args.text,
+        state: Mutex::new(State {
+            left: args.max_records,
+            broken: None,
+        }),
+        control: control.clone(),
+    });
+    tokio::spawn(async move {
+        signal::interrupted().await;
+        tracing::info!("shutting down");
+        control.shutdown();
+    });
+    let each = printer.clone();
+    let result = worker
+        .run_fn(move |batch: Batch| {
+            let printer = each.clone();
+            async move { printer.print(&batch) }
+        })
+        .await;
+    let mut state = printer.state.lock().unwrap_or_else(PoisonError::into_inner);
+    match (result, state.broken.take()) {
+        // `… | head` has seen enough.
+        (Ok(()), Some(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Verdict::Fine),
+        (Ok(()), Some(error)) => Err(Failure::under_way(format!(
+            "stdout cannot be written: {error}; what was not written was not acknowledged"
+        ))),
+        (Ok(()), None) => Ok(Verdict::Fine),
+        (Err(error), _) => Err(failure(error)),
+    }
+}
+
+/// What never worked is wrong usage; what worked and broke is not.
+fn failure(error: Error) -> Failure {
+    match &error {
+        Error::Fatal(Fatal::TableGone { .. } | Fatal::StreamGone { .. }) => {
+            Failure::under_way(error.to_string())
+        }
+        _ => Failure::unusable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_words_or_times() {
+        assert_eq!(parse_position("latest"), Ok(InitialPosition::Latest));
+        assert_eq!(parse_position("trim-horizon"), Ok(InitialPosition::TrimHorizon));
+        for text in [
+            "2025-01-31T12:00:00Z",
+            "2025-01-31T12:00:00.000Z",
+            "2025-01-31T14:00:00+02:00",
+        ] {
+            assert_eq!(
+                parse_position(text),
+                Ok(InitialPosition::AtTimestamp(Wall(1_738_324_800_000))),
+                "{text}"
+            );
+        }
+        assert!(parse_position("yesterday").unwrap_err().contains("2025-01-31"));
+    }
+}

@@ -1,0 +1,89 @@
+//! The `leasehold` command: one file per subcommand.
+//!
+//! Results go to stdout, logs and progress to stderr. The exit code is 0 if all is well, 1 if what was looked for was
+//! found (a violation, a divergence, a lost record), 2 if the command or its input cannot be used.
+
+mod clients;
+mod consume;
+mod demo;
+mod exit;
+mod local;
+mod logging;
+mod replay;
+mod signal;
+mod sim;
+mod story;
+
+use clap::{Parser, Subcommand};
+use exit::{Failure, Verdict};
+use std::future::Future;
+use std::process::ExitCode;
+
+/// A Kinesis consumer that can be proved and replayed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "leasehold",
+    version,
+    arg_required_else_help = true,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    after_help = "Example, with no AWS account:\n  leasehold demo\n\nExit codes: 0 fine, 1 found what was looked for, 2 wrong usage or unreadable input."
+)]
+struct Cli {
+    /// More logs on stderr; twice for even more. The variable RUST_LOG says it in detail.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the whole system at work on this machine: an in-memory AWS, a fleet of workers, resharding, a killed worker.
+    Demo(demo::DemoArgs),
+    /// Serve the in-memory Kinesis and DynamoDB to any AWS SDK.
+    Local(local::LocalArgs),
+    /// Consume a stream: one JSON line per record.
+    Consume(consume::ConsumeArgs),
+    /// Run simulated fleets through faults and judge what happened.
+    Sim(sim::SimArgs),
+    /// Feed a recorded trace to the engine again and compare what it answers.
+    Replay(replay::ReplayArgs),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    // Wrong usage ends in here, with exit code 2.
+    let cli = Cli::parse();
+    // The demo tells its story itself, and what is a warning elsewhere is its very subject.
+    let quiet = matches!(cli.command, Command::Demo(_));
+    let outcome = logging::init(cli.verbose, quiet).and_then(|()| match cli.command {
+        Command::Demo(args) => on_tokio(demo::run(args)),
+        Command::Local(args) => on_tokio(local::run(args)),
+        Command::Consume(args) => on_tokio(consume::run(args)),
+        Command::Sim(args) => sim::run(&args),
+        Command::Replay(args) => replay::run(&args),
+    });
+    exit::code(outcome)
+}
+
+fn on_tokio(work: impl Future<Output = Result<Verdict, Failure>>) -> Result<Verdict, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::unusable(format!("the runtime cannot be started: {error}")))?;
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_background();
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,283 @@
+//! `leasehold sim`: simulated worlds.
+
+use super::exit::{self, Failure, Verdict};
+use crate::run::{Options, SeedViolation, Summary, WorldReport, run_seed, run_seeds};
+use crate::world::Ending;
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use leasehold::machine::Machine as _;
+use leasehold::recorder::{MemorySink, Recorder};
+use leasehold::trace::OutputDigest;
+use leasehold_engine::Engine;
+use leasehold_engine::input::Input;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Run simulated fleets through resharding, crashes, lost answers and skewed clocks, and judge what happened.
+///
+/// A seed is a whole world: what it draws, it draws again. With one seed, every change of state is shown as a line;
+/// with many, a summary.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  leasehold sim --seed 42\n  leasehold sim --seeds 0..20000 --jobs 2 --json"
+)]
+pub(super) struct SimArgs {
+    /// One world, with a line for every change of state.
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Many worlds: from A up to but not including B.
+    #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = parse_range)]
+    seeds: Range<u64>,
+    /// How many worlds run at the same time; by default one for every processor. The results do not depend on it.
+    #[arg(long, value_name = "J")]
+    jobs: Option<NonZeroUsize>,
+    /// How leases are kept in the table.
+    #[arg(long, value_enum, default_value_t = Dialect::All)]
+    dialect: Dialect,
+    /// With --seed: record each life of a worker, for `leasehold replay`; `out.jsonl` makes `out.0.jsonl` and so on.
+    #[arg(long, value_name = "FILE", requires = "seed")]
+    trace: Option<PathBuf>,
+    /// Results as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Dialect {
+    /// As the Kinesis Client Library does.
+    Kcl,
+    /// Every one there is.
+    All,
+}
+
+fn parse_range(text: &str) -> Result<Range<u64>, String> {
+    let expected = || "expected two numbers such as 0..1000, the first below the second".to_owned();
+    let (from, to) = text.split_once("..").ok_or_else(expected)?;
+    match (from.trim().parse::<u64>(), to.trim().parse::<u64>()) {
+        (Ok(from), Ok(to)) if from < to => Ok(from..to),
+        _ => Err(expected()),
+    }
+}
+
+pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
+    // There is one dialect, so both choices mean it.
+    let (Dialect::Kcl | Dialect::All) = args.dialect;
+    match args.seed {
+        Some(seed) => one(seed, args),
+        None => many(args),
+    }
+}
+
+fn one(seed: u64, args: &SimArgs) -> Result<Verdict, Failure> {
+    let options = Options {
+        log: !args.json,
+        trace: args.trace.is_some(),
+        ..Options::default()
+    };
+    if args.json {
+        // The same object as of many worlds.
+        let summary = run_seeds(seed..seed.saturating_add(1), 1, &Options::default(), &|_| {});
+        if let Some(path) = &args.trace {
+            write_traces(path, &run_seed(seed, &options).found.trace)?;
+        }
+        exit::print_json(&summary)?;
+        return Ok(verdict(&summary.violations));
+    }
+    let report = run_seed(seed, &options);
+    if let Some(path) = &args.trace {
+        for file in write_traces(path, &report.found.trace)? {
+            eprintln!("recorded {}", file.display());
+        }
+    }
+    exit::print(&describe_world(&report))?;
+    Ok(if report.found.violations.is_empty() {
+        Verdict::Fine
+    } else {
+        Verdict::Found
+    })
+}
+
+fn describe_world(report: &WorldReport) -> String {
+    let found = &report.found;
+    let mut text = found.log.join("\n");
+    let _ = write!(text, "\n\nseed {}: {}\n", report.seed, report.configuration);
+    for violation in &found.violations {
+        let _ = writeln!(
+            text,
+            "VIOLATION of {:?} at {:.3} s: {}",
+            violation.property,
+            violation.at as f64 / 1e6,
+            violation.summary
+        );
+    }
+    let verdict = match (&found.ending, found.violations.is_empty()) {
+        (Ending::Settled { after_us }, true) => {
+            format!(
+                "all is well, {:.1} s after the last fault",
+                *after_us as f64 / 1e6
+            )
+        }
+        (Ending::Excused(why), true) => format!("no violation; excused from coming right: {why}"),
+        (_, true) => "no violation".to_owned(),
+        (_, false) => format!("{} violations", found.violations.len()),
+    };
+    let _ = write!(
+        text,
+        "{verdict}; {} inputs, {:.0} simulated seconds, {} duplicates, digest {:016x}",
+        found.inputs,
+        found.simulated as f64 / 1e6,
+        found.duplicates,
+        found.digest
+    );
+    text
+}
+
+fn many(args: &SimArgs) -> Result<Verdict, Failure> {
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
+    let bar = ProgressBar::new(args.seeds.end - args.seeds.start);
+    bar.set_style(
+        ProgressStyle::with_template("{bar:40} {pos}/{len} worlds, {per_sec}, {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    let summary = run_seeds(
+        args.seeds.clone(),
+        jobs.map_or(1, NonZeroUsize::get),
+        &Options::default(),
+        &|done| bar.set_position(done),
+    );
+    bar.finish_and_clear();
+    if args.json {
+        exit::print_json(&summary)?;
+    } else {
+        exit::print(&describe_summary(&summary))?;
+    }
+    Ok(verdict(&summary.violations))
+}
+
+fn verdict(violations: &[SeedViolation]) -> Verdict {
+    if violations.is_empty() {
+        Verdict::Fine
+    } else {
+        Verdict::Found
+    }
+}
+
+/// The most violations shown to people.
+const SHOWN: usize = 20;
+
+fn describe_summary(summary: &Summary) -> String {
+    let mut text = String::new();
+    for violation in summary.violations.iter().take(SHOWN) {
+        let _ = writeln!(
+            text,
+            "VIOLATION of {:?} at {:.3} s of seed {}: {}\n  again: {}",
+            violation.property,
+            violation.at as f64 / 1e6,
+            violation.seed,
+            violation.summary,
+            violation.scenario
+        );
+    }
+    if summary.violations.len() > SHOWN {
+        let _ = writeln!(
+            text,
+            "… and {} more; --json has all of them",
+            summary.violations.len() - SHOWN
+        );
+    }
+    let _ = writeln!(text, "{:<34}{:>12}", "in how many worlds", "");
+    for (mark, count) in &summary.marks {
+        let _ = writeln!(text, "  {mark:<32}{count:>12}");
+    }
+    let _ = write!(
+        text,
+        "{} worlds, {} violations, {} excused; {} inputs and {:.0} simulated seconds in {:.1} s; digest {}",
+        summary.seeds,
+        summary.violations.len(),
+        summary.excused,
+        summary.inputs,
+        summary.simulated_seconds,
+        summary.wall_seconds,
+        summary.digest
+    );
+    text
+}
+
+/// Writes a trace for every life: its inputs, with the answers computed again.
+fn write_traces<L: Ord + Copy>(path: &Path, inputs: &[(L, Input)]) -> Result<Vec<PathBuf>, Failure> {
+    let mut lives: BTreeMap<L, Life> = BTreeMap::new();
+    for (life, input) in inputs {
+        lives.entry(*life).or_default().feed(input);
+    }
+    let mut files = Vec::new();
+    for (n, mut life) in lives.into_values().enumerate() {
+        life.recorder.close();
+        let file = numbered(path, n);
+        std::fs::write(&file, life.lines.text()).map_err(|error| {
+            Failure::unusable(format!(
+                "the trace file {} cannot be written: {error}; choose another path",
+                file.display()
+            ))
+        })?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+struct Life {
+    engine: Engine,
+    recorder: Recorder,
+    lines: MemorySink,
+}
+
+impl Default for Life {
+    fn default() -> Self {
+        let lines = MemorySink::default();
+        Self {
+            engine: Engine::new(),
+            recorder: Recorder::new(Some(Box::new(lines.clone())), None),
+            lines,
+        }
+    }
+}
+
+impl Life {
+    fn feed(&mut self, input: &Input) {
+        self.recorder.begin(input);
+        let mut outputs = Vec::new();
+        let wake_at = self
+            .engine
+            .feed(input.clone(), &mut |output| outputs.push(output));
+        self.recorder.end(OutputDigest::of(&outputs, wake_at));
+    }
+}
+
+/// `out.jsonl` becomes `out.3.jsonl`.
+fn numbered(path: &Path, n: usize) -> PathBuf {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some(extension) => path.with_extension(format!("{n}.{extension}")),
+        None => path.with_extension(n.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_not_empty() {
+        assert_eq!(parse_range("0..20000"), Ok(0..20_000));
+        for text in ["5", "5..5", "7..3", "a..b", "0...3", "..3", "-1..3"] {
+            assert!(parse_range(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lives_are_numbered_before_the_extension() {
+        assert_eq!(numbered(Path::new("a/out.jsonl"), 3), Path::new("a/out.3.jsonl"));
+        assert_eq!(numbered(Path::new("out"), 0), Path::new("out.0"));
+    }
+}

@@ -1,0 +1,63 @@
+//! The application: slow, failing, hung, and of its own mind about checkpoints.
+
+use super::{Setting, rate};
+use crate::draws::Draws;
+use serde::Serialize;
+
+/// How handlers behave. Probabilities are in one of a thousand batches.
+#[derive(Clone, Debug, Serialize)]
+pub struct ApplicationFaults {
+    /// A batch takes up to this long, in µs.
+    pub batch_us: u64,
+    /// Slow ones.
+    pub slow: u32,
+    /// How slow, in µs.
+    pub slow_us: u64,
+    /// The handler returns an error, somewhere in the batch.
+    pub fails: u32,
+    /// The handler hangs, deaf to an abort.
+    pub hangs: u32,
+    /// For how long, in µs.
+    pub hang_us: u64,
+    /// Says before the end of a batch how far it is.
+    pub partial: u32,
+    /// Asks for a checkpoint.
+    pub checkpoint: u32,
+    /// Says what is old news, or of a former ownership.
+    pub stale_call: u32,
+    /// How long a handler takes to heed an abort, in µs.
+    pub abort_us: u64,
+}
+
+impl ApplicationFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        Self {
+            batch_us: draws.magnitude("handler", 0, 100, 200_000),
+            slow: rate(draws, "handler-slow", 100),
+            slow_us: draws.magnitude("handler-slow", 2, 10_000, setting.lease_us.saturating_mul(2)),
+            fails: rate(draws, "handler-fails", 100),
+            hangs: rate(draws, "handler-hangs", 20),
+            hang_us: draws.magnitude("handler-hangs", 2, 100_000, setting.lease_us.saturating_mul(4)),
+            partial: rate(draws, "partial-ack", 1_000),
+            checkpoint: rate(draws, "explicit-checkpoint", 1_000),
+            stale_call: rate(draws, "stale-call", 50),
+            abort_us: draws.magnitude("abort-time", 0, 100, 50_000),
+        }
+    }
+
+    /// Handlers as one wishes them.
+    pub fn none() -> Self {
+        Self {
+            batch_us: 1_000,
+            slow: 0,
+            slow_us: 0,
+            fails: 0,
+            hangs: 0,
+            hang_us: 0,
+            partial: 0,
+            checkpoint: 0,
+            stale_call: 0,
+            abort_us: 1_000,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Clocks that run at the wrong rate, and wall clocks that jump or stand still.
+
+use super::Setting;
+use crate::draws::Draws;
+use serde::Serialize;
+
+/// A change of one worker's wall clock.
+#[derive(Clone, Debug, Serialize)]
+pub struct WallStep {
+    /// When, in µs.
+    pub at: u64,
+    /// Whose.
+    pub worker: u32,
+    /// By how much, in ms.
+    pub by_ms: i64,
+    /// Whether it stands still from then on.
+    pub freeze: bool,
+}
+
+/// All clock faults of a world.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ClockFaults {
+    /// Each worker's rate error in ppm; missing: none.
+    pub rate_ppm: Vec<i64>,
+    /// Some rate is worse than the configuration promises: two workers may then believe at once.
+    pub beyond: bool,
+    /// Changes of wall clocks.
+    pub steps: Vec<WallStep>,
+}
+
+impl ClockFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        let mut faults = Self::default();
+        if draws.coin("clock-rate", 0) {
+            faults.beyond = draws.below("clock-rate", 1, 10) == 0;
+            let most = if faults.beyond {
+                (setting.rate_ppm * 4).clamp(20_000, 200_000)
+            } else {
+                setting.rate_ppm
+            };
+            // The extremes matter most, and a worker at either end is the usual case here.
+            faults.rate_ppm = (0..setting.workers)
+                .map(|worker| {
+                    let mut roll = draws.roll("clock-rate-of", worker);
+                    let size = if roll.below(2) == 0 {
+                        most
+                    } else {
+                        roll.below(most + 1)
+                    } as i64;
+                    if roll.below(2) == 0 { size } else { -size }
+                })
+                .collect();
+        }
+        if draws.coin("wall-step", 0) {
+            for n in 0..draws.magnitude("wall-step", 1, 1, 10) {
+                let mut roll = draws.roll("wall-step-each", n);
+                let by = roll.magnitude(1, 86_400_000) as i64;
+                faults.steps.push(WallStep {
+                    at: roll.below(setting.length_us),
+                    worker: roll.below(setting.workers) as u32,
+                    by_ms: if roll.below(2) == 0 { by } else { -by },
+                    freeze: roll.below(4) == 0,
+                });
+            }
+            faults.steps.sort_by_key(|step| step.at);
+        }
+        faults
+    }
+}

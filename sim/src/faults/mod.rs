@@ -1,0 +1,94 @@
+//! What can go wrong. One module per family; each draws whether it is on in this world, and how strongly.
+//!
+//! A family is on with probability one half, its magnitudes are log-uniform. What a family decides while the world
+//! runs is keyed by the thing it decides about, so families do not shift one another.
+
+mod application;
+mod call;
+mod clock;
+mod outage;
+mod process;
+mod stream;
+mod table;
+
+pub use application::ApplicationFaults;
+pub use call::{CallFaults, Fate, Landing, Reach};
+pub use clock::{ClockFaults, WallStep};
+pub use outage::{Direction, Outage, OutageFaults};
+pub use process::{Interruption, InterruptionKind, ProcessFaults};
+pub use stream::{Reshard, ReshardKind, StreamFaults};
+pub use table::{RowEdit, RowEditKind, TableFaults};
+
+use crate::draws::Draws;
+use serde::Serialize;
+
+/// Every fault of one world.
+#[derive(Clone, Debug, Serialize)]
+pub struct Faults {
+    /// What happens to single requests and answers.
+    pub call: CallFaults,
+    /// Workers that cannot reach a service.
+    pub outage: OutageFaults,
+    /// Crashes, pauses, replacements.
+    pub process: ProcessFaults,
+    /// Clocks.
+    pub clock: ClockFaults,
+    /// The lease table.
+    pub table: TableFaults,
+    /// The stream.
+    pub stream: StreamFaults,
+    /// The application.
+    pub application: ApplicationFaults,
+}
+
+/// What the families need to know about the world they are drawn for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// How many workers there are.
+    pub workers: u64,
+    /// How many shards there are at the beginning.
+    pub shards: u64,
+    /// How long faults last, in µs.
+    pub length_us: u64,
+    /// How long a lease lasts, in µs.
+    pub lease_us: u64,
+    /// The clock rate error that is promised.
+    pub rate_ppm: u64,
+}
+
+impl Faults {
+    /// Draws all families.
+    pub fn draw(draws: Draws, setting: Setting) -> Self {
+        Self {
+            call: CallFaults::draw(draws, setting),
+            outage: OutageFaults::draw(draws, setting),
+            process: ProcessFaults::draw(draws, setting),
+            clock: ClockFaults::draw(draws, setting),
+            table: TableFaults::draw(draws, setting),
+            stream: StreamFaults::draw(draws, setting),
+            application: ApplicationFaults::draw(draws, setting),
+        }
+    }
+
+    /// A world in which nothing goes wrong.
+    pub fn none() -> Self {
+        Self {
+            call: CallFaults::none(),
+            outage: OutageFaults::default(),
+            process: ProcessFaults::default(),
+            clock: ClockFaults::default(),
+            table: TableFaults::default(),
+            stream: StreamFaults::none(),
+            application: ApplicationFaults::none(),
+        }
+    }
+}
+
+/// A probability in one of a thousand, if the family is on: log-uniform up to `most`.
+pub(crate) fn rate(draws: Draws, family: &str, most: u64) -> u32 {
+    if draws.coin(family, 0) {
+        draws.magnitude(family, 1, 1, most) as u32
+    } else {
+        0
+    }
+}

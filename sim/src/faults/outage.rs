@@ -1,0 +1,72 @@
+//! Workers that cannot reach a service for a while.
+
+use super::Setting;
+use crate::draws::Draws;
+use serde::Serialize;
+
+/// Which way is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Direction {
+    /// Nothing arrives at the service.
+    Requests,
+    /// Everything is executed, no answer comes back.
+    Answers,
+}
+
+/// One cut.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outage {
+    /// From, in µs.
+    pub from: u64,
+    /// Until, in µs.
+    pub until: u64,
+    /// Whose.
+    pub worker: u32,
+    /// Whether the lease table is out of reach.
+    pub table: bool,
+    /// Whether the stream is.
+    pub stream: bool,
+    /// Which way.
+    pub direction: Direction,
+    /// Whether failures are noticed at once (no connection) instead of by timeout.
+    pub fast: bool,
+}
+
+/// All cuts of a world.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct OutageFaults {
+    /// In the order of their beginning.
+    pub outages: Vec<Outage>,
+}
+
+impl OutageFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        if !draws.coin("outage", 0) {
+            return Self::default();
+        }
+        let count = draws.magnitude("outage", 1, 1, 12);
+        let mut outages: Vec<Outage> = (0..count)
+            .map(|n| {
+                let mut roll = draws.roll("outage-each", n);
+                let from = roll.below(setting.length_us);
+                let length = roll.magnitude(setting.lease_us / 20, setting.lease_us.saturating_mul(4));
+                let what = roll.below(4);
+                Outage {
+                    from,
+                    until: from + length,
+                    worker: roll.below(setting.workers) as u32,
+                    table: what != 0,
+                    stream: what < 2,
+                    direction: if roll.below(3) == 0 {
+                        Direction::Answers
+                    } else {
+                        Direction::Requests
+                    },
+                    fast: roll.below(2) == 0,
+                }
+            })
+            .collect();
+        outages.sort_by_key(|outage| outage.from);
+        Self { outages }
+    }
+}

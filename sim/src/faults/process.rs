@@ -1,0 +1,99 @@
+//! Processes that die, stand still, come back, or are replaced in good order.
+
+use super::Setting;
+use crate::draws::Draws;
+use serde::Serialize;
+
+/// One interruption.
+#[derive(Clone, Debug, Serialize)]
+pub struct Interruption {
+    /// When, in µs.
+    pub at: u64,
+    /// Whose.
+    pub worker: u32,
+    /// What.
+    pub kind: InterruptionKind,
+}
+
+/// What interrupts a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum InterruptionKind {
+    /// It dies, and is started again under its name after this long, `loops` times in a row.
+    Crash {
+        /// Until the restart, in µs.
+        down_us: u64,
+        /// How many more times it dies right after its start.
+        loops: u32,
+    },
+    /// It stands still (a collector, a suspended machine): neither inputs nor the application move.
+    Pause {
+        /// For how long, in µs.
+        us: u64,
+    },
+    /// It is asked to stop, and replaced this long after it has.
+    Replace {
+        /// In µs.
+        gap_us: u64,
+    },
+}
+
+/// All interruptions of a world.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ProcessFaults {
+    /// In the order of time.
+    pub interruptions: Vec<Interruption>,
+    /// Crashes at a moment that matters: while a write is under way. In one of a thousand writes.
+    pub crash_on_write: u32,
+    /// No more of these than so many.
+    pub crash_on_write_most: u32,
+    /// Pauses exactly between an answer's arrival and its handling. In one of a thousand answers.
+    pub pause_on_answer: u32,
+    /// How long such a pause lasts, in µs.
+    pub pause_us: u64,
+}
+
+impl ProcessFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        let mut interruptions = Vec::new();
+        let mut add = |family: &'static str, most: u64, kind: &dyn Fn(u64, bool) -> InterruptionKind| {
+            if !draws.coin(family, 0) {
+                return;
+            }
+            for n in 0..draws.magnitude(family, 1, 1, most) {
+                let mut roll = draws.roll(family, n + 3);
+                let at = roll.below(setting.length_us);
+                let worker = roll.below(setting.workers) as u32;
+                let length = roll.magnitude(10_000, setting.lease_us.saturating_mul(3));
+                interruptions.push(Interruption {
+                    at,
+                    worker,
+                    kind: kind(length, roll.below(4) == 0),
+                });
+            }
+        };
+        add("crash", 10, &|length, again| InterruptionKind::Crash {
+            down_us: length,
+            loops: if again { 5 } else { 0 },
+        });
+        add("pause", 20, &|us, _| InterruptionKind::Pause { us });
+        add("replace", 8, &|gap_us, _| InterruptionKind::Replace { gap_us });
+        interruptions.sort_by_key(|interruption| interruption.at);
+        let crash = draws.coin("crash-on-write", 0);
+        let pause = draws.coin("pause-on-answer", 0);
+        Self {
+            interruptions,
+            crash_on_write: if crash {
+                draws.magnitude("crash-on-write", 1, 1, 20) as u32
+            } else {
+                0
+            },
+            crash_on_write_most: draws.magnitude("crash-on-write", 2, 1, 8) as u32,
+            pause_on_answer: if pause {
+                draws.magnitude("pause-on-answer", 1, 1, 10) as u32
+            } else {
+                0
+            },
+            pause_us: draws.magnitude("pause-on-answer", 2, 10_000, setting.lease_us.saturating_mul(2)),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The stream: resharding, listings that lag, tokens and iterators that expire, reads that are throttled.
+
+use super::{Setting, rate};
+use crate::draws::Draws;
+use serde::Serialize;
+
+/// One change of the stream's shards.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reshard {
+    /// When, in µs.
+    pub at: u64,
+    /// What.
+    pub kind: ReshardKind,
+    /// Which shard, modulo how many are open.
+    pub pick: u64,
+}
+
+/// How shards change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ReshardKind {
+    /// One becomes two.
+    Split,
+    /// One becomes two, and as soon as possible one of these becomes two again.
+    SplitTwice,
+    /// Two become one.
+    Merge,
+    /// All of them, by a change of the shard count: twice as many, or half.
+    Mass {
+        /// Twice as many, else half.
+        grow: bool,
+    },
+}
+
+/// All stream faults of a world.
+#[derive(Clone, Debug, Serialize)]
+pub struct StreamFaults {
+    /// Changes of the shards.
+    pub reshards: Vec<Reshard>,
+    /// How long one change takes.
+    pub update_ms: i64,
+    /// A listing may be this much behind, shard by shard; 0: never.
+    pub list_lag_ms: i64,
+    /// Life of an iterator.
+    pub iterator_expiry_ms: i64,
+    /// Life of a page token.
+    pub token_expiry_ms: i64,
+    /// No more than this many shards in a page; 0: as many as AWS gives.
+    pub list_page: u32,
+    /// Whether throughput and rate limits hold.
+    pub limits: bool,
+    /// Reads that are throttled besides, in one of a thousand.
+    pub read_throttled: u32,
+    /// Whether the end of a shard comes with its last records.
+    pub end_with_records: bool,
+    /// Reads that bring nothing although there is something, in one of a thousand.
+    pub empty_read: u32,
+}
+
+impl StreamFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        let mut reshards = Vec::new();
+        if draws.coin("reshard", 0) {
+            for n in 0..draws.magnitude("reshard", 1, 1, 10) {
+                let mut roll = draws.roll("reshard-each", n);
+                let kind = match roll.below(8) {
+                    0..3 => ReshardKind::Split,
+                    3..6 => ReshardKind::Merge,
+                    6 => ReshardKind::SplitTwice,
+                    _ if setting.shards <= 32 => ReshardKind::Mass {
+                        grow: roll.below(2) == 0,
+                    },
+                    _ => ReshardKind::Merge,
+                };
+                reshards.push(Reshard {
+                    at: roll.below(setting.length_us),
+                    kind,
+                    pick: roll.bits(),
+                });
+            }
+            reshards.sort_by_key(|reshard| reshard.at);
+        }
+        let short = |family| draws.coin(family, 0);
+        Self {
+            reshards,
+            update_ms: draws.magnitude("update", 0, 10, 5_000) as i64,
+            list_lag_ms: if short("list-lag") {
+                draws.magnitude("list-lag", 1, 50, 5_000) as i64
+            } else {
+                0
+            },
+            iterator_expiry_ms: if short("iterator-expiry") {
+                draws.magnitude("iterator-expiry", 1, 1_000, 20_000) as i64
+            } else {
+                300_000
+            },
+            token_expiry_ms: if short("token-expiry") {
+                draws.magnitude("token-expiry", 1, 5, 500) as i64
+            } else {
+                300_000
+            },
+            list_page: if short("list-page") {
+                draws.magnitude("list-page", 1, 1, 8) as u32
+            } else {
+                0
+            },
+            limits: short("limits"),
+            read_throttled: rate(draws, "read-throttled", 200),
+            end_with_records: short("end-with-records"),
+            empty_read: rate(draws, "empty-read", 200),
+        }
+    }
+
+    /// A stream that stays as it is.
+    pub fn none() -> Self {
+        Self {
+            reshards: Vec::new(),
+            update_ms: 100,
+            list_lag_ms: 0,
+            iterator_expiry_ms: 300_000,
+            token_expiry_ms: 300_000,
+            list_page: 0,
+            limits: false,
+            read_throttled: 0,
+            end_with_records: false,
+            empty_read: 0,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The lease table: slow to come, shared with others, edited by people, read stale.
+
+use super::{Setting, rate};
+use crate::draws::Draws;
+use serde::Serialize;
+
+/// Somebody else's change of the table.
+#[derive(Clone, Debug, Serialize)]
+pub struct RowEdit {
+    /// When, in µs.
+    pub at: u64,
+    /// What.
+    pub kind: RowEditKind,
+    /// Which row, modulo how many there are.
+    pub pick: u64,
+}
+
+/// What others do to the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum RowEditKind {
+    /// An item of another kind appears.
+    Foreign,
+    /// An item that should be a lease and cannot be read appears.
+    Unparsable,
+    /// An attribute nobody knows appears on a lease.
+    Attribute,
+    /// A person removes a lease.
+    Delete,
+}
+
+/// All table faults of a world.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TableFaults {
+    /// How long a new table is CREATING.
+    pub create_ms: i64,
+    /// Rows that a scan reads as they were before, in one of a thousand.
+    pub stale: u32,
+    /// How long before, in µs.
+    pub stale_us: u64,
+    /// The service never gives a scan page more than this many rows; 0: as asked.
+    pub tiny_page: u32,
+    /// Failed conditions that do not say what the row is, in one of a thousand.
+    pub silent_refusal: u32,
+    /// What others do.
+    pub edits: Vec<RowEdit>,
+    /// Writes of this lease (by shard number, modulo) hang: they are never answered while faults last.
+    pub hung_lease: Option<u32>,
+}
+
+impl TableFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        let mut edits = Vec::new();
+        let mut add = |family: &'static str, most: u64, kind| {
+            if draws.coin(family, 0) {
+                for n in 0..draws.magnitude(family, 1, 1, most) {
+                    let mut roll = draws.roll(family, n + 3);
+                    edits.push(RowEdit {
+                        at: roll.below(setting.length_us),
+                        kind,
+                        pick: roll.bits(),
+                    });
+                }
+            }
+        };
+        add("foreign-row", 10, RowEditKind::Foreign);
+        add("unparsable-row", 5, RowEditKind::Unparsable);
+        add("unknown-attribute", 10, RowEditKind::Attribute);
+        // A deletion by hand loosens several properties, so it is kept rare.
+        if draws.below("delete-rare", 0, 5) == 0 {
+            add("delete-row", 3, RowEditKind::Delete);
+        }
+        edits.sort_by_key(|edit| edit.at);
+        let tiny = draws.coin("tiny-page", 0);
+        Self {
+            create_ms: if draws.coin("table-slow", 0) {
+                draws.magnitude("table-slow", 1, 100, 20_000) as i64
+            } else {
+                0
+            },
+            stale: rate(draws, "stale", 500),
+            stale_us: draws.magnitude("stale", 2, 10_000, 2_000_000),
+            tiny_page: if tiny {
+                draws.magnitude("tiny-page", 1, 1, 5) as u32
+            } else {
+                0
+            },
+            silent_refusal: if draws.coin("silent-refusal", 0) { 1_000 } else { 0 },
+            edits,
+            hung_lease: draws
+                .coin("hung-lease", 0)
+                .then(|| draws.below("hung-lease", 1, setting.shards) as u32),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! P15: requests stay within a formula in every schedule.
+//!
+//! In any window of `W` (20 s, counted from the first request of its kind), one life of a worker sends no more than
+//!
+//! | kind | requests |
+//! |---|---|
+//! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12 |
+//! | GetRecords of one shard | `W/min_interval` + 4 |
+//! | iterators of one shard | `W/min_interval` + `R` + 4 |
+//! | scan pages | (`W/scan_interval` + 3)·(`rows`/`page` + 2) + `R`·2 |
+//! | ListShards pages | the same with shards for rows |
+//! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |
+//!
+//! where `c` is how often the application asked for a checkpoint, and `R` = 2·(log2(`retry_max/retry_min`) +
+//! `W/retry_max`) + 4 what doubling pauses after failures allow. Constants are generous; the growth is what counts.
+
+use super::fact::{Ask, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use std::collections::BTreeMap;
+
+const WINDOW_US: u64 = 20_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Lease(ShardNo),
+    Records(ShardNo),
+    Iterators(ShardNo),
+    Scan,
+    List,
+    Setup,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    since: Time,
+    requests: u64,
+    allowed_more: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Cost {
+    renewals: u64,
+    fetches: u64,
+    scans: u64,
+    retries: u64,
+    page: u64,
+    rows: u64,
+    counts: BTreeMap<(LifeNo, Kind), Count>,
+}
+
+impl Cost {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let config = &terms.config;
+        let window = terms.at_most(leasehold_engine::time::Span(WINDOW_US)) + 1_000_000;
+        let times = |every: u64| window / every.max(1) + 1;
+        let growth = u64::from((config.retry_max.0 / config.retry_min.0.max(1)).max(1).ilog2());
+        Self {
+            renewals: times(config.renew_interval.0)
+                + times(config.checkpoint_interval.0.max(config.renew_interval.0 / 8)),
+            fetches: times(config.reader.min_interval.0),
+            scans: times(config.scan_interval.0),
+            retries: 2 * (growth + times(config.retry_max.0)) + 4,
+            page: 1,
+            rows: 0,
+            counts: BTreeMap::new(),
+        }
+    }
+
+    fn allowed(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Lease(_) => 2 * self.renewals + self.retries + 12,
+            Kind::Records(_) => self.fetches + 4,
+            Kind::Iterators(_) => self.fetches + self.retries + 4,
+            Kind::Scan | Kind::List => (self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::RowChanged {
+                before: None,
+                after: Some(_),
+                ..
+            }
+            | Fact::ShardBorn { .. } => self.rows += 1,
+            Fact::Processed { life, shard, .. } => {
+                // Whatever is newly processed may be checkpointed at once, if the application asks.
+                if let Some(count) = self.counts.get_mut(&(life, Kind::Lease(shard))) {
+                    count.allowed_more += 2;
+                }
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                let keys: Vec<_> = self
+                    .counts
+                    .range((life, Kind::Lease(0))..=(life, Kind::Setup))
+                    .map(|(key, _)| *key)
+                    .collect();
+                for key in keys {
+                    self.counts.remove(&key);
+                }
+            }
+            Fact::Asked { life, ask, about, .. } => {
+                let kind = match (ask, about) {
+                    (Ask::Write(Verb::Create), _) => return,
+                    (Ask::Write(_) | Ask::Read, Some(shard)) => Kind::Lease(shard),
+                    (Ask::GetRecords, Some(shard)) => Kind::Records(shard),
+                    (Ask::GetIterator, Some(shard)) => Kind::Iterators(shard),
+                    (Ask::ScanPage, _) => Kind::Scan,
+                    (Ask::ListShards, _) => Kind::List,
+                    _ => Kind::Setup,
+                };
+                let allowed = self.allowed(kind);
+                let count = self.counts.entry((life, kind)).or_default();
+                if now >= count.since + WINDOW_US || count.requests == 0 {
+                    *count = Count {
+                        since: now,
+                        requests: 0,
+                        allowed_more: 0,
+                    };
+                }
+                count.requests += 1;
+                if count.requests > allowed + count.allowed_more {
+                    let (requests, since) = (count.requests, count.since);
+                    // Once a window is enough.
+                    count.allowed_more = u64::MAX / 2;
+                    verdict.report(Property::P15, now, || {
+                        format!(
+                            "life {life} sent {requests} requests of kind {kind:?} within {} ms, {allowed} are allowed in {} s",
+                            (now - since) / 1_000,
+                            WINDOW_US / 1_000_000
+                        )
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{asked, judge};
+    use super::*;
+
+    fn reads(every_us: u64) -> usize {
+        let facts = (0..200u64).map(|n| (n * every_us, asked(0, Ask::GetRecords, 1, n, 0, 0)));
+        judge(facts)
+            .into_iter()
+            .filter(|&found| found == Property::P15)
+            .count()
+    }
+
+    #[test]
+    fn a_steady_pace_is_fine_and_a_storm_is_found() {
+        assert_eq!(reads(250_000), 0);
+        assert_eq!(reads(100_000), 1);
+    }
+}

@@ -1,0 +1,239 @@
+//! What is known to have happened in a world: the only thing an oracle may look at.
+
+use leasehold_engine::output::EndReason;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::time::Mono;
+
+/// True time in µs since the beginning of the world.
+pub type Time = u64;
+
+/// One life of a worker, numbered over the whole world.
+pub type LifeNo = u32;
+
+/// A shard, by the number in its name.
+pub type ShardNo = u32;
+
+/// Who a row names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// A life of one of our workers.
+    Life(LifeNo),
+    /// Somebody else.
+    Stranger,
+}
+
+/// A lease row, as far as oracles care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its owner.
+    pub owner: Option<Owner>,
+    /// Its counter.
+    pub counter: u64,
+    /// Its checkpoint.
+    pub checkpoint: Mark,
+}
+
+/// A checkpoint with its record's place in the shard instead of the sequence number: 1 is the first record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// Nothing yet, from a time on.
+    AtTimestamp,
+    /// Nothing yet, from the oldest on.
+    TrimHorizon,
+    /// Nothing yet, from now on.
+    Latest,
+    /// Up to and including this record.
+    At(u64),
+    /// A position that no record of this shard has.
+    Nowhere,
+    /// Everything.
+    End,
+}
+
+impl Mark {
+    /// Translates a checkpoint, given the translation of positions.
+    pub fn of(
+        checkpoint: Checkpoint,
+        record: impl FnOnce(leasehold_engine::position::Position) -> Option<u64>,
+    ) -> Self {
+        match checkpoint {
+            Checkpoint::AtTimestamp => Mark::AtTimestamp,
+            Checkpoint::TrimHorizon => Mark::TrimHorizon,
+            Checkpoint::Latest => Mark::Latest,
+            Checkpoint::At(position) => record(position).map_or(Mark::Nowhere, Mark::At),
+            Checkpoint::ShardEnd => Mark::End,
+        }
+    }
+
+    /// Whether nothing has been processed yet.
+    pub fn is_initial(self) -> bool {
+        matches!(self, Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest)
+    }
+}
+
+/// What a write was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Verb {
+    Create,
+    Renew,
+    Take,
+    Checkpoint,
+    End,
+    Release,
+    HandOver,
+    SetRange,
+    Delete,
+}
+
+/// A request of a worker, by what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// DescribeTable, CreateTable, DescribeStreamSummary.
+    Setup,
+    /// One page of a scan.
+    ScanPage,
+    /// One row.
+    Read,
+    /// One write.
+    Write(Verb),
+    /// One page of shards.
+    ListShards,
+    /// An iterator.
+    GetIterator,
+    /// Records.
+    GetRecords,
+}
+
+/// How a request ended, as its sender was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum How {
+    Applied,
+    Refused,
+    NotSent,
+    Unknown,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Fact {
+    /// A worker began a life.
+    Booted { life: LifeNo, worker: u32 },
+    /// A worker died without a word.
+    Died { life: LifeNo },
+    /// A worker was told to stop.
+    ShutdownAsked { life: LifeNo },
+    /// A worker says that nothing will follow. `fatal`: it could not go on.
+    Stopped { life: LifeNo, fatal: bool },
+    /// A worker stood still, and goes on.
+    Resumed { life: LifeNo, stood: u64 },
+
+    /// A shard began to exist.
+    ShardBorn {
+        shard: ShardNo,
+        parents: [Option<ShardNo>; 2],
+    },
+    /// A shard takes no more records; it has this many, and these children.
+    ShardClosed {
+        shard: ShardNo,
+        records: u64,
+        children: Vec<ShardNo>,
+    },
+
+    /// A row changed in the table. `from_record`: the record at which the configured timestamp begins.
+    RowChanged {
+        shard: ShardNo,
+        by: Option<LifeNo>,
+        verb: Option<Verb>,
+        before: Option<Row>,
+        after: Option<Row>,
+        from_record: u64,
+    },
+
+    /// A worker sent a request. `about`: the lease it is about; `guard`: the counter a write relies on; `leaves`: the
+    /// counter it leaves behind if it is applied.
+    Asked {
+        life: LifeNo,
+        ask: Ask,
+        about: Option<ShardNo>,
+        op: u64,
+        guard: Option<u64>,
+        leaves: Option<u64>,
+        local: Mono,
+    },
+    /// A worker was told how a request ended.
+    Answered {
+        life: LifeNo,
+        ask: Ask,
+        about: Option<ShardNo>,
+        op: u64,
+        how: How,
+    },
+    /// An answer showed a row to a worker.
+    Shown { life: LifeNo, shard: ShardNo, row: Row },
+
+    /// A worker was told to begin with a shard.
+    OpenBegun {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
+    /// The application is ready for it.
+    OpenDone {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
+    /// Records were handed to a handler: from the first to the last, nothing left out between them.
+    Delivered {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        first: u64,
+        last: u64,
+        local: Mono,
+        valid_until: Mono,
+    },
+    /// A handler is done with everything up to and including this record, and has told the worker.
+    Processed {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        through: u64,
+    },
+    /// A handler returned, one way or another.
+    HandlerEnded {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
+    /// A worker asked a handler to stop.
+    Aborted {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
+    /// A worker ended a shard.
+    Closed {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        reason: EndReason,
+        local: Mono,
+    },
+
+    /// What a worker holds, after an input: it says so itself, and is compared with the truth. `until`: the end of its
+    /// belief in true time.
+    Holds {
+        life: LifeNo,
+        shard: ShardNo,
+        counter: u64,
+        checkpoint: Mark,
+        open: bool,
+        until: Time,
+    },
+    /// The end of what a worker holds after this input.
+    HoldsNoMore { life: LifeNo },
+}

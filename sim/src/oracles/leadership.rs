@@ -1,0 +1,85 @@
+//! P11: after quiet at most one worker lists shards (the liveness phase asks who did), and a worker that was told to
+//! stop takes nothing.
+
+use super::fact::{Ask, Verb};
+use super::{Fact, LifeNo, Property, Time, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Leadership {
+    listed: BTreeMap<LifeNo, Time>,
+    stopping: BTreeSet<LifeNo>,
+}
+
+impl Leadership {
+    pub(super) fn listers(&self, since: Time) -> impl Iterator<Item = LifeNo> {
+        self.listed
+            .iter()
+            .filter(move |(_, at)| **at >= since)
+            .map(|(life, _)| *life)
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::ShutdownAsked { life } => {
+                self.stopping.insert(life);
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::ListShards,
+                ..
+            } => {
+                self.listed.insert(life, now);
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::Write(Verb::Take),
+                about,
+                ..
+            } if self.stopping.contains(&life) => {
+                verdict.report(Property::P11, now, || {
+                    format!("life {life} was told to stop, and tried to take shard {about:?} after that")
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{asked, judge};
+    use super::*;
+
+    #[test]
+    fn taking_after_a_shutdown_is_found() {
+        let take = asked(0, Ask::Write(Verb::Take), 3, 1, 0, 0);
+        let p11 = |facts: Vec<Fact>| {
+            judge(facts.into_iter().map(|fact| (1, fact)))
+                .into_iter()
+                .filter(|&found| found == Property::P11)
+                .count()
+        };
+        assert_eq!(p11(vec![take.clone(), Fact::ShutdownAsked { life: 0 }]), 0);
+        assert_eq!(p11(vec![Fact::ShutdownAsked { life: 0 }, take.clone()]), 1);
+        assert_eq!(p11(vec![Fact::ShutdownAsked { life: 1 }, take]), 0);
+    }
+
+    #[test]
+    fn listers_are_those_who_listed_lately() {
+        let mut leadership = Leadership::default();
+        for (at, life) in [(1, 0), (5, 1), (9, 2)] {
+            let listed = Fact::Asked {
+                life,
+                ask: Ask::ListShards,
+                about: None,
+                op: at,
+                guard: None,
+                leaves: None,
+                local: Default::default(),
+            };
+            leadership.observe(at, &listed, &mut Verdict::default());
+        }
+        assert_eq!(leadership.listers(5).collect::<Vec<_>>(), [1, 2]);
+    }
+}

@@ -1,0 +1,344 @@
+//! P13: each start of a shard is followed by exactly one end, and by nothing after it; a shutdown ends within its
+//! deadline, with the leases released if the table answered.
+
+use super::fact::{Ask, How, Owner};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Opening,
+    Open,
+    Handling,
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shutdown {
+    asked: Time,
+    deadline: Time,
+    /// Some request failed since: leases may have to be left to expire.
+    troubled: bool,
+    reported: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Lifecycle {
+    terms: Terms,
+    /// The latest token of every worker and shard, and how far it is.
+    stages: BTreeMap<(LifeNo, ShardNo), (u64, Stage)>,
+    shutdowns: BTreeMap<LifeNo, Shutdown>,
+    owners: Vec<Option<LifeNo>>,
+}
+
+const SLACK_US: u64 = 1_000_000;
+
+impl Lifecycle {
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            terms: terms.clone(),
+            stages: BTreeMap::new(),
+            shutdowns: BTreeMap::new(),
+            owners: Vec::new(),
+        }
+    }
+
+    /// What a shutdown may take: its timeout, then the last requests, and handlers that do not heed the abort.
+    fn allowed(&self) -> u64 {
+        let config = &self.terms.config;
+        let last = config.shutdown_timeout + config.table_timeout + config.table_timeout + config.retry_max;
+        self.terms.at_most(last) + self.terms.abort_us + self.terms.deaf_us + SLACK_US
+    }
+
+    fn forget(&mut self, life: LifeNo) {
+        let keys: Vec<_> = self
+            .stages
+            .range((life, 0)..=(life, ShardNo::MAX))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in keys {
+            self.stages.remove(&key);
+        }
+        self.shutdowns.remove(&life);
+    }
+
+    pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
+        for (life, shutdown) in &mut self.shutdowns {
+            if now > shutdown.deadline && !shutdown.reported {
+                shutdown.reported = true;
+                verdict.report(Property::P13, now, || {
+                    format!(
+                        "life {life} was told to stop {} ms ago and has not, {} ms are allowed",
+                        (now - shutdown.asked) / 1_000,
+                        (shutdown.deadline - shutdown.asked) / 1_000
+                    )
+                });
+            }
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::OpenBegun { life, shard, token } => {
+                let before = self.stages.insert((life, shard), (token, Stage::Opening));
+                if let Some((old, stage)) = before
+                    && (stage != Stage::Closed || old >= token)
+                {
+                    verdict.report(Property::P13, now, || {
+                        format!("life {life} opened shard {shard} with token {token}, after token {old} which is {stage:?}")
+                    });
+                }
+            }
+            Fact::OpenDone { life, shard, token } => {
+                self.step(now, life, shard, token, Stage::Opening, Stage::Open, verdict)
+            }
+            Fact::Delivered {
+                life, shard, token, ..
+            } => {
+                self.step(now, life, shard, token, Stage::Open, Stage::Handling, verdict);
+            }
+            Fact::HandlerEnded { life, shard, token } => {
+                if let Some(entry) = self.stages.get_mut(&(life, shard))
+                    && *entry == (token, Stage::Handling)
+                {
+                    entry.1 = Stage::Open;
+                }
+            }
+            Fact::Closed {
+                life, shard, token, ..
+            } => {
+                let stage = self.stages.insert((life, shard), (token, Stage::Closed));
+                let good = matches!(stage, Some((open, Stage::Opening | Stage::Open)) if open == token);
+                if !good {
+                    verdict.report(Property::P13, now, || {
+                        format!("life {life} closed shard {shard} with token {token}, which is {stage:?}")
+                    });
+                }
+            }
+            Fact::RowChanged { shard, after, .. } => {
+                let index = shard as usize;
+                if self.owners.len() <= index {
+                    self.owners.resize(index + 1, None);
+                }
+                self.owners[index] = match after.and_then(|row| row.owner) {
+                    Some(Owner::Life(life)) => Some(life),
+                    _ => None,
+                };
+            }
+            Fact::ShutdownAsked { life } => {
+                let deadline = now + self.allowed();
+                self.shutdowns.entry(life).or_insert(Shutdown {
+                    asked: now,
+                    deadline,
+                    troubled: false,
+                    reported: false,
+                });
+            }
+            Fact::Resumed { life, stood } => {
+                if let Some(shutdown) = self.shutdowns.get_mut(&life) {
+                    shutdown.deadline += stood;
+                    shutdown.troubled = true;
+                }
+            }
+            Fact::Answered {
+                life,
+                ask: Ask::Write(_) | Ask::Read,
+                how,
+                ..
+            } if how != How::Applied => {
+                if let Some(shutdown) = self.shutdowns.get_mut(&life) {
+                    shutdown.troubled = true;
+                }
+            }
+            Fact::Stopped { life, fatal } => {
+                for (&(_, shard), &(token, stage)) in self.stages.range((life, 0)..=(life, ShardNo::MAX)) {
+                    if stage != Stage::Closed {
+                        verdict.report(Property::P13, now, || {
+                            format!("life {life} stopped with shard {shard} (token {token}) still {stage:?}")
+                        });
+                    }
+                }
+                let in_time = self.terms.config.shutdown_timeout.0 / 2;
+                if let Some(shutdown) = self.shutdowns.get(&life)
+                    && !shutdown.troubled
+                    && !fatal
+                    && now < shutdown.asked + in_time
+                {
+                    for (shard, owner) in self.owners.iter().enumerate() {
+                        if *owner == Some(life) {
+                            verdict.report(Property::P13, now, || {
+                                format!("life {life} stopped in good order, and the row of shard {shard} still names it")
+                            });
+                        }
+                    }
+                }
+                self.forget(life);
+            }
+            Fact::Died { life } => self.forget(life),
+            _ => {}
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn step(
+        &mut self,
+        now: Time,
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        from: Stage,
+        to: Stage,
+        verdict: &mut Verdict,
+    ) {
+        let entry = self.stages.insert((life, shard), (token, to));
+        if entry != Some((token, from)) {
+            verdict.report(Property::P13, now, || {
+                format!("shard {shard} of life {life} (token {token}) became {to:?}, expected {from:?} before, found {entry:?}")
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::{Mark, Verb};
+    use super::super::history::{answered, changed, delivered, judge, row};
+    use super::*;
+    use leasehold_engine::output::EndReason;
+    use leasehold_engine::time::Mono;
+
+    fn opened() -> Vec<Fact> {
+        vec![
+            Fact::OpenBegun {
+                life: 0,
+                shard: 0,
+                token: 1,
+            },
+            Fact::OpenDone {
+                life: 0,
+                shard: 0,
+                token: 1,
+            },
+            delivered(0, 0, 1, 1),
+        ]
+    }
+
+    fn ended() -> Fact {
+        Fact::HandlerEnded {
+            life: 0,
+            shard: 0,
+            token: 1,
+        }
+    }
+
+    fn closed() -> Fact {
+        Fact::Closed {
+            life: 0,
+            shard: 0,
+            token: 1,
+            reason: EndReason::Shutdown,
+            local: Mono(0),
+        }
+    }
+
+    fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+        judge(facts)
+            .into_iter()
+            .filter(|&found| found == Property::P13)
+            .count()
+    }
+
+    fn after_open(more: impl IntoIterator<Item = Fact>) -> usize {
+        judged(opened().into_iter().chain(more).map(|fact| (1, fact)))
+    }
+
+    #[test]
+    fn one_end_for_every_start() {
+        let stopped = Fact::Stopped {
+            life: 0,
+            fatal: false,
+        };
+        assert_eq!(after_open([ended(), closed(), stopped.clone()]), 0);
+        assert_eq!(after_open([closed()]), 1, "closed while a handler runs");
+        assert_eq!(after_open([ended(), closed(), closed()]), 1, "closed twice");
+        assert_eq!(
+            after_open([ended(), closed(), delivered(0, 0, 2, 2)]),
+            1,
+            "delivered after the end"
+        );
+        assert_eq!(after_open([ended(), stopped]), 1, "stopped without an end");
+        assert_eq!(after_open([delivered(0, 0, 2, 2)]), 1, "two handlers at a time");
+        assert_eq!(
+            after_open([Fact::OpenBegun {
+                life: 0,
+                shard: 0,
+                token: 2
+            }]),
+            1,
+            "opened twice"
+        );
+    }
+
+    #[test]
+    fn nothing_is_delivered_before_the_application_is_ready() {
+        let early = vec![
+            (
+                1,
+                Fact::OpenBegun {
+                    life: 0,
+                    shard: 0,
+                    token: 1,
+                },
+            ),
+            (1, delivered(0, 0, 1, 1)),
+        ];
+        assert_eq!(judged(early), 1);
+    }
+
+    #[test]
+    fn a_shutdown_that_does_not_end_is_found_once() {
+        let facts = |until| {
+            let wait = (0..until).map(|second| {
+                (
+                    second * 1_000_000,
+                    Fact::ShardBorn {
+                        shard: 9,
+                        parents: [None, None],
+                    },
+                )
+            });
+            std::iter::once((0, Fact::ShutdownAsked { life: 0 }))
+                .chain(wait)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(judged(facts(40)), 0);
+        assert_eq!(judged(facts(100)), 1);
+    }
+
+    #[test]
+    fn a_lease_kept_after_a_good_shutdown_is_found_unless_the_table_failed() {
+        let history = |how| {
+            let owned = changed(
+                0,
+                Some(0),
+                Verb::Take,
+                None,
+                Some(row(Some(0), 1, Mark::TrimHorizon)),
+            );
+            let release = answered(0, Ask::Write(Verb::Release), 0, 1, how);
+            let facts = [
+                owned,
+                Fact::ShutdownAsked { life: 0 },
+                release,
+                Fact::Stopped {
+                    life: 0,
+                    fatal: false,
+                },
+            ];
+            facts.map(|fact| (1, fact))
+        };
+        // The answer claims a release that did not happen: the row decides.
+        assert_eq!(judged(history(How::Applied)), 1);
+        assert_eq!(judged(history(How::Unknown)), 0);
+    }
+}

@@ -1,0 +1,192 @@
+//! P2: nothing of a child before the durable end of every parent; an ended parent has its children's leases.
+//!
+//! A parent that never had a lease (it ended before the application began) or whose lease was removed after its end
+//! counts as ended.
+
+use super::fact::{Mark, Verb};
+use super::{Fact, Property, ShardNo, Time, Verdict};
+
+#[derive(Clone, Debug, Default)]
+struct Shard {
+    parents: [Option<ShardNo>; 2],
+    children: Vec<ShardNo>,
+    /// There is a row, and whether it says the end.
+    row: Option<bool>,
+    had_row: bool,
+    ended: bool,
+    tampered: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lineage {
+    shards: Vec<Shard>,
+}
+
+impl Lineage {
+    fn shard(&mut self, shard: ShardNo) -> &mut Shard {
+        let index = shard as usize;
+        if self.shards.len() <= index {
+            self.shards.resize_with(index + 1, Shard::default);
+        }
+        &mut self.shards[index]
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::ShardBorn { shard, parents } => self.shard(shard).parents = parents,
+            Fact::ShardClosed {
+                shard, ref children, ..
+            } => self.shard(shard).children = children.clone(),
+            Fact::RowChanged {
+                shard,
+                by,
+                verb,
+                before,
+                after,
+                ..
+            } => {
+                let state = self.shard(shard);
+                state.row = after.map(|row| row.checkpoint == Mark::End);
+                state.had_row |= after.is_some();
+                if verb.is_none() {
+                    state.tampered = true;
+                }
+                let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
+                if !ends
+                    || before.is_some_and(|row| row.checkpoint == Mark::End)
+                    || verb == Some(Verb::Create)
+                {
+                    return;
+                }
+                state.ended = true;
+                if state.children.is_empty() {
+                    verdict.report(Property::P2, now, || {
+                        format!("shard {shard} was marked as ended by {by:?} while it is open")
+                    });
+                }
+                for child in self.shard(shard).children.clone() {
+                    if !self.shard(child).had_row {
+                        verdict.report(Property::P2, now, || {
+                            format!("shard {shard} was marked as ended before its child {child} had a lease")
+                        });
+                    }
+                }
+            }
+            Fact::Delivered {
+                life, shard, first, ..
+            } => {
+                for parent in self.shard(shard).parents.into_iter().flatten() {
+                    let state = self.shard(parent);
+                    let waits = match state.row {
+                        Some(ended) => !ended && !state.tampered,
+                        None => state.had_row && !state.ended && !state.tampered,
+                    };
+                    if waits {
+                        verdict.report(Property::P2, now, || {
+                            format!(
+                                "life {life} was given record {first} of shard {shard} before the end of its parent {parent} \
+                                 was durable"
+                            )
+                        });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{changed, created, delivered, judge_only, row};
+    use super::*;
+
+    fn family() -> Vec<Fact> {
+        let mut facts = vec![
+            Fact::ShardBorn {
+                shard: 0,
+                parents: [None, None],
+            },
+            created(0, Mark::TrimHorizon),
+            Fact::ShardClosed {
+                shard: 0,
+                records: 0,
+                children: vec![1, 2],
+            },
+        ];
+        facts.extend([1, 2].map(|shard| Fact::ShardBorn {
+            shard,
+            parents: [Some(0), None],
+        }));
+        facts
+    }
+
+    fn end() -> Fact {
+        let before = row(Some(0), 1, Mark::TrimHorizon);
+        changed(0, Some(0), Verb::End, Some(before), Some(row(None, 2, Mark::End)))
+    }
+
+    fn judged(more: impl IntoIterator<Item = Fact>) -> Vec<Property> {
+        judge_only(
+            Property::P2,
+            family().into_iter().chain(more).map(|fact| (1, fact)),
+        )
+    }
+
+    #[test]
+    fn children_after_the_end_are_in_order() {
+        let good = [
+            created(1, Mark::TrimHorizon),
+            created(2, Mark::TrimHorizon),
+            end(),
+            delivered(0, 1, 1, 1),
+        ];
+        assert_eq!(judged(good), []);
+    }
+
+    #[test]
+    fn a_child_before_its_parents_end_is_found() {
+        assert_eq!(
+            judged([created(1, Mark::TrimHorizon), delivered(0, 1, 1, 1)]),
+            [Property::P2]
+        );
+    }
+
+    #[test]
+    fn an_end_without_both_children_is_found() {
+        assert_eq!(judged([created(1, Mark::TrimHorizon), end()]), [Property::P2]);
+    }
+
+    #[test]
+    fn an_end_of_an_open_shard_is_found() {
+        let bad = [
+            Fact::ShardBorn {
+                shard: 0,
+                parents: [None, None],
+            },
+            created(0, Mark::TrimHorizon),
+            end(),
+        ];
+        assert_eq!(
+            judge_only(Property::P2, bad.map(|fact| (1, fact))),
+            [Property::P2]
+        );
+    }
+
+    #[test]
+    fn a_parent_that_was_never_leased_holds_nobody_up() {
+        let facts = [
+            Fact::ShardBorn {
+                shard: 0,
+                parents: [None, None],
+            },
+            Fact::ShardBorn {
+                shard: 1,
+                parents: [Some(0), None],
+            },
+            created(1, Mark::Latest),
+            delivered(0, 1, 1, 1),
+        ];
+        assert_eq!(judge_only(Property::P2, facts.map(|fact| (1, fact))), []);
+    }
+}

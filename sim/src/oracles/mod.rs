@@ -1,0 +1,260 @@
+//! What must hold in every world, one file per property.
+//!
+//! Oracles see [`Fact`]s: what the services applied, what was sent, what handlers were given. Each is a small machine of
+//! its own with good and bad histories as tests.
+
+mod balance;
+mod cost;
+mod coverage;
+mod delivery;
+pub mod fact;
+mod isolation;
+mod leadership;
+mod lifecycle;
+mod lineage;
+mod overlap;
+mod progress;
+mod resolution;
+mod view;
+mod window;
+
+#[cfg(test)]
+mod history;
+
+pub use coverage::{Coverage, uncovered};
+pub use fact::{Fact, LifeNo, ShardNo, Time};
+pub use window::Windows;
+
+use leasehold_engine::config::Config;
+use leasehold_engine::time::Span;
+use serde::Serialize;
+
+/// A property of the catalogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Property {
+    /// Every record is delivered; a checkpoint covers only what was reported done.
+    P1,
+    /// A child waits for its parents; an ended parent has its children's leases.
+    P2,
+    /// An unknown outcome is resolved before it is acted on; our own write is no loss.
+    P3,
+    /// Leases cover the whole hash space once sync is quiet.
+    P4,
+    /// Checkpoints never go back; creating never overwrites; the end is final.
+    P5,
+    /// Every unfinished lease has a renewing and processing owner within a bound.
+    P6,
+    /// One lease's hung write delays no other's renewal.
+    P7,
+    /// A handoff ends within a bound.
+    P8,
+    /// One shard cannot delay another.
+    P9,
+    /// Balance converges and stops.
+    P10,
+    /// At most one leader acts; a stopped worker acquires nothing.
+    P11,
+    /// The local view equals an acknowledged durable state.
+    P12,
+    /// Every start of a shard has one end, and no effect after it; shutdown ends in time.
+    P13,
+    /// No overlap of live beliefs; foreign rows and attributes survive.
+    P14,
+    /// Requests stay within the stated formula.
+    P15,
+    /// The window of double processing has a bound.
+    P18,
+    /// The world itself is consistent: a fake or the harness is at fault, not the engine.
+    World,
+}
+
+/// Something that should not have happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Which property.
+    pub property: Property,
+    /// When, in µs of true time.
+    pub at: Time,
+    /// What went wrong, in a sentence.
+    pub summary: String,
+}
+
+/// Where oracles report to.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    violations: Vec<Violation>,
+}
+
+/// More than so many of one world say nothing new.
+const MOST_VIOLATIONS: usize = 20;
+
+impl Verdict {
+    /// Records a violation. The sentence is only made if it is kept.
+    pub fn report(&mut self, property: Property, at: Time, summary: impl FnOnce() -> String) {
+        let of_its_kind = self
+            .violations
+            .iter()
+            .filter(|known| known.property == property)
+            .count();
+        if of_its_kind < 3 && self.violations.len() < MOST_VIOLATIONS {
+            self.violations.push(Violation {
+                property,
+                at,
+                summary: summary(),
+            });
+        }
+    }
+
+    /// What was found, in the order in which it was found.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+}
+
+/// What a world promises its oracles, and what it does not.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// How the workers are configured.
+    pub config: Config,
+    /// Some clock is worse than the configuration promises: beliefs may overlap.
+    pub clocks_beyond: bool,
+    /// Handlers that do not heed an abort, and for how long, in µs.
+    pub deaf_us: u64,
+    /// How long a handler takes to heed an abort, in µs.
+    pub abort_us: u64,
+}
+
+impl Terms {
+    /// The terms of a world in which all goes well.
+    pub fn plain(config: Config) -> Self {
+        Self {
+            config,
+            clocks_beyond: false,
+            deaf_us: 0,
+            abort_us: 1_000,
+        }
+    }
+
+    /// A span of any worker's clock, in true time, from above.
+    pub fn at_most(&self, span: Span) -> u64 {
+        let e = if self.clocks_beyond {
+            300_000
+        } else {
+            u64::from(self.config.clock_rate_error_ppm.min(500_000))
+        };
+        span.scaled(1_000_000, 1_000_000 - e).0.saturating_add(1)
+    }
+}
+
+/// All oracles of a world.
+#[derive(Clone, Debug)]
+pub struct Oracles {
+    delivery: delivery::Delivery,
+    lineage: lineage::Lineage,
+    resolution: resolution::Resolution,
+    progress: progress::Progress,
+    isolation: isolation::Isolation,
+    balance: balance::Balance,
+    leadership: leadership::Leadership,
+    view: view::View,
+    lifecycle: lifecycle::Lifecycle,
+    overlap: overlap::Overlap,
+    cost: cost::Cost,
+    window: window::Window,
+    /// What they found.
+    pub verdict: Verdict,
+}
+
+impl Oracles {
+    /// Oracles that have seen nothing yet.
+    pub fn new(terms: &Terms) -> Self {
+        Self {
+            delivery: delivery::Delivery::default(),
+            lineage: lineage::Lineage::default(),
+            resolution: resolution::Resolution::new(terms),
+            progress: progress::Progress::default(),
+            isolation: isolation::Isolation::new(terms),
+            balance: balance::Balance::default(),
+            leadership: leadership::Leadership::default(),
+            view: view::View::default(),
+            lifecycle: lifecycle::Lifecycle::new(terms),
+            overlap: overlap::Overlap::new(terms),
+            cost: cost::Cost::new(terms),
+            window: window::Window::new(terms),
+            verdict: Verdict::default(),
+        }
+    }
+
+    /// Shows a fact to everybody whom it may concern.
+    pub fn observe(&mut self, now: Time, fact: &Fact) {
+        let verdict = &mut self.verdict;
+        match fact {
+            Fact::Holds { .. } => {
+                self.view.observe(now, fact, verdict);
+                self.overlap.observe(now, fact, verdict);
+                self.isolation.observe(now, fact, verdict);
+            }
+            Fact::HoldsNoMore { .. } => {
+                self.overlap.observe(now, fact, verdict);
+                self.isolation.observe(now, fact, verdict);
+            }
+            Fact::Asked { .. } | Fact::Answered { .. } => {
+                self.resolution.observe(now, fact, verdict);
+                self.isolation.observe(now, fact, verdict);
+                self.leadership.observe(now, fact, verdict);
+                self.lifecycle.observe(now, fact, verdict);
+                self.cost.observe(now, fact, verdict);
+            }
+            Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
+            _ => {
+                self.delivery.observe(now, fact, verdict);
+                self.lineage.observe(now, fact, verdict);
+                self.resolution.observe(now, fact, verdict);
+                self.progress.observe(now, fact, verdict);
+                self.isolation.observe(now, fact, verdict);
+                self.balance.observe(now, fact);
+                self.leadership.observe(now, fact, verdict);
+                self.view.observe(now, fact, verdict);
+                self.lifecycle.observe(now, fact, verdict);
+                self.overlap.observe(now, fact, verdict);
+                self.cost.observe(now, fact, verdict);
+                self.window.observe(now, fact, verdict);
+            }
+        }
+    }
+
+    /// Looks for what is overdue: absence makes no fact.
+    pub fn look(&mut self, now: Time) {
+        self.lifecycle.look(now, &mut self.verdict);
+    }
+
+    /// The record up to which a shard has been processed without a gap.
+    pub fn processed(&self, shard: ShardNo) -> u64 {
+        self.delivery.processed(shard)
+    }
+
+    /// Whether nothing more need be processed of a shard with so many records.
+    pub fn is_complete(&self, shard: ShardNo, records: u64) -> bool {
+        self.delivery.is_complete(shard, records)
+    }
+
+    /// When a lease changed its owner for the last time.
+    pub fn last_move(&self) -> Time {
+        self.balance.last_move()
+    }
+
+    /// Which lives listed shards at or after `since`.
+    pub fn listers(&self, since: Time) -> impl Iterator<Item = LifeNo> {
+        self.leadership.listers(since)
+    }
+
+    /// How many records were delivered more than once.
+    pub fn duplicates(&self) -> u64 {
+        self.delivery.duplicates()
+    }
+
+    /// The measured windows.
+    pub fn windows(&self) -> Windows {
+        self.window.windows()
+    }
+}

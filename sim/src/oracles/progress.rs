@@ -1,0 +1,176 @@
+//! P5: durable checkpoints never go back, across owners, re-creation and clean-up; creating never overwrites; the end
+//! of a shard is final.
+
+use super::fact::{Mark, Verb};
+use super::{Fact, Property, ShardNo, Time, Verdict};
+
+#[derive(Clone, Debug, Default)]
+struct Durable {
+    highest: Option<Mark>,
+    /// A person removed the row: what was in it is forgotten with it.
+    tampered: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    shards: Vec<Durable>,
+}
+
+impl Progress {
+    fn shard(&mut self, shard: ShardNo) -> &mut Durable {
+        let index = shard as usize;
+        if self.shards.len() <= index {
+            self.shards.resize_with(index + 1, Durable::default);
+        }
+        &mut self.shards[index]
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        let Fact::RowChanged {
+            shard,
+            by,
+            verb,
+            before,
+            after,
+            ..
+        } = *fact
+        else {
+            return;
+        };
+        let durable = self.shard(shard);
+        if verb.is_none() {
+            durable.tampered = true;
+            durable.highest = None;
+        }
+        if verb == Some(Verb::Create) && before.is_some() {
+            verdict.report(Property::P5, now, || {
+                format!("the row of shard {shard} was overwritten by a create of {by:?}")
+            });
+        }
+        if verb == Some(Verb::Delete)
+            && let Some(row) = before
+            && row.checkpoint != Mark::End
+        {
+            verdict.report(Property::P5, now, || {
+                format!(
+                    "the row of shard {shard} was deleted by {by:?} at {:?}, before its end",
+                    row.checkpoint
+                )
+            });
+        }
+        let Some(row) = after else { return };
+        let back = match durable.highest {
+            // The three ways to begin are equals here: what counts is not to return to them.
+            Some(highest) if highest.is_initial() => false,
+            Some(highest) => row.checkpoint < highest,
+            None => false,
+        };
+        if back && !durable.tampered {
+            let highest = durable.highest;
+            verdict.report(Property::P5, now, || {
+                format!(
+                    "the checkpoint of shard {shard} went back from {highest:?} to {:?} ({verb:?} by {by:?})",
+                    row.checkpoint
+                )
+            });
+        }
+        if !back || durable.tampered {
+            durable.highest = Some(row.checkpoint);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::Row;
+    use super::super::history::{changed, created, judge, row};
+    use super::*;
+
+    fn to(before: Mark, after: Mark) -> Fact {
+        changed(
+            0,
+            Some(0),
+            Verb::Renew,
+            Some(row(Some(0), 1, before)),
+            Some(row(Some(0), 2, after)),
+        )
+    }
+
+    fn removed(before: Mark, verb: Option<Verb>) -> Fact {
+        let before: Option<Row> = Some(row(None, 1, before));
+        Fact::RowChanged {
+            shard: 0,
+            by: None,
+            verb,
+            before,
+            after: None,
+            from_record: 1,
+        }
+    }
+
+    fn judged(facts: &[Fact]) -> Vec<Property> {
+        // Only this oracle's opinion: the histories are too short for the others.
+        judge(facts.iter().cloned().map(|fact| (1, fact)))
+            .into_iter()
+            .filter(|&p| p == Property::P5)
+            .collect()
+    }
+
+    #[test]
+    fn going_forward_is_fine() {
+        let end = [
+            created(0, Mark::Latest),
+            to(Mark::Latest, Mark::At(5)),
+            to(Mark::At(5), Mark::At(9)),
+            to(Mark::At(9), Mark::End),
+        ];
+        assert_eq!(judged(&end), []);
+    }
+
+    #[test]
+    fn going_back_is_found_in_every_way() {
+        let at = [created(0, Mark::TrimHorizon), to(Mark::TrimHorizon, Mark::At(5))];
+        let cases = [
+            to(Mark::At(5), Mark::At(4)),
+            to(Mark::At(5), Mark::TrimHorizon),
+            changed(
+                0,
+                Some(1),
+                Verb::Create,
+                Some(row(None, 1, Mark::At(5))),
+                Some(row(None, 0, Mark::At(5))),
+            ),
+            removed(Mark::At(5), Some(Verb::Delete)),
+        ];
+        for bad in cases {
+            assert_eq!(
+                judged(&[at[0].clone(), at[1].clone(), bad.clone()]),
+                [Property::P5],
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_finished_lease_may_be_removed_but_not_come_back() {
+        let mut facts = vec![
+            created(0, Mark::TrimHorizon),
+            to(Mark::TrimHorizon, Mark::End),
+            removed(Mark::End, Some(Verb::Delete)),
+        ];
+        assert_eq!(judged(&facts), []);
+        facts.push(created(0, Mark::TrimHorizon));
+        assert_eq!(judged(&facts), [Property::P5]);
+    }
+
+    #[test]
+    fn what_a_person_removed_may_begin_again() {
+        let facts = [
+            created(0, Mark::TrimHorizon),
+            to(Mark::TrimHorizon, Mark::At(5)),
+            removed(Mark::At(5), None),
+            created(0, Mark::TrimHorizon),
+        ];
+        assert_eq!(judged(&facts), []);
+    }
+}

@@ -1,0 +1,330 @@
+//! P3: a write of unknown outcome is resolved before it is acted on, and our own applied write is never taken for a
+//! loss. P14 (timing): a belief is counted from the emission of a write that is known to be durable.
+//!
+//! For every worker and lease this keeps what answers have *proved*: the highest counter shown, and when the latest
+//! proven write of the worker was emitted. A guard above the former, or a hand-over valid for longer than the latter
+//! allows, rests on an unknown.
+
+use super::fact::{Ask, How, Owner, Row, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::output::EndReason;
+use leasehold_engine::time::{Mono, Span};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    op: u64,
+    leaves: u64,
+    emitted: Mono,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Proof {
+    counter: Option<u64>,
+    emitted: Option<Mono>,
+    /// In flight, or of unknown outcome.
+    open: Vec<Write>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Truth {
+    row: Option<Row>,
+    /// The counter with which the present owner began.
+    since: u64,
+    tampered: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Resolution {
+    hold: Span,
+    proofs: BTreeMap<(LifeNo, ShardNo), Proof>,
+    truth: Vec<Truth>,
+}
+
+/// Unknown writes older than this many tell nothing any more.
+const MOST_OPEN: usize = 64;
+
+impl Resolution {
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            hold: terms.config.hold(),
+            proofs: BTreeMap::new(),
+            truth: Vec::new(),
+        }
+    }
+
+    fn truth(&mut self, shard: ShardNo) -> &mut Truth {
+        let index = shard as usize;
+        if self.truth.len() <= index {
+            self.truth.resize(index + 1, Truth::default());
+        }
+        &mut self.truth[index]
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::RowChanged {
+                shard, verb, after, ..
+            } => {
+                let truth = self.truth(shard);
+                truth.tampered |= verb.is_none();
+                let owner = |row: Option<Row>| row.and_then(|row| row.owner);
+                if owner(truth.row) != owner(after) || verb == Some(Verb::Take) {
+                    truth.since = after.map_or(0, |row| row.counter);
+                }
+                truth.row = after;
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::Write(verb),
+                about: Some(shard),
+                op,
+                guard,
+                leaves,
+                local,
+            } => {
+                let tampered = self.truth(shard).tampered;
+                let proof = self.proofs.entry((life, shard)).or_default();
+                if let Some(guard) = guard
+                    && proof.counter.is_none_or(|shown| guard > shown)
+                    && !tampered
+                {
+                    let shown = proof.counter;
+                    verdict.report(Property::P3, now, || {
+                        format!(
+                            "life {life} guarded a {verb:?} of shard {shard} by counter {guard}, but the highest any answer \
+                             has shown it is {shown:?}: an unknown outcome was taken as success"
+                        )
+                    });
+                }
+                if let Some(leaves) = leaves {
+                    if proof.open.len() >= MOST_OPEN {
+                        proof.open.remove(0);
+                    }
+                    proof.open.push(Write {
+                        op,
+                        leaves,
+                        emitted: local,
+                    });
+                }
+            }
+            Fact::Answered {
+                life,
+                ask: Ask::Write(_),
+                about: Some(shard),
+                op,
+                how,
+            } => {
+                let Some(proof) = self.proofs.get_mut(&(life, shard)) else {
+                    return;
+                };
+                let Some(index) = proof.open.iter().position(|write| write.op == op) else {
+                    return;
+                };
+                if how == How::Unknown {
+                    return;
+                }
+                let write = proof.open.remove(index);
+                if how == How::Applied {
+                    proof.counter = proof.counter.max(Some(write.leaves));
+                    proof.emitted = proof.emitted.max(Some(write.emitted));
+                }
+            }
+            Fact::Shown { life, shard, row } => {
+                let proof = self.proofs.entry((life, shard)).or_default();
+                proof.counter = proof.counter.max(Some(row.counter));
+                if row.owner == Some(Owner::Life(life)) {
+                    let proven = proof.open.iter().filter(|write| write.leaves <= row.counter);
+                    proof.emitted = proof.emitted.max(proven.map(|write| write.emitted).max());
+                }
+            }
+            Fact::Delivered {
+                life,
+                shard,
+                local,
+                valid_until,
+                ..
+            } => {
+                let hold = self.hold;
+                let proven = self.proofs.get(&(life, shard)).and_then(|proof| proof.emitted);
+                let end = proven.map(|emitted| emitted + hold);
+                if end.is_none_or(|end| valid_until > end) {
+                    verdict.report(Property::P14, now, || {
+                        format!(
+                            "life {life} handed over records of shard {shard} as valid until {valid_until}, but its last write \
+                             proven durable was emitted at {proven:?}, and holds for {hold}"
+                        )
+                    });
+                }
+                if local >= valid_until {
+                    verdict.report(Property::P14, now, || {
+                        format!(
+                            "life {life} handed over records of shard {shard} at {local}, when its belief had ended at \
+                             {valid_until}"
+                        )
+                    });
+                }
+            }
+            Fact::Closed {
+                life,
+                shard,
+                token,
+                reason: EndReason::LeaseLost,
+                local,
+            } => {
+                let hold = self.hold;
+                let truth = *self.truth(shard);
+                let ours =
+                    truth.row.is_some_and(|row| row.owner == Some(Owner::Life(life))) && truth.since <= token;
+                let proven = self.proofs.get(&(life, shard)).and_then(|proof| proof.emitted);
+                if ours && !truth.tampered && proven.is_some_and(|emitted| emitted + hold > local) {
+                    verdict.report(Property::P3, now, || {
+                        format!(
+                            "life {life} gave up shard {shard} as lost while the row names it and its last proven renewal is \
+                             younger than {hold}: its own write was taken for a loss"
+                        )
+                    });
+                }
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                let keys: Vec<_> = self
+                    .proofs
+                    .range((life, 0)..=(life, ShardNo::MAX))
+                    .map(|(key, _)| *key)
+                    .collect();
+                for key in keys {
+                    self.proofs.remove(&key);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::Mark;
+    use super::super::history::{answered, asked, changed, config, judge, row};
+    use super::*;
+
+    const RENEW: Ask = Ask::Write(Verb::Renew);
+
+    fn shown(counter: u64) -> Fact {
+        Fact::Shown {
+            life: 0,
+            shard: 0,
+            row: row(Some(0), counter, Mark::TrimHorizon),
+        }
+    }
+
+    fn handed(local: u64, valid_until: Mono) -> Fact {
+        Fact::Delivered {
+            life: 0,
+            shard: 0,
+            token: 1,
+            first: 1,
+            last: 1,
+            local: Mono(local),
+            valid_until,
+        }
+    }
+
+    fn judged(facts: Vec<Fact>, property: Property) -> usize {
+        judge(facts.into_iter().map(|fact| (1, fact)))
+            .into_iter()
+            .filter(|&found| found == property)
+            .count()
+    }
+
+    #[test]
+    fn a_guard_that_an_answer_has_shown_is_fine() {
+        let facts = vec![
+            shown(4),
+            asked(0, RENEW, 0, 1, 4, 10),
+            answered(0, RENEW, 0, 1, How::Applied),
+            asked(0, RENEW, 0, 2, 5, 20),
+            answered(0, RENEW, 0, 2, How::Unknown),
+            asked(0, RENEW, 0, 3, 5, 30),
+            shown(6),
+            asked(0, RENEW, 0, 4, 6, 40),
+        ];
+        assert_eq!(judged(facts, Property::P3), 0);
+    }
+
+    #[test]
+    fn an_unknown_taken_as_success_is_found() {
+        let facts = vec![
+            shown(4),
+            asked(0, RENEW, 0, 1, 4, 10),
+            answered(0, RENEW, 0, 1, How::Unknown),
+            asked(0, RENEW, 0, 2, 5, 20),
+        ];
+        assert_eq!(judged(facts, Property::P3), 1);
+    }
+
+    #[test]
+    fn validity_counts_from_emission() {
+        let hold = config().hold();
+        let start = vec![
+            shown(4),
+            asked(0, RENEW, 0, 1, 4, 10),
+            answered(0, RENEW, 0, 1, How::Applied),
+        ];
+        let with = |fact| start.iter().cloned().chain([fact]).collect::<Vec<_>>();
+        assert_eq!(judged(with(handed(30, Mono(10) + hold)), Property::P14), 0);
+        // Stamped when the answer came, at 20.
+        assert_eq!(judged(with(handed(30, Mono(20) + hold)), Property::P14), 1);
+        let end = Mono(10) + hold;
+        assert_eq!(judged(with(handed(end.0, end)), Property::P14), 1);
+    }
+
+    #[test]
+    fn an_adopted_write_counts_from_its_own_emission() {
+        let hold = config().hold();
+        let facts = |valid_until| {
+            vec![
+                shown(4),
+                asked(0, RENEW, 0, 1, 4, 10),
+                answered(0, RENEW, 0, 1, How::Unknown),
+                shown(5),
+                handed(30, valid_until),
+            ]
+        };
+        assert_eq!(judged(facts(Mono(10) + hold), Property::P14), 0);
+        assert_eq!(judged(facts(Mono(11) + hold), Property::P14), 1);
+    }
+
+    #[test]
+    fn our_own_write_taken_for_a_loss_is_found() {
+        let take = |owner| {
+            changed(
+                0,
+                Some(owner),
+                Verb::Take,
+                None,
+                Some(row(Some(owner), 5, Mark::TrimHorizon)),
+            )
+        };
+        let lost = Fact::Closed {
+            life: 0,
+            shard: 0,
+            token: 5,
+            reason: EndReason::LeaseLost,
+            local: Mono(50),
+        };
+        let acknowledged = [
+            shown(4),
+            asked(0, RENEW, 0, 1, 4, 10),
+            answered(0, RENEW, 0, 1, How::Applied),
+        ];
+        let history = |owner| {
+            [take(owner)]
+                .into_iter()
+                .chain(acknowledged.clone())
+                .chain([lost.clone()])
+                .collect()
+        };
+        assert_eq!(judged(history(0), Property::P3), 1);
+        assert_eq!(judged(history(1), Property::P3), 0);
+    }
+}

@@ -1,0 +1,144 @@
+//! P12: what a worker says it holds is a state the row really had under its name.
+
+use super::fact::{Mark, Owner, Row};
+use super::{Fact, Property, ShardNo, Time, Verdict};
+use std::collections::VecDeque;
+
+/// How many states of a row are remembered. A worker further behind than this is not judged.
+const DEPTH: usize = 32;
+
+#[derive(Clone, Debug, Default)]
+struct Past {
+    states: VecDeque<Row>,
+    tampered: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    shards: Vec<Past>,
+}
+
+impl View {
+    fn shard(&mut self, shard: ShardNo) -> &mut Past {
+        let index = shard as usize;
+        if self.shards.len() <= index {
+            self.shards.resize_with(index + 1, Past::default);
+        }
+        &mut self.shards[index]
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::RowChanged {
+                shard, verb, after, ..
+            } => {
+                let past = self.shard(shard);
+                past.tampered |= verb.is_none();
+                if let Some(row) = after {
+                    if past.states.len() == DEPTH {
+                        past.states.pop_front();
+                    }
+                    past.states.push_back(row);
+                }
+            }
+            Fact::Holds {
+                life,
+                shard,
+                counter,
+                checkpoint,
+                ..
+            } => {
+                let past = self.shard(shard);
+                if past.tampered {
+                    return;
+                }
+                let owner = Some(Owner::Life(life));
+                let mut known = past.states.iter().rev().filter(|row| row.counter == counter);
+                let Some(first) = known.next() else {
+                    let newest = past.states.back().map(|row| row.counter);
+                    if newest.is_none_or(|newest| counter > newest) {
+                        verdict.report(Property::P12, now, || {
+                            format!("life {life} says that shard {shard} is at counter {counter}, the row never was: {newest:?}")
+                        });
+                    }
+                    return;
+                };
+                let matches = |row: &Row| row.owner == owner && row.checkpoint == checkpoint;
+                if !matches(first) && !known.any(matches) {
+                    let found = *first;
+                    verdict.report(Property::P12, now, || {
+                        mismatch(life, shard, counter, checkpoint, found)
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn mismatch(life: u32, shard: ShardNo, counter: u64, checkpoint: Mark, found: Row) -> String {
+    format!(
+        "life {life} says that it holds shard {shard} at counter {counter} and checkpoint {checkpoint:?}, but the row then had \
+         checkpoint {:?} and owner {:?}",
+        found.checkpoint, found.owner
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::Verb;
+    use super::super::history::{changed, judge, row};
+    use super::*;
+
+    fn holds(counter: u64, checkpoint: Mark) -> Fact {
+        Fact::Holds {
+            life: 0,
+            shard: 0,
+            counter,
+            checkpoint,
+            open: false,
+            until: 9,
+        }
+    }
+
+    fn p12(held: Fact) -> usize {
+        let taken = changed(
+            0,
+            Some(0),
+            Verb::Take,
+            None,
+            Some(row(Some(0), 3, Mark::TrimHorizon)),
+        );
+        let renewed = changed(
+            0,
+            Some(0),
+            Verb::Renew,
+            None,
+            Some(row(Some(0), 4, Mark::TrimHorizon)),
+        );
+        let lost = changed(
+            0,
+            Some(1),
+            Verb::Take,
+            None,
+            Some(row(Some(1), 5, Mark::TrimHorizon)),
+        );
+        judge([taken, renewed, lost, held].map(|fact| (1, fact)))
+            .into_iter()
+            .filter(|&found| found == Property::P12)
+            .count()
+    }
+
+    #[test]
+    fn an_older_state_of_ours_is_fine() {
+        assert_eq!(p12(holds(4, Mark::TrimHorizon)), 0);
+        assert_eq!(p12(holds(3, Mark::TrimHorizon)), 0);
+    }
+
+    #[test]
+    fn a_state_that_never_was_is_found() {
+        assert_eq!(p12(holds(6, Mark::TrimHorizon)), 1, "a counter nobody wrote");
+        assert_eq!(p12(holds(4, Mark::At(1))), 1, "a checkpoint that is not durable");
+        assert_eq!(p12(holds(5, Mark::TrimHorizon)), 1, "another owner's state");
+    }
+}

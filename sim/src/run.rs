@@ -1,0 +1,216 @@
+//! Running one world or many.
+
+use crate::oracles::{Property, Time};
+use crate::swarm::Plan;
+use crate::world::{Ending, Found, World};
+use leasehold_engine::digest::Digest;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+
+/// What to do besides running.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Keep a column log (for single worlds).
+    pub log: bool,
+    /// Keep every input (for single worlds).
+    pub trace: bool,
+    /// Nothing goes wrong.
+    pub no_faults: bool,
+}
+
+/// What became of one world.
+#[derive(Clone, Debug)]
+pub struct WorldReport {
+    /// Its seed.
+    pub seed: u64,
+    /// What was drawn, in one line.
+    pub configuration: String,
+    /// All else.
+    pub found: Found,
+}
+
+/// A violation with what is needed to see it again.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeedViolation {
+    /// The world.
+    pub seed: u64,
+    /// The property.
+    pub property: Property,
+    /// When, in µs of the world's time.
+    pub at: Time,
+    /// What went wrong, in a sentence.
+    pub summary: String,
+    /// The command that repeats it, and what the world was like.
+    pub scenario: String,
+}
+
+/// What became of many worlds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    /// How many worlds.
+    pub seeds: u64,
+    /// What should not have happened, in the order of seeds.
+    pub violations: Vec<SeedViolation>,
+    /// Worlds that did not come right and need not have.
+    pub excused: u64,
+    /// Inputs to engines.
+    pub inputs: u64,
+    /// Time that passed in the worlds.
+    pub simulated_seconds: f64,
+    /// Time that passed outside.
+    pub wall_seconds: f64,
+    /// In how many worlds each of these occurred.
+    pub marks: BTreeMap<String, u64>,
+    /// Records delivered more than once.
+    pub duplicates: u64,
+    /// The greatest window of double processing, in ms.
+    pub longest_window_ms: u64,
+    /// A digest of all worlds' digests, in the order of seeds.
+    pub digest: String,
+}
+
+/// Runs the world of one seed.
+pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
+    let drawn = Plan::draw(seed);
+    let plan = if options.no_faults {
+        drawn.without_faults()
+    } else {
+        drawn
+    };
+    let configuration = plan.summary();
+    WorldReport {
+        seed,
+        configuration,
+        found: World::new(plan, options.log, options.trace).run(),
+    }
+}
+
+impl WorldReport {
+    /// The command that repeats this world, and what it was like.
+    pub fn scenario(&self) -> String {
+        format!("leasehold sim --seed {} ({})", self.seed, self.configuration)
+    }
+}
+
+/// Runs the worlds of a range of seeds on so many threads. The result does not depend on how many.
+///
+/// `progress` is told how many worlds are done, now and then, from whichever thread it is called on.
+pub fn run_seeds(
+    seeds: Range<u64>,
+    jobs: usize,
+    options: &Options,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Summary {
+    let began = Instant::now();
+    let next = AtomicU64::new(seeds.start);
+    let mut gathering = Gathering {
+        next: seeds.start,
+        waiting: BTreeMap::new(),
+        summary: Summary::default(),
+        digest: Digest::new(),
+    };
+    let (send, receive) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            let (send, next, end) = (send.clone(), &next, seeds.end);
+            scope.spawn(move || {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    // A panic of the engine or of the world is a finding like any other.
+                    let report = catch_unwind(AssertUnwindSafe(|| run_seed(seed, options)));
+                    if send
+                        .send((seed, report.map_err(|panic| message(&*panic))))
+                        .is_err()
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        for (done, (seed, report)) in (1..).zip(receive) {
+            gathering.add(seed, report);
+            progress(done);
+        }
+    });
+    let mut summary = gathering.summary;
+    summary.digest = format!("{:016x}", gathering.digest.value());
+    summary.wall_seconds = began.elapsed().as_secs_f64();
+    summary
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without a message")
+        .to_owned()
+}
+
+/// Puts reports back into the order of seeds.
+struct Gathering {
+    next: u64,
+    waiting: BTreeMap<u64, Result<WorldReport, String>>,
+    summary: Summary,
+    digest: Digest,
+}
+
+impl Gathering {
+    fn add(&mut self, seed: u64, report: Result<WorldReport, String>) {
+        self.waiting.insert(seed, report);
+        while let Some(report) = self.waiting.remove(&self.next) {
+            self.take(self.next, report);
+            self.next += 1;
+        }
+    }
+
+    fn take(&mut self, seed: u64, report: Result<WorldReport, String>) {
+        let summary = &mut self.summary;
+        summary.seeds += 1;
+        let report = match report {
+            Ok(report) => report,
+            Err(message) => {
+                let scenario = format!("leasehold sim --seed {seed} ({})", Plan::draw(seed).summary());
+                let summary_line = format!("a panic: {message}");
+                summary.violations.push(SeedViolation {
+                    seed,
+                    property: Property::World,
+                    at: 0,
+                    summary: summary_line,
+                    scenario,
+                });
+                return;
+            }
+        };
+        let scenario = report.scenario();
+        let found = report.found;
+        self.digest.absorb(&(seed, found.digest));
+        summary
+            .violations
+            .extend(found.violations.into_iter().map(|violation| SeedViolation {
+                seed,
+                property: violation.property,
+                at: violation.at,
+                summary: violation.summary,
+                scenario: scenario.clone(),
+            }));
+        summary.excused += u64::from(matches!(found.ending, Ending::Excused(_)));
+        summary.inputs += found.inputs;
+        summary.simulated_seconds += found.simulated as f64 / 1e6;
+        summary.duplicates += found.duplicates;
+        summary.longest_window_ms = summary.longest_window_ms.max(found.window_us / 1_000);
+        for mark in found.marks.iter() {
+            match summary.marks.get_mut(mark) {
+                Some(count) => *count += 1,
+                None => drop(summary.marks.insert(mark.to_owned(), 1)),
+            }
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! Requests: their way to a service and back, whatever becomes of them.
+
+use super::World;
+use super::handler::op_key;
+use super::heap::What;
+use super::names::shard_of;
+use super::stream::{Carry, shard_no};
+use super::table::{Reading, wall_ms};
+use crate::draws::Roll;
+use crate::fakes::kinesis::ShardIterator;
+use crate::faults::{Direction, Fate, Landing, Reach};
+use crate::oracles::fact::{Ask, How, Verb};
+use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::output::{Command, Effect, IteratorFrom, ShardFilter, StreamOp, TableOp};
+use leasehold_engine::row::{Change, RowRead};
+use leasehold_engine::time::Mono;
+
+/// A request under way.
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    worker: u16,
+    generation: u32,
+    life: LifeNo,
+    op: OpId,
+    request: Request,
+    ask: Ask,
+    about: Option<ShardNo>,
+    /// Which execution is answered.
+    answer_second: bool,
+    outcome: Option<(Outcome, Carry)>,
+    roll: Roll,
+    /// How many events still refer to it.
+    left: u8,
+}
+
+#[derive(Clone, Debug)]
+enum Request {
+    Table(TableOp),
+    DescribeStream,
+    List {
+        filter: ShardFilter,
+        token: Option<String>,
+    },
+    Iterator {
+        shard: ShardNo,
+        from: IteratorFrom,
+    },
+    Records {
+        shard: ShardNo,
+        iterator: ShardIterator,
+        limit: u32,
+    },
+    /// Refers to something the adapter does not have.
+    Gone,
+}
+
+/// Nobody waits longer than this in a world, whatever an engine asks for.
+const LONGEST_WAIT_US: u64 = 120_000_000;
+
+impl World {
+    /// Sends a worker's command on its way.
+    pub(super) fn issue(&mut self, w: usize, command: Command) {
+        let Command { op, give_up, effect } = command;
+        let (request, ask, about, guard, leaves) = match effect {
+            Effect::Consumer(consumer_op) => return self.consume(w, op, give_up, consumer_op),
+            Effect::Table(table_op) => {
+                let (ask, about, guard, leaves) = table_ask(&table_op);
+                (Request::Table(table_op), ask, about, guard, leaves)
+            }
+            Effect::Stream(stream_op) => {
+                let (request, ask, about) = self.stream_request(w, stream_op);
+                (request, ask, about, None, None)
+            }
+        };
+        let now = self.now;
+        let worker = &self.workers[w];
+        let (life, generation, local) = (worker.life, worker.generation, worker.clock.mono(now));
+        let limit = now + LONGEST_WAIT_US;
+        let give_up = if give_up == Mono::NEVER {
+            limit
+        } else {
+            worker.clock.when(give_up).clamp(now, limit)
+        };
+        self.fact(Fact::Asked {
+            life,
+            ask,
+            about,
+            op: op.n,
+            guard,
+            leaves,
+            local,
+        });
+        let mut roll = self.draws.roll("call", op_key(op));
+        let fate = match request {
+            Request::Gone => Fate {
+                reach: Reach::Never,
+                landing: Landing::NotSent(now + 1),
+                fault: None,
+            },
+            Request::Table(_) => self.fate(w, true, ask, about, &mut roll, give_up),
+            _ => self.fate(w, false, ask, about, &mut roll, give_up),
+        };
+        if let Some(fault) = fate.fault {
+            self.marks.set(fault);
+        }
+        let (answer_at, landing) = match fate.landing {
+            Landing::Answer { at, .. }
+            | Landing::Throttled(at)
+            | Landing::NotSent(at)
+            | Landing::ServerError(at)
+            | Landing::Broken(at)
+            | Landing::Garbled(at)
+                if at < give_up =>
+            {
+                (at, fate.landing)
+            }
+            _ => (give_up, Landing::Silence),
+        };
+        let outcome = match (&request, landing) {
+            (Request::Gone, _) => {
+                let detail = "there is no such iterator or page token".into();
+                Some(Outcome::Refused(Refusal {
+                    why: Why::Gone,
+                    current: None,
+                    detail,
+                }))
+            }
+            (_, Landing::Answer { .. }) => None,
+            (_, Landing::Throttled(_)) => Some(Outcome::NotSent(Cause::Throttled)),
+            (_, Landing::NotSent(_)) => Some(Outcome::NotSent(Cause::Network)),
+            (_, Landing::ServerError(_)) => Some(Outcome::Unknown(Cause::Server)),
+            (_, Landing::Broken(_)) => Some(Outcome::Unknown(Cause::Network)),
+            (_, Landing::Garbled(_)) => Some(Outcome::Unknown(Cause::Garbled)),
+            (_, Landing::Silence) => Some(Outcome::Unknown(Cause::Timeout)),
+        };
+        let answer_second = matches!(landing, Landing::Answer { second: true, .. });
+        let executions = match fate.reach {
+            Reach::Never => [None, None],
+            Reach::Once(at) => [Some(at), None],
+            Reach::Twice(first, again) => [Some(first), Some(again)],
+        };
+        let left = 1 + executions.iter().flatten().count() as u8;
+        let flight = self.take_off(Flight {
+            worker: w as u16,
+            generation,
+            life,
+            op,
+            request,
+            ask,
+            about,
+            answer_second,
+            outcome: outcome.map(|outcome| (outcome, Carry::Nothing)),
+            roll,
+            left,
+        });
+        for (second, at) in executions.into_iter().enumerate() {
+            if let Some(at) = at {
+                self.heap.push(
+                    at,
+                    What::Execute {
+                        flight,
+                        second: second == 1,
+                    },
+                );
+            }
+        }
+        self.heap.push(answer_at, What::Answer { flight });
+        if matches!(ask, Ask::Write(_)) {
+            self.tempt_crash(w, &mut roll, answer_at);
+        }
+    }
+
+    /// Something between the adapter and the application, answered without a network.
+    pub(super) fn answer_locally(&mut self, w: usize, op: OpId, outcome: Outcome) {
+        let worker = &self.workers[w];
+        let flight = self.take_off(Flight {
+            worker: w as u16,
+            generation: worker.generation,
+            life: worker.life,
+            op,
+            request: Request::Gone,
+            ask: Ask::Setup,
+            about: None,
+            answer_second: false,
+            outcome: Some((outcome, Carry::Nothing)),
+            roll: self.draws.roll("local", op_key(op)),
+            left: 1,
+        });
+        self.heap.push(self.now + 1, What::Answer { flight });
+    }
+
+    fn take_off(&mut self, flight: Flight) -> u32 {
+        if let Some(free) = self.free_flights.pop() {
+            self.flights[free as usize] = Some(flight);
+            return free;
+        }
+        self.flights.push(Some(flight));
+        (self.flights.len() - 1) as u32
+    }
+
+    fn stream_request(&self, w: usize, op: StreamOp) -> (Request, Ask, Option<ShardNo>) {
+        let adapter = &self.workers[w].adapter;
+        match op {
+            StreamOp::Describe => (Request::DescribeStream, Ask::Setup, None),
+            StreamOp::ListShards { filter, after } => {
+                let token = after.map(|op| adapter.token(op.n).map(str::to_owned));
+                match token {
+                    Some(None) => (Request::Gone, Ask::ListShards, None),
+                    token => (
+                        Request::List {
+                            filter,
+                            token: token.flatten(),
+                        },
+                        Ask::ListShards,
+                        None,
+                    ),
+                }
+            }
+            StreamOp::GetIterator { shard, from } => match shard_no(&shard) {
+                Some(shard) => (Request::Iterator { shard, from }, Ask::GetIterator, Some(shard)),
+                None => (Request::Gone, Ask::GetIterator, None),
+            },
+            StreamOp::GetRecords { shard, via, limit } => {
+                let shard = shard_no(&shard);
+                match shard.and_then(|shard| adapter.iterator(shard, via.n).map(|iterator| (shard, iterator)))
+                {
+                    Some((shard, iterator)) => (
+                        Request::Records {
+                            shard,
+                            iterator,
+                            limit,
+                        },
+                        Ask::GetRecords,
+                        Some(shard),
+                    ),
+                    None => (Request::Gone, Ask::GetRecords, shard),
+                }
+            }
+        }
+    }
+
+    fn fate(
+        &self,
+        w: usize,
+        of_table: bool,
+        ask: Ask,
+        about: Option<ShardNo>,
+        roll: &mut Roll,
+        give_up: Time,
+    ) -> Fate {
+        let now = self.now;
+        let faults = &self.plan.faults;
+        let plain = faults.call.plain(roll, now);
+        let silent = |fault, reach| Fate {
+            reach,
+            landing: Landing::Silence,
+            fault: Some(fault),
+        };
+        if self.workers[w].cut {
+            return silent("cut-off", Reach::Never);
+        }
+        if self.is_healed() {
+            return plain;
+        }
+        let cut = faults.outage.outages.iter().find(|outage| {
+            outage.worker as usize == w
+                && outage.from <= now
+                && now < outage.until
+                && (if of_table { outage.table } else { outage.stream })
+        });
+        if let Some(outage) = cut {
+            let Landing::Answer { at, .. } = plain.landing else {
+                return plain;
+            };
+            return match (outage.direction, outage.fast) {
+                (Direction::Requests, true) => Fate {
+                    reach: Reach::Never,
+                    landing: Landing::NotSent(at),
+                    fault: Some("outage-refused"),
+                },
+                (Direction::Requests, false) => silent("outage-requests", Reach::Never),
+                (Direction::Answers, _) => silent("outage-answers", plain.reach),
+            };
+        }
+        if let (Ask::Write(_), Some(shard), Some(hung)) = (ask, about, faults.table.hung_lease)
+            && shard == hung
+        {
+            let reach = if roll.below(2) == 0 {
+                plain.reach
+            } else {
+                Reach::Never
+            };
+            return silent("hung-lease", reach);
+        }
+        if faults.call.rests(self.draws, now) {
+            return plain;
+        }
+        if ask == Ask::GetRecords && roll.happens(faults.stream.read_throttled) {
+            let Landing::Answer { at, .. } = plain.landing else {
+                return plain;
+            };
+            return Fate {
+                reach: Reach::Never,
+                landing: Landing::Throttled(at),
+                fault: Some("read-throttled"),
+            };
+        }
+        faults.call.fate(roll, now, give_up)
+    }
+
+    /// A service executes a request.
+    pub(super) fn execute(&mut self, id: u32, second: bool) {
+        let Some(mut flight) = self.flights[id as usize].take() else {
+            return;
+        };
+        let (outcome, carry) = self.run_request(&mut flight);
+        if let (Request::Table(TableOp::Write(change)), Outcome::Applied(_)) = (&flight.request, &outcome) {
+            let (key, verb) = (change.key().clone(), verb(change));
+            self.row_written(&key, Some(verb), Some(flight.life));
+        }
+        if flight.outcome.is_none() && flight.answer_second == second {
+            flight.outcome = Some((outcome, carry));
+        }
+        self.land(id, flight);
+    }
+
+    fn run_request(&mut self, flight: &mut Flight) -> (Outcome, Carry) {
+        let now = self.now;
+        let healed = self.is_healed();
+        match &flight.request {
+            Request::Table(op) => {
+                let mut reading = Reading::default();
+                let faults = &self.plan.faults.table;
+                let roll = &mut flight.roll;
+                let stale = roll.happens(faults.stale);
+                let behind = roll.magnitude(1_000, faults.stale_us);
+                if stale && !healed && matches!(op, TableOp::Scan { .. }) {
+                    self.marks.set("stale");
+                    reading.as_of_ms = Some(wall_ms(now.saturating_sub(behind)));
+                }
+                (self.table.execute(now, op, reading), Carry::Nothing)
+            }
+            Request::DescribeStream => (self.source.describe(now), Carry::Nothing),
+            Request::List { filter, token } => {
+                self.observe_stream();
+                self.source
+                    .list(now, *filter, token.as_deref(), &mut self.names, &mut flight.roll)
+            }
+            Request::Iterator { shard, from } => self.source.iterator(now, *shard, *from),
+            Request::Records {
+                shard,
+                iterator,
+                limit,
+            } => {
+                self.observe_stream();
+                let empty = flight.roll.happens(self.plan.faults.stream.empty_read) && !healed;
+                if empty {
+                    self.marks.set("empty-read");
+                }
+                self.source
+                    .fetch(now, *shard, *iterator, *limit, empty, &mut self.names)
+            }
+            Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),
+        }
+    }
+
+    /// Puts a flight back, unless nothing refers to it any more.
+    fn land(&mut self, id: u32, mut flight: Flight) {
+        flight.left -= 1;
+        if flight.left == 0 {
+            self.free_flights.push(id);
+        } else {
+            self.flights[id as usize] = Some(flight);
+        }
+    }
+
+    /// Whose answer this is, and whether that process still lives.
+    pub(super) fn addressee(&self, id: u32) -> Option<(usize, bool)> {
+        let flight = self.flights[id as usize].as_ref()?;
+        let worker = &self.workers[flight.worker as usize];
+        Some((
+            flight.worker as usize,
+            worker.engine.is_some() && worker.generation == flight.generation,
+        ))
+    }
+
+    /// Nobody waits for this answer any more.
+    pub(super) fn discard(&mut self, id: u32) {
+        if let Some(flight) = self.flights[id as usize].take() {
+            self.land(id, flight);
+        }
+    }
+
+    /// A worker learns how a request ended.
+    pub(super) fn answer(&mut self, id: u32) {
+        let Some(mut flight) = self.flights[id as usize].take() else {
+            return;
+        };
+        let (w, life, op, ask, about) = (
+            flight.worker as usize,
+            flight.life,
+            flight.op,
+            flight.ask,
+            flight.about,
+        );
+        let local = matches!(flight.request, Request::Gone);
+        // An answer that is told before the service has executed the request would be the harness's own fault.
+        let (outcome, carry) = flight
+            .outcome
+            .take()
+            .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
+        self.land(id, flight);
+        self.workers[w].adapter.keep(op.n, carry);
+        self.marks.set(outcome_mark(ask, &outcome));
+        if !local {
+            self.show(life, &outcome);
+        }
+        let how = match outcome {
+            Outcome::Applied(_) => How::Applied,
+            Outcome::Refused(_) => How::Refused,
+            Outcome::NotSent(_) => How::NotSent,
+            Outcome::Unknown(_) => How::Unknown,
+        };
+        self.fact(Fact::Answered {
+            life,
+            ask,
+            about,
+            op: op.n,
+            how,
+        });
+        self.done(w, op, outcome);
+    }
+
+    pub(super) fn done(&mut self, w: usize, op: OpId, outcome: Outcome) {
+        self.handle(w, Body::Done { op, outcome });
+    }
+
+    /// Which rows an answer shows.
+    fn show(&mut self, life: LifeNo, outcome: &Outcome) {
+        match outcome {
+            Outcome::Applied(Reply::Page(page)) => {
+                for read in &page.rows {
+                    self.show_row(life, read);
+                }
+            }
+            Outcome::Applied(Reply::Row(Some(read))) => self.show_row(life, read),
+            Outcome::Refused(Refusal {
+                current: Some(read), ..
+            }) => self.show_row(life, read),
+            _ => {}
+        }
+    }
+
+    fn show_row(&mut self, life: LifeNo, read: &RowRead) {
+        if let RowRead::Lease(lease) = read
+            && let Some(shard) = shard_of(&lease.key)
+        {
+            let row = self.names.row(lease);
+            self.fact(Fact::Shown { life, shard, row });
+        }
+    }
+}
+
+fn verb(change: &Change) -> Verb {
+    match change {
+        Change::Create(_) => Verb::Create,
+        Change::Renew { .. } => Verb::Renew,
+        Change::Take { .. } => Verb::Take,
+        Change::Checkpoint { .. } => Verb::Checkpoint,
+        Change::End { .. } => Verb::End,
+        Change::Release { .. } => Verb::Release,
+        Change::HandOver { .. } => Verb::HandOver,
+        Change::SetRange { .. } => Verb::SetRange,
+        Change::Delete { .. } => Verb::Delete,
+    }
+}
+
+type TableAsk = (Ask, Option<ShardNo>, Option<u64>, Option<u64>);
+
+fn table_ask(op: &TableOp) -> TableAsk {
+    match op {
+        TableOp::Describe | TableOp::Create => (Ask::Setup, None, None, None),
+        TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),
+        TableOp::Read { key } => (Ask::Read, shard_of(key), None, None),
+        TableOp::Write(change) => {
+            let (guard, leaves) = match change {
+                Change::Create(row) => (None, Some(row.counter)),
+                Change::Renew { guard, .. }
+                | Change::Checkpoint { guard, .. }
+                | Change::End { guard, .. }
+                | Change::Release { guard, .. }
+                | Change::HandOver { guard, .. } => (Some(guard.counter), Some(guard.counter + 1)),
+                Change::Take { counter, .. } => (Some(*counter), Some(*counter + 1)),
+                Change::Delete { counter, .. } => (Some(*counter), None),
+                Change::SetRange { .. } => (None, None),
+            };
+            (Ask::Write(verb(change)), shard_of(change.key()), guard, leaves)
+        }
+    }
+}
+
+fn outcome_mark(ask: Ask, outcome: &Outcome) -> &'static str {
+    let table = matches!(ask, Ask::ScanPage | Ask::Read | Ask::Write(_));
+    match (table, outcome) {
+        (true, Outcome::Applied(_)) => "table/applied",
+        (
+            true,
+            Outcome::Refused(Refusal {
+                why: Why::ConditionFailed,
+                current: Some(_),
+                ..
+            }),
+        ) => "table/refused/condition-with-row",
+        (
+            true,
+            Outcome::Refused(Refusal {
+                why: Why::ConditionFailed,
+                ..
+            }),
+        ) => "table/refused/condition",
+        (true, Outcome::Refused(_)) => "table/refused/other",
+        (true, Outcome::NotSent(_)) => "table/not-sent",
+        (true, Outcome::Unknown(_)) => "table/unknown",
+        (false, Outcome::Applied(_)) => "stream/applied",
+        (
+            false,
+            Outcome::Refused(Refusal {
+                why: Why::Expired, ..
+            }),
+        ) => "stream/refused/expired",
+        (false, Outcome::Refused(Refusal { why: Why::Gone, .. })) => "stream/refused/gone",
+        (false, Outcome::Refused(_)) => "stream/refused/other",
+        (false, Outcome::NotSent(_)) => "stream/not-sent",
+        (false, Outcome::Unknown(_)) => "stream/unknown",
+    }
+}

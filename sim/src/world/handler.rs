@@ -1,0 +1,415 @@
+//! The application: for every open shard a handler that takes its time, fails, hangs, and reports how far it is.
+
+use super::World;
+use super::heap::What;
+use super::names::{record_of, shard_of};
+use crate::oracles::{Fact, ShardNo, Time};
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
+use leasehold_engine::input::{Body, Call, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::output::{ConsumerOp, EndReason};
+use leasehold_engine::position::Position;
+use leasehold_engine::time::Mono;
+
+/// One open shard at one worker.
+#[derive(Clone, Debug)]
+pub(super) struct Consumer {
+    token: FencingToken,
+    /// Counts what was planned, so that what was planned anew is not done twice.
+    run: u32,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Opening { op: OpId, aborted: bool },
+    Idle,
+    Handling(Handling),
+}
+
+#[derive(Clone, Debug)]
+struct Handling {
+    op: OpId,
+    first: u64,
+    last: u64,
+    /// Says so when it is here, if not 0.
+    report_at: u64,
+    checkpoint: bool,
+    fails: bool,
+    stale_call: bool,
+    ends: Time,
+    deaf_until: Time,
+    give_up: Time,
+    aborted: bool,
+}
+
+struct Delivery {
+    shard: ShardNo,
+    token: FencingToken,
+    batch: OpId,
+    after: Option<Position>,
+    valid_until: Mono,
+}
+
+impl World {
+    /// A consumer operation of a worker.
+    pub(super) fn consume(&mut self, w: usize, op: OpId, give_up: Mono, consumer_op: ConsumerOp) {
+        let life = self.workers[w].life;
+        match consumer_op {
+            ConsumerOp::Open { lease, token, .. } => {
+                let Some(shard) = shard_of(&lease) else {
+                    return self.refuse(w, op);
+                };
+                self.fact(Fact::OpenBegun {
+                    life,
+                    shard,
+                    token: token.0,
+                });
+                let delay = self.draws.magnitude("open", op_key(op), 100, 20_000);
+                self.workers[w].adapter.consumers.insert(
+                    shard,
+                    Consumer {
+                        token,
+                        run: 0,
+                        stage: Stage::Opening { op, aborted: false },
+                    },
+                );
+                self.plan_handler(w, shard, 0, self.now + delay);
+            }
+            ConsumerOp::Deliver {
+                lease,
+                token,
+                batch,
+                after,
+                valid_until,
+                ..
+            } => {
+                let Some(shard) = shard_of(&lease) else {
+                    return self.refuse(w, op);
+                };
+                let give_up = self.workers[w].clock.when(give_up);
+                self.deliver(
+                    w,
+                    op,
+                    give_up,
+                    Delivery {
+                        shard,
+                        token,
+                        batch,
+                        after,
+                        valid_until,
+                    },
+                );
+            }
+            ConsumerOp::Abort { lease, token } => {
+                if let Some(shard) = shard_of(&lease) {
+                    self.abort(w, shard, token);
+                }
+                self.note(w, op);
+            }
+            ConsumerOp::Close { lease, token, reason } => {
+                if let Some(shard) = shard_of(&lease) {
+                    self.close(w, shard, token, reason);
+                }
+                self.note(w, op);
+            }
+        }
+    }
+
+    fn note(&mut self, w: usize, op: OpId) {
+        let generation = self.workers[w].generation;
+        self.heap.push(
+            self.now + 50,
+            What::Noted {
+                worker: w as u16,
+                generation,
+                op: op.n,
+            },
+        );
+    }
+
+    /// What the adapter does not have cannot be done.
+    fn refuse(&mut self, w: usize, op: OpId) {
+        let refusal = Refusal {
+            why: Why::Gone,
+            current: None,
+            detail: "there is no such batch".into(),
+        };
+        self.answer_locally(w, op, Outcome::Refused(refusal));
+    }
+
+    fn plan_handler(&mut self, w: usize, shard: ShardNo, run: u32, at: Time) {
+        let generation = self.workers[w].generation;
+        self.heap.push(
+            at,
+            What::Handler {
+                worker: w as u16,
+                generation,
+                shard,
+                run,
+            },
+        );
+    }
+
+    fn deliver(&mut self, w: usize, op: OpId, give_up: Time, delivery: Delivery) {
+        let Delivery {
+            shard,
+            token,
+            batch,
+            after,
+            valid_until,
+        } = delivery;
+        let now = self.now;
+        let Some((first, last)) = self.workers[w].adapter.batch(shard, batch.n) else {
+            return self.refuse(w, op);
+        };
+        let first = after
+            .and_then(record_of)
+            .map_or(first, |done| first.max(done + 1));
+        let healed = self.is_healed();
+        let faults = &self.plan.faults.application;
+        let mut roll = self.draws.roll("handle", op_key(op));
+        let ordinary = roll.magnitude(100, faults.batch_us);
+        let extra = roll.magnitude(1_000, faults.slow_us);
+        let hang = roll.magnitude(1_000, faults.hang_us);
+        let middle = roll.between(first, last.max(first));
+        let (slow, hangs) = (roll.happens(faults.slow), roll.happens(faults.hangs));
+        let (partial, checkpoint) = (roll.happens(faults.partial), roll.happens(faults.checkpoint));
+        let (fails, stale_call) = (roll.happens(faults.fails), roll.happens(faults.stale_call));
+        let mut ends = now + ordinary;
+        let mut deaf_until = 0;
+        if slow && !healed {
+            self.marks.set("handler-slow");
+            ends += extra;
+        }
+        if hangs && !healed {
+            self.marks.set("handler-hangs");
+            ends += hang;
+            deaf_until = ends;
+        }
+        let fails = fails && !healed;
+        let handling = Handling {
+            op,
+            first,
+            last,
+            report_at: if partial || fails { middle } else { 0 },
+            checkpoint,
+            fails,
+            stale_call,
+            ends: ends.min(give_up),
+            deaf_until,
+            give_up,
+            aborted: false,
+        };
+        let life = self.workers[w].life;
+        let local = self.workers[w].clock.mono(now);
+        self.fact(Fact::Delivered {
+            life,
+            shard,
+            token: token.0,
+            first,
+            last,
+            local,
+            valid_until,
+        });
+        let at = if handling.report_at > 0 {
+            now + (handling.ends - now) / 2
+        } else {
+            handling.ends
+        };
+        let consumer = self.workers[w]
+            .adapter
+            .consumers
+            .entry(shard)
+            .or_insert(Consumer {
+                token,
+                run: 0,
+                stage: Stage::Idle,
+            });
+        consumer.run += 1;
+        consumer.stage = Stage::Handling(handling);
+        let run = consumer.run;
+        self.plan_handler(w, shard, run, at);
+    }
+
+    fn abort(&mut self, w: usize, shard: ShardNo, token: FencingToken) {
+        let (now, abort_us, life) = (
+            self.now,
+            self.plan.faults.application.abort_us,
+            self.workers[w].life,
+        );
+        self.fact(Fact::Aborted {
+            life,
+            shard,
+            token: token.0,
+        });
+        let Some(consumer) = self.workers[w]
+            .adapter
+            .consumers
+            .get_mut(&shard)
+            .filter(|known| known.token == token)
+        else {
+            return;
+        };
+        match &mut consumer.stage {
+            Stage::Opening { aborted, .. } => *aborted = true,
+            Stage::Idle => {}
+            Stage::Handling(handling) => {
+                handling.aborted = true;
+                if handling.deaf_until > now {
+                    return;
+                }
+                handling.report_at = 0;
+                handling.ends = handling.ends.min(now + abort_us);
+                consumer.run += 1;
+                let (run, ends) = (consumer.run, handling.ends);
+                self.plan_handler(w, shard, run, ends);
+            }
+        }
+    }
+
+    fn close(&mut self, w: usize, shard: ShardNo, token: FencingToken, reason: EndReason) {
+        let (life, local) = (self.workers[w].life, self.workers[w].clock.mono(self.now));
+        self.fact(Fact::Closed {
+            life,
+            shard,
+            token: token.0,
+            reason,
+            local,
+        });
+        let adapter = &mut self.workers[w].adapter;
+        if adapter
+            .consumers
+            .get(&shard)
+            .is_some_and(|consumer| consumer.token == token)
+        {
+            adapter.consumers.remove(&shard);
+            adapter.forget(shard);
+        }
+    }
+
+    /// The next step of a handler.
+    pub(super) fn step_handler(&mut self, w: usize, shard: ShardNo, run: u32) {
+        let now = self.now;
+        let life = self.workers[w].life;
+        let Some(consumer) = self.workers[w]
+            .adapter
+            .consumers
+            .get_mut(&shard)
+            .filter(|known| known.run == run)
+        else {
+            return;
+        };
+        let token = consumer.token;
+        match &mut consumer.stage {
+            Stage::Idle => {}
+            Stage::Opening { op, aborted } => {
+                let (op, aborted) = (*op, *aborted);
+                consumer.stage = Stage::Idle;
+                let outcome = if aborted {
+                    Outcome::Unknown(Cause::Cancelled)
+                } else {
+                    self.fact(Fact::OpenDone {
+                        life,
+                        shard,
+                        token: token.0,
+                    });
+                    Outcome::Applied(Reply::Done)
+                };
+                self.done(w, op, outcome);
+            }
+            Stage::Handling(handling) if now < handling.ends && handling.report_at > 0 => {
+                let (record, checkpoint, ends) = (handling.report_at, handling.checkpoint, handling.ends);
+                handling.report_at = 0;
+                self.plan_handler(w, shard, run, ends);
+                let lease = self.names.shard(shard).to_lease();
+                self.processed(w, shard, lease.clone(), token, record);
+                if checkpoint {
+                    self.marks.set("explicit-checkpoint");
+                    self.handle(w, Body::Call(Call::Checkpoint { lease, token }));
+                }
+            }
+            Stage::Handling(handling) => {
+                let handling = handling.clone();
+                consumer.stage = Stage::Idle;
+                self.end_handling(w, shard, token, &handling);
+            }
+        }
+    }
+
+    fn end_handling(&mut self, w: usize, shard: ShardNo, token: FencingToken, handling: &Handling) {
+        let life = self.workers[w].life;
+        let outcome = if handling.aborted {
+            self.marks.set("handler-aborted");
+            Outcome::Unknown(Cause::Cancelled)
+        } else if self.now >= handling.give_up {
+            Outcome::Unknown(Cause::Timeout)
+        } else if handling.fails {
+            self.marks.set("handler-fails");
+            let refusal = Refusal {
+                why: Why::HandlerFailed,
+                current: None,
+                detail: "the handler failed".into(),
+            };
+            Outcome::Refused(refusal)
+        } else {
+            if handling.first <= handling.last {
+                self.fact(Fact::Processed {
+                    life,
+                    shard,
+                    token: token.0,
+                    through: handling.last,
+                });
+            }
+            Outcome::Applied(Reply::Processed)
+        };
+        self.fact(Fact::HandlerEnded {
+            life,
+            shard,
+            token: token.0,
+        });
+        self.done(w, handling.op, outcome);
+        if handling.stale_call && self.workers[w].life == life && self.workers[w].engine.is_some() {
+            self.marks.set("stale-call");
+            let lease = self.names.shard(shard).to_lease();
+            if let Some(through) = self.source.position(shard, handling.first) {
+                let old = FencingToken(token.0.saturating_sub(1));
+                self.handle(
+                    w,
+                    Body::Call(Call::Processed {
+                        lease: lease.clone(),
+                        token: old,
+                        through,
+                    }),
+                );
+            }
+            self.handle(w, Body::Call(Call::Checkpoint { lease, token }));
+        }
+    }
+
+    fn processed(&mut self, w: usize, shard: ShardNo, lease: LeaseKey, token: FencingToken, record: u64) {
+        let life = self.workers[w].life;
+        let Some(through) = self.source.position(shard, record) else {
+            return;
+        };
+        self.marks.set("partial-ack");
+        self.fact(Fact::Processed {
+            life,
+            shard,
+            token: token.0,
+            through: record,
+        });
+        self.handle(
+            w,
+            Body::Call(Call::Processed {
+                lease,
+                token,
+                through,
+            }),
+        );
+    }
+}
+
+/// A number that no other command of the world has.
+pub(super) fn op_key(op: OpId) -> u64 {
+    op.life.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ op.n
+}

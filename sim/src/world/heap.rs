@@ -1,0 +1,85 @@
+//! What is to happen, in the order of true time; what is due at the same moment, in the order in which it was planned.
+
+use crate::oracles::Time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Something that is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    /// A worker asked to be woken.
+    Wake { worker: u16, generation: u32 },
+    /// A service executes a request.
+    Execute { flight: u32, second: bool },
+    /// A worker learns how a request ended.
+    Answer { flight: u32 },
+    /// A handler has come to the next step of what it does.
+    Handler {
+        worker: u16,
+        generation: u32,
+        shard: u32,
+        run: u32,
+    },
+    /// The application took note of a close or an abort.
+    Noted { worker: u16, generation: u32, op: u64 },
+    /// A worker that stood still goes on.
+    Resume { worker: u16, pause: u32 },
+    /// A worker dies.
+    Crash {
+        worker: u16,
+        generation: u32,
+        down_us: u64,
+        loops: u32,
+    },
+    /// A worker is started again.
+    Start {
+        worker: u16,
+        generation: u32,
+        loops: u32,
+    },
+    /// Records are put.
+    Produce,
+    /// The next entry of the script.
+    Script { entry: u32 },
+    /// A reshard that could not be done yet is tried again.
+    Reshard { kind: u8, pick: u64, tries: u8 },
+    /// Oracles look for what is overdue.
+    Look,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heap {
+    heap: BinaryHeap<Reverse<(Time, u64, What)>>,
+    count: u64,
+}
+
+impl Heap {
+    pub fn push(&mut self, at: Time, what: What) {
+        self.count += 1;
+        self.heap.push(Reverse((at, self.count, what)));
+    }
+
+    pub fn pop(&mut self) -> Option<(Time, What)> {
+        self.heap.pop().map(|Reverse((at, _, what))| (at, what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_keep_their_order() {
+        let mut heap = Heap::default();
+        for (at, entry) in [(5, 1), (3, 2), (5, 3), (3, 4)] {
+            heap.push(at, What::Script { entry });
+        }
+        let order: Vec<_> = std::iter::from_fn(|| heap.pop())
+            .map(|(at, what)| match what {
+                What::Script { entry } => (at, entry),
+                _ => (at, 0),
+            })
+            .collect();
+        assert_eq!(order, [(3, 2), (3, 4), (5, 1), (5, 3)]);
+    }
+}

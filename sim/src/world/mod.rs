@@ -1,0 +1,703 @@
+//! One world: workers, services, network, application and operators in one virtual time.
+//!
+//! A heap of events is all that drives it. What happens is told to the oracles as facts, and to the digest as inputs and
+//! outputs, so that two runs of one seed can be compared.
+
+mod call;
+mod clock;
+mod handler;
+mod heap;
+mod names;
+mod script;
+mod settle;
+mod stream;
+mod table;
+mod worker;
+
+use crate::draws::Draws;
+use crate::oracles::fact::{Mark, Verb};
+use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
+use crate::report::{ColumnLog, Marks};
+use crate::swarm::Plan;
+use call::Flight;
+use clock::Clock;
+use heap::{Heap, What};
+use leasehold_engine::Engine;
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::digest::Digest;
+use leasehold_engine::draw::draw;
+use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::input::{Body, Boot, Call, Input};
+use leasehold_engine::notice::Notice;
+use leasehold_engine::output::Output;
+use leasehold_engine::row::LeaseRow;
+use leasehold_engine::table::Item;
+use names::Names;
+use script::Entry;
+use settle::Settling;
+use std::sync::Arc;
+use stream::Source;
+use table::LeaseTable;
+use worker::Worker;
+
+pub use settle::Ending;
+
+/// A world in the making.
+#[derive(Clone, Debug)]
+pub struct World {
+    plan: Plan,
+    draws: Draws,
+    now: Time,
+    heap: Heap,
+    workers: Vec<Worker>,
+    names: Names,
+    table: LeaseTable,
+    source: Source,
+    flights: Vec<Option<Flight>>,
+    free_flights: Vec<u32>,
+    rows: Vec<Lease>,
+    /// Shards known to the oracles, and whether they know that it is closed.
+    shards: Vec<Family>,
+    script: Vec<(Time, Entry)>,
+    puts: u64,
+    crashes_on_write: u32,
+    /// Items that nobody but people touch, as they were put.
+    strangers: Vec<(LeaseKey, Arc<Item>)>,
+    /// Unknown attributes that people put on leases.
+    attributes: Vec<LeaseKey>,
+    settling: Option<Settling>,
+    ending: Option<Ending>,
+    oracles: Oracles,
+    digest: Digest,
+    inputs: u64,
+    marks: Marks,
+    log: Option<ColumnLog>,
+    trace: Option<Vec<(LifeNo, Input)>>,
+    scratch: Vec<Output>,
+}
+
+/// The truth about one lease.
+#[derive(Clone, Debug, Default)]
+struct Lease {
+    row: Option<LeaseRow>,
+    /// When its counter grew last.
+    renewed: Time,
+    /// A person removed it once.
+    tampered: bool,
+    existed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Family {
+    parents: [Option<ShardNo>; 2],
+    closed: bool,
+}
+
+/// What was found in a world.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What should not have happened.
+    pub violations: Vec<Violation>,
+    /// How the run ended.
+    pub ending: Ending,
+    /// How many inputs the engines took.
+    pub inputs: u64,
+    /// How much time passed in the world.
+    pub simulated: Time,
+    /// A digest of every input and output.
+    pub digest: u64,
+    /// What occurred.
+    pub marks: Marks,
+    /// Records delivered more than once.
+    pub duplicates: u64,
+    /// The greatest time of double processing, in µs.
+    pub window_us: u64,
+    /// A line per state change, if asked for.
+    pub log: Vec<String>,
+    /// Every input of every life, if asked for.
+    pub trace: Vec<(LifeNo, Input)>,
+}
+
+/// Runs go on this long after a violation, so that the cascade is seen.
+const AFTERMATH_US: u64 = 5_000_000;
+
+impl World {
+    /// The world of a plan, before its first moment.
+    ///
+    /// # Panics
+    /// If the plan asks for a stream that the fake refuses: the swarm's own fault.
+    pub fn new(plan: Plan, log: bool, trace: bool) -> Self {
+        let draws = Draws::new(plan.seed);
+        let source = Source::new(plan.shards, &plan.load, &plan.faults.stream)
+            .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
+        let terms = terms(&plan);
+        let mut world = Self {
+            draws,
+            now: 0,
+            heap: Heap::default(),
+            workers: Vec::new(),
+            names: Names::default(),
+            table: LeaseTable::new(&plan.faults.table),
+            source,
+            flights: Vec::new(),
+            free_flights: Vec::new(),
+            rows: Vec::new(),
+            shards: Vec::new(),
+            script: Vec::new(),
+            puts: 0,
+            crashes_on_write: 0,
+            strangers: Vec::new(),
+            attributes: Vec::new(),
+            settling: None,
+            ending: None,
+            oracles: Oracles::new(&terms),
+            digest: Digest::new(),
+            inputs: 0,
+            marks: Marks::default(),
+            log: log.then(|| ColumnLog::new(plan.workers as usize)),
+            trace: trace.then(Vec::new),
+            scratch: Vec::new(),
+            plan,
+        };
+        world.set_up();
+        world
+    }
+
+    fn set_up(&mut self) {
+        for w in 0..self.plan.workers as usize {
+            let ppm = self.plan.faults.clock.rate_ppm.get(w).copied().unwrap_or(0);
+            self.workers.push(Worker::new(Clock::new(0, 0, ppm)));
+            // A fleet is started within a few seconds, now and then all at once.
+            let at = if self.draws.coin("start-together", 0) {
+                0
+            } else {
+                self.draws.below("start", w as u64, 5_000_000)
+            };
+            self.heap.push(
+                at,
+                What::Start {
+                    worker: w as u16,
+                    generation: 0,
+                    loops: 0,
+                },
+            );
+        }
+        for n in 0..self.plan.load.before {
+            let age_ms = self.draws.below("before-age", u64::from(n), 50_000) as i64;
+            self.put_at(table::wall_ms(0) - age_ms.max(1));
+        }
+        self.observe_stream();
+        self.plan_script();
+        self.heap.push(self.plan.load.every_us, What::Produce);
+        self.heap.push(self.look_every(), What::Look);
+    }
+
+    fn look_every(&self) -> u64 {
+        (self.plan.config.lease_duration.0 / 4).clamp(100_000, 2_000_000)
+    }
+
+    /// Runs the world to its end.
+    pub fn run(mut self) -> Found {
+        let mut last = Time::MAX;
+        while let Some((at, what)) = self.heap.pop() {
+            if at > last {
+                break;
+            }
+            self.now = at;
+            self.happen(what);
+            if self.ending.is_some() {
+                break;
+            }
+            if last == Time::MAX && !self.oracles.verdict.violations().is_empty() {
+                last = at + AFTERMATH_US;
+            }
+        }
+        let windows = self.oracles.windows();
+        Found {
+            violations: self.oracles.verdict.violations().to_vec(),
+            ending: self.ending.unwrap_or(Ending::Broken),
+            inputs: self.inputs,
+            simulated: self.now,
+            digest: self.digest.value(),
+            marks: self.marks,
+            duplicates: self.oracles.duplicates(),
+            window_us: windows.longest_us,
+            log: self.log.map(ColumnLog::into_lines).unwrap_or_default(),
+            trace: self.trace.unwrap_or_default(),
+        }
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::Execute { flight, second } => self.execute(flight, second),
+            What::Answer { flight } => {
+                let Some((w, lives)) = self.addressee(flight) else {
+                    return;
+                };
+                if !lives {
+                    self.discard(flight);
+                } else if self.stands(w, flight) {
+                    self.workers[w].backlog.push_back(what);
+                } else {
+                    self.answer(flight);
+                }
+            }
+            What::Wake { worker, generation } => {
+                if let Some(w) = self.awake(worker, generation, what) {
+                    self.wake(w);
+                }
+            }
+            What::Handler {
+                worker,
+                generation,
+                shard,
+                run,
+            } => {
+                if let Some(w) = self.awake(worker, generation, what) {
+                    self.step_handler(w, shard, run);
+                }
+            }
+            What::Noted {
+                worker,
+                generation,
+                op,
+            } => {
+                if let Some(w) = self.awake(worker, generation, what) {
+                    let life = self.workers[w].engine.as_ref().map_or(0, |_| self.incarnation(w));
+                    let op = leasehold_engine::ids::OpId { life, n: op };
+                    self.done(
+                        w,
+                        op,
+                        leasehold_engine::input::Outcome::Applied(leasehold_engine::input::Reply::Done),
+                    );
+                }
+            }
+            What::Resume { worker, pause } => self.resume(worker as usize, pause),
+            What::Crash {
+                worker,
+                generation,
+                down_us,
+                loops,
+            } => {
+                let w = worker as usize;
+                if self.workers[w].generation == generation {
+                    self.crash(w, down_us, loops);
+                }
+            }
+            What::Start {
+                worker,
+                generation,
+                loops,
+            } => {
+                let w = worker as usize;
+                if self.workers[w].generation == generation && self.workers[w].engine.is_none() {
+                    self.start(w, loops);
+                }
+            }
+            What::Produce => self.produce(),
+            What::Script { entry } => self.perform(entry),
+            What::Reshard { kind, pick, tries } => self.reshard(kind, pick, tries),
+            What::Look => {
+                self.oracles.look(self.now);
+                self.look();
+                self.heap.push(self.now + self.look_every(), What::Look);
+            }
+        }
+    }
+
+    /// The worker this is meant for, if that process lives and does not stand still; then it gets it later.
+    fn awake(&mut self, worker: u16, generation: u32, what: What) -> Option<usize> {
+        let known = &mut self.workers[worker as usize];
+        if known.generation != generation || known.engine.is_none() {
+            return None;
+        }
+        if known.paused.is_some() {
+            known.backlog.push_back(what);
+            return None;
+        }
+        Some(worker as usize)
+    }
+
+    /// Whether a worker stands still as an answer arrives; that may be when it begins.
+    fn stands(&mut self, w: usize, flight: u32) -> bool {
+        if self.workers[w].paused.is_some() {
+            return true;
+        }
+        let process = &self.plan.faults.process;
+        if process.pause_on_answer == 0 || self.is_healed() {
+            return false;
+        }
+        let key = self.inputs ^ u64::from(flight) << 40;
+        if !self
+            .draws
+            .roll("pause-on-answer-now", key)
+            .happens(process.pause_on_answer)
+        {
+            return false;
+        }
+        let length = self
+            .draws
+            .magnitude("pause-on-answer-length", key, 1_000, process.pause_us);
+        self.marks.set("pause-on-answer");
+        self.pause(w, length);
+        true
+    }
+
+    fn wake(&mut self, w: usize) {
+        let worker = &mut self.workers[w];
+        worker.wake = Time::MAX;
+        if worker.wanted <= self.now {
+            self.handle(w, Body::Tick);
+        } else {
+            self.plan_wake(w);
+        }
+    }
+
+    fn plan_wake(&mut self, w: usize) {
+        let worker = &mut self.workers[w];
+        if worker.wanted < worker.wake {
+            worker.wake = worker.wanted.max(self.now);
+            let what = What::Wake {
+                worker: w as u16,
+                generation: worker.generation,
+            };
+            self.heap.push(worker.wake, what);
+        }
+    }
+
+    /// Begins a new process of a worker.
+    fn start(&mut self, w: usize, loops: u32) {
+        let now = self.now;
+        let worker = &mut self.workers[w];
+        let generation = worker.generation;
+        let key = (w as u64) << 32 | u64::from(generation);
+        worker
+            .clock
+            .restart(now, self.draws.below("clock-offset", key, 1 << 40));
+        worker.engine = Some(Engine::new());
+        worker.fatal = None;
+        worker.gap_us = 1_000_000;
+        let boot = Boot {
+            worker: format!("w{w}"),
+            incarnation: self.incarnation(w),
+            seed: draw(self.plan.seed, "engine", "", key),
+            config: self.plan.config.clone(),
+        };
+        self.handle(w, Body::Boot(Box::new(boot)));
+        if loops > 0 {
+            let soon = self.draws.magnitude("crash-loop", key, 1_000, 2_000_000);
+            let down_us = self.draws.magnitude("crash-loop-down", key, 10_000, 1_000_000);
+            self.heap.push(
+                now + soon,
+                What::Crash {
+                    worker: w as u16,
+                    generation,
+                    down_us,
+                    loops: loops - 1,
+                },
+            );
+        }
+    }
+
+    fn incarnation(&self, w: usize) -> u64 {
+        let key = (w as u64) << 32 | u64::from(self.workers[w].generation);
+        draw(self.plan.seed, "incarnation", "", key)
+    }
+
+    /// Gives one input to a worker's engine, and does what it asks for.
+    fn handle(&mut self, w: usize, body: Body) {
+        let now = self.now;
+        let worker = &mut self.workers[w];
+        let Some(engine) = &mut worker.engine else { return };
+        let boots = matches!(body, Body::Boot(_));
+        let input = Input {
+            at: worker.clock.mono(now),
+            wall: worker.clock.wall(now),
+            body,
+        };
+        self.inputs += 1;
+        self.digest.absorb(&(now, w as u16, &input));
+        let kept = self.trace.is_some().then(|| input.clone());
+        let outbox = engine.handle(input);
+        let wake_at = outbox.wake_at();
+        let mut outputs = std::mem::take(&mut self.scratch);
+        outputs.extend(outbox);
+        self.digest.absorb(&wake_at);
+        for output in &outputs {
+            self.digest.absorb(output);
+        }
+        worker.wanted = worker.clock.when(wake_at);
+        if boots {
+            let name = engine.worker().cloned().unwrap_or_else(|| WorkerId::from(""));
+            worker.life = self.names.begin_life(w as u16, &name);
+            let life = worker.life;
+            self.fact(Fact::Booted {
+                life,
+                worker: w as u32,
+            });
+            self.note_line(|| format!("w{w} starts as life {life}"));
+        }
+        if let (Some(trace), Some(input)) = (&mut self.trace, kept) {
+            trace.push((self.workers[w].life, input));
+        }
+        for output in outputs.drain(..) {
+            match output {
+                Output::Do(command) => self.issue(w, command),
+                Output::Tell(notice) => self.told(w, &notice),
+            }
+        }
+        self.scratch = outputs;
+        self.compare_view(w);
+        if self.workers[w].engine.as_ref().is_some_and(Engine::is_stopped) {
+            self.stopped(w);
+        } else {
+            self.plan_wake(w);
+        }
+    }
+
+    /// What the worker says it holds, for the oracles to compare.
+    fn compare_view(&mut self, w: usize) {
+        let worker = &self.workers[w];
+        let (Some(engine), life) = (&worker.engine, worker.life) else {
+            return;
+        };
+        let now = self.now;
+        for held in engine.held() {
+            let Some(shard) = names::shard_of(held.lease) else {
+                continue;
+            };
+            let fact = Fact::Holds {
+                life,
+                shard,
+                counter: held.counter,
+                checkpoint: Mark::of(held.checkpoint, names::record_of),
+                open: held.open,
+                until: worker.clock.when(held.valid_until),
+            };
+            self.oracles.observe(now, &fact);
+        }
+        self.oracles.observe(now, &Fact::HoldsNoMore { life });
+    }
+
+    fn told(&mut self, w: usize, notice: &Notice) {
+        if let Some(mark) = crate::report::mark_of(notice) {
+            self.marks.set(mark);
+        }
+        if let Notice::Fatal(fatal) = notice {
+            self.workers[w].fatal = Some(fatal.to_string());
+        }
+        if self.log.is_some() && crate::report::is_worth_a_line(notice) {
+            self.note_line(|| format!("w{w} says {notice:?}"));
+        }
+    }
+
+    fn stopped(&mut self, w: usize) {
+        let life = self.workers[w].life;
+        let fatal = self.workers[w].fatal.clone();
+        self.fact(Fact::Stopped {
+            life,
+            fatal: fatal.is_some(),
+        });
+        self.note_line(|| {
+            format!(
+                "w{w} has stopped{}",
+                fatal.map(|why| format!(": {why}")).unwrap_or_default()
+            )
+        });
+        let worker = &mut self.workers[w];
+        worker.end();
+        let generation = worker.generation;
+        if worker.core {
+            self.heap.push(
+                self.now + worker.gap_us,
+                What::Start {
+                    worker: w as u16,
+                    generation,
+                    loops: 0,
+                },
+            );
+        }
+    }
+
+    fn crash(&mut self, w: usize, down_us: u64, loops: u32) {
+        let worker = &mut self.workers[w];
+        if worker.engine.is_none() {
+            return;
+        }
+        let life = worker.life;
+        worker.end();
+        let generation = worker.generation;
+        self.marks.set("crash");
+        self.fact(Fact::Died { life });
+        self.note_line(|| format!("w{w} dies"));
+        if self.workers[w].core {
+            self.heap.push(
+                self.now + down_us,
+                What::Start {
+                    worker: w as u16,
+                    generation,
+                    loops,
+                },
+            );
+        }
+    }
+
+    /// A crash at a moment that matters: while a write is under way.
+    fn tempt_crash(&mut self, w: usize, roll: &mut crate::draws::Roll, answer_at: Time) {
+        let process = &self.plan.faults.process;
+        let happens = roll.happens(process.crash_on_write);
+        if !happens || self.crashes_on_write >= process.crash_on_write_most || self.is_healed() {
+            return;
+        }
+        self.crashes_on_write += 1;
+        self.marks.set("crash-on-write");
+        let at = roll.between(self.now, answer_at);
+        let down_us = roll.magnitude(10_000, self.plan.config.lease_duration.0 * 2);
+        let generation = self.workers[w].generation;
+        self.heap.push(
+            at,
+            What::Crash {
+                worker: w as u16,
+                generation,
+                down_us,
+                loops: 0,
+            },
+        );
+    }
+
+    fn pause(&mut self, w: usize, us: u64) {
+        let now = self.now;
+        let worker = &mut self.workers[w];
+        if worker.engine.is_none() || worker.paused.is_some() {
+            return;
+        }
+        worker.paused = Some(now);
+        worker.pauses += 1;
+        let pause = worker.pauses;
+        self.heap.push(
+            now + us,
+            What::Resume {
+                worker: w as u16,
+                pause,
+            },
+        );
+        self.note_line(|| format!("w{w} stands still for {} ms", us / 1_000));
+    }
+
+    fn resume(&mut self, w: usize, pause: u32) {
+        let worker = &mut self.workers[w];
+        if worker.pauses != pause {
+            return;
+        }
+        let Some(since) = worker.paused.take() else { return };
+        let life = worker.life;
+        let backlog = std::mem::take(&mut worker.backlog);
+        self.fact(Fact::Resumed {
+            life,
+            stood: self.now - since,
+        });
+        self.note_line(|| format!("w{w} goes on"));
+        for what in backlog {
+            self.happen(what);
+        }
+    }
+
+    fn ask_to_stop(&mut self, w: usize, gap_us: u64) {
+        let worker = &mut self.workers[w];
+        if worker.engine.is_none() || worker.stopping || worker.paused.is_some() {
+            return;
+        }
+        worker.stopping = true;
+        worker.gap_us = gap_us;
+        let life = worker.life;
+        self.marks.set("replace");
+        self.fact(Fact::ShutdownAsked { life });
+        self.note_line(|| format!("w{w} is told to stop"));
+        self.handle(w, Body::Call(Call::Shutdown));
+    }
+
+    /// The truth about a row may have changed.
+    fn row_written(&mut self, key: &LeaseKey, verb: Option<Verb>, by: Option<LifeNo>) {
+        let Some(shard) = names::shard_of(key) else { return };
+        let after = self.table.lease(key);
+        let index = shard as usize;
+        if self.rows.len() <= index {
+            self.rows.resize_with(index + 1, Lease::default);
+        }
+        let from_record = match (self.plan.config.initial_position, &self.rows[index].row, &after) {
+            (InitialPosition::AtTimestamp(wall), None, Some(_)) => self.source.first_at(shard, wall),
+            _ => 1,
+        };
+        let lease = &mut self.rows[index];
+        let old = lease.row.take();
+        let before_row = old.as_ref().map(|row| self.names.row(row));
+        let after_row = after.as_ref().map(|row| self.names.row(row));
+        if after_row.map(|row| row.counter) != before_row.map(|row| row.counter) {
+            lease.renewed = self.now;
+        }
+        lease.tampered |= verb.is_none();
+        lease.existed |= after.is_some();
+        lease.row = after;
+        self.observe_stream();
+        self.fact(Fact::RowChanged {
+            shard,
+            by,
+            verb,
+            before: before_row,
+            after: after_row,
+            from_record,
+        });
+        if self.log.is_some() && verb != Some(Verb::Renew) {
+            let by = by.map_or_else(
+                || "an operator".to_owned(),
+                |life| format!("w{}", self.names.lives[life as usize]),
+            );
+            let verb = verb.map_or("removes".to_owned(), |verb| format!("{verb:?}").to_lowercase());
+            self.note_line(|| match after_row {
+                Some(row) => format!(
+                    "{by}: {verb} shard {shard}: {:?} counter {} {:?}",
+                    row.owner, row.counter, row.checkpoint
+                ),
+                None => format!("{by}: {verb} shard {shard}"),
+            });
+        }
+    }
+
+    fn fact(&mut self, fact: Fact) {
+        self.oracles.observe(self.now, &fact);
+    }
+
+    fn note_line(&mut self, line: impl FnOnce() -> String) {
+        if self.log.is_none() {
+            return;
+        }
+        let mut held = vec![None; self.workers.len()];
+        for (w, worker) in self.workers.iter().enumerate() {
+            held[w] = worker.engine.is_some().then_some(0);
+        }
+        for row in self.rows.iter().filter_map(|lease| lease.row.as_ref()) {
+            if let Some(crate::oracles::fact::Owner::Life(life)) = self.names.row(row).owner
+                && let Some(count) = &mut held[self.names.lives[life as usize] as usize]
+            {
+                *count += 1;
+            }
+        }
+        if let Some(log) = &mut self.log {
+            log.line(self.now, &held, &line());
+        }
+    }
+}
+
+fn terms(plan: &Plan) -> Terms {
+    let application = &plan.faults.application;
+    Terms {
+        config: plan.config.clone(),
+        clocks_beyond: plan.faults.clock.beyond,
+        deaf_us: if application.hangs > 0 {
+            application.hang_us + application.slow_us + application.batch_us
+        } else {
+            0
+        },
+        abort_us: application.abort_us,
+    }
+}

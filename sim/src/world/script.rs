@@ -1,0 +1,355 @@
+//! What operators, producers and fate do at set times.
+
+use super::World;
+use super::heap::What;
+use super::table::wall_ms;
+use crate::fakes::kinesis::ShardIndex;
+use crate::faults::{InterruptionKind, Reshard, ReshardKind, RowEdit, RowEditKind};
+use crate::oracles::{Fact, ShardNo, Time};
+use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::table::{AttributeValue, Item};
+use std::sync::Arc;
+
+/// One thing that is done at a set time.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    Interrupt(usize, InterruptionKind),
+    StepWall { worker: usize, by_ms: i64, freeze: bool },
+    Reshard(Reshard),
+    Edit(RowEdit),
+    Heal,
+}
+
+const SPLIT: u8 = 0;
+const SPLIT_TWICE: u8 = 1;
+const MERGE: u8 = 2;
+const GROW: u8 = 3;
+const SHRINK: u8 = 4;
+
+/// An unknown attribute that must survive.
+const ATTRIBUTE: &str = "operatorNote";
+
+impl World {
+    pub(super) fn plan_script(&mut self) {
+        let faults = &self.plan.faults;
+        let mut script: Vec<(Time, Entry)> = Vec::new();
+        script.extend(
+            faults
+                .process
+                .interruptions
+                .iter()
+                .map(|i| (i.at, Entry::Interrupt(i.worker as usize, i.kind))),
+        );
+        script.extend(faults.clock.steps.iter().map(|step| {
+            (
+                step.at,
+                Entry::StepWall {
+                    worker: step.worker as usize,
+                    by_ms: step.by_ms,
+                    freeze: step.freeze,
+                },
+            )
+        }));
+        script.extend(
+            faults
+                .stream
+                .reshards
+                .iter()
+                .map(|reshard| (reshard.at, Entry::Reshard(reshard.clone()))),
+        );
+        script.extend(
+            faults
+                .table
+                .edits
+                .iter()
+                .map(|edit| (edit.at, Entry::Edit(edit.clone()))),
+        );
+        script.push((self.plan.fault_us, Entry::Heal));
+        for (entry, (at, _)) in script.iter().enumerate() {
+            self.heap.push(*at, What::Script { entry: entry as u32 });
+        }
+        self.script = script;
+    }
+
+    pub(super) fn perform(&mut self, entry: u32) {
+        let Some((_, entry)) = self.script.get(entry as usize) else {
+            return;
+        };
+        match entry.clone() {
+            Entry::Interrupt(worker, kind) => match kind {
+                InterruptionKind::Crash { down_us, loops } => {
+                    self.marks.set(if loops > 0 { "crash-loop" } else { "crash" });
+                    self.crash(worker, down_us, loops);
+                }
+                InterruptionKind::Pause { us } => {
+                    self.marks.set("pause");
+                    self.pause(worker, us);
+                }
+                InterruptionKind::Replace { gap_us } => self.ask_to_stop(worker, gap_us),
+            },
+            Entry::StepWall {
+                worker,
+                by_ms,
+                freeze,
+            } => {
+                self.marks.set(if freeze { "wall-freeze" } else { "wall-step" });
+                let now = self.now;
+                self.workers[worker].clock.step(now, by_ms, freeze);
+            }
+            Entry::Reshard(reshard) => {
+                let kind = match reshard.kind {
+                    ReshardKind::Split => SPLIT,
+                    ReshardKind::SplitTwice => SPLIT_TWICE,
+                    ReshardKind::Merge => MERGE,
+                    ReshardKind::Mass { grow: true } => GROW,
+                    ReshardKind::Mass { grow: false } => SHRINK,
+                };
+                self.reshard(kind, reshard.pick, 0);
+            }
+            Entry::Edit(edit) => self.edit(&edit),
+            Entry::Heal => self.heal(),
+        }
+    }
+
+    /// Changes the shards, or tries again when the stream is not busy any more.
+    pub(super) fn reshard(&mut self, kind: u8, pick: u64, tries: u8) {
+        if self.is_healed() {
+            return;
+        }
+        let now_ms = wall_ms(self.now);
+        self.source.kinesis.advance(now_ms);
+        self.observe_stream();
+        let Some(stream) = self.source.truth() else { return };
+        let mut open: Vec<(u128, u128, ShardIndex)> = stream
+            .shards()
+            .filter(|shard| shard.is_open())
+            .map(|shard| (shard.hash_range().start, shard.hash_range().end, shard.index()))
+            .collect();
+        open.sort_unstable();
+        let index = (pick % open.len().max(1) as u64) as usize;
+        let Some(&(start, end, shard)) = open.get(index) else {
+            return;
+        };
+        let (id, count) = (self.source.id, open.len() as u32);
+        let (mark, result) = match kind {
+            SPLIT | SPLIT_TWICE if count < 400 => {
+                let middle = start + (end - start) / 2 + 1;
+                (
+                    "split",
+                    self.source.kinesis.split_shard(now_ms, id, shard, middle),
+                )
+            }
+            MERGE => {
+                let Some(&(_, _, right)) = open.get(index + 1) else {
+                    return;
+                };
+                (
+                    "merge",
+                    self.source.kinesis.merge_shards(now_ms, id, shard, right),
+                )
+            }
+            GROW if count < 200 => (
+                "mass-reshard",
+                self.source
+                    .kinesis
+                    .update_shard_count(now_ms, id, count * 2)
+                    .map(|_| ()),
+            ),
+            SHRINK if count > 1 => (
+                "mass-reshard",
+                self.source
+                    .kinesis
+                    .update_shard_count(now_ms, id, count.div_ceil(2))
+                    .map(|_| ()),
+            ),
+            _ => return,
+        };
+        let wait = self.plan.faults.stream.update_ms as u64 * 1_000 + 10_000;
+        match result {
+            Ok(()) => {
+                self.marks.set(mark);
+                self.note_line(|| format!("the operator begins a {mark} at {shard}"));
+                if kind == SPLIT_TWICE {
+                    // One of the two, as soon as there are two.
+                    self.marks.set("split-at-once");
+                    self.heap.push(
+                        self.now + wait,
+                        What::Reshard {
+                            kind: SPLIT,
+                            pick: index as u64,
+                            tries: 0,
+                        },
+                    );
+                }
+                self.plan_stream_change();
+                self.observe_stream();
+            }
+            Err(error) => {
+                self.marks.set("stream-in-use");
+                if error.code != "InvalidArgumentException" && tries < 20 {
+                    self.heap.push(
+                        self.now + wait,
+                        What::Reshard {
+                            kind,
+                            pick,
+                            tries: tries + 1,
+                        },
+                    );
+                }
+            }
+        }
+    }
+
+    /// Looks again at the moment at which a change of the stream takes effect.
+    fn plan_stream_change(&mut self) {
+        if let Some(due_ms) = self.source.next_change_ms() {
+            let at = ((due_ms - wall_ms(0)).max(0) as u64) * 1_000;
+            // An entry beyond the end of the script does nothing; every event that touches the stream looks anyway.
+            self.heap.push(at.max(self.now), What::Script { entry: u32::MAX });
+        }
+    }
+
+    /// Tells the oracles what became of the shards.
+    pub(super) fn observe_stream(&mut self) {
+        let now_ms = wall_ms(self.now);
+        let due = self.source.next_change_ms().is_some_and(|due| due <= now_ms);
+        if due {
+            self.source.kinesis.advance(now_ms);
+            self.plan_stream_change();
+        }
+        let Some(stream) = self.source.truth() else { return };
+        if self.shards.len() == stream.shards().len() {
+            return;
+        }
+        let mut facts = Vec::new();
+        for shard in stream.shards().skip(self.shards.len()) {
+            let mut parents = shard.parents().map(|parent| parent.0);
+            let parents = [parents.next(), parents.next()];
+            self.shards.push(super::Family {
+                parents,
+                closed: false,
+            });
+            facts.push(Fact::ShardBorn {
+                shard: shard.index().0,
+                parents,
+            });
+        }
+        for (shard, known) in stream.shards().zip(&mut self.shards) {
+            if !shard.is_open() && !known.closed {
+                known.closed = true;
+                let children = shard.children().iter().map(|child| child.0).collect();
+                facts.push(Fact::ShardClosed {
+                    shard: shard.index().0,
+                    records: shard.next_position() - 1,
+                    children,
+                });
+            }
+        }
+        for fact in facts {
+            self.fact(fact);
+        }
+    }
+
+    pub(super) fn produce(&mut self) {
+        if self.is_healed() {
+            return;
+        }
+        self.observe_stream();
+        for _ in 0..self.plan.load.burst {
+            self.put_at(wall_ms(self.now));
+        }
+        self.heap.push(self.now + self.plan.load.every_us, What::Produce);
+    }
+
+    pub(super) fn put_at(&mut self, at_ms: i64) {
+        self.puts += 1;
+        let mut roll = self.draws.roll("put", self.puts);
+        let hash_key = u128::from(roll.bits()) << 64 | u128::from(roll.bits());
+        if !self.source.put(at_ms, hash_key) {
+            self.marks.set("put-refused");
+        }
+    }
+
+    fn edit(&mut self, edit: &RowEdit) {
+        let now = self.now;
+        if !self.table.is_usable(now) {
+            return;
+        }
+        let text = |name: &'static str, value: String| (name.into(), AttributeValue::s(value));
+        match edit.kind {
+            RowEditKind::Foreign => {
+                let key = format!("stranger-{}", edit.pick % 1_000);
+                let kind = text("entityType", "WORKER_METRIC_STATS".into());
+                self.put_stranger(
+                    Item::from([text("leaseKey", key.clone()), kind]),
+                    key,
+                    "foreign-row",
+                );
+            }
+            RowEditKind::Unparsable => {
+                let key = format!("broken-{}", edit.pick % 1_000);
+                let counter = text("leaseCounter", "many".into());
+                self.put_stranger(
+                    Item::from([text("leaseKey", key.clone()), counter]),
+                    key,
+                    "unparsable-row",
+                );
+            }
+            RowEditKind::Attribute => {
+                if let Some(key) = self.pick_lease(edit.pick)
+                    && let Some(item) = self.table.item(&key)
+                {
+                    let mut item = Item::clone(item);
+                    item.insert(ATTRIBUTE.into(), AttributeValue::Bool(true));
+                    if self.table.put_by_hand(now, &item) {
+                        self.marks.set("unknown-attribute");
+                        self.attributes.push(key);
+                    }
+                }
+            }
+            RowEditKind::Delete => {
+                if let Some(key) = self.pick_lease(edit.pick)
+                    && self.table.delete_by_hand(now, &key)
+                {
+                    self.marks.set("delete-row");
+                    self.attributes.retain(|known| known != &key);
+                    self.row_written(&key, None, None);
+                }
+            }
+        }
+    }
+
+    fn put_stranger(&mut self, item: Item, key: String, mark: &'static str) {
+        if self.table.put_by_hand(self.now, &item) {
+            self.marks.set(mark);
+            let key = LeaseKey::from(key);
+            self.strangers.retain(|(known, _)| known != &key);
+            self.strangers.push((key, Arc::new(item)));
+        }
+    }
+
+    fn pick_lease(&mut self, pick: u64) -> Option<LeaseKey> {
+        let rows: Vec<ShardNo> = (0..self.rows.len())
+            .filter(|&shard| self.rows[shard].row.is_some())
+            .map(|shard| shard as ShardNo)
+            .collect();
+        let shard = *rows.get((pick % rows.len().max(1) as u64) as usize)?;
+        Some(self.names.shard(shard).to_lease())
+    }
+
+    /// The first item of other people that is not as they left it.
+    pub(super) fn harmed(&self) -> Option<&LeaseKey> {
+        let strangers = self
+            .strangers
+            .iter()
+            .filter(|(key, item)| self.table.item(key) != Some(item))
+            .map(|(key, _)| key);
+        let bare = self.attributes.iter().filter(|key| {
+            // A row that was removed after its end took its attributes with it.
+            self.table
+                .item(key)
+                .is_some_and(|item| !item.contains_key(ATTRIBUTE))
+        });
+        strangers.chain(bare).next()
+    }
+}

@@ -1,0 +1,371 @@
+//! After the faults: some workers and all services are well from now on, and everything must come right within a bound.
+//!
+//! A random core of workers goes on; the others are dead or cut off for ever. What must become true is a list of
+//! conditions, each with a sentence: a stall is reported as the first that is not met when the bound has passed.
+
+use super::World;
+use super::heap::What;
+use crate::oracles::fact::Mark;
+use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::position::Checkpoint;
+use serde::Serialize;
+
+/// The state of the time after the faults.
+#[derive(Clone, Debug)]
+pub(super) struct Settling {
+    since: Time,
+    /// When all conditions but quiet were first met in a row.
+    calm_since: Option<Time>,
+    deadline: Time,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Ending {
+    /// Everything came right.
+    Settled {
+        /// How long it took after the faults, in µs.
+        after_us: u64,
+    },
+    /// It did not, and need not have: why.
+    Excused(&'static str),
+    /// It did not, and should have; or a property was violated before.
+    Broken,
+}
+
+impl World {
+    /// Whether the faults are over.
+    pub(super) fn is_healed(&self) -> bool {
+        self.settling.is_some()
+    }
+
+    /// The faults are over.
+    pub(super) fn heal(&mut self) {
+        let now = self.now;
+        self.source.kinesis.advance(super::table::wall_ms(now));
+        self.observe_stream();
+        self.source.heal();
+        self.settling = Some(Settling {
+            since: now,
+            calm_since: None,
+            deadline: Time::MAX,
+        });
+        let count = self.workers.len() as u64;
+        let sure = self.draws.below("core-one", 0, count);
+        for w in 0..self.workers.len() {
+            let core = w as u64 == sure || self.draws.coin("core", w as u64);
+            let dies = self.draws.coin("core-dies", w as u64);
+            let worker = &mut self.workers[w];
+            worker.core = core;
+            let pause = worker.pauses;
+            if core {
+                let generation = worker.generation;
+                if worker.engine.is_none() {
+                    self.heap.push(
+                        now,
+                        What::Start {
+                            worker: w as u16,
+                            generation,
+                            loops: 0,
+                        },
+                    );
+                }
+                self.resume(w, pause);
+            } else if dies {
+                self.crash(w, 0, 0);
+            } else {
+                worker.cut = true;
+                self.resume(w, pause);
+            }
+        }
+        let bound = self.bound();
+        if let Some(settling) = &mut self.settling {
+            settling.deadline = now + bound;
+        }
+        self.note_line(|| format!("faults are over; all must be well within {} s", bound / 1_000_000));
+    }
+
+    /// How long it may take until all is well: stated from the configuration, generous but finite.
+    fn bound(&self) -> u64 {
+        let config = &self.plan.config;
+        let rows = (self.shards.len() as u64 + 20).max(1);
+        let faults = &self.plan.faults;
+        let page = match (
+            u64::from(config.scan_page_limit),
+            u64::from(faults.table.tiny_page),
+        ) {
+            (0, 0) => rows,
+            (a, 0) | (0, a) => a,
+            (a, b) => a.min(b),
+        };
+        let list_page = if faults.stream.list_page == 0 {
+            rows
+        } else {
+            u64::from(faults.stream.list_page)
+        };
+        let round_trip = 2 * faults.call.latency_us;
+        let scan = config.scan_interval.0 + (rows / page + 2) * round_trip + config.table_timeout.0;
+        let list = (rows / list_page + 2) * round_trip + config.stream_timeout.0;
+        // A lease changes hands: it is seen to be idle, it is taken, it is left to settle.
+        let take = 3 * config.lease_duration.0 + 3 * scan + 2 * config.retry_max.0 + config.table_timeout.0;
+        // Missing leases are noticed, planned and created.
+        let sync = (u64::from(config.audit_confidence) + 3) * scan
+            + list
+            + rows * round_trip
+            + config.bootstrap_delay.0;
+        let application = &faults.application;
+        let batches = |records: u64| records / u64::from(config.reader.max_records.max(1)) + 2;
+        let pace = config.reader.min_interval.0.max(config.reader.idle_interval.0)
+            + application.batch_us
+            + round_trip;
+        let longest = (0..self.shards.len() as ShardNo)
+            .map(|shard| self.source.records(shard))
+            .max()
+            .unwrap_or(0);
+        let bytes =
+            longest * u64::from(self.plan.load.bytes) * 1_000_000 / config.reader.bytes_per_second.max(1);
+        let read = batches(longest) * pace + bytes + config.stream_timeout.0 + config.handler_backoff.0;
+        let generation = take + sync + read + config.checkpoint_interval.0 + 4 * config.retry_max.0;
+        // One steal after a scan, if need be for every lease.
+        let balance = rows * scan / u64::from(config.max_steals.max(1));
+        let stuck = config.shutdown_timeout.0 + application.hang_us + application.slow_us + 20_000_000;
+        3 * ((self.depth() + 2) * generation + balance + stuck) + self.quiet()
+    }
+
+    /// How many shards lie above the youngest one.
+    fn depth(&self) -> u64 {
+        let mut depths = vec![1u64; self.shards.len()];
+        for shard in 0..self.shards.len() {
+            let above = self.shards[shard].parents.into_iter().flatten();
+            depths[shard] = 1 + above.map(|parent| depths[parent as usize]).max().unwrap_or(0);
+        }
+        depths.into_iter().max().unwrap_or(1)
+    }
+
+    /// For how long nothing may move.
+    fn quiet(&self) -> u64 {
+        let config = &self.plan.config;
+        3 * config.scan_interval.0 + 2 * config.lease_duration.0
+    }
+
+    /// Judges the state of things, if the faults are over.
+    pub(super) fn look(&mut self) {
+        let Some(settling) = self.settling.clone() else {
+            return;
+        };
+        let now = self.now;
+        if let Some(key) = self.harmed() {
+            let key = key.clone();
+            self.oracles.verdict.report(Property::P14, now, || {
+                format!("what other people put into the table at {key} is not as they left it")
+            });
+        }
+        let unmet = self.unmet();
+        let quiet = self.quiet();
+        let calm_since = match (&unmet, settling.calm_since) {
+            (Some(_), _) => None,
+            (None, since) => Some(since.unwrap_or(now)),
+        };
+        if let Some(settling) = &mut self.settling {
+            settling.calm_since = calm_since;
+        }
+        let still_since = calm_since.map(|since| since.max(self.oracles.last_move()));
+        if let Some(since) = still_since
+            && now >= since + quiet
+        {
+            self.settled(since, now - settling.since);
+        } else if now > settling.deadline {
+            self.stalled(unmet, now - settling.since);
+        }
+    }
+
+    fn settled(&mut self, since: Time, after_us: u64) {
+        let now = self.now;
+        // The first half of the quiet may still finish what went before.
+        let listers: Vec<_> = self
+            .oracles
+            .listers(since + (now - since) / 2)
+            .filter(|&life| {
+                self.workers
+                    .iter()
+                    .any(|w| w.engine.is_some() && !w.cut && w.life == life)
+            })
+            .collect();
+        if listers.len() > 1 {
+            self.oracles.verdict.report(Property::P11, now, || {
+                format!("after quiet, lives {listers:?} all listed shards")
+            });
+        }
+        self.ending = Some(Ending::Settled { after_us });
+    }
+
+    fn stalled(&mut self, unmet: Option<(Property, String)>, after_us: u64) {
+        let now = self.now;
+        if let Some(excuse) = self.excuse() {
+            self.ending = Some(Ending::Excused(excuse));
+            return;
+        }
+        let (property, sentence) = unmet.unwrap_or_else(|| {
+            (
+                Property::P10,
+                "leases kept moving although nothing else changed".to_owned(),
+            )
+        });
+        self.oracles.verdict.report(property, now, || {
+            format!("{} s after the faults {sentence}", after_us / 1_000_000)
+        });
+        self.ending = Some(Ending::Broken);
+    }
+
+    /// Why it may not have come right.
+    fn excuse(&self) -> Option<&'static str> {
+        // With clocks worse than promised a holder may be robbed over and over; nothing was promised then.
+        self.plan
+            .faults
+            .clock
+            .beyond
+            .then_some("clocks were worse than promised")
+    }
+
+    /// The first condition that is not met, with the property it belongs to.
+    fn unmet(&self) -> Option<(Property, String)> {
+        self.without_core()
+            .or_else(|| self.uncovered())
+            .or_else(|| self.unattended())
+            .or_else(|| self.undelivered())
+    }
+
+    fn without_core(&self) -> Option<(Property, String)> {
+        let runs = self
+            .workers
+            .iter()
+            .any(|worker| worker.core && worker.engine.is_some());
+        let why = || {
+            let fatal = self
+                .workers
+                .iter()
+                .filter(|worker| worker.core)
+                .find_map(|worker| worker.fatal.as_ref());
+            fatal.map_or_else(String::new, |why| format!(": {why}"))
+        };
+        (!runs).then(|| (Property::P6, format!("no worker of the core runs{}", why())))
+    }
+
+    fn uncovered(&self) -> Option<(Property, String)> {
+        let shards: Vec<Coverage> = self
+            .shards
+            .iter()
+            .enumerate()
+            .map(|(shard, family)| Coverage {
+                shard: shard as ShardNo,
+                parents: family.parents,
+                open: !family.closed,
+                lease: self.row(shard).map(|row| self.names.row(row).checkpoint),
+            })
+            .collect();
+        uncovered(&shards).map(|shard| (Property::P4, format!("no lease covers shard {shard}")))
+    }
+
+    fn row(&self, shard: usize) -> Option<&leasehold_engine::row::LeaseRow> {
+        self.rows.get(shard)?.row.as_ref()
+    }
+
+    /// An unfinished lease without a worker of the core that renews it.
+    fn unattended(&self) -> Option<(Property, String)> {
+        let patience = 2 * self.plan.config.lease_duration.0;
+        for (shard, lease) in self.rows.iter().enumerate() {
+            let Some(row) = &lease.row else { continue };
+            if row.checkpoint.is_end() {
+                continue;
+            }
+            let owner = row.owner.as_ref().and_then(|owner| {
+                let life = self.names.owner(owner);
+                self.workers.iter().position(|worker| {
+                    worker.core
+                        && worker.engine.is_some()
+                        && life == crate::oracles::fact::Owner::Life(worker.life)
+                })
+            });
+            let Some(w) = owner else {
+                let sentence = format!("shard {shard} belongs to {:?}, who is not of the core", row.owner);
+                return Some((Property::P6, sentence));
+            };
+            let idle = self.now.saturating_sub(lease.renewed);
+            if idle > patience {
+                let sentence = format!("w{w} has not renewed shard {shard} for {} ms", idle / 1_000);
+                return Some((Property::P6, sentence));
+            }
+            if !self.waits_for_parents(shard)
+                && !self.workers[w]
+                    .adapter
+                    .consumers
+                    .contains_key(&(shard as ShardNo))
+            {
+                return Some((
+                    Property::P6,
+                    format!("w{w} owns shard {shard} and does not process it"),
+                ));
+            }
+        }
+        None
+    }
+
+    fn waits_for_parents(&self, shard: usize) -> bool {
+        let parents = self
+            .shards
+            .get(shard)
+            .map_or([None, None], |family| family.parents);
+        parents.into_iter().flatten().any(|parent| {
+            self.row(parent as usize)
+                .is_some_and(|row| !row.checkpoint.is_end())
+        })
+    }
+
+    /// A shard whose records have not all been processed and checkpointed.
+    fn undelivered(&self) -> Option<(Property, String)> {
+        for (shard, family) in self.shards.iter().enumerate() {
+            let records = self.source.records(shard as ShardNo);
+            let lease = self.rows.get(shard);
+            if lease.is_none_or(|lease| !lease.existed) {
+                // Only those that ended before the application began need no lease; coverage sees to the others.
+                if self.plan.config.initial_position == InitialPosition::TrimHorizon {
+                    return Some((Property::P4, format!("shard {shard} never had a lease")));
+                }
+                continue;
+            }
+            if !self.oracles.is_complete(shard as ShardNo, records) {
+                let done = self.oracles.processed(shard as ShardNo);
+                return Some((
+                    Property::P1,
+                    format!("shard {shard} has {records} records, and {done} were processed"),
+                ));
+            }
+            let Some(row) = lease.and_then(|lease| lease.row.as_ref()) else {
+                continue;
+            };
+            if family.closed && !row.checkpoint.is_end() {
+                return Some((
+                    Property::P1,
+                    format!(
+                        "shard {shard} is closed and processed, its lease says {}",
+                        row.checkpoint
+                    ),
+                ));
+            }
+            let seen = self.names.row(row).checkpoint;
+            let behind = match (seen, row.checkpoint) {
+                (Mark::At(record), _) => record < self.oracles.processed(shard as ShardNo),
+                (_, Checkpoint::TrimHorizon) => self.oracles.processed(shard as ShardNo) > 0,
+                _ => false,
+            };
+            if behind {
+                return Some((
+                    Property::P1,
+                    format!("the progress of shard {shard} is not durable: {}", row.checkpoint),
+                ));
+            }
+        }
+        None
+    }
+}

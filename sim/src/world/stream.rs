@@ -1,0 +1,333 @@
+//! The stream as workers reach it: the in-memory Kinesis, with listings that lag.
+
+use super::names::{Names, number, record_of, sequence};
+use super::table::wall_ms;
+use crate::draws::Roll;
+use crate::fakes::kinesis::{
+    ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord,
+    ShardFilter, ShardIndex, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
+};
+use crate::faults::StreamFaults;
+use crate::oracles::{ShardNo, Time};
+use crate::swarm::{EPOCH_MS, Load, STREAM_AGE_MS};
+use bytes::Bytes;
+use leasehold_engine::ids::ShardId;
+use leasehold_engine::input::{Cause, Fetched, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
+use leasehold_engine::output::{IteratorFrom, ShardFilter as Filter};
+use leasehold_engine::position::Position;
+use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
+use leasehold_engine::time::Wall;
+use std::sync::Arc;
+
+const STREAM: &str = "orders";
+
+static PAYLOAD: [u8; 1 << 15] = [0; 1 << 15];
+
+/// The stream, and what the service does of its own accord.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub kinesis: Kinesis,
+    pub id: StreamId,
+    list_lag_ms: i64,
+    list_page: Option<u32>,
+    key: Arc<str>,
+    bytes: usize,
+}
+
+/// What an answer leaves behind at the worker, under the command's id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Carry {
+    Nothing,
+    /// The rest of a listing.
+    Token(String),
+    /// A place to read from.
+    Iterator(ShardNo, ShardIterator),
+    /// Records from the first to the last, and where to go on.
+    Batch {
+        shard: ShardNo,
+        first: u64,
+        last: u64,
+        next: Option<ShardIterator>,
+    },
+}
+
+impl Source {
+    /// A stream that is older than the application.
+    pub fn new(shards: u32, load: &Load, faults: &StreamFaults) -> Result<Self, ApiError> {
+        let end_of_shard = if faults.end_with_records {
+            EndOfShard::WithLastRecords
+        } else {
+            EndOfShard::OwnAnswer
+        };
+        let mut kinesis = Kinesis::new(KinesisConfig {
+            create_ms: 0,
+            update_ms: faults.update_ms,
+            limits: faults.limits,
+            iterator_expiry_ms: faults.iterator_expiry_ms,
+            token_expiry_ms: faults.token_expiry_ms,
+            end_of_shard,
+            ..KinesisConfig::default()
+        });
+        let id = kinesis.create_stream(
+            EPOCH_MS - STREAM_AGE_MS,
+            &CreateStream::provisioned(STREAM, shards),
+        )?;
+        Ok(Self {
+            kinesis,
+            id,
+            list_lag_ms: faults.list_lag_ms,
+            list_page: (faults.list_page > 0).then_some(faults.list_page),
+            key: "key".into(),
+            bytes: (load.bytes as usize).clamp(1, PAYLOAD.len()),
+        })
+    }
+
+    /// The listing tells the truth from now on.
+    pub fn heal(&mut self) {
+        self.list_lag_ms = 0;
+    }
+
+    /// Ground truth.
+    pub fn truth(&self) -> Option<&Stream> {
+        self.kinesis.stream(STREAM)
+    }
+
+    /// When the stream changes next of its own accord.
+    pub fn next_change_ms(&self) -> Option<i64> {
+        self.kinesis.next_change_ms()
+    }
+
+    /// Puts a record; whether it was taken.
+    pub fn put(&mut self, at_ms: i64, hash_key: u128) -> bool {
+        let record = NewRecord {
+            data: Bytes::from_static(&PAYLOAD[..self.bytes]),
+            partition_key: self.key.clone(),
+            explicit_hash_key: Some(hash_key),
+        };
+        self.kinesis.put_record(at_ms, self.id, record, None).is_ok()
+    }
+
+    /// How many records a shard has.
+    pub fn records(&self, shard: ShardNo) -> u64 {
+        let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
+        shard.map_or(0, |shard| shard.next_position() - 1)
+    }
+
+    /// The first record at or after a time.
+    pub fn first_at(&self, shard: ShardNo, wall: Wall) -> u64 {
+        let Some(shard) = self.truth().and_then(|stream| stream.shard(ShardIndex(shard))) else {
+            return 1;
+        };
+        let before = shard
+            .records()
+            .take_while(|(_, record)| record.arrival_ms < wall.0)
+            .count();
+        shard.first_position() + before as u64
+    }
+
+    /// The position of a record.
+    pub fn position(&self, shard: ShardNo, record: u64) -> Option<Position> {
+        let shard = self.truth()?.shard(ShardIndex(shard))?;
+        shard
+            .record(record)
+            .map(|(number, _)| Position::of(sequence(number)))
+    }
+
+    pub fn describe(&mut self, now: Time) -> Outcome {
+        match self.kinesis.describe_stream_summary(wall_ms(now), STREAM) {
+            Ok(summary) => Outcome::Applied(Reply::Stream(StreamState {
+                readable: matches!(summary.status, StreamStatus::Active | StreamStatus::Updating),
+                created: Wall(summary.created_ms),
+            })),
+            Err(error) => failure(error),
+        }
+    }
+
+    pub fn list(
+        &mut self,
+        now: Time,
+        filter: Filter,
+        token: Option<&str>,
+        names: &mut Names,
+        roll: &mut Roll,
+    ) -> (Outcome, Carry) {
+        let now_ms = wall_ms(now);
+        let request = ListShards {
+            stream: token.is_none().then_some(STREAM.into()),
+            next_token: token,
+            max_results: self.list_page,
+            filter: token.is_none().then(|| match filter {
+                Filter::All => ShardFilter::FromTrimHorizon,
+                Filter::AtTrimHorizon => ShardFilter::AtTrimHorizon,
+                Filter::AtLatest => ShardFilter::AtLatest,
+                Filter::AtTimestamp(wall) => ShardFilter::AtTimestamp(wall.0),
+            }),
+            ..ListShards::default()
+        };
+        match self.kinesis.list_shards(now_ms, &request) {
+            Ok(page) => {
+                let more = page.next_token.is_some();
+                let shown: Vec<ShardInfo> = page
+                    .shards
+                    .into_iter()
+                    .filter_map(|info| self.lagging(now_ms, info, roll))
+                    .collect();
+                let shards = shown.into_iter().map(|info| shard(info, names)).collect();
+                let carry = page.next_token.map_or(Carry::Nothing, Carry::Token);
+                (Outcome::Applied(Reply::Shards(ShardPage { shards, more })), carry)
+            }
+            Err(error) => (failure(error), Carry::Nothing),
+        }
+    }
+
+    /// What a listing that is behind makes of a shard: a new one is missing, one just closed looks open. Each by itself,
+    /// so a child may be seen before its parent closes, or a parent closed without children.
+    fn lagging(&self, now_ms: i64, mut info: ShardInfo, roll: &mut Roll) -> Option<ShardInfo> {
+        if self.list_lag_ms == 0 {
+            return Some(info);
+        }
+        let seen_ms = now_ms - roll.below(self.list_lag_ms as u64 + 1) as i64;
+        let closed_ms = now_ms - roll.below(self.list_lag_ms as u64 + 1) as i64;
+        let truth = self.truth()?.shard(info.shard)?;
+        if truth.opened_ms() > seen_ms {
+            return None;
+        }
+        if truth.closed_ms().is_some_and(|closed| closed > closed_ms) {
+            info.ending_sequence = None;
+        }
+        Some(info)
+    }
+
+    pub fn iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
+        let fake =
+            |position: Position| crate::fakes::kinesis::SequenceNumber::from_words(position.sequence.words());
+        let start = match from {
+            IteratorFrom::TrimHorizon => IteratorStart::TrimHorizon,
+            IteratorFrom::Latest => IteratorStart::Latest,
+            IteratorFrom::AtTimestamp(wall) => IteratorStart::AtTimestamp(wall.0),
+            IteratorFrom::At(position) => IteratorStart::AtSequence(fake(position)),
+            IteratorFrom::After(position) => IteratorStart::AfterSequence(fake(position)),
+        };
+        match self
+            .kinesis
+            .get_shard_iterator(wall_ms(now), self.id, ShardIndex(shard), start)
+        {
+            Ok(iterator) => (
+                Outcome::Applied(Reply::Iterator),
+                Carry::Iterator(shard, iterator),
+            ),
+            Err(error) => (failure(error), Carry::Nothing),
+        }
+    }
+
+    pub fn fetch(
+        &mut self,
+        now: Time,
+        shard: ShardNo,
+        iterator: ShardIterator,
+        limit: u32,
+        empty: bool,
+        names: &mut Names,
+    ) -> (Outcome, Carry) {
+        let now_ms = wall_ms(now);
+        let page = match self.kinesis.get_records(now_ms, &iterator, Some(limit)) {
+            Ok(page) => page,
+            Err(error) => return (failure(error), Carry::Nothing),
+        };
+        if empty && !page.records.is_empty() {
+            let next = Some(ShardIterator {
+                issued_ms: now_ms,
+                ..iterator
+            });
+            let fetched = Fetched {
+                count: 0,
+                bytes: 0,
+                first: None,
+                last: None,
+                behind_ms: 1_000,
+                end: None,
+            };
+            return (
+                Outcome::Applied(Reply::Records(fetched)),
+                Carry::Batch {
+                    shard,
+                    first: 1,
+                    last: 0,
+                    next,
+                },
+            );
+        }
+        let position = |record: Option<&crate::fakes::kinesis::ReadRecord>| {
+            record.map(|record| Position::of(sequence(record.sequence_number)))
+        };
+        let (first, last) = (position(page.records.first()), position(page.records.last()));
+        let end = page.next.is_none().then(|| {
+            let child = |child: crate::fakes::kinesis::ChildShard| ChildShard {
+                id: names.shard(child.shard.0).clone(),
+                parents: child
+                    .parents
+                    .iter()
+                    .map(|parent| names.shard(parent.0).clone())
+                    .collect(),
+                range: range(child.hash_range),
+            };
+            page.child_shards.into_iter().map(child).collect()
+        });
+        let record = |position: Option<Position>, none: u64| position.and_then(record_of).unwrap_or(none);
+        let carry = Carry::Batch {
+            shard,
+            first: record(first, 1),
+            last: record(last, 0),
+            next: page.next,
+        };
+        let fetched = Fetched {
+            count: page.records.len() as u32,
+            bytes: page.records.iter().map(|record| record.data.len() as u64).sum(),
+            first,
+            last,
+            behind_ms: page.millis_behind_latest.max(0) as u64,
+            end,
+        };
+        (Outcome::Applied(Reply::Records(fetched)), carry)
+    }
+}
+
+/// The shard an operation is about.
+pub(super) fn shard_no(id: &ShardId) -> Option<ShardNo> {
+    number(id.as_str())
+}
+
+fn range(range: crate::fakes::kinesis::HashRange) -> HashRange {
+    HashRange {
+        start: HashKey(range.start),
+        end: HashKey(range.end),
+    }
+}
+
+fn shard(info: ShardInfo, names: &mut Names) -> Shard {
+    Shard {
+        id: names.shard(info.shard.0).clone(),
+        parent: info.parent.map(|parent| names.shard(parent.0).clone()),
+        adjacent_parent: info.adjacent_parent.map(|parent| names.shard(parent.0).clone()),
+        range: range(info.hash_range),
+        starting: sequence(info.starting_sequence),
+        ending: info.ending_sequence.map(sequence),
+    }
+}
+
+fn failure(error: ApiError) -> Outcome {
+    let why = match error.code {
+        "ResourceNotFoundException" => Why::NotFound,
+        "ResourceInUseException" => Why::InUse,
+        "ExpiredIteratorException" | "ExpiredNextTokenException" => Why::Expired,
+        "ProvisionedThroughputExceededException" | "LimitExceededException" => {
+            return Outcome::NotSent(Cause::Throttled);
+        }
+        _ => Why::Invalid,
+    };
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail: error.message,
+    })
+}

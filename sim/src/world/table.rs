@@ -1,0 +1,272 @@
+//! The lease table as workers reach it: the `kcl` dialect over the in-memory DynamoDB.
+
+use crate::fakes::dynamo::expr::{self, Binder};
+use crate::fakes::dynamo::{
+    ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType,
+    PutItem, Scan, Status, UpdateItem,
+};
+use crate::faults::TableFaults;
+use crate::oracles::Time;
+use crate::swarm::EPOCH_MS;
+use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
+use leasehold_engine::output::TableOp;
+use leasehold_engine::row::{Change, LeaseRow, RowRead};
+use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update, render};
+use std::sync::Arc;
+
+/// The table's name in every world.
+const TABLE: &str = "app";
+
+/// The lease table, and what the service does of its own accord.
+#[derive(Clone, Debug)]
+pub(super) struct LeaseTable {
+    pub dynamo: Dynamo,
+    silent_refusal: bool,
+    limit: Option<u32>,
+}
+
+/// How a scan is answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    /// Rows are shown as they were then.
+    pub as_of_ms: Option<i64>,
+}
+
+pub(super) fn wall_ms(now: Time) -> i64 {
+    EPOCH_MS + (now / 1_000) as i64
+}
+
+impl LeaseTable {
+    pub fn new(faults: &TableFaults) -> Self {
+        let config = DynamoConfig {
+            create_ms: faults.create_ms,
+            keep_versions: if faults.stale > 0 { 16 } else { 0 },
+            ..DynamoConfig::default()
+        };
+        Self {
+            dynamo: Dynamo::new(config),
+            silent_refusal: faults.silent_refusal > 0,
+            limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
+        }
+    }
+
+    /// Executes an operation.
+    pub fn execute(&mut self, now: Time, op: &TableOp, reading: Reading) -> Outcome {
+        let now_ms = wall_ms(now);
+        let result = match op {
+            TableOp::Describe => Ok(Reply::Table(self.describe(now_ms))),
+            TableOp::Create => self.create(now_ms),
+            TableOp::Scan { after, limit } => self.scan(now_ms, after.as_ref(), *limit, reading),
+            TableOp::Read { key } => self.read(now_ms, key),
+            TableOp::Write(change) => self.write(now_ms, change),
+        };
+        match result {
+            Ok(reply) => Outcome::Applied(reply),
+            Err(error) => self.failure(error),
+        }
+    }
+
+    fn failure(&self, error: ApiError) -> Outcome {
+        let why = match error.code {
+            "ConditionalCheckFailedException" => Why::ConditionFailed,
+            "ResourceNotFoundException" => Why::NotFound,
+            "ResourceInUseException" => Why::InUse,
+            "ProvisionedThroughputExceededException" => return Outcome::NotSent(Cause::Throttled),
+            _ => Why::Invalid,
+        };
+        let current = error.item.as_deref().map(|item| Box::new(Kcl.decode(item)));
+        let detail = error.message.into_owned();
+        Outcome::Refused(Refusal { why, current, detail })
+    }
+
+    fn describe(&mut self, now_ms: i64) -> TableState {
+        self.dynamo.advance(now_ms);
+        match self.dynamo.table(TABLE).map(|table| table.status) {
+            None => TableState::Missing,
+            Some(Status::Creating) => TableState::Creating,
+            Some(Status::Active | Status::Updating) => TableState::Usable,
+            Some(Status::Deleting) => TableState::Deleting,
+        }
+    }
+
+    fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
+        let partition = KeyAttribute {
+            name: Kcl.key_name().into(),
+            key_type: KeyType::S,
+        };
+        let schema = KeySchema {
+            partition,
+            sort: None,
+        };
+        self.dynamo
+            .create_table(now_ms, &CreateTable::new(TABLE, schema))?;
+        Ok(Reply::Done)
+    }
+
+    fn scan(
+        &mut self,
+        now_ms: i64,
+        after: Option<&LeaseKey>,
+        limit: Option<u32>,
+        reading: Reading,
+    ) -> Result<Reply, ApiError> {
+        let limit = match (limit, self.limit) {
+            (Some(asked), Some(given)) => Some(asked.min(given)),
+            (asked, given) => asked.or(given),
+        };
+        let request = Scan {
+            table: TABLE.to_owned(),
+            limit: limit.map(|limit| limit as usize),
+            start: after.map(|key| Kcl.key(key)),
+            as_of: reading.as_of_ms,
+            ..Scan::default()
+        };
+        let page = self.dynamo.scan(now_ms, &request)?;
+        let rows = page.items.iter().map(|item| Kcl.decode(item)).collect();
+        let next = page.last_key.as_ref().map(key_of);
+        Ok(Reply::Page(ScanPage { rows, next }))
+    }
+
+    fn read(&mut self, now_ms: i64, key: &LeaseKey) -> Result<Reply, ApiError> {
+        let request = GetItem {
+            table: TABLE.to_owned(),
+            key: Kcl.key(key),
+            consistent: true,
+            ..GetItem::default()
+        };
+        let found = self.dynamo.get_item(now_ms, &request)?;
+        Ok(Reply::Row(found.item.map(|item| Box::new(Kcl.decode(&item)))))
+    }
+
+    fn write(&mut self, now_ms: i64, change: &Change) -> Result<Reply, ApiError> {
+        let write = Kcl.encode(change);
+        #[cfg(debug_assertions)]
+        self.compare_with_text(&write);
+        let condition = Some(condition(&write.condition));
+        let old_on_failure = !self.silent_refusal;
+        let (table, key) = (TABLE.to_owned(), write.key);
+        match write.action {
+            Action::Put(item) => {
+                let request = PutItem {
+                    table,
+                    item,
+                    condition,
+                    old_on_failure,
+                    ..PutItem::default()
+                };
+                self.dynamo.put_item(now_ms, &request)?;
+            }
+            Action::Update(changes) => {
+                let update = update(&changes);
+                let request = UpdateItem {
+                    table,
+                    key,
+                    update,
+                    condition,
+                    old_on_failure,
+                    ..UpdateItem::default()
+                };
+                self.dynamo.update_item(now_ms, &request)?;
+            }
+            Action::Delete => {
+                let request = DeleteItem {
+                    table,
+                    key,
+                    condition,
+                    old_on_failure,
+                    ..DeleteItem::default()
+                };
+                self.dynamo.delete_item(now_ms, &request)?;
+            }
+        }
+        Ok(Reply::Done)
+    }
+
+    /// The rendered text must mean what the tree means: it is parsed, and the trees are compared.
+    #[cfg(debug_assertions)]
+    fn compare_with_text(&self, write: &ItemWrite) {
+        let rendered = render(write);
+        let names = (!rendered.names.is_empty()).then(|| rendered.names.clone());
+        let values = (!rendered.values.is_empty()).then(|| {
+            rendered
+                .values
+                .iter()
+                .map(|(name, value)| (name.clone().into(), value.clone()))
+                .collect()
+        });
+        let mut binder = Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
+        let parsed = expr::parse_condition(&rendered.condition, &mut binder);
+        assert_eq!(parsed.as_ref(), Ok(&condition(&write.condition)), "{rendered:?}");
+        if let Action::Update(changes) = &write.action {
+            let text = rendered.update.clone().unwrap_or_default();
+            let parsed = expr::parse_update(&text, &mut binder);
+            assert_eq!(parsed.as_ref(), Ok(&update(changes)), "{rendered:?}");
+        }
+    }
+
+    /// Ground truth: the lease in a row, as it is.
+    pub fn lease(&self, key: &LeaseKey) -> Option<LeaseRow> {
+        let item = self.dynamo.peek(TABLE, &Kcl.key(key))?;
+        match Kcl.decode(item) {
+            RowRead::Lease(row) => Some(row),
+            RowRead::Foreign { .. } | RowRead::Unreadable { .. } => None,
+        }
+    }
+
+    /// Ground truth: the item of a row, as it is.
+    pub fn item(&self, key: &LeaseKey) -> Option<&Arc<Item>> {
+        self.dynamo.peek(TABLE, &Kcl.key(key))
+    }
+
+    /// Whether rows can be put.
+    pub fn is_usable(&mut self, now: Time) -> bool {
+        self.describe(wall_ms(now)) == TableState::Usable
+    }
+
+    /// A person puts an item.
+    pub fn put_by_hand(&mut self, now: Time, item: &Item) -> bool {
+        self.dynamo.operator_put(wall_ms(now), TABLE, item).is_ok()
+    }
+
+    /// A person removes a row.
+    pub fn delete_by_hand(&mut self, now: Time, key: &LeaseKey) -> bool {
+        matches!(
+            self.dynamo.operator_delete(wall_ms(now), TABLE, &Kcl.key(key)),
+            Ok(Some(_))
+        )
+    }
+}
+
+fn key_of(key: &Item) -> LeaseKey {
+    key.get(Kcl.key_name())
+        .and_then(AttributeValue::as_s)
+        .unwrap_or_default()
+        .into()
+}
+
+fn condition(condition: &Condition) -> expr::Condition {
+    match condition {
+        Condition::Exists(name) => expr::Condition::exists(name.clone()),
+        Condition::NotExists(name) => expr::Condition::not_exists(name.clone()),
+        Condition::Equals(name, value) => expr::Condition::equals(name.clone(), value.clone()),
+        Condition::All(all) => expr::Condition::And(all.iter().map(self::condition).collect()),
+    }
+}
+
+fn update(changes: &Update) -> expr::Update {
+    let set = changes
+        .set
+        .iter()
+        .fold(expr::Update::new(), |update, (name, value)| {
+            update.set(name.clone(), value.clone())
+        });
+    let removed = changes
+        .remove
+        .iter()
+        .fold(set, |update, name| update.remove(name.clone()));
+    changes.add.iter().fold(removed, |update, (name, number)| {
+        update.add(name.clone(), AttributeValue::n(number))
+    })
+}

@@ -1,0 +1,155 @@
+//! One worker: an engine, its clocks, and what an adapter keeps for it.
+
+use super::clock::Clock;
+use super::handler::Consumer;
+use super::heap::What;
+use super::stream::Carry;
+use crate::fakes::kinesis::ShardIterator;
+use crate::oracles::{LifeNo, ShardNo, Time};
+use leasehold_engine::Engine;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A worker, alive or not.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    /// Alive while there is one.
+    pub engine: Option<Engine>,
+    /// Counts processes, so that what was meant for a former one is not taken by the next.
+    pub generation: u32,
+    pub life: LifeNo,
+    pub clock: Clock,
+    /// When the earliest planned wake-up is due.
+    pub wake: Time,
+    /// When the engine asked to be woken.
+    pub wanted: Time,
+    /// Since when it stands still.
+    pub paused: Option<Time>,
+    pub pauses: u32,
+    /// What happened to it meanwhile.
+    pub backlog: VecDeque<What>,
+    /// It was told to stop.
+    pub stopping: bool,
+    /// A replacement comes this long after it has stopped, in µs.
+    pub gap_us: u64,
+    /// Why it could not go on.
+    pub fatal: Option<String>,
+    /// It has a part in the world after the faults.
+    pub core: bool,
+    /// It never reaches a service again.
+    pub cut: bool,
+    pub adapter: Adapter,
+}
+
+/// What an adapter keeps: iterators and batches under command ids, and the application's consumers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Adapter {
+    pub consumers: BTreeMap<ShardNo, Consumer>,
+    iterators: BTreeMap<ShardNo, VecDeque<(u64, ShardIterator)>>,
+    batches: BTreeMap<ShardNo, VecDeque<(u64, u64, u64)>>,
+    tokens: VecDeque<(u64, String)>,
+}
+
+const ITERATORS: usize = 8;
+const BATCHES: usize = 256;
+const TOKENS: usize = 8;
+
+impl Worker {
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            engine: None,
+            generation: 0,
+            life: 0,
+            clock,
+            wake: Time::MAX,
+            wanted: Time::MAX,
+            paused: None,
+            pauses: 0,
+            backlog: VecDeque::new(),
+            stopping: false,
+            gap_us: 0,
+            fatal: None,
+            core: true,
+            cut: false,
+            adapter: Adapter::default(),
+        }
+    }
+
+    /// The process is gone, and all it knew.
+    pub fn end(&mut self) {
+        self.engine = None;
+        self.generation += 1;
+        self.wake = Time::MAX;
+        self.wanted = Time::MAX;
+        self.paused = None;
+        self.backlog.clear();
+        self.stopping = false;
+        self.adapter = Adapter::default();
+    }
+}
+
+impl Adapter {
+    /// Keeps what an answer brought.
+    pub fn keep(&mut self, op: u64, carry: Carry) {
+        match carry {
+            Carry::Nothing => {}
+            Carry::Token(token) => push(&mut self.tokens, TOKENS, (op, token)),
+            Carry::Iterator(shard, iterator) => {
+                push(
+                    self.iterators.entry(shard).or_default(),
+                    ITERATORS,
+                    (op, iterator),
+                );
+            }
+            Carry::Batch {
+                shard,
+                first,
+                last,
+                next,
+            } => {
+                if first <= last {
+                    push(self.batches.entry(shard).or_default(), BATCHES, (op, first, last));
+                }
+                if let Some(next) = next {
+                    push(self.iterators.entry(shard).or_default(), ITERATORS, (op, next));
+                }
+            }
+        }
+    }
+
+    pub fn token(&self, op: u64) -> Option<&str> {
+        self.tokens
+            .iter()
+            .find(|(known, _)| *known == op)
+            .map(|(_, token)| &**token)
+    }
+
+    pub fn iterator(&self, shard: ShardNo, op: u64) -> Option<ShardIterator> {
+        let known = self.iterators.get(&shard)?.iter().rev();
+        known
+            .into_iter()
+            .find(|(known, _)| *known == op)
+            .map(|(_, iterator)| *iterator)
+    }
+
+    /// The first and the last record of a batch.
+    pub fn batch(&self, shard: ShardNo, op: u64) -> Option<(u64, u64)> {
+        let known = self.batches.get(&shard)?.iter();
+        known
+            .into_iter()
+            .find(|(known, ..)| *known == op)
+            .map(|(_, first, last)| (*first, *last))
+    }
+
+    /// Nothing of this shard is needed any more.
+    pub fn forget(&mut self, shard: ShardNo) {
+        self.iterators.remove(&shard);
+        self.batches.remove(&shard);
+    }
+}
+
+fn push<T>(list: &mut VecDeque<T>, most: usize, entry: T) {
+    if list.len() >= most {
+        list.pop_front();
+    }
+    list.push_back(entry);
+}
