@@ -7,7 +7,7 @@ use leasehold_engine::notice::{Fatal, LossReason, Notice};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::Change;
-use leasehold_engine::time::Wall;
+use leasehold_engine::time::{Span, Wall};
 use rig::{Rig, Trick};
 
 fn is_renewal(effect: &Effect) -> bool {
@@ -51,6 +51,24 @@ fn three_workers_end_with_even_shares() {
         counts[rig.owner(shard).unwrap()] += 1;
     }
     assert_eq!(counts, [3, 3, 3]);
+}
+
+#[test]
+fn a_stolen_lease_is_not_given_up_before_its_former_owner_must_know() {
+    let mut rig = Rig::new(4, 1);
+    rig.secs(30);
+    let thief = rig.join();
+    let stolen = (0..2_000).find_map(|_| {
+        rig.run(Span::from_millis(20));
+        (0..4).find(|shard| rig.owner(*shard) == Some(thief))
+    });
+    let stolen = stolen.expect("a lease is stolen");
+    rig.call(thief, Call::Shutdown);
+    // A third worker would open a lease without an owner at once.
+    rig.secs(8);
+    assert_eq!(rig.owner(stolen), Some(thief));
+    rig.secs(30);
+    assert_eq!(rig.owner(stolen), Some(0));
 }
 
 #[test]
