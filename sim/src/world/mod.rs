@@ -74,6 +74,8 @@ pub struct World {
     log: Option<ColumnLog>,
     trace: Option<Vec<(LifeNo, Input)>>,
     scratch: Vec<Output>,
+    /// The input under way is the answer to a read of the stream.
+    only_read: bool,
 }
 
 /// The truth about one lease.
@@ -157,6 +159,7 @@ impl World {
             log: log.then(|| ColumnLog::new(plan.workers as usize)),
             trace: trace.then(Vec::new),
             scratch: Vec::new(),
+            only_read: false,
             plan,
         };
         world.set_up();
@@ -345,6 +348,10 @@ impl World {
 
     fn wake(&mut self, w: usize) {
         let worker = &mut self.workers[w];
+        if self.now < worker.wake {
+            // An earlier plan, long replaced.
+            return;
+        }
         worker.wake = Time::MAX;
         if worker.wanted <= self.now {
             self.handle(w, Body::Tick);
@@ -447,7 +454,10 @@ impl World {
             }
         }
         self.scratch = outputs;
-        self.compare_view(w);
+        // What a read brought changes no lease; whatever it might have changed shows with the next input.
+        if !std::mem::take(&mut self.only_read) {
+            self.compare_view(w);
+        }
         if self.workers[w].engine.as_ref().is_some_and(Engine::is_stopped) {
             self.stopped(w);
         } else {
@@ -598,7 +608,13 @@ impl World {
         });
         self.note_line(|| format!("w{w} goes on"));
         for what in backlog {
-            self.happen(what);
+            match what {
+                // It has waited; it does not make the worker stand still once more.
+                What::Answer { flight } if self.addressee(flight).is_some_and(|(_, lives)| lives) => {
+                    self.answer(flight)
+                }
+                what => self.happen(what),
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The lease table as workers reach it: the `kcl` dialect over the in-memory DynamoDB.
 
-use crate::fakes::dynamo::expr::{self, Binder};
+use crate::fakes::dynamo::expr;
 use crate::fakes::dynamo::{
     ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType,
     PutItem, Scan, Status, UpdateItem,
@@ -13,7 +13,7 @@ use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
-use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update, render};
+use leasehold_engine::table::{Action, AttributeValue, Condition, Item, Update};
 use std::sync::Arc;
 
 /// The table's name in every world.
@@ -186,8 +186,8 @@ impl LeaseTable {
 
     /// The rendered text must mean what the tree means: it is parsed, and the trees are compared.
     #[cfg(debug_assertions)]
-    fn compare_with_text(&self, write: &ItemWrite) {
-        let rendered = render(write);
+    fn compare_with_text(&self, write: &leasehold_engine::table::ItemWrite) {
+        let rendered = leasehold_engine::table::render(write);
         let names = (!rendered.names.is_empty()).then(|| rendered.names.clone());
         let values = (!rendered.values.is_empty()).then(|| {
             rendered
@@ -196,7 +196,8 @@ impl LeaseTable {
                 .map(|(name, value)| (name.clone().into(), value.clone()))
                 .collect()
         });
-        let mut binder = Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
+        let mut binder =
+            expr::Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
         let parsed = expr::parse_condition(&rendered.condition, &mut binder);
         assert_eq!(parsed.as_ref(), Ok(&condition(&write.condition)), "{rendered:?}");
         if let Action::Update(changes) = &write.action {
