@@ -4,6 +4,7 @@ use crate::oracles::{Property, Time};
 use crate::swarm::Plan;
 use crate::world::{Ending, Found, World};
 use leasehold_engine::digest::Digest;
+use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,6 +22,8 @@ pub struct Options {
     pub trace: bool,
     /// Nothing goes wrong.
     pub no_faults: bool,
+    /// Give every engine this bug. Has an effect only with the feature `mutants`.
+    pub mutant: Option<Mutant>,
 }
 
 /// What became of one world.
@@ -86,7 +89,7 @@ pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
     WorldReport {
         seed,
         configuration,
-        found: World::new(plan, options.log, options.trace).run(),
+        found: World::new(plan, options.log, options.trace, options.mutant).run(),
     }
 }
 

@@ -28,6 +28,7 @@ use leasehold_engine::digest::Digest;
 use leasehold_engine::draw::draw;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Boot, Call, Input};
+use leasehold_engine::mutant::Mutant;
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::Output;
 use leasehold_engine::row::LeaseRow;
@@ -46,6 +47,8 @@ pub use settle::Ending;
 #[derive(Clone, Debug)]
 pub struct World {
     plan: Plan,
+    /// The deliberate bug that every engine has.
+    mutant: Option<Mutant>,
     draws: Draws,
     now: Time,
     heap: Heap,
@@ -123,12 +126,23 @@ pub struct Found {
 /// Runs go on this long after a violation, so that the cascade is seen.
 const AFTERMATH_US: u64 = 5_000_000;
 
+/// A worker's engine, with its deliberate bug if the catalogue is compiled in.
+fn engine(mutant: Option<Mutant>) -> Engine {
+    #[cfg(feature = "mutants")]
+    return Engine::with_mutant(mutant);
+    #[cfg(not(feature = "mutants"))]
+    {
+        let _ = mutant;
+        Engine::new()
+    }
+}
+
 impl World {
     /// The world of a plan, before its first moment.
     ///
     /// # Panics
     /// If the plan asks for a stream that the fake refuses: the swarm's own fault.
-    pub fn new(plan: Plan, log: bool, trace: bool) -> Self {
+    pub fn new(plan: Plan, log: bool, trace: bool, mutant: Option<Mutant>) -> Self {
         let draws = Draws::new(plan.seed);
         // The engine counts on listings being no further behind than a scan interval.
         let mut stream_faults = plan.faults.stream.clone();
@@ -139,6 +153,7 @@ impl World {
             .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
         let mut world = Self {
+            mutant,
             draws,
             now: 0,
             heap: Heap::default(),
@@ -167,6 +182,7 @@ impl World {
             only_read: false,
             plan,
         };
+        world.table.unguarded_create = mutant == Some(Mutant::UnguardedCreate);
         world.set_up();
         world
     }
@@ -386,7 +402,7 @@ impl World {
         worker
             .clock
             .restart(now, self.draws.below("clock-offset", key, 1 << 40));
-        worker.engine = Some(Engine::new());
+        worker.engine = Some(engine(self.mutant));
         worker.fatal = None;
         worker.gap_us = 1_000_000;
         let boot = Boot {

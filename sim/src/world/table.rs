@@ -24,6 +24,8 @@ const TABLE: &str = "app";
 pub(super) struct LeaseTable {
     pub dynamo: Dynamo,
     silent_refusal: bool,
+    /// A deliberate bug: rows are created over existing ones.
+    pub unguarded_create: bool,
     limit: Option<u32>,
 }
 
@@ -48,6 +50,7 @@ impl LeaseTable {
         Self {
             dynamo: Dynamo::new(config),
             silent_refusal: faults.silent_refusal > 0,
+            unguarded_create: false,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
         }
     }
@@ -144,7 +147,8 @@ impl LeaseTable {
         let write = Kcl.encode(change);
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
-        let condition = Some(condition(&write.condition));
+        let planted = self.unguarded_create && matches!(change, Change::Create(_));
+        let condition = (!planted).then(|| condition(&write.condition));
         let old_on_failure = !self.silent_refusal;
         let (table, key) = (TABLE.to_owned(), write.key);
         match write.action {
