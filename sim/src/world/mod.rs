@@ -518,7 +518,7 @@ impl World {
             self.workers[w].fatal = Some(fatal.to_string());
         }
         if self.log.is_some() && crate::report::is_worth_a_line(notice) {
-            self.note_line(|| format!("w{w} says {notice:?}"));
+            self.note_line(|| format!("w{w} {notice}"));
         }
     }
 
