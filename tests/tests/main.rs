@@ -1,0 +1,3 @@
+//! Whole-system tests: real workers, real SDKs, and servers that others wrote.
+
+mod bad_input;
