@@ -1,3 +1,4 @@
 //! Whole-system tests: real workers, real SDKs, and servers that others wrote.
 
 mod bad_input;
+mod differential;
