@@ -1,4 +1,6 @@
 //! Whole-system tests: real workers, real SDKs, and servers that others wrote.
 
 mod bad_input;
+mod boto3;
 mod differential;
+mod sdk_rust;
