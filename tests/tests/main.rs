@@ -3,4 +3,5 @@
 mod bad_input;
 mod boto3;
 mod differential;
+mod independent;
 mod sdk_rust;
