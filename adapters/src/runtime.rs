@@ -127,3 +127,7 @@ mod production {
         }
     }
 }
+
+#[cfg(all(test, feature = "tokio-runtime"))]
+#[path = "runtime_tests.rs"]
+mod tests;

@@ -118,6 +118,152 @@ pub enum Notice {
     Stopped,
 }
 
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Booted { worker, hold } => write!(f, "{worker} begins; believes in a lease for {hold}"),
+            Notice::TableReady { created: true } => f.write_str("the lease table was created"),
+            Notice::TableReady { created: false } => f.write_str("the lease table is there"),
+            Notice::Scanned {
+                leases,
+                unfinished,
+                workers,
+                pages,
+                foreign,
+                unreadable,
+            } => write!(
+                f,
+                "scanned {leases} leases ({unfinished} unfinished, {workers} workers, {pages} pages, {foreign} foreign and \
+                 {unreadable} unreadable items)"
+            ),
+            Notice::Unreadable { key, detail } => {
+                write!(f, "row {key} cannot be read and is left alone: {detail}")
+            }
+            Notice::Rank { rank: 0, workers } => write!(f, "leads {workers} workers"),
+            Notice::Rank { rank, workers } => {
+                write!(f, "is number {} to lead of {workers} workers", rank + 1)
+            }
+            Notice::Took { lease, token, why } => write!(f, "took {lease} (token {}): {why}", token.0),
+            Notice::MissedTake {
+                lease,
+                owner: Some(owner),
+            } => write!(f, "did not get {lease}: {owner} has it"),
+            Notice::MissedTake { lease, owner: None } => write!(f, "did not get {lease}"),
+            Notice::Adopted { lease, counter } => {
+                write!(
+                    f,
+                    "{lease}: a write of ours came through after all (counter {counter})"
+                )
+            }
+            Notice::Fenced { lease } => {
+                write!(f, "{lease}: not sure to own it any more; nothing is handed over")
+            }
+            Notice::Resumed { lease } => write!(f, "{lease}: sure to own it again"),
+            Notice::Lost { lease, why } => write!(f, "lost {lease}: {why}"),
+            Notice::Released { lease } => write!(f, "released {lease}"),
+            Notice::Restoring { lease } => {
+                write!(f, "{lease}: its row was removed by somebody; putting it back")
+            }
+            Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {} to end", Ids(parents)),
+            Notice::Opened { lease, token, from } => {
+                write!(f, "opened {lease} (token {}) after {from}", token.0)
+            }
+            Notice::Closed { lease, token, reason } => {
+                write!(f, "closed {lease} (token {}): {reason:?}", token.0)
+            }
+            Notice::Checkpointed { lease, position } => write!(f, "checkpointed {lease} at {position}"),
+            Notice::Ended { lease, children } if children.is_empty() => {
+                write!(f, "{lease} ended, without children")
+            }
+            Notice::Ended { lease, children } => {
+                write!(f, "{lease} ended; its children are {}", Ids(children))
+            }
+            Notice::Hole { range, seen, needed } => write!(
+                f,
+                "no unfinished lease covers {} to {} (seen {seen} times, {needed} needed to act)",
+                range.start, range.end
+            ),
+            Notice::Listing { why } => write!(f, "lists shards: {why}"),
+            Notice::BadListing { detail } => write!(f, "the listing cannot be used: {detail}"),
+            Notice::Planned { create, shards } => {
+                write!(f, "{create} leases are missing, by {shards} shards")
+            }
+            Notice::Created {
+                lease,
+                checkpoint,
+                why,
+            } => write!(f, "created {lease} at {checkpoint}: {why}"),
+            Notice::Removed { lease } => write!(f, "removed {lease}, which is finished"),
+            Notice::HandlerFailed {
+                lease,
+                attempt,
+                again_in,
+                detail,
+            } => {
+                write!(
+                    f,
+                    "{lease}: the handler failed ({detail}), attempt {attempt}; again in {again_in}"
+                )
+            }
+            Notice::Trimmed { lease, detail } => {
+                write!(f, "{lease}: data was trimmed before it was read: {detail}")
+            }
+            Notice::Trouble {
+                what, how, again_in, ..
+            } => write!(f, "could not {what}: {how}; again in {again_in}"),
+            Notice::Stray { what } => write!(f, "ignored {what}"),
+            Notice::Fatal(fatal) => write!(f, "cannot go on: {fatal}"),
+            Notice::ShuttingDown { held } => write!(f, "shuts down, with {held} leases"),
+            Notice::Stopped => f.write_str("stopped"),
+        }
+    }
+}
+
+/// Shard ids as a list in a sentence.
+struct Ids<'a>(&'a [ShardId]);
+
+impl fmt::Display for Ids<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, id) in self.0.iter().enumerate() {
+            write!(f, "{}{id}", if n == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for TakeReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TakeReason::Unowned => f.write_str("nobody had it"),
+            TakeReason::Expired { owner, idle } => write!(f, "{owner} showed no life for {idle}"),
+            TakeReason::Stolen {
+                owner,
+                theirs,
+                ours,
+                target,
+            } => {
+                write!(
+                    f,
+                    "{owner} has {theirs}, we have {ours}, and {target} is a fair share"
+                )
+            }
+            TakeReason::Ours => f.write_str("the row names us"),
+        }
+    }
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LossReason::Taken { by: Some(by), .. } => write!(f, "{by} has it"),
+            LossReason::Taken { by: None, .. } => f.write_str("somebody released it"),
+            LossReason::RowGone => f.write_str("its row is gone"),
+            LossReason::Unreadable => f.write_str("its row cannot be read as a lease"),
+            LossReason::AlreadyEnded => f.write_str("it has ended already"),
+        }
+    }
+}
+
 /// Why a lease was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -403,11 +403,34 @@ fn a_merged_child_is_not_created_before_its_other_parent_is() {
     rig.assert_all_processed();
     let opened = |n: u32| {
         let key = Rig::id(n).to_lease();
-        rig.workers[0]
-            .calls
+        let calls = &rig.workers[0].calls;
+        calls
             .iter()
-            .find(|(_, op)| matches!(op, ConsumerOp::Open { lease, .. } if *lease == key))
-            .map(|(at, _)| *at)
+            .position(|(_, op)| matches!(op, ConsumerOp::Open { lease, .. } if *lease == key))
+            .unwrap()
     };
     assert!(opened(merged) > opened(b));
+}
+
+#[test]
+fn a_stolen_lease_is_not_released_before_its_former_owner_must_know() {
+    let mut rig = Rig::new(2, 1);
+    rig.secs(30);
+    rig.join();
+    // The thief has just stolen; the victim hears nothing of it.
+    while (0..2).all(|shard| rig.owner(shard) == Some(0)) {
+        rig.run(leasehold_engine::time::Span::from_millis(100));
+    }
+    let shard = (0..2).find(|shard| rig.owner(*shard) == Some(1)).unwrap();
+    rig.call(1, Call::Shutdown);
+    rig.secs(1);
+    assert_eq!(
+        rig.owner(shard),
+        Some(1),
+        "released while the victim may still believe"
+    );
+    rig.workers[0].alive = false;
+    rig.secs(15);
+    assert_eq!(rig.row(shard).owner, None);
+    assert!(rig.workers[1].engine.is_stopped());
 }

@@ -10,5 +10,7 @@ pub mod local;
 pub mod oracles;
 pub mod report;
 pub mod run;
+#[cfg(feature = "stack")]
+pub mod stack;
 pub mod swarm;
 pub mod world;

@@ -4,6 +4,7 @@ use crate::oracles::{Property, Time};
 use crate::swarm::Plan;
 use crate::world::{Ending, Found, World};
 use leasehold_engine::digest::Digest;
+use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,6 +22,8 @@ pub struct Options {
     pub trace: bool,
     /// Nothing goes wrong.
     pub no_faults: bool,
+    /// Give every engine this bug. Has an effect only with the feature `mutants`.
+    pub mutant: Option<Mutant>,
 }
 
 /// What became of one world.
@@ -86,7 +89,7 @@ pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
     WorldReport {
         seed,
         configuration,
-        found: World::new(plan, options.log, options.trace).run(),
+        found: World::new(plan, options.log, options.trace, options.mutant).run(),
     }
 }
 
@@ -212,5 +215,96 @@ impl Gathering {
                 None => drop(summary.marks.insert(mark.to_owned(), 1)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_engine::Engine;
+    use leasehold_engine::input::Input;
+
+    const TRACE: Options = Options {
+        log: false,
+        trace: true,
+        no_faults: false,
+    };
+
+    #[test]
+    fn a_seed_fixes_everything() {
+        for seed in 0..8 {
+            let (one, other) = (run_seed(seed, &TRACE).found, run_seed(seed, &TRACE).found);
+            assert_eq!(one.digest, other.digest, "seed {seed}");
+            assert_eq!(one.trace, other.trace, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn the_summary_does_not_depend_on_the_number_of_threads() {
+        let options = Options::default();
+        let (one, three) = (
+            run_seeds(0..12, 1, &options, &|_| {}),
+            run_seeds(0..12, 3, &options, &|_| {}),
+        );
+        assert_eq!(
+            (one.digest, one.inputs, one.marks),
+            (three.digest, three.inputs, three.marks)
+        );
+        assert_eq!(one.seeds, 12);
+    }
+
+    #[test]
+    fn a_life_can_be_lived_again_from_its_inputs() {
+        for seed in [1, 5, 9] {
+            let trace = run_seed(seed, &TRACE).found.trace;
+            let lives = trace.iter().map(|(life, _)| *life).max().unwrap_or(0);
+            assert!(
+                trace.len() > 100,
+                "seed {seed} tells nothing: {} inputs",
+                trace.len()
+            );
+            for life in 0..=lives {
+                let inputs = || {
+                    trace
+                        .iter()
+                        .filter(|(of, _)| *of == life)
+                        .map(|(_, input)| input.clone())
+                };
+                assert_eq!(live(inputs()), live(inputs()), "seed {seed} life {life}");
+            }
+        }
+    }
+
+    fn live(inputs: impl Iterator<Item = Input>) -> (u64, usize) {
+        let mut engine = Engine::new();
+        let (mut digest, mut count) = (Digest::new(), 0);
+        for input in inputs {
+            let outbox = engine.handle(input);
+            digest.absorb(&outbox.wake_at());
+            for output in outbox {
+                digest.absorb(&output);
+                count += 1;
+            }
+        }
+        (digest.value(), count)
+    }
+
+    #[test]
+    fn nothing_goes_wrong_where_nothing_is_made_to() {
+        let calm = Options {
+            no_faults: true,
+            ..Options::default()
+        };
+        let summary = run_seeds(0..20, 2, &calm, &|_| {});
+        assert_eq!(
+            summary.violations.iter().map(|v| &v.summary).collect::<Vec<_>>(),
+            Vec::<&String>::new()
+        );
+        assert_eq!(summary.excused, 0);
+        assert!(
+            summary.marks.contains_key("engine/took-unowned"),
+            "{:?}",
+            summary.marks
+        );
     }
 }

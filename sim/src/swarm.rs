@@ -205,7 +205,8 @@ mod tests {
         let on = |count: &dyn Fn(&Faults) -> bool| {
             (0..1_000).filter(|&seed| count(&Plan::draw(seed).faults)).count()
         };
-        let families: [(&str, &dyn Fn(&Faults) -> bool); 8] = [
+        type Family<'a> = (&'a str, &'a dyn Fn(&Faults) -> bool);
+        let families: [Family<'_>; 8] = [
             ("lost answer", &|f| f.call.lost_answer > 0),
             ("late", &|f| f.call.late > 0),
             ("outage", &|f| !f.outage.outages.is_empty()),

@@ -1,1 +1,29 @@
-//! Whole-system tests live in `tests/`; this crate is their home.
+//! What the whole-system tests stand on: servers on loopback, started and stopped by the tests themselves.
+//!
+//! | module | what it offers |
+//! |---|---|
+//! | [`local`] | the in-memory AWS of this project, in process, with a gate in front that can refuse requests |
+//! | [`dynoxide`] | an independent DynamoDB, in process |
+//! | [`kinesis_mock`] | an independent Kinesis, a process of Node |
+//! | [`python`] | a virtual environment with boto3 |
+//! | [`clients`], [`http`] | SDK clients, and JSON requests without any SDK |
+//! | [`consume`] | processes of `leasehold consume`, and what they print |
+//! | [`probe`] | a worker in this process, and what it processed |
+//!
+//! What needs Node or Python is skipped, with one line on stderr, on machines without; `LEASEHOLD_REQUIRE_SERVERS=1`
+//! turns a skipped test into a failed one.
+//!
+//! In a build for madsim there is nothing here: the full-stack tier needs no servers.
+#![cfg(not(madsim))]
+
+pub mod cache;
+pub mod clients;
+pub mod consume;
+pub mod dynoxide;
+pub mod http;
+pub mod kinesis_mock;
+pub mod local;
+pub mod probe;
+pub mod process;
+pub mod python;
+pub mod wait;

@@ -474,7 +474,7 @@ impl Core {
                 }
                 Some(Event::EndOfShard) | None => {}
                 Some(event) => {
-                    let (how, again_in) = trouble(&event);
+                    let (how, again_in) = trouble(&event, &outcome);
                     let what = format!("read {}", self.key(ix));
                     self.ctx.tell(Notice::Trouble {
                         op,
@@ -493,13 +493,16 @@ impl Core {
 }
 
 /// A reader's event as words, and how long it pauses.
-fn trouble(event: &Event) -> (String, Span) {
+fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
     match event {
         Event::Trouble { how, again_in } => (how.to_string(), *again_in),
-        Event::Denied { again_in } => (
-            "access was denied; grant the permission or renew the credentials".into(),
-            *again_in,
-        ),
+        Event::Denied { again_in } => {
+            let said = super::describe(outcome);
+            (
+                format!("{said}; grant the permission or renew the credentials"),
+                *again_in,
+            )
+        }
         Event::BadPosition { at, tries, again_in } => (
             format!(
                 "the service calls position {at} invalid ({tries} times in a row); check the lease's checkpoint"

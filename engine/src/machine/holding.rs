@@ -26,6 +26,8 @@ impl Tenure {
             Stage::Closed(EndReason::HandedOver) if self.next_owner.is_some() => {
                 return Some(WriteKind::HandOver);
             }
+            // A stolen lease is kept until its former owner must know: whoever finds it released starts at once.
+            Stage::Closed(_) if now < self.open_after => {}
             Stage::Closed(_) => return Some(WriteKind::Release),
             Stage::Ending if self.children_left == 0 => return Some(WriteKind::End),
             Stage::Draining(_) if self.app.is_none() && !self.is_durable() => return self.checkpoint_write(),
@@ -51,7 +53,8 @@ impl Tenure {
             at = at.min(if self.flush { Mono(0) } else { self.checkpoint_at });
         }
         match self.stage {
-            Stage::Closed(_) => at = Mono(0),
+            Stage::Closed(EndReason::HandedOver) if self.next_owner.is_some() => at = Mono(0),
+            Stage::Closed(_) => at = at.min(self.open_after),
             Stage::Ending if self.children_left == 0 => at = Mono(0),
             Stage::Draining(_) if self.app.is_none() && !self.is_durable() => at = Mono(0),
             _ => {}
@@ -96,7 +99,7 @@ impl Core {
                 TableOp::Write(Change::Create(Box::new(LeaseRow {
                     owner: Some(self.ctx.me.clone()),
                     handing_over: None,
-                    counter: tenure.counter + 1,
+                    counter: tenure.counter.saturating_add(1),
                     checkpoint: tenure.durable,
                     ..known
                 })))
@@ -189,7 +192,7 @@ impl Core {
 
     /// A write was acknowledged. With it, no earlier one of the same guard was or will be applied.
     fn applied(&mut self, ix: u32, tenure: &mut Tenure, kind: WriteKind, emitted: Mono) {
-        tenure.counter += 1;
+        tenure.counter = tenure.counter.saturating_add(1);
         self.proven(ix, tenure, emitted);
         match kind {
             WriteKind::Renew | WriteKind::Read => self.own_row(ix, tenure),
@@ -273,7 +276,7 @@ impl Core {
             }
         };
         let blind = self.ctx.planted.is(Mutant::NoAdoption) || tenure.never_adopt;
-        let next = row.counter == tenure.counter + 1 && !blind;
+        let next = row.counter == tenure.counter.saturating_add(1) && !blind;
         if row.checkpoint.is_end() {
             if tried_end && (next || row.owner.is_none()) {
                 return self.ended(ix, tenure);

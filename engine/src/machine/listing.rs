@@ -3,7 +3,7 @@
 use super::Core;
 use super::ctx::Waiter;
 use crate::config::InitialPosition;
-use crate::ids::{LeaseKey, OpId};
+use crate::ids::{LeaseKey, OpId, ShardId};
 use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
 use crate::notice::Notice;
@@ -175,7 +175,7 @@ impl Core {
                 .and_then(|lease| lease.tenure.as_ref())
                 .is_some_and(|held| held.missing);
             if missing {
-                self.resolve_missing(ix, shard.is_some(), shards, &leases);
+                self.resolve_missing(ix, shard.copied(), shards, &leases);
             }
         }
         self.create_planned(shards, false);
@@ -186,7 +186,7 @@ impl Core {
     fn resolve_missing(
         &mut self,
         ix: u32,
-        listed: bool,
+        own: Option<&Shard>,
         shards: &[Shard],
         leases: &BTreeMap<LeaseKey, Checkpoint>,
     ) {
@@ -198,9 +198,19 @@ impl Core {
         let Some(tenure) = &mut lease.tenure else { return };
         tenure.missing = false;
         if !tenure.heirs.is_empty() {
-            tenure
-                .co_parents
-                .retain(|parent| sync::will_come(leases, shards, parent));
+            let never = |parent: &ShardId| !sync::will_come(leases, shards, parent);
+            // A listing may lag. One that shows our own shard open is older than its children; and what no listing shows
+            // is believed to be gone only after several, a scan interval apart.
+            if own.is_some_and(Shard::is_open) || !tenure.co_parents.iter().any(never) {
+                tenure.verdicts = 0;
+            } else {
+                tenure.verdicts += 1;
+                if tenure.verdicts >= self.ctx.config.audit_confidence {
+                    tenure.verdicts = 0;
+                    tenure.look_at = now;
+                    tenure.co_parents.retain(|parent| !never(parent));
+                }
+            }
             return self.view.arm(ix, now);
         }
         let Some(reader) = &mut tenure.reader else { return };
@@ -215,9 +225,9 @@ impl Core {
             .collect();
         if reader.finished().is_some() {
             // Its end was read, and only its children were not named. A listed shard may get some yet.
-            tenure.childless = !listed;
+            tenure.childless = own.is_none();
             reader.trimmed(children);
-        } else if listed {
+        } else if own.is_some() {
             reader.resume(now);
         } else {
             tenure.childless = true;
@@ -255,8 +265,24 @@ impl Core {
                     create,
                     shards: shards.len() as u32,
                 });
-                let expires = self.ctx.now + self.ctx.config.lease_duration.times(2);
+                // What fills an empty table is right for one moment only: a worker that lists a little later may see
+                // children where we saw their parents. What does not succeed at once is decided anew.
+                let patience = if empty {
+                    self.ctx.config.table_timeout
+                } else {
+                    self.ctx.config.lease_duration.times(2)
+                };
+                let expires = self.ctx.now + patience;
+                // A single listing may lag, and show a child without its parent. What is created beside existing leases
+                // must have been missing for a scan interval; scans that still show the hole bring further listings.
+                let now = self.ctx.now;
+                let before = std::mem::take(&mut self.upkeep.planned);
                 for planned in plan.create {
+                    let first = before.get(&planned.row.key).copied().unwrap_or(now);
+                    if !empty && now.since(first) < self.ctx.config.scan_interval {
+                        self.upkeep.planned.insert(planned.row.key.clone(), first);
+                        continue;
+                    }
                     self.add_chore(
                         Change::Create(Box::new(planned.row)),
                         planned.reason,

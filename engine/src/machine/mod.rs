@@ -36,7 +36,7 @@ use crate::input::{Boot as BootRecord, Call, Outcome};
 use crate::mutant::{Mutant, Planted};
 use crate::notice::{Fatal, Notice};
 use crate::output::{EndReason, Output};
-use crate::time::{Mono, Wall};
+use crate::time::{Mono, Span, Wall};
 use ctx::{Ctx, Waiter};
 use view::View;
 
@@ -78,7 +78,7 @@ impl Core {
             me.clone(),
             record.incarnation,
             record.seed,
-            now,
+            reached(now),
             wall,
         );
         ctx.planted = planted;
@@ -107,7 +107,7 @@ impl Core {
 
     /// Takes the time of an input. A clock that went back is taken as not having moved.
     pub(crate) fn clock(&mut self, at: Mono, wall: Wall) {
-        self.ctx.now = self.ctx.now.max(at);
+        self.ctx.now = self.ctx.now.max(reached(at));
         self.ctx.wall = wall;
     }
 
@@ -151,6 +151,9 @@ impl Core {
     }
 
     pub(crate) fn call(&mut self, call: Call) {
+        if self.phase == Phase::Stopped {
+            return;
+        }
         match call {
             Call::Processed {
                 lease,
@@ -337,6 +340,11 @@ impl Core {
     pub(crate) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
         self.ctx.out.drain(..)
     }
+}
+
+/// A time as a clock can show it. `NEVER` is what nothing waits for; were it now, everything would be due for ever.
+fn reached(at: Mono) -> Mono {
+    at.min(Mono::NEVER - Span(1))
 }
 
 /// An outcome that is not success, as words.

@@ -20,6 +20,8 @@ pub(crate) struct Scan {
     in_flight: bool,
     /// When the next page is due, if none is in flight.
     next_at: Mono,
+    /// The least distance to the last scan, however much there is to look at: an eighth of the interval.
+    not_before: Mono,
     /// Where the next page starts, within a scan.
     cursor: Option<LeaseKey>,
     within: bool,
@@ -39,10 +41,10 @@ impl Scan {
         if self.in_flight { Mono::NEVER } else { self.next_at }
     }
 
-    /// Brings the next scan forward. Has no effect within one.
+    /// Brings the next scan forward, but not too close to the last one. Has no effect within one.
     pub(crate) fn hurry(&mut self, at: Mono) {
         if !self.within {
-            self.next_at = self.next_at.min(at);
+            self.next_at = self.next_at.min(at.max(self.not_before));
         }
     }
 }
@@ -57,7 +59,8 @@ impl Core {
 
     /// Asks for the next page, if it is time.
     pub(crate) fn scan_step(&mut self) {
-        if !self.is_running() || self.ctx.now < self.scan.wake_at() {
+        let booted = self.boot.step == super::boot::Step::Done;
+        if !self.is_running() || !booted || self.ctx.now < self.scan.wake_at() {
             return;
         }
         if !self.scan.within {
@@ -148,6 +151,7 @@ impl Core {
             self.ctx.config.scan_interval.0 / 20 + 1,
         );
         self.scan.next_at = self.ctx.now + self.ctx.config.scan_interval + crate::time::Span(spread);
+        self.scan.not_before = self.ctx.now + self.ctx.config.scan_interval.per(8);
         for ix in self.view.all() {
             let number = self.scan.number;
             let Some(lease) = self.view.get_mut(ix) else {

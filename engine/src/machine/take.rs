@@ -305,7 +305,7 @@ impl Core {
             Some(RowRead::Lease(row)) => {
                 if row.owner.as_ref() == Some(&self.ctx.me)
                     && row.handing_over.is_none()
-                    && row.counter == taking.counter + 1
+                    && row.counter == taking.counter.saturating_add(1)
                 {
                     self.ctx.tell(Notice::Adopted {
                         lease: key,
@@ -339,7 +339,7 @@ impl Core {
     fn own(&mut self, ix: u32, taking: Taking) {
         let now = self.ctx.now;
         let config = &self.ctx.config;
-        let counter = taking.counter + 1;
+        let counter = taking.counter.saturating_add(1);
         let token = FencingToken(counter);
         // A former owner that may live believes until its next write is refused, at the latest for a lease duration
         // after the take was applied.
@@ -401,6 +401,7 @@ impl Core {
             children_left: 0,
             heirs: Vec::new(),
             co_parents: Vec::new(),
+            verdicts: 0,
         }));
         let key = lease.key.clone();
         self.ctx.tell(Notice::Took {

@@ -132,6 +132,8 @@ pub(crate) struct Tenure {
     pub(crate) heirs: Vec<ChildShard>,
     /// Those other parents.
     pub(crate) co_parents: Vec<ShardId>,
+    /// Listings in a row by which some of those will never have a lease.
+    pub(crate) verdicts: u32,
 }
 
 /// The application command in flight of a lease.

@@ -1,7 +1,7 @@
 //! What follows from a whole scan: who leads, what is missing, what can go, what is taken.
 
 use super::Core;
-use crate::ids::WorkerId;
+use crate::ids::{LeaseKey, WorkerId};
 use crate::leader;
 use crate::mutant::Mutant;
 use crate::notice::Notice;
@@ -10,7 +10,7 @@ use crate::row::Change;
 use crate::shard::HashRange;
 use crate::sync;
 use crate::time::{Mono, Span};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// No more than this many finished leases are removed after one scan.
 const MAX_REMOVALS: usize = 100;
@@ -26,6 +26,8 @@ pub(crate) struct Upkeep {
     told: bool,
     /// Scans in a row that showed a hole.
     hole_seen: u32,
+    /// What the last listing made us plan to create, and since when.
+    pub(crate) planned: BTreeMap<LeaseKey, Mono>,
     /// An empty table was seen, and the wait before filling it is over.
     pub(crate) waited_empty: bool,
 }
@@ -120,6 +122,7 @@ impl Core {
         let hole = sync::first_hole(ranges.into_iter());
         if (hole.is_none() && unknown == 0) || self.ctx.planted.is(Mutant::NoAudit) {
             self.upkeep.hole_seen = 0;
+            self.upkeep.planned.clear();
             return;
         }
         self.upkeep.hole_seen += 1;
@@ -129,7 +132,8 @@ impl Core {
             self.ctx.tell(Notice::Hole { range, seen, needed });
         }
         if seen >= needed {
-            self.upkeep.hole_seen = 0;
+            // One more scan with the hole, and shards are listed again.
+            self.upkeep.hole_seen = needed - 1;
             self.list_to_repair(if hole.is_some() {
                 "part of the hash space has no unfinished lease"
             } else {

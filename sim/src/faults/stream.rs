@@ -94,7 +94,7 @@ impl StreamFaults {
                 300_000
             },
             token_expiry_ms: if short("token-expiry") {
-                draws.magnitude("token-expiry", 1, 5, 500) as i64
+                draws.magnitude("token-expiry", 1, 100, 2_000) as i64
             } else {
                 300_000
             },

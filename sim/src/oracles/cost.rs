@@ -7,8 +7,8 @@
 //! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12 |
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
-//! | scan pages | (`W/scan_interval` + 3)·(`rows`/`page` + 2) + `R`·2 |
-//! | ListShards pages | the same with shards for rows |
+//! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2) + `R`·2: an event may hurry a scan, up to eight an interval |
+//! | ListShards pages | (`W/scan_interval` + 3)·(`shards`/`page` + 2) + `R`·2 |
 //! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |
 //!
 //! where `c` is how often the application asked for a checkpoint, and `R` = 2·(log2(`retry_max/retry_min`) +
@@ -71,7 +71,8 @@ impl Cost {
             Kind::Lease(_) => 2 * self.renewals + self.retries + 12,
             Kind::Records(_) => self.fetches + 4,
             Kind::Iterators(_) => self.fetches + self.retries + 4,
-            Kind::Scan | Kind::List => (self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::List => (self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
             Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
         }
     }

@@ -186,6 +186,12 @@ pub enum Fact {
         shard: ShardNo,
         token: u64,
     },
+    /// The application was stopped before it was ready, or could not be.
+    OpenFailed {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
     /// Records were handed to a handler: from the first to the last, nothing left out between them.
     Delivered {
         life: LifeNo,

@@ -8,8 +8,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Opening,
+    /// The start failed, and may be tried again.
+    Failed,
     Open,
     Handling,
+    /// The handler was asked to stop, and has not yet.
+    Stopping,
     Closed,
 }
 
@@ -82,7 +86,10 @@ impl Lifecycle {
             Fact::OpenBegun { life, shard, token } => {
                 let before = self.stages.insert((life, shard), (token, Stage::Opening));
                 if let Some((old, stage)) = before
-                    && (stage != Stage::Closed || old >= token)
+                    && !matches!(
+                        (stage, old < token, old == token),
+                        (Stage::Closed | Stage::Failed, true, _) | (Stage::Failed, _, true)
+                    )
                 {
                     verdict.report(Property::P13, now, || {
                         format!("life {life} opened shard {shard} with token {token}, after token {old} which is {stage:?}")
@@ -97,9 +104,19 @@ impl Lifecycle {
             } => {
                 self.step(now, life, shard, token, Stage::Open, Stage::Handling, verdict);
             }
-            Fact::HandlerEnded { life, shard, token } => {
+            Fact::OpenFailed { life, shard, token } => {
+                self.step(now, life, shard, token, Stage::Opening, Stage::Failed, verdict);
+            }
+            Fact::Aborted { life, shard, token } => {
                 if let Some(entry) = self.stages.get_mut(&(life, shard))
                     && *entry == (token, Stage::Handling)
+                {
+                    entry.1 = Stage::Stopping;
+                }
+            }
+            Fact::HandlerEnded { life, shard, token } => {
+                if let Some(entry) = self.stages.get_mut(&(life, shard))
+                    && matches!(*entry, (open, Stage::Handling | Stage::Stopping) if open == token)
                 {
                     entry.1 = Stage::Open;
                 }
@@ -108,7 +125,7 @@ impl Lifecycle {
                 life, shard, token, ..
             } => {
                 let stage = self.stages.insert((life, shard), (token, Stage::Closed));
-                let good = matches!(stage, Some((open, Stage::Opening | Stage::Open)) if open == token);
+                let good = matches!(stage, Some((open, Stage::Opening | Stage::Failed | Stage::Open)) if open == token);
                 if !good {
                     verdict.report(Property::P13, now, || {
                         format!("life {life} closed shard {shard} with token {token}, which is {stage:?}")
@@ -152,7 +169,9 @@ impl Lifecycle {
             }
             Fact::Stopped { life, fatal } => {
                 for (&(_, shard), &(token, stage)) in self.stages.range((life, 0)..=(life, ShardNo::MAX)) {
-                    if stage != Stage::Closed {
+                    // A handler that does not listen cannot be ended; the deadline comes first.
+                    let deaf = stage == Stage::Stopping && self.terms.deaf_us > 0;
+                    if !matches!(stage, Stage::Closed | Stage::Failed) && !deaf {
                         verdict.report(Property::P13, now, || {
                             format!("life {life} stopped with shard {shard} (token {token}) still {stage:?}")
                         });

@@ -1,7 +1,7 @@
 //! P2: nothing of a child before the durable end of every parent; an ended parent has its children's leases.
 //!
-//! A parent that never had a lease (it ended before the application began) or whose lease was removed after its end
-//! counts as ended.
+//! A parent whose lease was removed after its end counts as ended; so does one that never had a lease, if none of its
+//! ancestors had one either (it ended before the application began). Below an ancestor that had a lease it will get one.
 
 use super::fact::{Mark, Verb};
 use super::{Fact, Property, ShardNo, Time, Verdict};
@@ -29,6 +29,35 @@ impl Lineage {
             self.shards.resize_with(index + 1, Shard::default);
         }
         &mut self.shards[index]
+    }
+
+    /// Whether a child has to wait for this shard.
+    fn is_unfinished(&self, shard: ShardNo) -> bool {
+        let Some(state) = self.shards.get(shard as usize) else {
+            return false;
+        };
+        match state.row {
+            _ if state.tampered => false,
+            Some(ended) => !ended,
+            None if state.had_row => !state.ended,
+            None => state
+                .parents
+                .into_iter()
+                .flatten()
+                .any(|parent| self.was_leased(parent)),
+        }
+    }
+
+    fn was_leased(&self, shard: ShardNo) -> bool {
+        self.shards.get(shard as usize).is_some_and(|state| {
+            !state.tampered
+                && (state.had_row
+                    || state
+                        .parents
+                        .into_iter()
+                        .flatten()
+                        .any(|parent| self.was_leased(parent)))
+        })
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -76,12 +105,7 @@ impl Lineage {
                 life, shard, first, ..
             } => {
                 for parent in self.shard(shard).parents.into_iter().flatten() {
-                    let state = self.shard(parent);
-                    let waits = match state.row {
-                        Some(ended) => !ended && !state.tampered,
-                        None => state.had_row && !state.ended && !state.tampered,
-                    };
-                    if waits {
+                    if self.is_unfinished(parent) {
                         verdict.report(Property::P2, now, || {
                             format!(
                                 "life {life} was given record {first} of shard {shard} before the end of its parent {parent} \
@@ -169,6 +193,36 @@ mod tests {
         ];
         assert_eq!(
             judge_only(Property::P2, bad.map(|fact| (1, fact))),
+            [Property::P2]
+        );
+    }
+
+    #[test]
+    fn a_merged_child_waits_for_the_parent_whose_own_turn_has_not_come() {
+        let facts = [
+            Fact::ShardBorn {
+                shard: 0,
+                parents: [None, None],
+            },
+            Fact::ShardBorn {
+                shard: 1,
+                parents: [None, None],
+            },
+            Fact::ShardBorn {
+                shard: 2,
+                parents: [Some(0), None],
+            },
+            Fact::ShardBorn {
+                shard: 3,
+                parents: [Some(1), Some(2)],
+            },
+            created(0, Mark::TrimHorizon),
+            created(1, Mark::End),
+            created(3, Mark::TrimHorizon),
+            delivered(0, 3, 1, 1),
+        ];
+        assert_eq!(
+            judge_only(Property::P2, facts.map(|fact| (1, fact))),
             [Property::P2]
         );
     }

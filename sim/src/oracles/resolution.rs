@@ -121,7 +121,8 @@ impl Resolution {
                 let Some(index) = proof.open.iter().position(|write| write.op == op) else {
                     return;
                 };
-                if how == How::Unknown {
+                // What was refused may have been executed twice, and applied the first time.
+                if matches!(how, How::Unknown | How::Refused) {
                     return;
                 }
                 let write = proof.open.remove(index);
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn validity_counts_from_emission() {
         let hold = config().hold();
-        let start = vec![
+        let start = [
             shown(4),
             asked(0, RENEW, 0, 1, 4, 10),
             answered(0, RENEW, 0, 1, How::Applied),

@@ -430,6 +430,7 @@ impl World {
             op: op.n,
             how,
         });
+        self.only_read = matches!(ask, Ask::GetRecords | Ask::GetIterator);
         self.done(w, op, outcome);
     }
 

@@ -306,6 +306,11 @@ impl World {
                 let (op, aborted) = (*op, *aborted);
                 consumer.stage = Stage::Idle;
                 let outcome = if aborted {
+                    self.fact(Fact::OpenFailed {
+                        life,
+                        shard,
+                        token: token.0,
+                    });
                     Outcome::Unknown(Cause::Cancelled)
                 } else {
                     self.fact(Fact::OpenDone {

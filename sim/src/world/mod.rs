@@ -28,6 +28,7 @@ use leasehold_engine::digest::Digest;
 use leasehold_engine::draw::draw;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Boot, Call, Input};
+use leasehold_engine::mutant::Mutant;
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::Output;
 use leasehold_engine::row::LeaseRow;
@@ -46,6 +47,8 @@ pub use settle::Ending;
 #[derive(Clone, Debug)]
 pub struct World {
     plan: Plan,
+    /// The deliberate bug that every engine has.
+    mutant: Option<Mutant>,
     draws: Draws,
     now: Time,
     heap: Heap,
@@ -74,6 +77,8 @@ pub struct World {
     log: Option<ColumnLog>,
     trace: Option<Vec<(LifeNo, Input)>>,
     scratch: Vec<Output>,
+    /// The input under way is the answer to a read of the stream.
+    only_read: bool,
 }
 
 /// The truth about one lease.
@@ -121,17 +126,34 @@ pub struct Found {
 /// Runs go on this long after a violation, so that the cascade is seen.
 const AFTERMATH_US: u64 = 5_000_000;
 
+/// A worker's engine, with its deliberate bug if the catalogue is compiled in.
+fn engine(mutant: Option<Mutant>) -> Engine {
+    #[cfg(feature = "mutants")]
+    return Engine::with_mutant(mutant);
+    #[cfg(not(feature = "mutants"))]
+    {
+        let _ = mutant;
+        Engine::new()
+    }
+}
+
 impl World {
     /// The world of a plan, before its first moment.
     ///
     /// # Panics
     /// If the plan asks for a stream that the fake refuses: the swarm's own fault.
-    pub fn new(plan: Plan, log: bool, trace: bool) -> Self {
+    pub fn new(plan: Plan, log: bool, trace: bool, mutant: Option<Mutant>) -> Self {
         let draws = Draws::new(plan.seed);
-        let source = Source::new(plan.shards, &plan.load, &plan.faults.stream)
+        // The engine counts on listings being no further behind than a scan interval.
+        let mut stream_faults = plan.faults.stream.clone();
+        stream_faults.list_lag_ms = stream_faults
+            .list_lag_ms
+            .min(plan.config.scan_interval.as_millis() as i64 * 3 / 4);
+        let source = Source::new(plan.shards, &plan.load, &stream_faults)
             .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
         let mut world = Self {
+            mutant,
             draws,
             now: 0,
             heap: Heap::default(),
@@ -157,8 +179,10 @@ impl World {
             log: log.then(|| ColumnLog::new(plan.workers as usize)),
             trace: trace.then(Vec::new),
             scratch: Vec::new(),
+            only_read: false,
             plan,
         };
+        world.table.unguarded_create = mutant == Some(Mutant::UnguardedCreate);
         world.set_up();
         world
     }
@@ -345,6 +369,10 @@ impl World {
 
     fn wake(&mut self, w: usize) {
         let worker = &mut self.workers[w];
+        if self.now < worker.wake {
+            // An earlier plan, long replaced.
+            return;
+        }
         worker.wake = Time::MAX;
         if worker.wanted <= self.now {
             self.handle(w, Body::Tick);
@@ -374,7 +402,7 @@ impl World {
         worker
             .clock
             .restart(now, self.draws.below("clock-offset", key, 1 << 40));
-        worker.engine = Some(Engine::new());
+        worker.engine = Some(engine(self.mutant));
         worker.fatal = None;
         worker.gap_us = 1_000_000;
         let boot = Boot {
@@ -447,7 +475,10 @@ impl World {
             }
         }
         self.scratch = outputs;
-        self.compare_view(w);
+        // What a read brought changes no lease; whatever it might have changed shows with the next input.
+        if !std::mem::take(&mut self.only_read) {
+            self.compare_view(w);
+        }
         if self.workers[w].engine.as_ref().is_some_and(Engine::is_stopped) {
             self.stopped(w);
         } else {
@@ -487,7 +518,7 @@ impl World {
             self.workers[w].fatal = Some(fatal.to_string());
         }
         if self.log.is_some() && crate::report::is_worth_a_line(notice) {
-            self.note_line(|| format!("w{w} says {notice:?}"));
+            self.note_line(|| format!("w{w} {notice}"));
         }
     }
 
@@ -598,7 +629,13 @@ impl World {
         });
         self.note_line(|| format!("w{w} goes on"));
         for what in backlog {
-            self.happen(what);
+            match what {
+                // It has waited; it does not make the worker stand still once more.
+                What::Answer { flight } if self.addressee(flight).is_some_and(|(_, lives)| lives) => {
+                    self.answer(flight)
+                }
+                what => self.happen(what),
+            }
         }
     }
 

@@ -74,6 +74,8 @@ impl World {
                 self.resume(w, pause);
             } else if dies {
                 self.crash(w, 0, 0);
+                // Nor is it started again, if that was planned.
+                self.workers[w].end();
             } else {
                 worker.cut = true;
                 self.resume(w, pause);

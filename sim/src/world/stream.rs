@@ -156,7 +156,7 @@ impl Source {
             stream: token.is_none().then_some(STREAM.into()),
             next_token: token,
             max_results: self.list_page,
-            filter: token.is_none().then(|| match filter {
+            filter: token.is_none().then_some(match filter {
                 Filter::All => ShardFilter::FromTrimHorizon,
                 Filter::AtTrimHorizon => ShardFilter::AtTrimHorizon,
                 Filter::AtLatest => ShardFilter::AtLatest,

@@ -1,6 +1,6 @@
 //! The lease table as workers reach it: the `kcl` dialect over the in-memory DynamoDB.
 
-use crate::fakes::dynamo::expr::{self, Binder};
+use crate::fakes::dynamo::expr;
 use crate::fakes::dynamo::{
     ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType,
     PutItem, Scan, Status, UpdateItem,
@@ -13,7 +13,7 @@ use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
-use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update, render};
+use leasehold_engine::table::{Action, AttributeValue, Condition, Item, Update};
 use std::sync::Arc;
 
 /// The table's name in every world.
@@ -24,6 +24,8 @@ const TABLE: &str = "app";
 pub(super) struct LeaseTable {
     pub dynamo: Dynamo,
     silent_refusal: bool,
+    /// A deliberate bug: rows are created over existing ones.
+    pub unguarded_create: bool,
     limit: Option<u32>,
 }
 
@@ -48,6 +50,7 @@ impl LeaseTable {
         Self {
             dynamo: Dynamo::new(config),
             silent_refusal: faults.silent_refusal > 0,
+            unguarded_create: false,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
         }
     }
@@ -144,7 +147,8 @@ impl LeaseTable {
         let write = Kcl.encode(change);
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
-        let condition = Some(condition(&write.condition));
+        let planted = self.unguarded_create && matches!(change, Change::Create(_));
+        let condition = (!planted).then(|| condition(&write.condition));
         let old_on_failure = !self.silent_refusal;
         let (table, key) = (TABLE.to_owned(), write.key);
         match write.action {
@@ -186,8 +190,8 @@ impl LeaseTable {
 
     /// The rendered text must mean what the tree means: it is parsed, and the trees are compared.
     #[cfg(debug_assertions)]
-    fn compare_with_text(&self, write: &ItemWrite) {
-        let rendered = render(write);
+    fn compare_with_text(&self, write: &leasehold_engine::table::ItemWrite) {
+        let rendered = leasehold_engine::table::render(write);
         let names = (!rendered.names.is_empty()).then(|| rendered.names.clone());
         let values = (!rendered.values.is_empty()).then(|| {
             rendered
@@ -196,7 +200,8 @@ impl LeaseTable {
                 .map(|(name, value)| (name.clone().into(), value.clone()))
                 .collect()
         });
-        let mut binder = Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
+        let mut binder =
+            expr::Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
         let parsed = expr::parse_condition(&rendered.condition, &mut binder);
         assert_eq!(parsed.as_ref(), Ok(&condition(&write.condition)), "{rendered:?}");
         if let Action::Update(changes) = &write.action {

@@ -1,0 +1,224 @@
+//! Values no sane service sends, and configurations few people set.
+
+use super::Dice;
+use super::world::{KEYS, OWNERS};
+use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
+use leasehold_engine::input::*;
+use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
+use leasehold_engine::row::{LeaseRow, RowRead};
+use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
+use leasehold_engine::time::{Span, Wall};
+
+/// How much an outcome brings.
+pub fn size(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Applied(Reply::Page(page)) => page.rows.len(),
+        Outcome::Applied(Reply::Shards(page)) => page.shards.len(),
+        Outcome::Applied(Reply::Records(Fetched { end: Some(end), .. })) => end.len(),
+        _ => 1,
+    }
+}
+
+pub fn config(dice: &mut Dice<'_>) -> Config {
+    let good = Config {
+        table: "app".into(),
+        stream: "orders".into(),
+        scan_page_limit: u32::from(dice.byte() % 3),
+        max_leases: u32::from(dice.byte() % 4),
+        settle_stolen: !dice.one_in(2),
+        max_steals: u32::from(dice.byte() % 3),
+        ..Config::default()
+    };
+    match dice.byte() {
+        0..224 => good,
+        224..240 => Config {
+            initial_position: InitialPosition::AtTimestamp(Wall(i64::MIN)),
+            cleanup_delay: Span(1),
+            checkpoint_interval: Span::ZERO,
+            shutdown_timeout: Span::ZERO,
+            bootstrap_delay: Span::ZERO,
+            handler_backoff: Span::ZERO,
+            audit_confidence: u32::MAX,
+            max_creates: 1,
+            ..good
+        },
+        240..250 => Config {
+            initial_position: InitialPosition::Latest,
+            cleanup_delay: Span(u64::MAX),
+            handler_backoff: Span(u64::MAX),
+            audit_confidence: 1,
+            max_steals: u32::MAX,
+            max_leases: u32::MAX,
+            max_creates: u32::MAX,
+            scan_page_limit: u32::MAX,
+            ..good
+        },
+        // Refused by its own check.
+        250.. => Config {
+            lease_duration: Span(u64::MAX),
+            clock_rate_error_ppm: u32::MAX,
+            shutdown_timeout: Span(u64::MAX),
+            ..Config::default()
+        },
+    }
+}
+
+pub fn key(dice: &mut Dice<'_>) -> LeaseKey {
+    dice.pick(&KEYS).into()
+}
+
+fn shard_id(dice: &mut Dice<'_>) -> ShardId {
+    dice.pick(&KEYS).into()
+}
+
+pub fn token(dice: &mut Dice<'_>) -> FencingToken {
+    FencingToken(dice.number())
+}
+
+pub fn position(dice: &mut Dice<'_>) -> Position {
+    let high = dice.number();
+    Position {
+        sequence: SequenceNumber::from_words(match dice.below(4) {
+            3 => [high; 3],
+            _ => [0, 0, high],
+        }),
+        sub: if dice.one_in(2) { dice.number() } else { 0 },
+    }
+}
+
+fn range(dice: &mut Dice<'_>) -> HashRange {
+    // The wrong way round is among them.
+    let ends = [0, 1, u128::MAX / 2, u128::MAX / 2 + 1, u128::MAX];
+    HashRange {
+        start: HashKey(dice.pick(&ends)),
+        end: HashKey(dice.pick(&ends)),
+    }
+}
+
+pub fn lease(dice: &mut Dice<'_>) -> LeaseRow {
+    let owner = |dice: &mut Dice<'_>| match dice.pick(&OWNERS) {
+        "" => None,
+        owner => Some(owner.into()),
+    };
+    LeaseRow {
+        key: key(dice),
+        owner: owner(dice),
+        counter: dice.number(),
+        checkpoint: match dice.below(5) {
+            0 => Checkpoint::At(position(dice)),
+            1 => Checkpoint::ShardEnd,
+            2 => Checkpoint::Latest,
+            3 => Checkpoint::AtTimestamp,
+            _ => Checkpoint::TrimHorizon,
+        },
+        handing_over: owner(dice),
+        range: (!dice.one_in(2)).then(|| range(dice)),
+        parents: (0..dice.below(3)).map(|_| shard_id(dice)).collect(),
+        children: (0..dice.below(3)).map(|_| shard_id(dice)).collect(),
+        switches: u64::MAX,
+    }
+}
+
+fn row(dice: &mut Dice<'_>) -> RowRead {
+    match dice.below(8) {
+        6 => RowRead::Foreign {
+            key: key(dice),
+            kind: String::new(),
+        },
+        7 => RowRead::Unreadable {
+            key: key(dice),
+            detail: String::new(),
+        },
+        _ => RowRead::Lease(lease(dice)),
+    }
+}
+
+fn reply(dice: &mut Dice<'_>) -> Reply {
+    match dice.below(11) {
+        0 => Reply::Done,
+        1 => Reply::Table(dice.pick(&[
+            TableState::Missing,
+            TableState::Creating,
+            TableState::Usable,
+            TableState::Deleting,
+            TableState::Incompatible,
+        ])),
+        2 | 3 => Reply::Page(ScanPage {
+            next: dice.one_in(2).then(|| key(dice)),
+            rows: (0..dice.below(4)).map(|_| row(dice)).collect(),
+        }),
+        4 => Reply::Row(dice.one_in(2).then(|| Box::new(row(dice)))),
+        5 => Reply::Stream(StreamState {
+            readable: dice.one_in(2),
+            created: Wall(dice.number() as i64),
+        }),
+        6 | 7 => Reply::Shards(ShardPage {
+            more: dice.one_in(2),
+            shards: (0..dice.below(4)).map(|_| shard(dice)).collect(),
+        }),
+        8 => Reply::Iterator,
+        9 => Reply::Records(Fetched {
+            count: dice.number() as u32,
+            bytes: dice.number(),
+            first: dice.one_in(2).then(|| position(dice)),
+            last: dice.one_in(2).then(|| position(dice)),
+            behind_ms: dice.number(),
+            end: dice.one_in(2).then(|| {
+                (0..dice.below(4))
+                    .map(|_| ChildShard {
+                        id: shard_id(dice),
+                        parents: (0..dice.below(4)).map(|_| shard_id(dice)).collect(),
+                        range: range(dice),
+                    })
+                    .collect()
+            }),
+        }),
+        _ => Reply::Processed,
+    }
+}
+
+fn shard(dice: &mut Dice<'_>) -> Shard {
+    Shard {
+        id: shard_id(dice),
+        parent: dice.one_in(2).then(|| shard_id(dice)),
+        adjacent_parent: dice.one_in(4).then(|| shard_id(dice)),
+        range: range(dice),
+        starting: position(dice).sequence,
+        ending: dice.one_in(2).then(|| position(dice).sequence),
+    }
+}
+
+const CAUSES: [Cause; 7] = [
+    Cause::Timeout,
+    Cause::Network,
+    Cause::Server,
+    Cause::Throttled,
+    Cause::Credentials,
+    Cause::Cancelled,
+    Cause::Garbled,
+];
+const WHYS: [Why; 8] = [
+    Why::ConditionFailed,
+    Why::NotFound,
+    Why::InUse,
+    Why::Expired,
+    Why::Denied,
+    Why::Invalid,
+    Why::HandlerFailed,
+    Why::Gone,
+];
+
+/// Any outcome, whatever was asked.
+pub fn outcome(dice: &mut Dice<'_>) -> Outcome {
+    match dice.below(8) {
+        0..4 => Outcome::Applied(reply(dice)),
+        4 => Outcome::NotSent(dice.pick(&CAUSES)),
+        5 => Outcome::Unknown(dice.pick(&CAUSES)),
+        _ => Outcome::Refused(Refusal {
+            why: dice.pick(&WHYS),
+            current: dice.one_in(2).then(|| Box::new(row(dice))),
+            detail: String::new(),
+        }),
+    }
+}

@@ -1,0 +1,245 @@
+//! A table and a stream that answer as they should, and an operator who meddles with the table.
+
+use super::{Dice, hostile};
+use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
+use leasehold_engine::input::*;
+use leasehold_engine::output::*;
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::row::{Change, LeaseRow, RowRead};
+use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
+use leasehold_engine::table::{Item, WriteError};
+use leasehold_engine::time::Wall;
+use std::collections::BTreeMap;
+
+/// The shards of the stream, then keys of no shard.
+pub const KEYS: [&str; 8] = [
+    "shardId-000000000000",
+    "shardId-000000000001",
+    "shardId-000000000002",
+    "shardId-000000000003",
+    "shardId-000000000004",
+    "",
+    "a key of no shard",
+    "\u{10FFFF}",
+];
+/// Owners in rows; `w:1` is the engine under test.
+pub const OWNERS: [&str; 4] = ["", "other", "w:1", "w:0"];
+
+pub struct World {
+    items: BTreeMap<LeaseKey, Item>,
+    shards: Vec<Shard>,
+    /// The number of the last record fetched, over all shards.
+    sequence: u64,
+}
+
+impl World {
+    /// Two shards of which the first was split; the halves were not, but one was merged with the second.
+    pub fn new(dice: &mut Dice<'_>) -> Self {
+        let half = u128::MAX / 2;
+        let shard = |n: usize, start, end, closed: bool| Shard {
+            id: KEYS[n].into(),
+            parent: None,
+            adjacent_parent: None,
+            range: HashRange {
+                start: HashKey(start),
+                end: HashKey(end),
+            },
+            starting: (n as u64).into(),
+            ending: closed.then_some(1_000.into()),
+        };
+        let mut shards = vec![
+            shard(0, 0, half, true),
+            shard(1, half + 1, u128::MAX, true),
+            shard(2, 0, half / 2, false),
+            shard(3, half / 2 + 1, half, true),
+            shard(4, half / 2 + 1, u128::MAX, false),
+        ];
+        shards[2].parent = Some(KEYS[0].into());
+        shards[3].parent = Some(KEYS[0].into());
+        shards[4].parent = Some(KEYS[3].into());
+        shards[4].adjacent_parent = Some(KEYS[1].into());
+        let mut world = World {
+            items: BTreeMap::new(),
+            shards,
+            sequence: 1,
+        };
+        if dice.one_in(2) {
+            for shard in world.shards[..3].to_vec() {
+                let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
+                row.range = Some(shard.range);
+                world.put(row);
+            }
+        }
+        world
+    }
+
+    /// How many leases there can be at most.
+    pub fn leases(&self) -> usize {
+        KEYS.len()
+    }
+
+    fn put(&mut self, row: LeaseRow) {
+        let mut item = None;
+        let write = Kcl.encode(&Change::Create(Box::new(row.clone())));
+        if write.carry_out(&mut item).is_ok()
+            && let Some(item) = item
+        {
+            self.items.insert(row.key, item);
+        }
+    }
+
+    fn read(&self, key: &LeaseKey) -> Option<RowRead> {
+        self.items.get(key).map(|item| Kcl.decode(item))
+    }
+
+    /// Does what a command says, and answers it.
+    pub fn perform(&mut self, command: &Command, dice: &mut Dice<'_>) -> Outcome {
+        match &command.effect {
+            Effect::Table(TableOp::Write(change)) => self.write(change, dice),
+            Effect::Table(op) => Outcome::Applied(match op {
+                TableOp::Describe => Reply::Table(TableState::Usable),
+                TableOp::Scan { after, limit } => Reply::Page(self.scan(after.as_ref(), *limit)),
+                TableOp::Read { key } => Reply::Row(self.read(key).map(Box::new)),
+                TableOp::Create | TableOp::Write(_) => Reply::Done,
+            }),
+            Effect::Stream(op) => Outcome::Applied(self.stream(op, dice)),
+            Effect::Consumer(ConsumerOp::Deliver { .. }) => Outcome::Applied(Reply::Processed),
+            Effect::Consumer(_) => Outcome::Applied(Reply::Done),
+        }
+    }
+
+    fn write(&mut self, change: &Change, dice: &mut Dice<'_>) -> Outcome {
+        let mut item = self.items.remove(change.key());
+        let result = Kcl.encode(change).carry_out(&mut item);
+        if let Some(item) = item {
+            self.items.insert(change.key().clone(), item);
+        }
+        let why = match result {
+            Ok(()) => return Outcome::Applied(Reply::Done),
+            Err(WriteError::ConditionFailed) => Why::ConditionFailed,
+            Err(WriteError::Invalid { .. }) => Why::Invalid,
+        };
+        Outcome::Refused(Refusal {
+            why,
+            current: self.read(change.key()).filter(|_| !dice.one_in(4)).map(Box::new),
+            detail: String::new(),
+        })
+    }
+
+    fn scan(&self, after: Option<&LeaseKey>, limit: Option<u32>) -> ScanPage {
+        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        let rest: Vec<_> = self
+            .items
+            .iter()
+            .filter(|(key, _)| after.is_none_or(|after| *key > after))
+            .collect();
+        ScanPage {
+            rows: rest
+                .iter()
+                .take(limit)
+                .map(|(_, item)| Kcl.decode(item))
+                .collect(),
+            next: rest
+                .get(limit.saturating_sub(1))
+                .filter(|_| rest.len() > limit)
+                .map(|(key, _)| (*key).clone()),
+        }
+    }
+
+    fn stream(&mut self, op: &StreamOp, dice: &mut Dice<'_>) -> Reply {
+        match op {
+            StreamOp::Describe => Reply::Stream(StreamState {
+                readable: true,
+                created: Wall(1),
+            }),
+            StreamOp::ListShards { filter, after } => {
+                let more = after.is_none() && dice.one_in(4);
+                let shards = self.shards.iter().filter(|shard| match filter {
+                    ShardFilter::AtLatest => shard.is_open(),
+                    ShardFilter::AtTrimHorizon => shard.parent.is_none(),
+                    ShardFilter::All | ShardFilter::AtTimestamp(_) => true,
+                });
+                let shards = match after {
+                    Some(_) => shards.skip(2).cloned().collect(),
+                    None => shards.take(if more { 2 } else { 5 }).cloned().collect(),
+                };
+                Reply::Shards(ShardPage { shards, more })
+            }
+            StreamOp::GetIterator { .. } => Reply::Iterator,
+            StreamOp::GetRecords { shard, limit, .. } => {
+                let count = u64::from(dice.byte() % 4).min(u64::from(*limit));
+                let first = self.sequence + 1;
+                self.sequence += count;
+                let position = |sequence: u64| Position::of(sequence.into());
+                let closed = self
+                    .shards
+                    .iter()
+                    .any(|known| known.id == *shard && !known.is_open());
+                Reply::Records(Fetched {
+                    count: count as u32,
+                    bytes: count * 1_000,
+                    first: (count > 0).then(|| position(first)),
+                    last: (count > 0).then(|| position(self.sequence)),
+                    behind_ms: 0,
+                    end: (closed && !dice.one_in(2)).then(|| self.children(shard)),
+                })
+            }
+        }
+    }
+
+    fn children(&self, shard: &ShardId) -> Vec<ChildShard> {
+        self.shards
+            .iter()
+            .filter(|child| child.parents().any(|parent| parent == shard))
+            .map(|child| ChildShard {
+                id: child.id.clone(),
+                parents: child.parents().cloned().collect(),
+                range: child.range,
+            })
+            .collect()
+    }
+
+    /// A position the application may say it has processed.
+    pub fn position(&self, _lease: &LeaseKey, dice: &mut Dice<'_>) -> Position {
+        if dice.one_in(4) {
+            hostile::position(dice)
+        } else {
+            Position::of(self.sequence.saturating_sub(u64::from(dice.byte() % 4)).into())
+        }
+    }
+
+    /// Changes the table behind the engine's back.
+    pub fn meddle(&mut self, dice: &mut Dice<'_>, me: Option<&WorkerId>) {
+        let key = hostile::key(dice);
+        let row = self.read(&key).and_then(|read| read.lease().cloned());
+        let Some(mut row) = row else {
+            let row = hostile::lease(dice);
+            return self.put(LeaseRow { key, ..row });
+        };
+        match dice.below(6) {
+            0 => {
+                row.owner = Some("other".into());
+                row.handing_over = None;
+                row.counter = row.counter.saturating_add(1);
+            }
+            1 => {
+                self.items.remove(&key);
+                return;
+            }
+            2 => {
+                row.handing_over = me.cloned();
+                row.owner = Some("other".into());
+            }
+            3 => row.counter = dice.number(),
+            4 => row.owner = me.cloned(),
+            _ => {
+                row = LeaseRow {
+                    key,
+                    ..hostile::lease(dice)
+                }
+            }
+        }
+        self.put(row);
+    }
+}

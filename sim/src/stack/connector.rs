@@ -1,0 +1,137 @@
+//! The HTTP client given to the SDK: it hands every request to a [`Network`] and turns what comes back into HTTP.
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use leasehold::runtime::BoxFuture;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+/// What lies between a client and the services.
+pub trait Network: fmt::Debug + Send + Sync + 'static {
+    /// Carries one request. The future may be dropped at any time; the request may be executed all the same.
+    fn carry(&self, request: Request) -> BoxFuture<'static, Carried>;
+}
+
+/// A request of the JSON protocols.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// `X-Amz-Target`: the service's prefix, a dot, and the operation.
+    pub target: String,
+    /// `Content-Type`, which the answer repeats.
+    pub content_type: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// The operation.
+    pub fn operation(&self) -> &str {
+        self.target.rsplit('.').next().unwrap_or_default()
+    }
+}
+
+/// What comes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// An answer.
+    Answer {
+        /// Its HTTP status.
+        status: u16,
+        /// Its body.
+        body: Vec<u8>,
+    },
+    /// There was nobody to connect to.
+    Refused,
+    /// The connection broke.
+    Reset,
+    /// Nothing came for as long as the client reads.
+    ReadTimeout,
+}
+
+/// An SDK HTTP client over a network.
+#[derive(Clone, Debug)]
+pub struct Connector(Arc<dyn Network>);
+
+impl Connector {
+    /// A client of this network.
+    pub fn new(network: Arc<dyn Network>) -> Self {
+        Self(network)
+    }
+}
+
+impl HttpClient for Connector {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let header = |name| request.headers().get(name).unwrap_or_default().to_owned();
+        let request = Request {
+            target: header("x-amz-target"),
+            content_type: header("content-type"),
+            body: request.body().bytes().unwrap_or_default().to_vec(),
+        };
+        let content_type = request.content_type.clone();
+        let carried = self.0.carry(request);
+        HttpConnectorFuture::new(async move { respond(carried.await, content_type) })
+    }
+}
+
+fn respond(carried: Carried, content_type: String) -> Result<HttpResponse, ConnectorError> {
+    match carried {
+        Carried::Answer { status, body } => {
+            let status = status
+                .try_into()
+                .map_err(|_| ConnectorError::other("the answer has no HTTP status".into(), None))?;
+            let mut response = HttpResponse::new(status, SdkBody::from(body));
+            // No `Date`: the SDK would correct its clock by it.
+            response.headers_mut().insert("content-type", content_type);
+            Ok(response)
+        }
+        Carried::Refused => Err(failure(ErrorKind::ConnectionRefused)),
+        Carried::Reset => Err(failure(ErrorKind::ConnectionReset)),
+        Carried::ReadTimeout => Err(ConnectorError::timeout(Box::new(io::Error::from(
+            ErrorKind::TimedOut,
+        )))),
+    }
+}
+
+fn failure(kind: ErrorKind) -> ConnectorError {
+    ConnectorError::io(Box::new(io::Error::from(kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_of_the_kinds_that_the_worker_tells_apart() {
+        let fails = |carried| respond(carried, String::new()).expect_err("a failure");
+        assert!(fails(Carried::Refused).is_io());
+        assert!(fails(Carried::Reset).is_io());
+        assert!(fails(Carried::ReadTimeout).is_timeout());
+    }
+
+    #[test]
+    fn an_answer_repeats_the_content_type_and_has_no_date() {
+        let answer = Carried::Answer {
+            status: 400,
+            body: b"{}".to_vec(),
+        };
+        let response = respond(answer, "application/x-amz-json-1.1".to_owned()).expect("an answer");
+        assert_eq!(response.status().as_u16(), 400);
+        assert_eq!(
+            response.headers().get("content-type"),
+            Some("application/x-amz-json-1.1")
+        );
+        assert_eq!(response.headers().get("date"), None);
+    }
+}

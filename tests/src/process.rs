@@ -1,0 +1,78 @@
+//! Child processes that end with the test, by their id.
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A running program. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    /// Where its stderr goes.
+    pub log: PathBuf,
+}
+
+impl Process {
+    /// Starts it; its stdout and stderr go to files of this name.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(mut command: Command, out: &Path) -> io::Result<Self> {
+        let log = out.with_extension("log");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(File::create(out)?)
+            .stderr(File::create(&log)?)
+            .spawn()?;
+        Ok(Self { child, log })
+    }
+
+    /// Ends it at once, as `kill -9` does.
+    ///
+    /// # Errors
+    /// If it had ended already.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Asks it to end, as Ctrl-C does.
+    ///
+    /// # Errors
+    /// If `kill` cannot be run.
+    pub fn interrupt(&self) -> io::Result<()> {
+        let id = self.child.id().to_string();
+        Command::new("kill").args(["-INT", &id]).status().map(|_| ())
+    }
+
+    /// The exit code, once it has ended by itself.
+    ///
+    /// # Errors
+    /// If the system does not know the process.
+    pub fn ended(&mut self) -> io::Result<Option<i32>> {
+        Ok(self.child.try_wait()?.map(|status| status.code().unwrap_or(-1)))
+    }
+
+    /// What it wrote to stderr so far.
+    pub fn stderr(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port of loopback that was free just now.
+///
+/// # Errors
+/// If there is none.
+pub fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}

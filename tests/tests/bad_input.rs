@@ -1,0 +1,467 @@
+//! What goes wrong around a worker: each case ends in a clear error or in a stated recovery, and nothing is lost.
+
+use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold::aws::dynamodb::types::{
+    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
+};
+use leasehold::aws::{dynamodb, kinesis};
+use leasehold::{Error, Fatal, Notice};
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, Refusal, instant};
+use leasehold_tests::probe::Probe;
+use std::collections::HashMap;
+use std::time::Duration;
+
+const STREAM: &str = "orders";
+const TABLE: &str = "billing";
+const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
+
+const DENIED: Refusal = Refusal {
+    code: "AccessDeniedException",
+    message: "User: arn:aws:iam::000000000000:user/test is not authorized to perform this action",
+};
+const EXPIRED: Refusal = Refusal {
+    code: "ExpiredTokenException",
+    message: "The security token included in the request is expired",
+};
+
+/// One account, with a stream of two shards if wanted.
+struct Account {
+    local: Local,
+    kinesis: kinesis::Client,
+    dynamodb: dynamodb::Client,
+}
+
+impl Account {
+    async fn empty() -> Self {
+        let local = Local::start(instant()).await;
+        let (kinesis, dynamodb) = (
+            clients::kinesis(&local.endpoint),
+            clients::dynamodb(&local.endpoint),
+        );
+        Self {
+            local,
+            kinesis,
+            dynamodb,
+        }
+    }
+
+    async fn with_stream() -> Self {
+        let account = Self::empty().await;
+        account.create_stream().await;
+        account
+    }
+
+    async fn create_stream(&self) {
+        let created = self.kinesis.create_stream().stream_name(STREAM).shard_count(2);
+        created.send().await.expect("a stream");
+    }
+
+    /// Puts records of these numbers, by turns into both shards.
+    async fn put(&self, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            let hash_key = if number % 2 == 0 {
+                "0"
+            } else {
+                "340282366920938463463374607431768211455"
+            };
+            let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
+            let put = put
+                .explicit_hash_key(hash_key)
+                .data(payload(number).into_bytes().into());
+            put.send().await.expect("a record");
+        }
+    }
+
+    async fn create_table(&self, key: &str) {
+        let attribute = AttributeDefinition::builder()
+            .attribute_name(key)
+            .attribute_type(ScalarAttributeType::S);
+        let element = KeySchemaElement::builder()
+            .attribute_name(key)
+            .key_type(KeyType::Hash);
+        let create = self.dynamodb.create_table().table_name(TABLE);
+        let create = create
+            .attribute_definitions(attribute.build().expect("an attribute"))
+            .key_schema(element.build().expect("a key"))
+            .billing_mode(BillingMode::PayPerRequest);
+        create.send().await.expect("a table");
+    }
+
+    async fn put_row(&self, row: &[(&str, AttributeValue)]) {
+        let item = row
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let put = self
+            .dynamodb
+            .put_item()
+            .table_name(TABLE)
+            .set_item(Some(item.collect()));
+        put.send().await.expect("a row");
+    }
+
+    async fn rows(&self) -> HashMap<String, HashMap<String, AttributeValue>> {
+        let answer = self
+            .dynamodb
+            .scan()
+            .table_name(TABLE)
+            .send()
+            .await
+            .expect("the rows");
+        let rows = answer.items.unwrap_or_default().into_iter();
+        rows.map(|row| (row["leaseKey"].as_s().cloned().expect("a string key"), row))
+            .collect()
+    }
+
+    fn probe(&self) -> Probe {
+        Probe::start(self.kinesis.clone(), self.dynamodb.clone(), STREAM, TABLE)
+    }
+
+    /// That every shard's checkpoint is at the last record that was processed of it: neither before, nor beyond. And
+    /// that nobody owns it any more.
+    async fn assert_released(&self, probe: &Probe) {
+        let rows = self.rows().await;
+        let seen = probe.seen();
+        for shard in SHARDS {
+            let row = &rows[shard];
+            let checkpoint = row["checkpoint"].as_s().map(String::as_str);
+            assert_eq!(checkpoint.ok(), seen.last(shard), "the checkpoint of {shard}");
+            assert!(!row.contains_key("leaseOwner"), "{shard} is still owned: {row:?}");
+        }
+    }
+}
+
+fn payload(number: u32) -> String {
+    format!("r{number:04}")
+}
+
+fn payloads(numbers: std::ops::Range<u32>) -> Vec<String> {
+    numbers.map(payload).collect()
+}
+
+fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+fn n(number: &str) -> AttributeValue {
+    AttributeValue::N(number.to_owned())
+}
+
+/// The error's sentence says what was expected, what was found, and what to do.
+fn assert_says(error: &Error, parts: &[&str]) {
+    let sentence = error.to_string();
+    for part in parts {
+        assert!(sentence.contains(part), "expected {part:?} in: {sentence}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_table_of_another_application_is_left_alone() {
+    let account = Account::with_stream().await;
+    account.create_table("orderId").await;
+    account
+        .put_row(&[("orderId", s("o-1")), ("amount", n("5"))])
+        .await;
+    let error = account.probe().failed().await;
+    assert!(
+        matches!(error, Error::Fatal(Fatal::TableIncompatible { .. })),
+        "{error:?}"
+    );
+    assert_says(
+        &error,
+        &[
+            "expected table \"billing\" to have the single primary key `leaseKey` (S)",
+            "belongs to another application",
+            "choose another table name",
+        ],
+    );
+    let left = account
+        .dynamodb
+        .scan()
+        .table_name(TABLE)
+        .send()
+        .await
+        .expect("the rows");
+    assert_eq!(
+        left.items(),
+        [HashMap::from([
+            ("orderId".to_owned(), s("o-1")),
+            ("amount".to_owned(), n("5"))
+        ])]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_permission_at_the_start_is_told_and_ends_the_worker() {
+    for (operation, what) in [
+        ("DynamoDB_20120810.DescribeTable", "describe the lease table"),
+        ("DynamoDB_20120810.CreateTable", "create the lease table"),
+        ("Kinesis_20131202.DescribeStreamSummary", "describe the stream"),
+    ] {
+        let account = Account::with_stream().await;
+        account
+            .local
+            .refuse(move |target| (target == operation).then_some(DENIED));
+        let error = account.probe().failed().await;
+        assert!(matches!(error, Error::Fatal(Fatal::Denied { .. })), "{error:?}");
+        assert_says(
+            &error,
+            &[
+                &format!("expected to be allowed to {what}"),
+                "AccessDeniedException: User: arn:aws:iam::000000000000:user/test is not authorized",
+                "grant the permission",
+            ],
+        );
+        assert_eq!(account.local.refused().get(operation), Some(&1), "asked once");
+    }
+}
+
+/// A policy that is changed while workers run: what is refused is tried again, with the reason in the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_permission_that_is_missing_for_a_while_costs_nothing() {
+    for operation in [
+        "Kinesis_20131202.GetRecords",
+        "Kinesis_20131202.GetShardIterator",
+        "Kinesis_20131202.ListShards",
+        "DynamoDB_20120810.UpdateItem",
+        "DynamoDB_20120810.PutItem",
+        "DynamoDB_20120810.Scan",
+    ] {
+        let account = Account::with_stream().await;
+        account.put(0..10).await;
+        account
+            .local
+            .refuse(move |target| (target == operation).then_some(DENIED));
+        let mut probe = account.probe();
+        probe
+            .told(&format!("trouble over {operation} to be told"), |notice| {
+                matches!(notice, Notice::Trouble { how, .. }
+                    if how.contains("AccessDeniedException") || how.contains("access was denied; grant the permission"))
+            })
+            .await;
+        assert_eq!(probe.seen().count(), 0, "{operation}");
+        account.local.refuse_nothing();
+        probe.processed(10).await;
+        probe.shutdown().await;
+        assert_eq!(probe.seen().payloads(), payloads(0..10), "{operation}");
+        account.assert_released(&probe).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_does_not_exist_is_told() {
+    let account = Account::empty().await;
+    let error = account.probe().failed().await;
+    assert!(
+        matches!(error, Error::Fatal(Fatal::StreamMissing { .. })),
+        "{error:?}"
+    );
+    assert_says(
+        &error,
+        &[
+            "expected a stream \"orders\" in this account and region, found none",
+            "create it, or correct the name or region",
+        ],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress_kept() {
+    let account = Account::with_stream().await;
+    account.put(0..20).await;
+    let mut probe = account.probe();
+    probe.processed(20).await;
+    account
+        .kinesis
+        .delete_stream()
+        .stream_name(STREAM)
+        .send()
+        .await
+        .expect("a deletion");
+    let error = probe.failed().await;
+    assert!(
+        matches!(error, Error::Fatal(Fatal::StreamGone { .. })),
+        "{error:?}"
+    );
+    assert_says(
+        &error,
+        &[
+            "stream \"orders\" was deleted",
+            "all leases were released with their checkpoints",
+            "use a new application name for a new stream",
+        ],
+    );
+    assert_eq!(probe.seen().payloads(), payloads(0..20));
+    account.assert_released(&probe).await;
+}
+
+/// A new stream of the old name has other records: checkpoints of the old one mean nothing in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_deleted_and_created_again_is_not_taken_for_the_old_one() {
+    let account = Account::with_stream().await;
+    account.put(0..20).await;
+    let mut probe = account.probe();
+    probe.processed(20).await;
+    account
+        .kinesis
+        .delete_stream()
+        .stream_name(STREAM)
+        .send()
+        .await
+        .expect("a deletion");
+    account.create_stream().await;
+    let error = probe.failed().await;
+    assert!(
+        matches!(error, Error::Fatal(Fatal::StreamGone { .. })),
+        "{error:?}"
+    );
+    assert_says(
+        &error,
+        &["deleted and created again", "use a new application name"],
+    );
+    account.assert_released(&probe).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_deleted_under_way_ends_the_worker_and_is_not_made_again_in_silence() {
+    let account = Account::with_stream().await;
+    account.put(0..20).await;
+    let mut probe = account.probe();
+    probe.processed(20).await;
+    account
+        .dynamodb
+        .delete_table()
+        .table_name(TABLE)
+        .send()
+        .await
+        .expect("a deletion");
+    let error = probe.failed().await;
+    assert!(
+        matches!(error, Error::Fatal(Fatal::TableGone { .. })),
+        "{error:?}"
+    );
+    assert_says(
+        &error,
+        &[
+            "expected table \"billing\" to be there, but it was deleted while in use, and with it all checkpoints",
+            "restore it from a backup, or start again to create it anew and read from the initial position",
+        ],
+    );
+    let tables = account.dynamodb.list_tables().send().await.expect("the tables");
+    assert!(tables.table_names().is_empty(), "{tables:?}");
+    // As the sentence says: a new start reads from the initial position, so nothing is lost.
+    let mut again = account.probe();
+    again.processed(20).await;
+    again.shutdown().await;
+    account.assert_released(&again).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_credentials_at_the_start_are_told() {
+    let account = Account::with_stream().await;
+    account.local.refuse(|_| Some(EXPIRED));
+    let error = account.probe().failed().await;
+    assert!(matches!(error, Error::Fatal(Fatal::Denied { .. })), "{error:?}");
+    assert_says(
+        &error,
+        &[
+            "ExpiredTokenException: The security token included in the request is expired",
+            "renew the credentials, then start again",
+        ],
+    );
+}
+
+/// Longer than leases last: the worker stops delivering, and goes on where it was when the credentials are renewed.
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_expire_under_way_and_are_renewed_lose_nothing() {
+    let account = Account::with_stream().await;
+    account.put(0..20).await;
+    let mut probe = account.probe();
+    probe.processed(20).await;
+    // The producer has credentials of its own.
+    account
+        .local
+        .refuse(|target| (!target.ends_with(".PutRecord")).then_some(EXPIRED));
+    account.put(20..40).await;
+    probe
+        .told("the leases to be doubted", |notice| {
+            matches!(notice, Notice::Fenced { .. })
+        })
+        .await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(probe.seen().count(), 20, "nothing is delivered without a lease");
+    account.local.refuse_nothing();
+    probe.processed(40).await;
+    probe.shutdown().await;
+    assert_eq!(probe.seen().payloads(), payloads(0..40));
+    account.assert_released(&probe).await;
+    assert!(account.local.refused().values().sum::<u64>() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_rows_are_left_alone_and_told_and_the_rest_is_processed() {
+    let account = Account::with_stream().await;
+    account.put(0..20).await;
+    account.create_table("leaseKey").await;
+    // A shard's own row, of which the counter is no number; and a row that is nothing at all.
+    let broken = [
+        ("leaseKey", s(SHARDS[0])),
+        ("leaseCounter", s("seven")),
+        ("checkpoint", s("TRIM_HORIZON")),
+        ("ownerSwitchesSinceCheckpoint", n("0")),
+    ];
+    let strange = [
+        ("leaseKey", s("note")),
+        ("checkpoint", s("not a position")),
+        ("leaseCounter", n("-1")),
+    ];
+    account.put_row(&broken).await;
+    account.put_row(&strange).await;
+    let mut probe = account.probe();
+    for (key, detail) in [
+        (
+            SHARDS[0],
+            "leaseCounter: expected a whole number from 0 to 2^64 - 1, found the string \"seven\"",
+        ),
+        (
+            "note",
+            "leaseCounter: expected a whole number from 0 to 2^64 - 1, found the number -1",
+        ),
+    ] {
+        probe
+            .told(&format!("{key} to be reported"), |notice| {
+                matches!(notice, Notice::Unreadable { key: found, detail: said }
+                    if found.as_str() == key && said == detail)
+            })
+            .await;
+    }
+    // The other shard has the odd numbers.
+    probe.processed(10).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        probe.seen().payloads(),
+        payloads(0..20).into_iter().skip(1).step_by(2).collect::<Vec<_>>()
+    );
+    for row in [&broken[..], &strange[..]] {
+        let expected: HashMap<_, _> = row
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        let key = expected["leaseKey"].as_s().expect("a string");
+        assert_eq!(account.rows().await[key], expected, "left as it was");
+    }
+    // Once somebody repairs the row, its shard is processed from its checkpoint, without a restart.
+    account
+        .put_row(&[
+            ("leaseKey", s(SHARDS[0])),
+            ("leaseCounter", n("7")),
+            ("checkpoint", s("TRIM_HORIZON")),
+            ("checkpointSubSequenceNumber", n("0")),
+            ("ownerSwitchesSinceCheckpoint", n("0")),
+        ])
+        .await;
+    probe.processed(20).await;
+    probe.shutdown().await;
+    assert_eq!(probe.seen().payloads(), payloads(0..20));
+    account.assert_released(&probe).await;
+}

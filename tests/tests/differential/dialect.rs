@@ -1,0 +1,221 @@
+//! The writes of the KCL dialect.
+
+use super::{Case, TABLE, case, compare, tables};
+use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::row::{Change, Guard, LeaseRow};
+use leasehold_engine::shard::{HashKey, HashRange};
+use leasehold_engine::table::{Action, AttributeValue, Item, render};
+use serde_json::{Map, Value, json};
+
+/// The dialect writes texts, numbers and sets of texts.
+fn wire(value: &AttributeValue) -> Value {
+    match value {
+        AttributeValue::S(text) => json!({ "S": text }),
+        AttributeValue::N(number) => json!({ "N": number }),
+        AttributeValue::Ss(texts) => json!({ "SS": texts }),
+        other => panic!("expected S, N or SS, found {other:?}"),
+    }
+}
+
+fn wire_item(item: &Item) -> Value {
+    Value::Object(
+        item.iter()
+            .map(|(name, value)| (name.to_string(), wire(value)))
+            .collect(),
+    )
+}
+
+/// The request that the worker sends for a change.
+fn write(name: &str, change: &Change) -> Case {
+    let write = Kcl.encode(change);
+    let text = render(&write);
+    let mut body = Map::new();
+    body.insert("TableName".into(), json!(TABLE));
+    body.insert("ReturnValuesOnConditionCheckFailure".into(), json!("ALL_OLD"));
+    if !text.condition.is_empty() {
+        body.insert("ConditionExpression".into(), json!(text.condition));
+    }
+    if !text.names.is_empty() {
+        body.insert("ExpressionAttributeNames".into(), json!(text.names));
+    }
+    if !text.values.is_empty() {
+        let values: Map<String, Value> = text
+            .values
+            .iter()
+            .map(|(name, value)| (name.clone(), wire(value)))
+            .collect();
+        body.insert("ExpressionAttributeValues".into(), Value::Object(values));
+    }
+    let operation = match &write.action {
+        Action::Put(item) => {
+            body.insert("Item".into(), wire_item(item));
+            "PutItem"
+        }
+        Action::Update(_) => {
+            body.insert("Key".into(), wire_item(&write.key));
+            body.insert("UpdateExpression".into(), json!(text.update));
+            "UpdateItem"
+        }
+        Action::Delete => {
+            body.insert("Key".into(), wire_item(&write.key));
+            "DeleteItem"
+        }
+    };
+    case(
+        format!("{name}: {}", change.verb()),
+        operation,
+        Value::Object(body),
+    )
+}
+
+fn guard(counter: u64, holder: &str, next: Option<&str>) -> Guard {
+    Guard {
+        counter,
+        holder: holder.into(),
+        next_owner: next.map(WorkerId::from),
+    }
+}
+
+/// Every kind of change, in a given state of the row or in another.
+fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
+    let key = || key.clone();
+    let take = |from: Option<&str>| Change::Take {
+        key: key(),
+        counter,
+        from: from.map(WorkerId::from),
+        to: "w2".into(),
+    };
+    let position = Position {
+        sequence: 4_962_000_000_000_000_000_u64.into(),
+        sub: 3,
+    };
+    vec![
+        Change::Create(Box::new(LeaseRow::new(key(), Checkpoint::TrimHorizon))),
+        take(None),
+        take(Some("w1")),
+        Change::Renew {
+            key: key(),
+            guard: guard(counter, "w1", None),
+        },
+        Change::Renew {
+            key: key(),
+            guard: guard(counter, "w1", Some("w2")),
+        },
+        Change::Checkpoint {
+            key: key(),
+            guard: guard(counter, "w1", None),
+            position,
+        },
+        Change::End {
+            key: key(),
+            guard: guard(counter, "w1", None),
+            children: vec!["shardId-000000000007".into(), "shardId-000000000008".into()],
+        },
+        Change::Release {
+            key: key(),
+            guard: guard(counter, "w1", None),
+        },
+        Change::Release {
+            key: key(),
+            guard: guard(counter, "w1", Some("w2")),
+        },
+        Change::HandOver {
+            key: key(),
+            guard: guard(counter, "w1", Some("w2")),
+        },
+        Change::SetRange {
+            key: key(),
+            range: HashRange {
+                start: HashKey(0),
+                end: HashKey::MAX,
+            },
+        },
+        Change::Delete { key: key(), counter },
+    ]
+}
+
+/// Rows in the states a lease passes through.
+fn states(key: &str) -> Vec<(&'static str, Option<Value>)> {
+    let row = |more: Value| {
+        let mut row = json!({
+            "leaseKey": { "S": key },
+            "leaseCounter": { "N": "5" },
+            "checkpoint": { "S": "TRIM_HORIZON" },
+            "checkpointSubSequenceNumber": { "N": "0" },
+            "ownerSwitchesSinceCheckpoint": { "N": "0" },
+            "throughputKBps": { "N": "12.5" },
+            "somebodyElses": { "M": { "nested": { "L": [{ "BOOL": true }, { "NULL": true }] } } },
+        });
+        if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
+            row.extend(more);
+        }
+        Some(row)
+    };
+    vec![
+        ("no row", None),
+        ("nobody's", row(json!({}))),
+        ("ours", row(json!({ "leaseOwner": { "S": "w1" } }))),
+        ("another's", row(json!({ "leaseOwner": { "S": "w3" } }))),
+        (
+            "handed over",
+            row(json!({ "leaseOwner": { "S": "w2" }, "checkpointOwner": { "S": "w1" } })),
+        ),
+        (
+            "with a prepared checkpoint",
+            row(json!({
+                "leaseOwner": { "S": "w1" },
+                "pendingCheckpoint": { "S": "49" },
+                "pendingCheckpointSubSequenceNumber": { "N": "0" },
+                "pendingCheckpointState": { "B": "AAEC" },
+            })),
+        ),
+        ("ended", row(json!({ "checkpoint": { "S": "SHARD_END" } }))),
+        (
+            "without counters",
+            Some(json!({ "leaseKey": { "S": key }, "leaseOwner": { "S": "w1" } })),
+        ),
+        (
+            "with a text as counter",
+            row(json!({ "leaseCounter": { "S": "5" } })),
+        ),
+        (
+            "with a text to add to",
+            row(json!({ "leaseOwner": { "S": "w1" }, "ownerSwitchesSinceCheckpoint": { "S": "x" } })),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_write_of_the_kcl_dialect_in_every_state_of_its_row() {
+    let mut cases = tables();
+    for (state, row) in states("shard") {
+        for counter in [5, 6] {
+            for (number, change) in changes(&"shard".into(), counter).iter().enumerate() {
+                let key = json!({ "leaseKey": { "S": "shard" } });
+                let name = format!("{state}, counter {counter}, {number}");
+                match &row {
+                    Some(row) => cases.push(case(
+                        format!("{name}: before"),
+                        "PutItem",
+                        json!({ "TableName": TABLE, "Item": row }),
+                    )),
+                    None => cases.push(case(
+                        format!("{name}: before"),
+                        "DeleteItem",
+                        json!({ "TableName": TABLE, "Key": key }),
+                    )),
+                }
+                cases.push(write(&name, change));
+                cases.push(case(
+                    format!("{name}: after"),
+                    "GetItem",
+                    json!({ "TableName": TABLE, "Key": key, "ConsistentRead": true }),
+                ));
+            }
+        }
+    }
+    assert!(cases.len() > 700, "{}", cases.len());
+    compare(cases).await;
+}

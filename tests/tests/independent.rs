@@ -1,0 +1,360 @@
+//! `leasehold consume` against servers that others wrote: kinesis-mock and dynoxide.
+//!
+//! Two worker processes, a producer, a split, a merge, and a kill -9 of one of the two.
+
+use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold::aws::kinesis::types::{PutRecordsRequestEntry, Shard, StreamStatus};
+use leasehold::aws::{dynamodb, kinesis};
+use leasehold_tests::cache::available;
+use leasehold_tests::consume::{Consumer, Printed, Target, disorder};
+use leasehold_tests::kinesis_mock::{self, KinesisMock};
+use leasehold_tests::wait::until;
+use leasehold_tests::{clients, dynoxide};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+const STREAM: &str = "orders";
+const APPLICATION: &str = "billing";
+/// A lease expires after 10 s, which is noticed by the second scan after; scans are 20 s apart.
+const TAKE_OVER: Duration = Duration::from_secs(90);
+
+/// What was put: sequence numbers and payloads by shard, in their order.
+type Put = BTreeMap<String, Vec<(String, String)>>;
+
+/// Puts small batches, until it is told to stop.
+struct Producer {
+    stop: Arc<AtomicBool>,
+    run: JoinHandle<Put>,
+}
+
+impl Producer {
+    fn start(client: kinesis::Client) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let run = tokio::spawn(async move {
+            let mut put = Put::new();
+            let mut number = 0u32;
+            while !stopped.load(Ordering::Relaxed) {
+                let batch: Vec<u32> = (number..number + 10).collect();
+                number += 10;
+                put_batch(&client, &batch, &mut put).await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            put
+        });
+        Self { stop, run }
+    }
+
+    async fn finish(self) -> Put {
+        self.stop.store(true, Ordering::Relaxed);
+        self.run.await.expect("the producer not to panic")
+    }
+}
+
+fn payload(number: u32) -> String {
+    format!("{number:06}-{}", "x".repeat(200))
+}
+
+/// Puts all of a batch; what is refused (while the stream changes, say) is put again.
+async fn put_batch(client: &kinesis::Client, batch: &[u32], put: &mut Put) {
+    let mut left: Vec<u32> = batch.to_vec();
+    while !left.is_empty() {
+        let entries = left.iter().map(|number| {
+            let entry = PutRecordsRequestEntry::builder().partition_key(format!("key-{}", number % 97));
+            entry
+                .data(payload(*number).into_bytes().into())
+                .build()
+                .expect("an entry")
+        });
+        let request = client
+            .put_records()
+            .stream_name(STREAM)
+            .set_records(Some(entries.collect()));
+        let Ok(answer) = request.send().await else {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            continue;
+        };
+        let mut refused = Vec::new();
+        for (number, record) in left.iter().zip(&answer.records) {
+            match (record.shard_id(), record.sequence_number()) {
+                (Some(shard), Some(sequence)) => {
+                    let line = (sequence.to_owned(), payload(*number));
+                    put.entry(shard.to_owned()).or_default().push(line);
+                }
+                _ => refused.push(*number),
+            }
+        }
+        left = refused;
+    }
+}
+
+async fn shards(client: &kinesis::Client) -> Vec<Shard> {
+    let answer = client
+        .list_shards()
+        .stream_name(STREAM)
+        .send()
+        .await
+        .expect("the shards");
+    answer.shards.unwrap_or_default()
+}
+
+async fn active(client: &kinesis::Client) {
+    until("the stream to be ACTIVE", Duration::from_secs(20), || async {
+        let answer = client.describe_stream_summary().stream_name(STREAM).send().await;
+        let summary = answer.ok().and_then(|answer| answer.stream_description_summary);
+        summary.is_some_and(|summary| summary.stream_status == StreamStatus::Active)
+    })
+    .await;
+}
+
+type Row = HashMap<String, AttributeValue>;
+
+async fn rows(client: &dynamodb::Client) -> BTreeMap<String, Row> {
+    let answer = client
+        .scan()
+        .table_name(APPLICATION)
+        .consistent_read(true)
+        .send()
+        .await;
+    let rows = answer
+        .ok()
+        .and_then(|answer| answer.items)
+        .unwrap_or_default()
+        .into_iter();
+    rows.map(|row| (text(&row, "leaseKey").unwrap_or_default().to_owned(), row))
+        .collect()
+}
+
+fn text<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
+    row.get(name)?.as_s().ok().map(String::as_str)
+}
+
+/// The owners of leases, with how many each has.
+async fn owners(client: &dynamodb::Client) -> BTreeMap<String, usize> {
+    let mut owners = BTreeMap::new();
+    for row in rows(client).await.values() {
+        if let Some(owner) = text(row, "leaseOwner") {
+            // An owner is a worker's name and its incarnation.
+            *owners.entry(owner.to_owned()).or_default() += 1;
+        }
+    }
+    owners
+}
+
+fn names(owners: &BTreeMap<String, usize>, worker: &str) -> bool {
+    owners.keys().any(|owner| owner.starts_with(worker))
+}
+
+fn ended(rows: &BTreeMap<String, Row>, shard: &str) -> bool {
+    rows.get(shard)
+        .is_some_and(|row| text(row, "checkpoint") == Some("SHARD_END"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
+    const TEST: &str = "two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost";
+    let installed = tokio::task::spawn_blocking(kinesis_mock::install)
+        .await
+        .expect("no panic");
+    let Some(home) = available(TEST, installed) else {
+        return;
+    };
+    let directory =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("independent-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let mock = KinesisMock::start(&home, &directory).await.expect("kinesis-mock");
+    let target = Target {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
+        kinesis: mock.endpoint.clone(),
+        dynamodb: dynoxide::start(),
+        stream: STREAM.to_owned(),
+        application: APPLICATION.to_owned(),
+        directory,
+    };
+    let kinesis = clients::kinesis(&target.kinesis);
+    let dynamodb = clients::dynamodb(&target.dynamodb);
+    kinesis
+        .create_stream()
+        .stream_name(STREAM)
+        .shard_count(3)
+        .send()
+        .await
+        .expect("a stream");
+    active(&kinesis).await;
+
+    let producer = Producer::start(kinesis.clone());
+    let mut anna = Consumer::start(&target, "anna");
+    let bert = Consumer::start(&target, "bert");
+    until("both workers to own leases", TAKE_OVER, || async {
+        let owners = owners(&dynamodb).await;
+        names(&owners, "anna") && names(&owners, "bert")
+    })
+    .await;
+
+    let first = &shards(&kinesis).await[0];
+    let split = kinesis
+        .split_shard()
+        .stream_name(STREAM)
+        .shard_to_split(first.shard_id());
+    split
+        .new_starting_hash_key("56713727820156410577229101238628035242")
+        .send()
+        .await
+        .expect("a split");
+    active(&kinesis).await;
+    until("the parent of the split to be ended", TAKE_OVER, || async {
+        ended(&rows(&dynamodb).await, first.shard_id())
+    })
+    .await;
+    until("anna to have made progress durable", TAKE_OVER, || async {
+        rows(&dynamodb).await.values().any(|row| {
+            let owned = text(row, "leaseOwner").is_some_and(|owner| owner.starts_with("anna"));
+            owned
+                && text(row, "checkpoint")
+                    .is_some_and(|at| at.starts_with(|first: char| first.is_ascii_digit()))
+        })
+    })
+    .await;
+    anna.process.kill().expect("anna to be alive until now");
+    let merge = kinesis.merge_shards().stream_name(STREAM);
+    let merge = merge
+        .shard_to_merge("shardId-000000000001")
+        .adjacent_shard_to_merge("shardId-000000000002");
+    merge.send().await.expect("a merge");
+    active(&kinesis).await;
+    until(
+        "bert to own all that is left, and the parents of the merge to be ended",
+        TAKE_OVER,
+        || async {
+            let (rows, owners) = (rows(&dynamodb).await, owners(&dynamodb).await);
+            ended(&rows, "shardId-000000000001")
+                && ended(&rows, "shardId-000000000002")
+                && names(&owners, "bert")
+                && !names(&owners, "anna")
+                && owners.values().sum::<usize>() == 3
+        },
+    )
+    .await;
+
+    let put = producer.finish().await;
+    assert_eq!(
+        put.len(),
+        6,
+        "every shard got records: three, two of the split, one of the merge"
+    );
+    let all: BTreeSet<&String> = put.values().flatten().map(|(_, data)| data).collect();
+    until("every record to be printed", Duration::from_secs(30), || async {
+        let printed: BTreeSet<String> = [&anna, &bert]
+            .iter()
+            .flat_map(|each| each.printed())
+            .map(|record| record.data)
+            .collect();
+        all.iter().all(|data| printed.contains(*data))
+    })
+    .await;
+    let mut bert = bert;
+    bert.process.interrupt().expect("a signal");
+    until("bert to end", Duration::from_secs(30), || {
+        let ended = bert.process.ended().expect("a process");
+        async move { ended == Some(0) }
+    })
+    .await;
+    judge(&put, &anna.printed(), &bert.printed());
+    assert!(
+        bert.printed().len() < all.len(),
+        "bert goes on from anna's checkpoints, not from the beginning"
+    );
+    judge_rows(&shards(&kinesis).await, &rows(&dynamodb).await, &put);
+    println!(
+        "{} records in {} shards; anna printed {}, bert {}",
+        all.len(),
+        put.len(),
+        anna.printed().len(),
+        bert.printed().len()
+    );
+}
+
+/// That every shard was printed whole and in order by the two together.
+fn judge(put: &Put, anna: &[Printed], bert: &[Printed]) {
+    for (name, printed) in [("anna", anna), ("bert", bert)] {
+        assert_eq!(
+            disorder(printed),
+            Vec::<String>::new(),
+            "{name} keeps the order of each shard"
+        );
+    }
+    for (shard, expected) in put {
+        let of = |printed: &[Printed]| -> BTreeMap<(usize, String), String> {
+            let own = printed.iter().filter(|record| record.shard == *shard);
+            own.map(|record| {
+                (
+                    (record.sequence.len(), record.sequence.clone()),
+                    record.data.clone(),
+                )
+            })
+            .collect()
+        };
+        let mut union = of(anna);
+        union.extend(of(bert));
+        let found: Vec<(String, String)> = union
+            .into_iter()
+            .map(|((_, sequence), data)| (sequence, data))
+            .collect();
+        assert!(
+            found == *expected,
+            "{shard}: {} records put, {} printed, or not as they were put",
+            expected.len(),
+            found.len()
+        );
+    }
+}
+
+/// That the table tells the whole story: ended parents with their children, and open shards at their last record.
+fn judge_rows(shards: &[Shard], rows: &BTreeMap<String, Row>, put: &Put) {
+    let listed: BTreeSet<&str> = shards.iter().map(Shard::shard_id).collect();
+    assert_eq!(
+        rows.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+        listed,
+        "one row for each shard"
+    );
+    for shard in shards {
+        let row = &rows[shard.shard_id()];
+        let parents: BTreeSet<&str> = [shard.parent_shard_id(), shard.adjacent_parent_shard_id()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let kept: BTreeSet<&str> = row
+            .get("parentShardId")
+            .and_then(|parents| parents.as_ss().ok())
+            .map(|parents| parents.iter().map(String::as_str).collect())
+            .unwrap_or_default();
+        assert_eq!(kept, parents, "parents of {}", shard.shard_id());
+        let children: BTreeSet<&str> = shards
+            .iter()
+            .filter(|child| {
+                [child.parent_shard_id(), child.adjacent_parent_shard_id()].contains(&Some(shard.shard_id()))
+            })
+            .map(Shard::shard_id)
+            .collect();
+        let checkpoint = text(row, "checkpoint").unwrap_or_default();
+        if children.is_empty() {
+            let last = put.get(shard.shard_id()).and_then(|records| records.last());
+            let expected = last.map(|(sequence, _)| sequence.as_str());
+            assert_eq!(Some(checkpoint), expected, "{}", shard.shard_id());
+        } else {
+            assert_eq!(checkpoint, "SHARD_END", "{}", shard.shard_id());
+            let kept = row["childShardIds"].as_ss().expect("a set");
+            assert_eq!(
+                kept.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+                children,
+                "{}",
+                shard.shard_id()
+            );
+        }
+        assert_eq!(text(row, "leaseOwner"), None, "{} was given up", shard.shard_id());
+    }
+}
