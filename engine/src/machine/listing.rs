@@ -151,7 +151,6 @@ impl Core {
     }
 
     fn repair(&mut self, shards: &[Shard]) {
-        let leases = self.known_leases();
         let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
         for ix in self.view.all() {
             let Some(lease) = self.view.get_mut(ix) else {
@@ -175,7 +174,7 @@ impl Core {
                 .and_then(|lease| lease.tenure.as_ref())
                 .is_some_and(|held| held.missing);
             if missing {
-                self.resolve_missing(ix, shard.copied(), shards, &leases);
+                self.resolve_missing(ix, shard.copied(), shards);
             }
         }
         self.create_planned(shards, false);
@@ -183,13 +182,7 @@ impl Core {
 
     /// A shard was not found when it was read. Only the list of the living stream says what that meant: KCL takes it
     /// for the end of the shard, and loses what follows if it was not.
-    fn resolve_missing(
-        &mut self,
-        ix: u32,
-        own: Option<&Shard>,
-        shards: &[Shard],
-        leases: &BTreeMap<LeaseKey, Checkpoint>,
-    ) {
+    fn resolve_missing(&mut self, ix: u32, own: Option<&Shard>, shards: &[Shard]) {
         let now = self.ctx.now;
         let Some(lease) = self.view.get_mut(ix) else {
             return;
@@ -198,7 +191,7 @@ impl Core {
         let Some(tenure) = &mut lease.tenure else { return };
         tenure.missing = false;
         if !tenure.heirs.is_empty() {
-            let never = |parent: &ShardId| !sync::will_come(leases, shards, parent);
+            let never = |parent: &ShardId| !sync::will_come(shards, parent);
             // A listing may lag. One that shows our own shard open is older than its children; and what no listing shows
             // is believed to be gone only after several, a scan interval apart.
             if own.is_some_and(Shard::is_open) || !tenure.co_parents.iter().any(never) {

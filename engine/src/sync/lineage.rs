@@ -1,9 +1,8 @@
 //! The family tree of the shards of one listing.
 
-use crate::ids::{LeaseKey, ShardId};
-use crate::position::Checkpoint;
+use crate::ids::ShardId;
 use crate::shard::{HashRange, Shard};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// An index over a listing. Shards are numbered by where they start, then by id: the order leases are created in.
@@ -230,27 +229,10 @@ fn ancestors_first(parents: &[Vec<usize>], children: &[Vec<usize>]) -> Vec<usize
     order
 }
 
-/// Whether a lease for `shard`, which has none, will be created: because an ancestor of it has a lease, whose owner (or the
-/// audit, if it has ended) creates its children's, and so on down to it.
-///
-/// A shard that is not listed has nothing left to read, and one whose whole ancestry is without leases lies before the
-/// initial position: nobody will create theirs.
-pub fn will_come(leases: &BTreeMap<LeaseKey, Checkpoint>, shards: &[Shard], shard: &ShardId) -> bool {
-    let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
-    let mut seen = BTreeSet::new();
-    let mut open = vec![shard];
-    let mut first = true;
-    while let Some(id) = open.pop() {
-        if !std::mem::take(&mut first) && leases.contains_key(id.as_str()) {
-            return true;
-        }
-        if let Some(listed) = by_id.get(id.as_str())
-            && seen.insert(id.as_str())
-        {
-            open.extend(listed.parents());
-        }
-    }
-    false
+/// Whether a lease for `shard`, which has none, will be created: at the end of a parent of it, or by the audit, to which its
+/// keys are a hole as long as its children have no leases. Only a shard that is not listed has nothing left to read.
+pub fn will_come(shards: &[Shard], shard: &ShardId) -> bool {
+    shards.iter().any(|listed| listed.id == *shard)
 }
 
 #[cfg(test)]
@@ -339,31 +321,5 @@ mod tests {
         assert!(matches!(at(&[(0, u128::MAX - 1)]), Err(BadListing::Gap { .. })));
         assert!(matches!(at(&[ALL, (0, 7)]), Err(BadListing::Overlap { .. })));
         assert!(matches!(at(&[ALL, (8, 7)]), Err(BadListing::Reversed { .. })));
-    }
-
-    fn listed(id: &str, parent: Option<&str>) -> Shard {
-        Shard {
-            id: id.into(),
-            parent: parent.map(ShardId::from),
-            adjacent_parent: None,
-            range: HashRange::ALL,
-            starting: 1.into(),
-            ending: None,
-        }
-    }
-
-    #[test]
-    fn a_lease_will_come_if_and_only_if_an_ancestor_has_one() {
-        let shards = [listed("b", Some("a")), listed("c", Some("b")), listed("d", None)];
-        let leases = |keys: &[&str]| {
-            keys.iter()
-                .map(|key| (LeaseKey::from(*key), Checkpoint::ShardEnd))
-                .collect::<BTreeMap<_, _>>()
-        };
-        // An unlisted parent's lease counts too.
-        assert!(will_come(&leases(&["a"]), &shards, &"c".into()));
-        assert!(will_come(&leases(&["b"]), &shards, &"c".into()));
-        assert!(!will_come(&leases(&["d"]), &shards, &"c".into()));
-        assert!(!will_come(&leases(&["a", "d"]), &shards, &"gone".into()));
     }
 }

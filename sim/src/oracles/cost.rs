@@ -8,7 +8,7 @@
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
 //! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2) + `R`·2: an event may hurry a scan, up to eight an interval |
-//! | ListShards pages | (`W/scan_interval` + 3)·(`shards`/`page` + 2) + `R`·2 |
+//! | ListShards pages | 2·(`W/scan_interval` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
 //! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |
 //!
 //! where `c` is how often the application asked for a checkpoint, and `R` = 2·(log2(`retry_max/retry_min`) +
@@ -72,7 +72,7 @@ impl Cost {
             Kind::Records(_) => self.fetches + 4,
             Kind::Iterators(_) => self.fetches + self.retries + 4,
             Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
-            Kind::List => (self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::List => 2 * (self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
             Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
         }
     }

@@ -33,6 +33,8 @@ pub(super) struct Lifecycle {
     stages: BTreeMap<(LifeNo, ShardNo), (u64, Stage)>,
     shutdowns: BTreeMap<LifeNo, Shutdown>,
     owners: Vec<Option<LifeNo>>,
+    /// Who has known itself to be the owner of what. A take whose outcome never came is not known to the taker.
+    knew: std::collections::BTreeSet<(LifeNo, ShardNo)>,
 }
 
 const SLACK_US: u64 = 1_000_000;
@@ -44,6 +46,7 @@ impl Lifecycle {
             stages: BTreeMap::new(),
             shutdowns: BTreeMap::new(),
             owners: Vec::new(),
+            knew: Default::default(),
         }
     }
 
@@ -142,6 +145,9 @@ impl Lifecycle {
                     _ => None,
                 };
             }
+            Fact::Holds { life, shard, .. } => {
+                self.knew.insert((life, shard));
+            }
             Fact::ShutdownAsked { life } => {
                 let deadline = now + self.allowed();
                 self.shutdowns.entry(life).or_insert(Shutdown {
@@ -184,7 +190,7 @@ impl Lifecycle {
                     && now < shutdown.asked + in_time
                 {
                     for (shard, owner) in self.owners.iter().enumerate() {
-                        if *owner == Some(life) {
+                        if *owner == Some(life) && self.knew.contains(&(life, shard as ShardNo)) {
                             verdict.report(Property::P13, now, || {
                                 format!("life {life} stopped in good order, and the row of shard {shard} still names it")
                             });

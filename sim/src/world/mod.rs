@@ -227,7 +227,8 @@ impl World {
             if at > last {
                 break;
             }
-            self.now = at;
+            // What was due while its worker stood still happens when the worker goes on.
+            self.now = self.now.max(at);
             self.happen(what);
             if self.ending.is_some() {
                 break;
