@@ -54,7 +54,8 @@ pub enum Notice {
     Released { lease: LeaseKey },
     /// Somebody removed the row of a lease we own; it is put back as we know it.
     Restoring { lease: LeaseKey },
-    /// A shard waits for these parents to end.
+    /// A shard waits for these: for its parents to end before it begins, or for its children's other parents to have a lease
+    /// before it ends.
     Blocked { lease: LeaseKey, parents: Vec<ShardId> },
     /// Processing of a shard began.
     Opened {
@@ -164,7 +165,7 @@ impl fmt::Display for Notice {
             Notice::Restoring { lease } => {
                 write!(f, "{lease}: its row was removed by somebody; putting it back")
             }
-            Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {} to end", Ids(parents)),
+            Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {}", Ids(parents)),
             Notice::Opened { lease, token, from } => {
                 write!(f, "opened {lease} (token {}) after {from}", token.0)
             }

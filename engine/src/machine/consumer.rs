@@ -209,6 +209,9 @@ impl Core {
         if tenure.looking == Some(op) && tenure.stage == Stage::Ending {
             tenure.looking = None;
             self.co_parent_seen(&mut tenure, outcome);
+        } else if tenure.looking == Some(op) && (tenure.stage != Stage::Waiting || tenure.parents.is_empty())
+        {
+            tenure.looking = None;
         } else if tenure.looking == Some(op) {
             tenure.looking = None;
             match outcome {

@@ -9,6 +9,7 @@ use super::ctx::Waiter;
 use super::tenure::Tenure;
 use crate::input::{Outcome, Reply};
 use crate::mutant::Mutant;
+use crate::notice::Notice;
 use crate::output::TableOp;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow};
@@ -40,10 +41,21 @@ impl Core {
             return;
         }
         let view = &self.view;
-        tenure
-            .co_parents
-            .retain(|parent| view.row(parent.as_str()).is_none());
+        // A child that has a lease needs nothing more, whatever became of its other parent's.
+        tenure.heirs.retain(|child| view.row(child.id.as_str()).is_none());
+        let heirs = &tenure.heirs;
+        tenure.co_parents.retain(|parent| {
+            view.row(parent.as_str()).is_none() && heirs.iter().any(|child| child.parents.contains(parent))
+        });
         if let Some(parent) = tenure.co_parents.first() {
+            if !tenure.told_waiting {
+                tenure.told_waiting = true;
+                let lease = self.key(ix);
+                self.ctx.tell(Notice::Blocked {
+                    lease,
+                    parents: tenure.co_parents.clone(),
+                });
+            }
             if tenure.looking.is_none() && !tenure.missing && self.ctx.now >= tenure.look_at {
                 let key = parent.to_lease();
                 tenure.looking = Some(self.ctx.table(Waiter::Parent(ix), TableOp::Read { key }));
@@ -53,9 +65,6 @@ impl Core {
         let mut left = 0;
         for child in std::mem::take(&mut tenure.heirs) {
             let key = child.id.to_lease();
-            if self.view.row(key.as_str()).is_some() {
-                continue;
-            }
             let parents: BTreeSet<_> = child.parents.into_iter().collect();
             let mut row = LeaseRow::new(key, Checkpoint::TrimHorizon);
             row.parents = parents.into_iter().collect();

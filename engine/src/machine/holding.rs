@@ -267,7 +267,10 @@ impl Core {
             Some(_) => return self.lose(ix, tenure, LossReason::Unreadable),
             None if tried_end => return self.ended(ix, tenure),
             None if tried_release => return self.released(ix, tenure),
-            None if kind == WriteKind::Restore => return self.lose(ix, tenure, LossReason::RowGone),
+            // Once the belief has run out, others may have taken the lease, ended it and removed it.
+            None if kind == WriteKind::Restore || self.ctx.now >= tenure.valid_until => {
+                return self.lose(ix, tenure, LossReason::RowGone);
+            }
             None => {
                 // Somebody removed the row of a live lease. What was processed is known only here.
                 let lease = self.key(ix);

@@ -402,6 +402,7 @@ impl Core {
             heirs: Vec::new(),
             co_parents: Vec::new(),
             verdicts: 0,
+            told_waiting: false,
         }));
         let key = lease.key.clone();
         self.ctx.tell(Notice::Took {

@@ -134,6 +134,8 @@ pub(crate) struct Tenure {
     pub(crate) co_parents: Vec<ShardId>,
     /// Listings in a row by which some of those will never have a lease.
     pub(crate) verdicts: u32,
+    /// That its end waits for them was told.
+    pub(crate) told_waiting: bool,
 }
 
 /// The application command in flight of a lease.

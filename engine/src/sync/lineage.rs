@@ -1,8 +1,9 @@
 //! The family tree of the shards of one listing.
 
-use crate::ids::ShardId;
+use crate::ids::{LeaseKey, ShardId};
+use crate::position::Checkpoint;
 use crate::shard::{HashRange, Shard};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// An index over a listing. Shards are numbered by where they start, then by id: the order leases are created in.
@@ -227,6 +228,34 @@ fn ancestors_first(parents: &[Vec<usize>], children: &[Vec<usize>]) -> Vec<usize
         }
     }
     order
+}
+
+/// Whether a shard that descends from `shard` has a lease: then `shard` itself has been read to its end before, even if its
+/// own lease is gone.
+pub fn has_leased_descendant(
+    leases: &BTreeMap<LeaseKey, Checkpoint>,
+    shards: &[Shard],
+    shard: &ShardId,
+) -> bool {
+    let mut children: BTreeMap<&str, Vec<&ShardId>> = BTreeMap::new();
+    for child in shards {
+        for parent in child.parents() {
+            children.entry(parent.as_str()).or_default().push(&child.id);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let mut open = vec![shard];
+    while let Some(id) = open.pop() {
+        for child in children.get(id.as_str()).into_iter().flatten() {
+            if leases.contains_key(child.as_str()) {
+                return true;
+            }
+            if seen.insert(child.as_str()) {
+                open.push(child);
+            }
+        }
+    }
+    false
 }
 
 /// Whether a lease for `shard`, which has none, will be created: at the end of a parent of it, or by the audit, to which its

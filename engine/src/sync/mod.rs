@@ -5,5 +5,5 @@ mod lineage;
 mod plan;
 
 pub use audit::{first_hole, holes};
-pub use lineage::{BadListing, Lineage, will_come};
+pub use lineage::{BadListing, Lineage, has_leased_descendant, will_come};
 pub use plan::{Finding, Plan, PlannedLease, plan};
