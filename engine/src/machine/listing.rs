@@ -184,13 +184,25 @@ impl Core {
     /// for the end of the shard, and loses what follows if it was not.
     fn resolve_missing(&mut self, ix: u32, own: Option<&Shard>, shards: &[Shard]) {
         let now = self.ctx.now;
+        let held = self.view.get(ix).and_then(|lease| lease.tenure.as_ref());
+        let ending = held.is_some_and(|held| !held.heirs.is_empty());
+        let leases = if ending {
+            self.known_leases()
+        } else {
+            BTreeMap::new()
+        };
         let Some(lease) = self.view.get_mut(ix) else {
             return;
         };
         let key = lease.key.clone();
         let Some(tenure) = &mut lease.tenure else { return };
         tenure.missing = false;
-        if !tenure.heirs.is_empty() {
+        if ending {
+            // A child whose own descendants have leases was read to its end before, whatever became of its row.
+            tenure
+                .heirs
+                .retain(|child| !sync::has_leased_descendant(&leases, shards, &child.id));
+            tenure.children_left = tenure.heirs.len() as u32;
             let never = |parent: &ShardId| !sync::will_come(shards, parent);
             // A listing may lag. One that shows our own shard open is older than its children; and what no listing shows
             // is believed to be gone only after several, a scan interval apart.
@@ -198,7 +210,7 @@ impl Core {
                 tenure.verdicts = 0;
             } else {
                 tenure.verdicts += 1;
-                if tenure.verdicts >= self.ctx.config.audit_confidence {
+                if tenure.verdicts >= self.ctx.config.audit_confidence.max(2) {
                     tenure.verdicts = 0;
                     tenure.look_at = now;
                     tenure.co_parents.retain(|parent| !never(parent));

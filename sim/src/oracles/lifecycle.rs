@@ -136,6 +136,14 @@ impl Lifecycle {
                 }
             }
             Fact::RowChanged { shard, after, .. } => {
+                if after.is_none() {
+                    // A row made anew counts from the beginning, and tokens with it.
+                    for ((_, closed), (token, stage)) in &mut self.stages {
+                        if *closed == shard && matches!(stage, Stage::Closed | Stage::Failed) {
+                            *token = 0;
+                        }
+                    }
+                }
                 let index = shard as usize;
                 if self.owners.len() <= index {
                     self.owners.resize(index + 1, None);
