@@ -35,6 +35,8 @@ pub(super) struct Lifecycle {
     owners: Vec<Option<LifeNo>>,
     /// Who has known itself to be the owner of what. A take whose outcome never came is not known to the taker.
     knew: std::collections::BTreeSet<(LifeNo, ShardNo)>,
+    /// Shards whose row was removed: one made anew counts from the beginning, and tokens with it.
+    anew: std::collections::BTreeSet<ShardNo>,
 }
 
 const SLACK_US: u64 = 1_000_000;
@@ -47,6 +49,7 @@ impl Lifecycle {
             shutdowns: BTreeMap::new(),
             owners: Vec::new(),
             knew: Default::default(),
+            anew: Default::default(),
         }
     }
 
@@ -87,10 +90,11 @@ impl Lifecycle {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::OpenBegun { life, shard, token } => {
+                let anew = self.anew.contains(&shard);
                 let before = self.stages.insert((life, shard), (token, Stage::Opening));
                 if let Some((old, stage)) = before
                     && !matches!(
-                        (stage, old < token, old == token),
+                        (stage, old < token || anew, old == token),
                         (Stage::Closed | Stage::Failed, true, _) | (Stage::Failed, _, true)
                     )
                 {
@@ -137,12 +141,7 @@ impl Lifecycle {
             }
             Fact::RowChanged { shard, after, .. } => {
                 if after.is_none() {
-                    // A row made anew counts from the beginning, and tokens with it.
-                    for ((_, closed), (token, stage)) in &mut self.stages {
-                        if *closed == shard && matches!(stage, Stage::Closed | Stage::Failed) {
-                            *token = 0;
-                        }
-                    }
+                    self.anew.insert(shard);
                 }
                 let index = shard as usize;
                 if self.owners.len() <= index {

@@ -14,6 +14,8 @@ struct Durable {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     shards: Vec<Durable>,
+    /// A person has removed some row: its lineage may be read again from where leases are left.
+    removed: bool,
 }
 
 impl Progress {
@@ -37,8 +39,10 @@ impl Progress {
         else {
             return;
         };
+        self.removed |= verb.is_none() && after.is_none();
+        let removed = self.removed;
         let durable = self.shard(shard);
-        if verb.is_none() {
+        if verb.is_none() || (removed && verb == Some(Verb::Create) && before.is_none()) {
             durable.tampered = true;
             durable.highest = None;
         }
