@@ -228,6 +228,7 @@ mod tests {
         log: false,
         trace: true,
         no_faults: false,
+        mutant: None,
     };
 
     #[test]

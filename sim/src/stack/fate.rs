@@ -124,7 +124,7 @@ impl Fates {
                     None,
                     Seen::Error(there + back, 400, throttle_of(operation, executed)),
                 ),
-                "server-error" if long % 3 == 0 => {
+                "server-error" if long.is_multiple_of(3) => {
                     (landed, Seen::Error(there + back, 503, "ServiceUnavailable"))
                 }
                 "server-error" => (landed, Seen::Error(there + back, 500, "InternalServerError")),

@@ -67,7 +67,7 @@ fn one(program: &Path, args: &Args, seed: u64) -> Outcome {
     if args.twice && outcome.verdict.is_some() {
         outcome.again(world(program, args, seed, false), "in its second run");
         outcome.repeats += 1;
-        if seed % LOGGED_EVERY == 0 {
+        if seed.is_multiple_of(LOGGED_EVERY) {
             outcome.again(world(program, args, seed, true), "with logging on");
             outcome.logged = true;
         }
