@@ -65,7 +65,7 @@ impl World {
             sequence: 1,
         };
         if dice.one_in(2) {
-            for shard in world.shards[..3].to_vec() {
+            for shard in Vec::from(&world.shards[..3]) {
                 let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
                 row.range = Some(shard.range);
                 world.put(row);

@@ -358,8 +358,17 @@ mod tests {
                 Some(row(Some(0), 1, Mark::TrimHorizon)),
             );
             let release = answered(0, Ask::Write(Verb::Release), 0, 1, how);
+            let knows = Fact::Holds {
+                life: 0,
+                shard: 0,
+                counter: 1,
+                checkpoint: Mark::TrimHorizon,
+                open: false,
+                until: 9_000_000,
+            };
             let facts = [
                 owned,
+                knows,
                 Fact::ShutdownAsked { life: 0 },
                 release,
                 Fact::Stopped {
