@@ -1,7 +1,7 @@
 //! P13: each start of a shard is followed by exactly one end, and by nothing after it; a shutdown ends within its
 //! deadline, with the leases released if the table answered.
 
-use super::fact::{Ask, How, Owner};
+use super::fact::{Ask, How, Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeMap;
 
@@ -152,7 +152,13 @@ impl Lifecycle {
                     _ => None,
                 };
             }
-            Fact::Holds { life, shard, .. } => {
+            Fact::Answered {
+                life,
+                ask: Ask::Write(Verb::Take | Verb::Renew | Verb::Checkpoint),
+                about: Some(shard),
+                how: How::Applied,
+                ..
+            } => {
                 self.knew.insert((life, shard));
             }
             Fact::ShutdownAsked { life } => {
@@ -233,7 +239,7 @@ impl Lifecycle {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::{Mark, Verb};
+    use super::super::fact::Mark;
     use super::super::history::{answered, changed, delivered, judge, row};
     use super::*;
     use leasehold_engine::output::EndReason;
@@ -358,14 +364,7 @@ mod tests {
                 Some(row(Some(0), 1, Mark::TrimHorizon)),
             );
             let release = answered(0, Ask::Write(Verb::Release), 0, 1, how);
-            let knows = Fact::Holds {
-                life: 0,
-                shard: 0,
-                counter: 1,
-                checkpoint: Mark::TrimHorizon,
-                open: false,
-                until: 9_000_000,
-            };
+            let knows = answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);
             let facts = [
                 owned,
                 knows,
