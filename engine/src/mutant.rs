@@ -1,7 +1,7 @@
 //! Deliberate bugs, to prove that the simulator's oracles see them.
 //!
-//! Without the feature `mutants` none of this is compiled in: [`Planted`] is empty and every question about it is `false`.
-//! With it, an engine made by [`Engine::with_mutant`](crate::Engine::with_mutant) has exactly one bug.
+//! Without the feature `mutants` none of this is compiled in: what an engine carries of it is empty, and every question about it `false`.
+//! With it, an engine made by `Engine::with_mutant` has exactly one bug.
 
 /// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
