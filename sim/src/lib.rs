@@ -1,6 +1,6 @@
 //! The deterministic simulator: in-memory Kinesis and DynamoDB, faults, oracles and replay.
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "offline")]
 pub mod cli;
 mod draws;
 pub mod fakes;

@@ -3,19 +3,26 @@
 //! Results go to stdout, logs and progress to stderr. The exit code is 0 if all is well, 1 if what was looked for was
 //! found (a violation, a divergence, a lost record), 2 if the command or its input cannot be used.
 
+#[cfg(feature = "cli")]
 mod clients;
+#[cfg(feature = "cli")]
 mod consume;
+#[cfg(feature = "cli")]
 mod demo;
 mod exit;
+#[cfg(feature = "cli")]
 mod local;
 mod logging;
 mod replay;
+#[cfg(feature = "cli")]
 mod signal;
 mod sim;
 mod story;
 
 use clap::{Parser, Subcommand};
+#[cfg(feature = "cli")]
 use exit::{Failure, Verdict};
+#[cfg(feature = "cli")]
 use std::future::Future;
 use std::process::ExitCode;
 
@@ -40,10 +47,13 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Show the whole system at work on this machine: an in-memory AWS, a fleet of workers, resharding, a killed worker.
+    #[cfg(feature = "cli")]
     Demo(demo::DemoArgs),
     /// Serve the in-memory Kinesis and DynamoDB to any AWS SDK.
+    #[cfg(feature = "cli")]
     Local(local::LocalArgs),
     /// Consume a stream: one JSON line per record.
+    #[cfg(feature = "cli")]
     Consume(consume::ConsumeArgs),
     /// Run simulated fleets through faults and judge what happened.
     Sim(sim::SimArgs),
@@ -56,10 +66,16 @@ pub fn main() -> ExitCode {
     // Wrong usage ends in here, with exit code 2.
     let cli = Cli::parse();
     // The demo tells its story itself, and what is a warning elsewhere is its very subject.
+    #[cfg(feature = "cli")]
     let quiet = matches!(cli.command, Command::Demo(_));
+    #[cfg(not(feature = "cli"))]
+    let quiet = false;
     let outcome = logging::init(cli.verbose, quiet).and_then(|()| match cli.command {
+        #[cfg(feature = "cli")]
         Command::Demo(args) => on_tokio(demo::run(args)),
+        #[cfg(feature = "cli")]
         Command::Local(args) => on_tokio(local::run(args)),
+        #[cfg(feature = "cli")]
         Command::Consume(args) => on_tokio(consume::run(args)),
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
@@ -67,6 +83,7 @@ pub fn main() -> ExitCode {
     exit::code(outcome)
 }
 
+#[cfg(feature = "cli")]
 fn on_tokio(work: impl Future<Output = Result<Verdict, Failure>>) -> Result<Verdict, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

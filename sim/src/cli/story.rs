@@ -63,6 +63,7 @@ pub(super) fn lease_of(notice: &Notice) -> Option<&LeaseKey> {
 }
 
 /// Whether a notice is a turn of the story rather than the daily round.
+#[cfg(feature = "cli")]
 pub(super) fn is_a_turn(notice: &Notice) -> bool {
     !matches!(
         notice,
