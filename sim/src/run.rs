@@ -20,6 +20,10 @@ pub struct Options {
     pub log: bool,
     /// Keep every input (for single worlds).
     pub trace: bool,
+    /// Keep what chance did.
+    pub strikes: bool,
+    /// End at the first violation.
+    pub stop: bool,
     /// Nothing goes wrong.
     pub no_faults: bool,
     /// Give every engine this bug. Has an effect only with the feature `mutants`.
@@ -89,8 +93,13 @@ pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
     WorldReport {
         seed,
         configuration,
-        found: World::new(plan, options.log, options.trace, options.mutant).run(),
+        found: World::new(plan, options).run(),
     }
+}
+
+/// Runs a world that is given. A panic of the engine or of the world is a finding like any other.
+pub fn run_plan(plan: Plan, options: &Options) -> Result<Found, String> {
+    catch_unwind(AssertUnwindSafe(|| World::new(plan, options).run())).map_err(|panic| message(&*panic))
 }
 
 impl WorldReport {
@@ -224,20 +233,38 @@ mod tests {
     use leasehold_engine::Engine;
     use leasehold_engine::input::Input;
 
-    const TRACE: Options = Options {
-        log: false,
-        trace: true,
-        no_faults: false,
-        mutant: None,
-    };
+    fn traced() -> Options {
+        Options {
+            trace: true,
+            ..Options::default()
+        }
+    }
 
     #[test]
     fn a_seed_fixes_everything() {
         for seed in 0..8 {
-            let (one, other) = (run_seed(seed, &TRACE).found, run_seed(seed, &TRACE).found);
+            let (one, other) = (run_seed(seed, &traced()).found, run_seed(seed, &traced()).found);
             assert_eq!(one.digest, other.digest, "seed {seed}");
             assert_eq!(one.trace, other.trace, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn what_chance_did_can_be_done_again_from_a_list() {
+        let recorded = Options {
+            strikes: true,
+            ..Options::default()
+        };
+        let mut struck = 0;
+        for seed in 0..25 {
+            let drawn = run_seed(seed, &recorded).found;
+            struck += drawn.strikes.len();
+            let mut plan = Plan::draw(seed);
+            plan.faults.strikes = Some(drawn.strikes);
+            let listed = run_plan(plan, &Options::default()).map(|found| found.digest);
+            assert_eq!(listed, Ok(drawn.digest), "seed {seed}");
+        }
+        assert!(struck > 1_000, "only {struck} strikes in 25 worlds");
     }
 
     #[test]
@@ -257,7 +284,7 @@ mod tests {
     #[test]
     fn a_life_can_be_lived_again_from_its_inputs() {
         for seed in [1, 5, 9] {
-            let trace = run_seed(seed, &TRACE).found.trace;
+            let trace = run_seed(seed, &traced()).found.trace;
             let lives = trace.iter().map(|(life, _)| *life).max().unwrap_or(0);
             assert!(
                 trace.len() > 100,

@@ -5,9 +5,10 @@
 
 use crate::draws::Draws;
 use crate::faults::{Faults, Setting};
+use crate::scenario::span::micros;
 use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
 use leasehold_engine::time::{Span, Wall};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The wall clock of every world at its beginning, in ms since the Unix epoch.
 pub const EPOCH_MS: i64 = 1_700_000_000_000;
@@ -16,7 +17,7 @@ pub const EPOCH_MS: i64 = 1_700_000_000_000;
 pub const STREAM_AGE_MS: i64 = 60_000;
 
 /// Everything that is fixed about a world before it begins.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// What it was drawn from.
     pub seed: u64,
@@ -35,16 +36,30 @@ pub struct Plan {
 }
 
 /// What is written to the stream.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Load {
     /// Records there before the application is first started.
     pub before: u32,
     /// A few records are put every so often, in µs.
+    #[serde(rename = "every", with = "micros")]
     pub every_us: u64,
     /// How many.
     pub burst: u32,
     /// The size of a record in bytes.
     pub bytes: u32,
+}
+
+impl Default for Load {
+    /// One small record a second.
+    fn default() -> Self {
+        Self {
+            before: 0,
+            every_us: 1_000_000,
+            burst: 1,
+            bytes: 100,
+        }
+    }
 }
 
 impl Plan {
@@ -91,7 +106,7 @@ impl Plan {
 
     /// The same world, and nothing goes wrong in it.
     pub fn without_faults(mut self) -> Self {
-        self.faults = Faults::none();
+        self.faults = Faults::default();
         self
     }
 

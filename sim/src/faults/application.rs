@@ -1,23 +1,28 @@
 //! The application: slow, failing, hung, and of its own mind about checkpoints.
 
-use super::{Setting, rate};
-use crate::draws::Draws;
-use serde::Serialize;
+use super::{Chance, Setting, rate};
+use crate::draws::{Draws, Roll};
+use crate::scenario::span::micros;
+use serde::{Deserialize, Serialize};
 
 /// How handlers behave. Probabilities are in one of a thousand batches.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ApplicationFaults {
     /// A batch takes up to this long, in µs.
+    #[serde(rename = "batch", with = "micros")]
     pub batch_us: u64,
     /// Slow ones.
     pub slow: u32,
     /// How slow, in µs.
+    #[serde(rename = "slow_by", with = "micros")]
     pub slow_us: u64,
     /// The handler returns an error, somewhere in the batch.
     pub fails: u32,
     /// The handler hangs, deaf to an abort.
     pub hangs: u32,
     /// For how long, in µs.
+    #[serde(rename = "hang_for", with = "micros")]
     pub hang_us: u64,
     /// Says before the end of a batch how far it is.
     pub partial: u32,
@@ -26,6 +31,7 @@ pub struct ApplicationFaults {
     /// Says what is old news, or of a former ownership.
     pub stale_call: u32,
     /// How long a handler takes to heed an abort, in µs.
+    #[serde(rename = "abort", with = "micros")]
     pub abort_us: u64,
 }
 
@@ -45,8 +51,29 @@ impl ApplicationFaults {
         }
     }
 
+    /// What chance makes of the handling of one batch.
+    pub fn chances(&self, roll: &mut Roll, found: &mut Vec<Chance>) {
+        let by_us = roll.magnitude(1_000, self.slow_us);
+        let for_us = roll.magnitude(1_000, self.hang_us);
+        let families = [
+            (self.slow, Chance::HandlerSlow { by_us }),
+            (self.hangs, Chance::HandlerHangs { for_us }),
+            (self.fails, Chance::HandlerFails),
+            (self.partial, Chance::Partial),
+            (self.checkpoint, Chance::Checkpoint),
+            (self.stale_call, Chance::StaleCall),
+        ];
+        for (per_mille, chance) in families {
+            if roll.happens(per_mille) {
+                found.push(chance);
+            }
+        }
+    }
+}
+
+impl Default for ApplicationFaults {
     /// Handlers as one wishes them.
-    pub fn none() -> Self {
+    fn default() -> Self {
         Self {
             batch_us: 1_000,
             slow: 0,

@@ -1,17 +1,21 @@
 //! What happens to one request on its way, and to its answer.
 
-use super::{Setting, rate};
+use super::{Chance, Setting, rate};
 use crate::draws::{Draws, Roll};
-use serde::Serialize;
+use crate::scenario::span::micros;
+use serde::{Deserialize, Serialize};
 
 /// Probabilities are in one of a thousand calls.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct CallFaults {
-    /// An ordinary answer takes from half to twice of this.
+    /// An ordinary answer takes from half to twice of this, in µs.
+    #[serde(rename = "latency", with = "micros")]
     pub latency_us: u64,
     /// Slow ones.
     pub slow: u32,
-    /// How slow.
+    /// How slow, in µs.
+    #[serde(rename = "slow_by", with = "micros")]
     pub slow_us: u64,
     /// Never arrives.
     pub lost_request: u32,
@@ -19,7 +23,8 @@ pub struct CallFaults {
     pub lost_answer: u32,
     /// Arrives after the client gave up.
     pub late: u32,
-    /// How much after.
+    /// How much after, in µs.
+    #[serde(rename = "late_by", with = "micros")]
     pub late_us: u64,
     /// Turned away.
     pub throttled: u32,
@@ -31,54 +36,30 @@ pub struct CallFaults {
     pub not_sent: u32,
     /// An answer nobody can read.
     pub garbled: u32,
-    /// Every so long, the weather may change; 0: it never does.
+    /// Every so long, the weather may change, in µs; 0: it never does.
+    #[serde(rename = "weather", with = "micros")]
     pub weather_us: u64,
 }
 
-/// Where a request gets to, and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// Nowhere.
-    Never,
-    /// The service executes it at this time.
-    Once(u64),
-    /// The service executes it at both times.
-    Twice(u64, u64),
-}
-
-/// What the worker is told, and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Landing {
-    /// The service's answer to the first or the second execution.
-    Answer {
-        /// When.
-        at: u64,
-        /// Whether the second execution's.
-        second: bool,
-    },
-    /// Certainly not executed, by throttling.
-    Throttled(u64),
-    /// Certainly not executed, for want of a connection.
-    NotSent(u64),
-    /// A 5xx.
-    ServerError(u64),
-    /// The connection broke.
-    Broken(u64),
-    /// An answer that cannot be read.
-    Garbled(u64),
-    /// Nothing, until it gives up.
-    Silence,
-}
-
-/// The whole way of one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fate {
-    /// The request.
-    pub reach: Reach,
-    /// The answer.
-    pub landing: Landing,
-    /// The family that did it, for the marks.
-    pub fault: Option<&'static str>,
+impl Default for CallFaults {
+    /// Answers that take their ordinary time, and nothing else.
+    fn default() -> Self {
+        Self {
+            latency_us: 2_000,
+            slow: 0,
+            slow_us: 0,
+            lost_request: 0,
+            lost_answer: 0,
+            late: 0,
+            late_us: 0,
+            throttled: 0,
+            server_error: 0,
+            twice: 0,
+            not_sent: 0,
+            garbled: 0,
+            weather_us: 0,
+        }
+    }
 }
 
 impl CallFaults {
@@ -109,116 +90,57 @@ impl CallFaults {
         }
     }
 
-    /// Answers that take their ordinary time, and nothing else.
-    pub fn none() -> Self {
-        Self {
-            latency_us: 2_000,
-            slow: 0,
-            slow_us: 0,
-            lost_request: 0,
-            lost_answer: 0,
-            late: 0,
-            late_us: 0,
-            throttled: 0,
-            server_error: 0,
-            twice: 0,
-            not_sent: 0,
-            garbled: 0,
-            weather_us: 0,
-        }
-    }
-
     /// Whether this family rests at `now`: one window of four is quiet.
     pub fn rests(&self, draws: Draws, now: u64) -> bool {
         self.weather_us != 0 && draws.below("weather-window", now / self.weather_us, 4) == 0
     }
 
-    /// An ordinary way: there and back.
-    pub fn plain(&self, roll: &mut Roll, now: u64) -> Fate {
-        let there = now + self.one_way(roll);
-        let back = there + self.one_way(roll);
-        Fate {
-            reach: Reach::Once(there),
-            landing: Landing::Answer {
-                at: back,
-                second: false,
-            },
-            fault: None,
-        }
+    /// The times at which a request made at `now` ordinarily arrives, and its answer.
+    pub fn plain(&self, roll: &mut Roll, now: u64) -> (u64, u64) {
+        let mut one_way = || roll.between(self.latency_us / 4, self.latency_us);
+        let there = now + one_way();
+        (there, there + one_way())
     }
 
-    /// The fate of a call made at `now`, which its caller gives up at `give_up`. Reads cannot be executed late.
-    pub fn fate(&self, roll: &mut Roll, now: u64, give_up: u64) -> Fate {
-        let plain = self.plain(roll, now);
-        let (Reach::Once(there), Landing::Answer { at: back, .. }) = (plain.reach, plain.landing) else {
-            return plain;
-        };
+    /// What chance does to a call, if anything.
+    pub fn chance(&self, roll: &mut Roll) -> Option<Chance> {
         let broken = roll.below(2) == 0;
         let executed = roll.below(2) == 0;
         let extra = roll.magnitude(1_000, self.slow_us);
-        let late = roll.magnitude(1_000, self.late_us);
-        let fate = |fault, reach, landing| Fate {
-            reach,
-            landing,
-            fault: Some(fault),
-        };
-        let silence = |at| {
-            if broken {
-                Landing::Broken(at)
-            } else {
-                Landing::Silence
-            }
-        };
-        if roll.happens(self.lost_request) {
-            fate("lost-request", Reach::Never, silence(back))
-        } else if roll.happens(self.lost_answer) {
-            fate("lost-answer", Reach::Once(there), silence(back))
-        } else if roll.happens(self.late) {
-            fate("late", Reach::Once(give_up.max(there) + late), silence(back))
-        } else if roll.happens(self.throttled) {
-            fate("throttled", Reach::Never, Landing::Throttled(back))
-        } else if roll.happens(self.server_error) {
-            let reach = if executed {
-                Reach::Once(there)
-            } else {
-                Reach::Never
-            };
-            fate("server-error", reach, Landing::ServerError(back))
-        } else if roll.happens(self.twice) {
-            let again = there + extra;
-            let landing = Landing::Answer {
-                at: if executed { again.max(back) } else { back },
-                second: executed,
-            };
-            fate("twice", Reach::Twice(there, again), landing)
-        } else if roll.happens(self.not_sent) {
-            fate("not-sent", Reach::Never, Landing::NotSent(there))
-        } else if roll.happens(self.garbled) {
-            fate("garbled", Reach::Once(there), Landing::Garbled(back))
-        } else if roll.happens(self.slow) {
-            // The request may be slow, or the answer, or a part of each.
-            let there = there + if broken { extra } else { 0 };
-            let back = (back + extra).max(there);
-            fate(
-                "slow",
-                Reach::Once(there),
-                Landing::Answer {
-                    at: back,
-                    second: false,
+        let by_us = roll.magnitude(1_000, self.late_us);
+        let families = [
+            (self.lost_request, Chance::LostRequest { broken }),
+            (self.lost_answer, Chance::LostAnswer { broken }),
+            (self.late, Chance::Late { by_us, broken }),
+            (self.throttled, Chance::Throttled),
+            (self.server_error, Chance::ServerError { executed }),
+            (
+                self.twice,
+                Chance::Twice {
+                    after_us: extra,
+                    second: executed,
                 },
-            )
-        } else {
-            plain
-        }
-    }
-
-    fn one_way(&self, roll: &mut Roll) -> u64 {
-        roll.between(self.latency_us / 4, self.latency_us)
+            ),
+            (self.not_sent, Chance::NotSent),
+            (self.garbled, Chance::Garbled),
+            // The request may be slow, or the answer.
+            (
+                self.slow,
+                Chance::Slow {
+                    request_us: if broken { extra } else { 0 },
+                    answer_us: if broken { 0 } else { extra },
+                },
+            ),
+        ];
+        families
+            .into_iter()
+            .find_map(|(per_mille, chance)| roll.happens(per_mille).then_some(chance))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Fate, Landing, Reach};
     use super::*;
 
     fn storm() -> CallFaults {
@@ -235,8 +157,18 @@ mod tests {
             twice: p,
             not_sent: p,
             garbled: p,
-            ..CallFaults::none()
+            ..CallFaults::default()
         }
+    }
+
+    fn fate(faults: &CallFaults, roll: &mut Roll, now: u64, give_up: u64) -> (&'static str, Fate) {
+        let (there, back) = faults.plain(roll, now);
+        let chance = faults.chance(roll);
+        let fate = chance.and_then(|chance| Fate::by(chance, there, back, give_up));
+        (
+            chance.map_or("none", Chance::family),
+            fate.unwrap_or_else(|| Fate::plain(there, back)),
+        )
     }
 
     #[test]
@@ -244,8 +176,8 @@ mod tests {
         let draws = Draws::new(1);
         let mut seen = std::collections::BTreeSet::new();
         for n in 0..2_000 {
-            let fate = storm().fate(&mut draws.roll("t", n), 1_000, 9_000);
-            seen.insert(fate.fault.unwrap_or("none"));
+            let (family, fate) = fate(&storm(), &mut draws.roll("t", n), 1_000, 9_000);
+            seen.insert(family);
             if let Landing::Answer { at, second } = fate.landing {
                 let executed = match fate.reach {
                     Reach::Once(at) => at,
@@ -269,10 +201,10 @@ mod tests {
         let faults = CallFaults {
             late: 1_000,
             late_us: 10_000,
-            ..CallFaults::none()
+            ..CallFaults::default()
         };
         for n in 0..100 {
-            let fate = faults.fate(&mut Draws::new(2).roll("t", n), 0, 700_000);
+            let (_, fate) = fate(&faults, &mut Draws::new(2).roll("t", n), 0, 700_000);
             assert!(matches!(fate.reach, Reach::Once(at) if at > 700_000), "{fate:?}");
             assert!(!matches!(fate.landing, Landing::Answer { .. }), "{fate:?}");
         }

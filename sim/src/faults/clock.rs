@@ -2,23 +2,29 @@
 
 use super::Setting;
 use crate::draws::Draws;
-use serde::Serialize;
+use crate::scenario::span::{micros, millis};
+use serde::{Deserialize, Serialize};
 
 /// A change of one worker's wall clock.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WallStep {
     /// When, in µs.
+    #[serde(with = "micros")]
     pub at: u64,
     /// Whose.
     pub worker: u32,
     /// By how much, in ms.
+    #[serde(rename = "by", with = "millis")]
     pub by_ms: i64,
     /// Whether it stands still from then on.
+    #[serde(default)]
     pub freeze: bool,
 }
 
 /// All clock faults of a world.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ClockFaults {
     /// Each worker's rate error in ppm; missing: none.
     pub rate_ppm: Vec<i64>,

@@ -6,24 +6,29 @@
 mod application;
 mod call;
 mod clock;
+mod fate;
 mod outage;
 mod process;
 mod stream;
+mod strike;
 mod table;
 
 pub use application::ApplicationFaults;
-pub use call::{CallFaults, Fate, Landing, Reach};
+pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
+pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults};
+pub use strike::{Chance, Deed, Site, Strike};
 pub use table::{RowEdit, RowEditKind, TableFaults};
 
 use crate::draws::Draws;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Every fault of one world.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Faults {
     /// What happens to single requests and answers.
     pub call: CallFaults,
@@ -39,6 +44,9 @@ pub struct Faults {
     pub stream: StreamFaults,
     /// The application.
     pub application: ApplicationFaults,
+    /// Faults of chance as a list: then nothing but what is in it is left to chance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strikes: Option<Vec<Strike>>,
 }
 
 /// What the families need to know about the world they are drawn for.
@@ -67,19 +75,7 @@ impl Faults {
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
-        }
-    }
-
-    /// A world in which nothing goes wrong.
-    pub fn none() -> Self {
-        Self {
-            call: CallFaults::none(),
-            outage: OutageFaults::default(),
-            process: ProcessFaults::default(),
-            clock: ClockFaults::default(),
-            table: TableFaults::default(),
-            stream: StreamFaults::none(),
-            application: ApplicationFaults::none(),
+            strikes: None,
         }
     }
 }

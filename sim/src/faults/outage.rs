@@ -2,10 +2,12 @@
 
 use super::Setting;
 use crate::draws::Draws;
-use serde::Serialize;
+use crate::scenario::span::micros;
+use serde::{Deserialize, Serialize};
 
 /// Which way is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Nothing arrives at the service.
     Requests,
@@ -14,11 +16,14 @@ pub enum Direction {
 }
 
 /// One cut.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outage {
     /// From, in µs.
+    #[serde(with = "micros")]
     pub from: u64,
     /// Until, in µs.
+    #[serde(with = "micros")]
     pub until: u64,
     /// Whose.
     pub worker: u32,
@@ -33,7 +38,8 @@ pub struct Outage {
 }
 
 /// All cuts of a world.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct OutageFaults {
     /// In the order of their beginning.
     pub outages: Vec<Outage>,

@@ -1,13 +1,16 @@
 //! Processes that die, stand still, come back, or are replaced in good order.
 
-use super::Setting;
-use crate::draws::Draws;
-use serde::Serialize;
+use super::{Chance, Setting};
+use crate::draws::{Draws, Roll};
+use crate::scenario::span::micros;
+use serde::{Deserialize, Serialize};
 
 /// One interruption.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Interruption {
     /// When, in µs.
+    #[serde(with = "micros")]
     pub at: u64,
     /// Whose.
     pub worker: u32,
@@ -16,29 +19,35 @@ pub struct Interruption {
 }
 
 /// What interrupts a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum InterruptionKind {
     /// It dies, and is started again under its name after this long, `loops` times in a row.
     Crash {
         /// Until the restart, in µs.
+        #[serde(rename = "down", with = "micros")]
         down_us: u64,
         /// How many more times it dies right after its start.
+        #[serde(default)]
         loops: u32,
     },
     /// It stands still (a collector, a suspended machine): neither inputs nor the application move.
     Pause {
         /// For how long, in µs.
+        #[serde(rename = "for", with = "micros")]
         us: u64,
     },
     /// It is asked to stop, and replaced this long after it has.
     Replace {
         /// In µs.
+        #[serde(rename = "gap", with = "micros")]
         gap_us: u64,
     },
 }
 
 /// All interruptions of a world.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ProcessFaults {
     /// In the order of time.
     pub interruptions: Vec<Interruption>,
@@ -49,10 +58,29 @@ pub struct ProcessFaults {
     /// Pauses exactly between an answer's arrival and its handling. In one of a thousand answers.
     pub pause_on_answer: u32,
     /// How long such a pause lasts, in µs.
+    #[serde(rename = "pause", with = "micros")]
     pub pause_us: u64,
 }
 
 impl ProcessFaults {
+    /// Whether chance makes a worker die while a write is under way: it takes so long, and a lease lasts so long (both in
+    /// µs).
+    pub fn chance_of_crash(&self, roll: &mut Roll, way_us: u64, lease_us: u64) -> Option<Chance> {
+        let happens = roll.happens(self.crash_on_write);
+        let chance = Chance::Crash {
+            after_us: roll.between(0, way_us),
+            down_us: roll.magnitude(10_000, lease_us * 2),
+        };
+        happens.then_some(chance)
+    }
+
+    /// Whether chance makes a worker stand still as an answer arrives.
+    pub fn chance_of_pause(&self, roll: &mut Roll) -> Option<Chance> {
+        let happens = roll.happens(self.pause_on_answer);
+        let for_us = roll.magnitude(1_000, self.pause_us);
+        happens.then_some(Chance::Pause { for_us })
+    }
+
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         let mut interruptions = Vec::new();
         let mut add = |family: &'static str, most: u64, kind: &dyn Fn(u64, bool) -> InterruptionKind| {

@@ -1,22 +1,26 @@
 //! The stream: resharding, listings that lag, tokens and iterators that expire, reads that are throttled.
 
-use super::{Setting, rate};
-use crate::draws::Draws;
-use serde::Serialize;
+use super::{Chance, Setting, rate};
+use crate::draws::{Draws, Roll};
+use crate::scenario::span::{micros, millis};
+use serde::{Deserialize, Serialize};
 
 /// One change of the stream's shards.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reshard {
     /// When, in µs.
+    #[serde(with = "micros")]
     pub at: u64,
     /// What.
     pub kind: ReshardKind,
     /// Which shard, modulo how many are open.
-    pub pick: u64,
+    pub pick: u32,
 }
 
 /// How shards change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ReshardKind {
     /// One becomes two.
     Split,
@@ -32,17 +36,22 @@ pub enum ReshardKind {
 }
 
 /// All stream faults of a world.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct StreamFaults {
     /// Changes of the shards.
     pub reshards: Vec<Reshard>,
     /// How long one change takes.
+    #[serde(rename = "update", with = "millis")]
     pub update_ms: i64,
     /// A listing may be this much behind, shard by shard; 0: never.
+    #[serde(rename = "list_lag", with = "millis")]
     pub list_lag_ms: i64,
     /// Life of an iterator.
+    #[serde(rename = "iterator_expiry", with = "millis")]
     pub iterator_expiry_ms: i64,
     /// Life of a page token.
+    #[serde(rename = "token_expiry", with = "millis")]
     pub token_expiry_ms: i64,
     /// No more than this many shards in a page; 0: as many as AWS gives.
     pub list_page: u32,
@@ -74,7 +83,7 @@ impl StreamFaults {
                 reshards.push(Reshard {
                     at: roll.below(setting.length_us),
                     kind,
-                    pick: roll.bits(),
+                    pick: roll.below(1 << 31) as u32,
                 });
             }
             reshards.sort_by_key(|reshard| reshard.at);
@@ -110,8 +119,20 @@ impl StreamFaults {
         }
     }
 
+    /// What chance makes of a read.
+    pub fn chances(&self, roll: &mut Roll, found: &mut Vec<Chance>) {
+        if roll.happens(self.read_throttled) {
+            found.push(Chance::Throttled);
+        }
+        if roll.happens(self.empty_read) {
+            found.push(Chance::Empty);
+        }
+    }
+}
+
+impl Default for StreamFaults {
     /// A stream that stays as it is.
-    pub fn none() -> Self {
+    fn default() -> Self {
         Self {
             reshards: Vec::new(),
             update_ms: 100,

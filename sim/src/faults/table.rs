@@ -1,22 +1,26 @@
 //! The lease table: slow to come, shared with others, edited by people, read stale.
 
-use super::{Setting, rate};
-use crate::draws::Draws;
-use serde::Serialize;
+use super::{Chance, Setting, rate};
+use crate::draws::{Draws, Roll};
+use crate::scenario::span::{micros, millis};
+use serde::{Deserialize, Serialize};
 
 /// Somebody else's change of the table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RowEdit {
     /// When, in µs.
+    #[serde(with = "micros")]
     pub at: u64,
     /// What.
     pub kind: RowEditKind,
     /// Which row, modulo how many there are.
-    pub pick: u64,
+    pub pick: u32,
 }
 
 /// What others do to the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RowEditKind {
     /// An item of another kind appears.
     Foreign,
@@ -29,25 +33,36 @@ pub enum RowEditKind {
 }
 
 /// All table faults of a world.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TableFaults {
     /// How long a new table is CREATING.
+    #[serde(rename = "create", with = "millis")]
     pub create_ms: i64,
     /// Rows that a scan reads as they were before, in one of a thousand.
     pub stale: u32,
     /// How long before, in µs.
+    #[serde(rename = "stale_by", with = "micros")]
     pub stale_us: u64,
     /// The service never gives a scan page more than this many rows; 0: as asked.
     pub tiny_page: u32,
-    /// Failed conditions that do not say what the row is, in one of a thousand.
-    pub silent_refusal: u32,
+    /// Failed conditions do not say what the row is.
+    pub silent_refusal: bool,
     /// What others do.
     pub edits: Vec<RowEdit>,
     /// Writes of this lease (by shard number, modulo) hang: they are never answered while faults last.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hung_lease: Option<u32>,
 }
 
 impl TableFaults {
+    /// Whether chance shows a scan the rows as they were.
+    pub fn chance_of_staleness(&self, roll: &mut Roll) -> Option<Chance> {
+        let stale = roll.happens(self.stale);
+        let by_us = roll.magnitude(1_000, self.stale_us);
+        stale.then_some(Chance::Stale { by_us })
+    }
+
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         let mut edits = Vec::new();
         let mut add = |family: &'static str, most: u64, kind| {
@@ -57,7 +72,7 @@ impl TableFaults {
                     edits.push(RowEdit {
                         at: roll.below(setting.length_us),
                         kind,
-                        pick: roll.bits(),
+                        pick: roll.below(1 << 31) as u32,
                     });
                 }
             }
@@ -84,7 +99,7 @@ impl TableFaults {
             } else {
                 0
             },
-            silent_refusal: if draws.coin("silent-refusal", 0) { 1_000 } else { 0 },
+            silent_refusal: draws.coin("silent-refusal", 0),
             edits,
             hung_lease: draws
                 .coin("hung-lease", 0)

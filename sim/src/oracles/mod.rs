@@ -27,10 +27,10 @@ pub use window::Windows;
 
 use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A property of the catalogue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Property {
     /// Every record is delivered; a checkpoint covers only what was reported done.
     P1,

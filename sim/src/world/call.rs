@@ -1,14 +1,13 @@
 //! Requests: their way to a service and back, whatever becomes of them.
 
 use super::World;
-use super::handler::op_key;
 use super::heap::What;
+use super::luck::deed;
 use super::names::shard_of;
 use super::stream::{Carry, shard_no};
 use super::table::{Reading, wall_ms};
-use crate::draws::Roll;
 use crate::fakes::kinesis::ShardIterator;
-use crate::faults::{Direction, Fate, Landing, Reach};
+use crate::faults::{Chance, Direction, Fate, Landing, Reach};
 use crate::oracles::fact::{Ask, How, Verb};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use leasehold_engine::ids::OpId;
@@ -30,9 +29,19 @@ pub(super) struct Flight {
     /// Which execution is answered.
     answer_second: bool,
     outcome: Option<(Outcome, Carry)>,
-    roll: Roll,
+    /// For draws about a listing's lag.
+    lag: u64,
+    struck: Struck,
     /// How many events still refer to it.
     left: u8,
+}
+
+/// What chance does to a request besides changing its way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Struck {
+    stale_us: u64,
+    empty: bool,
+    pause_us: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -92,19 +101,30 @@ impl World {
             leaves,
             local,
         });
-        let mut roll = self.draws.roll("call", op_key(op));
-        let fate = match request {
-            Request::Gone => Fate {
+        let site = self.site(w, deed(ask), about);
+        let mut roll = self.draws.roll("call", site.key());
+        let (there, back) = self.plan.faults.call.plain(&mut roll, now);
+        let mut struck = Struck::default();
+        let fate = if matches!(request, Request::Gone) {
+            Fate {
                 reach: Reach::Never,
                 landing: Landing::NotSent(now + 1),
-                fault: None,
-            },
-            Request::Table(_) => self.fate(w, true, ask, about, &mut roll, give_up),
-            _ => self.fate(w, false, ask, about, &mut roll, give_up),
+            }
+        } else if self.workers[w].cut {
+            self.marks.set("cut-off");
+            Fate::silent(Reach::Never)
+        } else if self.is_healed() {
+            Fate::plain(there, back)
+        } else if let Some(fate) = self.outage(w, matches!(request, Request::Table(_)), there, back) {
+            fate
+        } else {
+            let chances = self.chances_of_call(site, &mut roll, back - now);
+            self.strike(w, &chances, &mut struck);
+            let way = chances
+                .iter()
+                .find_map(|&chance| Fate::by(chance, there, back, give_up));
+            way.unwrap_or(Fate::plain(there, back))
         };
-        if let Some(fault) = fate.fault {
-            self.marks.set(fault);
-        }
         let (answer_at, landing) = match fate.landing {
             Landing::Answer { at, .. }
             | Landing::Throttled(at)
@@ -152,7 +172,8 @@ impl World {
             about,
             answer_second,
             outcome: outcome.map(|outcome| (outcome, Carry::Nothing)),
-            roll,
+            lag: site.key(),
+            struck,
             left,
         });
         for (second, at) in executions.into_iter().enumerate() {
@@ -167,9 +188,6 @@ impl World {
             }
         }
         self.heap.push(answer_at, What::Answer { flight });
-        if matches!(ask, Ask::Write(_)) {
-            self.tempt_crash(w, &mut roll, answer_at);
-        }
     }
 
     /// Something between the adapter and the application, answered without a network.
@@ -185,7 +203,8 @@ impl World {
             about: None,
             answer_second: false,
             outcome: Some((outcome, Carry::Nothing)),
-            roll: self.draws.roll("local", op_key(op)),
+            lag: 0,
+            struck: Struck::default(),
             left: 1,
         });
         self.heap.push(self.now + 1, What::Answer { flight });
@@ -241,73 +260,53 @@ impl World {
         }
     }
 
-    fn fate(
-        &self,
-        w: usize,
-        of_table: bool,
-        ask: Ask,
-        about: Option<ShardNo>,
-        roll: &mut Roll,
-        give_up: Time,
-    ) -> Fate {
+    /// What becomes of a request that would go there and back at these times, if its worker is cut off from the service.
+    fn outage(&mut self, w: usize, of_table: bool, there: Time, back: Time) -> Option<Fate> {
         let now = self.now;
-        let faults = &self.plan.faults;
-        let plain = faults.call.plain(roll, now);
-        let silent = |fault, reach| Fate {
-            reach,
-            landing: Landing::Silence,
-            fault: Some(fault),
-        };
-        if self.workers[w].cut {
-            return silent("cut-off", Reach::Never);
-        }
-        if self.is_healed() {
-            return plain;
-        }
-        let cut = faults.outage.outages.iter().find(|outage| {
+        let outage = self.plan.faults.outage.outages.iter().find(|outage| {
             outage.worker as usize == w
                 && outage.from <= now
                 && now < outage.until
                 && (if of_table { outage.table } else { outage.stream })
-        });
-        if let Some(outage) = cut {
-            let Landing::Answer { at, .. } = plain.landing else {
-                return plain;
-            };
-            return match (outage.direction, outage.fast) {
-                (Direction::Requests, true) => Fate {
+        })?;
+        let (mark, fate) = match (outage.direction, outage.fast) {
+            (Direction::Requests, true) => (
+                "outage-refused",
+                Fate {
                     reach: Reach::Never,
-                    landing: Landing::NotSent(at),
-                    fault: Some("outage-refused"),
+                    landing: Landing::NotSent(back),
                 },
-                (Direction::Requests, false) => silent("outage-requests", Reach::Never),
-                (Direction::Answers, _) => silent("outage-answers", plain.reach),
-            };
+            ),
+            (Direction::Requests, false) => ("outage-requests", Fate::silent(Reach::Never)),
+            (Direction::Answers, _) => ("outage-answers", Fate::silent(Reach::Once(there))),
+        };
+        self.marks.set(mark);
+        Some(fate)
+    }
+
+    /// Begins what chance does besides changing a request's way.
+    fn strike(&mut self, w: usize, chances: &[Chance], struck: &mut Struck) {
+        for &chance in chances {
+            self.marks.set(chance.family());
+            match chance {
+                Chance::Stale { by_us } => struck.stale_us = by_us,
+                Chance::Empty => struck.empty = true,
+                Chance::Pause { for_us } => struck.pause_us = for_us,
+                Chance::Crash { after_us, down_us } => {
+                    let generation = self.workers[w].generation;
+                    self.heap.push(
+                        self.now.saturating_add(after_us),
+                        What::Crash {
+                            worker: w as u16,
+                            generation,
+                            down_us,
+                            loops: 0,
+                        },
+                    );
+                }
+                _ => {}
+            }
         }
-        if let (Ask::Write(_), Some(shard), Some(hung)) = (ask, about, faults.table.hung_lease)
-            && shard == hung
-        {
-            let reach = if roll.below(2) == 0 {
-                plain.reach
-            } else {
-                Reach::Never
-            };
-            return silent("hung-lease", reach);
-        }
-        if faults.call.rests(self.draws, now) {
-            return plain;
-        }
-        if ask == Ask::GetRecords && roll.happens(faults.stream.read_throttled) {
-            let Landing::Answer { at, .. } = plain.landing else {
-                return plain;
-            };
-            return Fate {
-                reach: Reach::Never,
-                landing: Landing::Throttled(at),
-                fault: Some("read-throttled"),
-            };
-        }
-        faults.call.fate(roll, now, give_up)
     }
 
     /// A service executes a request.
@@ -331,22 +330,18 @@ impl World {
         let healed = self.is_healed();
         match &flight.request {
             Request::Table(op) => {
-                let mut reading = Reading::default();
-                let faults = &self.plan.faults.table;
-                let roll = &mut flight.roll;
-                let stale = roll.happens(faults.stale);
-                let behind = roll.magnitude(1_000, faults.stale_us);
-                if stale && !healed && matches!(op, TableOp::Scan { .. }) {
-                    self.marks.set("stale");
-                    reading.as_of_ms = Some(wall_ms(now.saturating_sub(behind)));
-                }
+                let behind = flight.struck.stale_us;
+                let reading = Reading {
+                    as_of_ms: (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind))),
+                };
                 (self.table.execute(now, op, reading), Carry::Nothing)
             }
             Request::DescribeStream => (self.source.describe(now), Carry::Nothing),
             Request::List { filter, token } => {
                 self.observe_stream();
+                let mut lag = self.draws.roll("lag", flight.lag);
                 self.source
-                    .list(now, *filter, token.as_deref(), &mut self.names, &mut flight.roll)
+                    .list(now, *filter, token.as_deref(), &mut self.names, &mut lag)
             }
             Request::Iterator { shard, from } => self.source.iterator(now, *shard, *from),
             Request::Records {
@@ -355,10 +350,7 @@ impl World {
                 limit,
             } => {
                 self.observe_stream();
-                let empty = flight.roll.happens(self.plan.faults.stream.empty_read) && !healed;
-                if empty {
-                    self.marks.set("empty-read");
-                }
+                let empty = flight.struck.empty && !healed;
                 self.source
                     .fetch(now, *shard, *iterator, *limit, empty, &mut self.names)
             }
@@ -384,6 +376,13 @@ impl World {
             flight.worker as usize,
             worker.engine.is_some() && worker.generation == flight.generation,
         ))
+    }
+
+    /// For how long the worker stands still when this answer arrives.
+    pub(super) fn pause_on_answer(&self, id: u32) -> u64 {
+        self.flights[id as usize]
+            .as_ref()
+            .map_or(0, |flight| flight.struck.pause_us)
     }
 
     /// Nobody waits for this answer any more.

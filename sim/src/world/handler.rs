@@ -3,6 +3,7 @@
 use super::World;
 use super::heap::What;
 use super::names::{record_of, shard_of};
+use crate::faults::{Chance, Deed};
 use crate::oracles::{Fact, ShardNo, Time};
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
 use leasehold_engine::input::{Body, Call, Cause, Outcome, Refusal, Reply, Why};
@@ -165,28 +166,33 @@ impl World {
         let first = after
             .and_then(record_of)
             .map_or(first, |done| first.max(done + 1));
-        let healed = self.is_healed();
-        let faults = &self.plan.faults.application;
-        let mut roll = self.draws.roll("handle", op_key(op));
-        let ordinary = roll.magnitude(100, faults.batch_us);
-        let extra = roll.magnitude(1_000, faults.slow_us);
-        let hang = roll.magnitude(1_000, faults.hang_us);
+        let site = self.site(w, Deed::Batch, Some(shard));
+        let mut roll = self.draws.roll("handle", site.key());
+        let ordinary = roll.magnitude(100, self.plan.faults.application.batch_us);
         let middle = roll.between(first, last.max(first));
-        let (slow, hangs) = (roll.happens(faults.slow), roll.happens(faults.hangs));
-        let (partial, checkpoint) = (roll.happens(faults.partial), roll.happens(faults.checkpoint));
-        let (fails, stale_call) = (roll.happens(faults.fails), roll.happens(faults.stale_call));
+        let chances = if self.is_healed() {
+            Vec::new()
+        } else {
+            self.chances_of_batch(site, &mut roll)
+        };
         let mut ends = now + ordinary;
         let mut deaf_until = 0;
-        if slow && !healed {
-            self.marks.set("handler-slow");
-            ends += extra;
+        let (mut partial, mut checkpoint, mut fails, mut stale_call) = (false, false, false, false);
+        for chance in chances {
+            self.marks.set(chance.family());
+            match chance {
+                Chance::HandlerSlow { by_us } => ends = ends.saturating_add(by_us),
+                Chance::HandlerHangs { for_us } => {
+                    ends = ends.saturating_add(for_us);
+                    deaf_until = ends;
+                }
+                Chance::HandlerFails => fails = true,
+                Chance::Partial => partial = true,
+                Chance::Checkpoint => checkpoint = true,
+                Chance::StaleCall => stale_call = true,
+                _ => {}
+            }
         }
-        if hangs && !healed {
-            self.marks.set("handler-hangs");
-            ends += hang;
-            deaf_until = ends;
-        }
-        let fails = fails && !healed;
         let handling = Handling {
             op,
             first,
@@ -329,7 +335,6 @@ impl World {
                 let lease = self.names.shard(shard).to_lease();
                 self.processed(w, shard, lease.clone(), token, record);
                 if checkpoint {
-                    self.marks.set("explicit-checkpoint");
                     self.handle(w, Body::Call(Call::Checkpoint { lease, token }));
                 }
             }
@@ -349,7 +354,6 @@ impl World {
         } else if self.now >= handling.give_up {
             Outcome::Unknown(Cause::Timeout)
         } else if handling.fails {
-            self.marks.set("handler-fails");
             let refusal = Refusal {
                 why: Why::HandlerFailed,
                 current: None,
@@ -374,7 +378,6 @@ impl World {
         });
         self.done(w, handling.op, outcome);
         if handling.stale_call && self.workers[w].life == life && self.workers[w].engine.is_some() {
-            self.marks.set("stale-call");
             let lease = self.names.shard(shard).to_lease();
             if let Some(through) = self.source.position(shard, handling.first) {
                 let old = FencingToken(token.0.saturating_sub(1));
@@ -396,7 +399,6 @@ impl World {
         let Some(through) = self.source.position(shard, record) else {
             return;
         };
-        self.marks.set("partial-ack");
         self.fact(Fact::Processed {
             life,
             shard,

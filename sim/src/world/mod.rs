@@ -7,6 +7,7 @@ mod call;
 mod clock;
 mod handler;
 mod heap;
+mod luck;
 mod names;
 mod script;
 mod settle;
@@ -15,9 +16,11 @@ mod table;
 mod worker;
 
 use crate::draws::Draws;
+use crate::faults::Strike;
 use crate::oracles::fact::{Mark, Verb};
 use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
 use crate::report::{ColumnLog, Marks};
+use crate::run::Options;
 use crate::swarm::Plan;
 use call::Flight;
 use clock::Clock;
@@ -33,6 +36,7 @@ use leasehold_engine::notice::Notice;
 use leasehold_engine::output::Output;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::Item;
+use luck::Luck;
 use names::Names;
 use script::Entry;
 use settle::Settling;
@@ -63,7 +67,7 @@ pub struct World {
     shards: Vec<Family>,
     script: Vec<(Time, Entry)>,
     puts: u64,
-    crashes_on_write: u32,
+    luck: Luck,
     /// Items that nobody but people touch, as they were put.
     strangers: Vec<(LeaseKey, Arc<Item>)>,
     /// Unknown attributes that people put on leases.
@@ -77,6 +81,10 @@ pub struct World {
     log: Option<ColumnLog>,
     trace: Option<Vec<(LifeNo, Input)>>,
     scratch: Vec<Output>,
+    /// How long the run goes on after a violation, so that the cascade is seen, in µs.
+    aftermath_us: u64,
+    /// State changes so far.
+    changes: u64,
     /// The input under way is the answer to a read of the stream.
     only_read: bool,
 }
@@ -121,10 +129,11 @@ pub struct Found {
     pub log: Vec<String>,
     /// Every input of every life, if asked for.
     pub trace: Vec<(LifeNo, Input)>,
+    /// Everything that chance did, if asked for.
+    pub strikes: Vec<Strike>,
+    /// How many state changes there were: the lines a column log has, or would have.
+    pub changes: u64,
 }
-
-/// Runs go on this long after a violation, so that the cascade is seen.
-const AFTERMATH_US: u64 = 5_000_000;
 
 /// A worker's engine, with its deliberate bug if the catalogue is compiled in.
 fn engine(mutant: Option<Mutant>) -> Engine {
@@ -142,7 +151,8 @@ impl World {
     ///
     /// # Panics
     /// If the plan asks for a stream that the fake refuses: the swarm's own fault.
-    pub fn new(plan: Plan, log: bool, trace: bool, mutant: Option<Mutant>) -> Self {
+    pub fn new(plan: Plan, options: &Options) -> Self {
+        let mutant = options.mutant;
         let draws = Draws::new(plan.seed);
         // The engine counts on listings being no further behind than a scan interval.
         let mut stream_faults = plan.faults.stream.clone();
@@ -159,7 +169,7 @@ impl World {
             heap: Heap::default(),
             workers: Vec::new(),
             names: Names::default(),
-            table: LeaseTable::new(&plan.faults.table),
+            table: LeaseTable::new(&plan.faults),
             source,
             flights: Vec::new(),
             free_flights: Vec::new(),
@@ -167,7 +177,7 @@ impl World {
             shards: Vec::new(),
             script: Vec::new(),
             puts: 0,
-            crashes_on_write: 0,
+            luck: Luck::new(plan.faults.strikes.as_deref(), options.strikes),
             strangers: Vec::new(),
             attributes: Vec::new(),
             settling: None,
@@ -176,9 +186,11 @@ impl World {
             digest: Digest::new(),
             inputs: 0,
             marks: Marks::default(),
-            log: log.then(|| ColumnLog::new(plan.workers as usize)),
-            trace: trace.then(Vec::new),
+            log: options.log.then(|| ColumnLog::new(plan.workers as usize)),
+            trace: options.trace.then(Vec::new),
             scratch: Vec::new(),
+            aftermath_us: if options.stop { 0 } else { 5_000_000 },
+            changes: 0,
             only_read: false,
             plan,
         };
@@ -234,7 +246,7 @@ impl World {
                 break;
             }
             if last == Time::MAX && !self.oracles.verdict.violations().is_empty() {
-                last = at + AFTERMATH_US;
+                last = at + self.aftermath_us;
             }
         }
         let windows = self.oracles.windows();
@@ -249,6 +261,8 @@ impl World {
             window_us: windows.longest_us,
             log: self.log.map(ColumnLog::into_lines).unwrap_or_default(),
             trace: self.trace.unwrap_or_default(),
+            strikes: self.luck.struck.unwrap_or_default(),
+            changes: self.changes,
         }
     }
 
@@ -305,7 +319,8 @@ impl World {
                 loops,
             } => {
                 let w = worker as usize;
-                if self.workers[w].generation == generation {
+                // What was planned while faults lasted does not happen after them.
+                if self.workers[w].generation == generation && !self.is_healed() {
                     self.crash(w, down_us, loops);
                 }
             }
@@ -348,22 +363,10 @@ impl World {
         if self.workers[w].paused.is_some() {
             return true;
         }
-        let process = &self.plan.faults.process;
-        if process.pause_on_answer == 0 || self.is_healed() {
+        let length = self.pause_on_answer(flight);
+        if length == 0 || self.is_healed() {
             return false;
         }
-        let key = self.inputs ^ u64::from(flight) << 40;
-        if !self
-            .draws
-            .roll("pause-on-answer-now", key)
-            .happens(process.pause_on_answer)
-        {
-            return false;
-        }
-        let length = self
-            .draws
-            .magnitude("pause-on-answer-length", key, 1_000, process.pause_us);
-        self.marks.set("pause-on-answer");
         self.pause(w, length);
         true
     }
@@ -518,7 +521,7 @@ impl World {
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());
         }
-        if self.log.is_some() && crate::report::is_worth_a_line(notice) {
+        if crate::report::is_worth_a_line(notice) {
             self.note_line(|| format!("w{w} {notice}"));
         }
     }
@@ -572,29 +575,6 @@ impl World {
                 },
             );
         }
-    }
-
-    /// A crash at a moment that matters: while a write is under way.
-    fn tempt_crash(&mut self, w: usize, roll: &mut crate::draws::Roll, answer_at: Time) {
-        let process = &self.plan.faults.process;
-        let happens = roll.happens(process.crash_on_write);
-        if !happens || self.crashes_on_write >= process.crash_on_write_most || self.is_healed() {
-            return;
-        }
-        self.crashes_on_write += 1;
-        self.marks.set("crash-on-write");
-        let at = roll.between(self.now, answer_at);
-        let down_us = roll.magnitude(10_000, self.plan.config.lease_duration.0 * 2);
-        let generation = self.workers[w].generation;
-        self.heap.push(
-            at,
-            What::Crash {
-                worker: w as u16,
-                generation,
-                down_us,
-                loops: 0,
-            },
-        );
     }
 
     fn pause(&mut self, w: usize, us: u64) {
@@ -685,18 +665,20 @@ impl World {
             after: after_row,
             from_record,
         });
-        if self.log.is_some() && verb != Some(Verb::Renew) {
-            let by = by.map_or_else(
-                || "an operator".to_owned(),
-                |life| format!("w{}", self.names.lives[life as usize]),
-            );
-            let verb = verb.map_or("removes".to_owned(), |verb| format!("{verb:?}").to_lowercase());
+        if verb != Some(Verb::Renew) {
+            let worker = by.map(|life| self.names.lives[life as usize]);
+            let by = || worker.map_or_else(|| "an operator".to_owned(), |worker| format!("w{worker}"));
+            let verb = || verb.map_or("removes".to_owned(), |verb| format!("{verb:?}").to_lowercase());
             self.note_line(|| match after_row {
                 Some(row) => format!(
-                    "{by}: {verb} shard {shard}: {:?} counter {} {:?}",
-                    row.owner, row.counter, row.checkpoint
+                    "{}: {} shard {shard}: {:?} counter {} {:?}",
+                    by(),
+                    verb(),
+                    row.owner,
+                    row.counter,
+                    row.checkpoint
                 ),
-                None => format!("{by}: {verb} shard {shard}"),
+                None => format!("{}: {} shard {shard}", by(), verb()),
             });
         }
     }
@@ -706,6 +688,7 @@ impl World {
     }
 
     fn note_line(&mut self, line: impl FnOnce() -> String) {
+        self.changes += 1;
         if self.log.is_none() {
             return;
         }

@@ -104,7 +104,7 @@ impl World {
                     ReshardKind::Mass { grow: true } => GROW,
                     ReshardKind::Mass { grow: false } => SHRINK,
                 };
-                self.reshard(kind, reshard.pick, 0);
+                self.reshard(kind, u64::from(reshard.pick), 0);
             }
             Entry::Edit(edit) => self.edit(&edit),
             Entry::Heal => self.heal(),
@@ -296,7 +296,7 @@ impl World {
                 );
             }
             RowEditKind::Attribute => {
-                if let Some(key) = self.pick_lease(edit.pick)
+                if let Some(key) = self.pick_lease(edit.pick.into())
                     && let Some(item) = self.table.item(&key)
                 {
                     let mut item = Item::clone(item);
@@ -308,7 +308,7 @@ impl World {
                 }
             }
             RowEditKind::Delete => {
-                if let Some(key) = self.pick_lease(edit.pick)
+                if let Some(key) = self.pick_lease(edit.pick.into())
                     && self.table.delete_by_hand(now, &key)
                 {
                     self.marks.set("delete-row");

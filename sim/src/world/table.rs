@@ -5,7 +5,7 @@ use crate::fakes::dynamo::{
     ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType,
     PutItem, Scan, Status, UpdateItem,
 };
-use crate::faults::TableFaults;
+use crate::faults::{Chance, Faults};
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
 use leasehold_engine::dialect::{Dialect, Kcl};
@@ -41,15 +41,21 @@ pub(super) fn wall_ms(now: Time) -> i64 {
 }
 
 impl LeaseTable {
-    pub fn new(faults: &TableFaults) -> Self {
+    pub fn new(faults: &Faults) -> Self {
+        let listed = faults.strikes.iter().flatten();
+        let stale = faults.table.stale > 0
+            || listed
+                .into_iter()
+                .any(|strike| matches!(strike.fault, Chance::Stale { .. }));
+        let faults = &faults.table;
         let config = DynamoConfig {
             create_ms: faults.create_ms,
-            keep_versions: if faults.stale > 0 { 16 } else { 0 },
+            keep_versions: if stale { 16 } else { 0 },
             ..DynamoConfig::default()
         };
         Self {
             dynamo: Dynamo::new(config),
-            silent_refusal: faults.silent_refusal > 0,
+            silent_refusal: faults.silent_refusal,
             unguarded_create: false,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
         }

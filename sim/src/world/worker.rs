@@ -5,6 +5,7 @@ use super::handler::Consumer;
 use super::heap::What;
 use super::stream::Carry;
 use crate::fakes::kinesis::ShardIterator;
+use crate::faults::Deed;
 use crate::oracles::{LifeNo, ShardNo, Time};
 use leasehold_engine::Engine;
 use std::collections::{BTreeMap, VecDeque};
@@ -47,6 +48,8 @@ pub(super) struct Adapter {
     iterators: BTreeMap<ShardNo, VecDeque<(u64, ShardIterator)>>,
     batches: BTreeMap<ShardNo, VecDeque<(u64, u64, u64)>>,
     tokens: VecDeque<(u64, String)>,
+    /// How many of each deed, by shard; those without one first.
+    deeds: Vec<[u32; Deed::ALL.len()]>,
 }
 
 const ITERATORS: usize = 8;
@@ -88,6 +91,17 @@ impl Worker {
 }
 
 impl Adapter {
+    /// How many of these there were before, in this life.
+    pub fn count(&mut self, deed: Deed, shard: Option<ShardNo>) -> u32 {
+        let index = shard.map_or(0, |shard| shard as usize + 1);
+        if self.deeds.len() <= index {
+            self.deeds.resize_with(index + 1, Default::default);
+        }
+        let count = &mut self.deeds[index][deed as usize];
+        *count += 1;
+        *count - 1
+    }
+
     /// Keeps what an answer brought.
     pub fn keep(&mut self, op: u64, carry: Carry) {
         match carry {

@@ -1,0 +1,171 @@
+//! What a scenario may ask for: everything beyond would be a slip of the pen, or run for ever.
+
+use crate::faults::{Chance, InterruptionKind};
+use crate::swarm::Plan;
+
+const DAY_US: u64 = 86_400_000_000;
+
+/// The first thing that is out of range, as a sentence.
+pub(super) fn check(plan: &Plan) -> Result<(), String> {
+    let within = |name: &str, value: u64, low: u64, high: u64| {
+        if (low..=high).contains(&value) {
+            Ok(())
+        } else {
+            Err(format!("`{name}`: expected {low} to {high}, found {value}"))
+        }
+    };
+    let span = |name: &str, us: u64| {
+        if us <= DAY_US {
+            Ok(())
+        } else {
+            let found = super::span::show(us);
+            Err(format!("`{name}`: expected no more than 24 h, found \"{found}\""))
+        }
+    };
+    let of_worker = |name: &str, worker: u64| {
+        let workers = plan.workers;
+        if worker < u64::from(workers) {
+            Ok(())
+        } else {
+            Err(format!(
+                "`{name}`: expected a worker below {workers}, since there are {workers}, found {worker}"
+            ))
+        }
+    };
+    let rate = |name: &str, per_mille: u32| within(name, per_mille.into(), 0, 1_000);
+    within("workers", plan.workers.into(), 1, 100)?;
+    within("shards", plan.shards.into(), 1, 10_000)?;
+    span("faults_last", plan.fault_us)?;
+    plan.config
+        .check()
+        .map_err(|error| format!("in `config`: {error}"))?;
+
+    let load = &plan.load;
+    within("load.before", load.before.into(), 0, 1_000_000)?;
+    within("load.every (in us)", load.every_us, 1_000, DAY_US)?;
+    within("load.burst", load.burst.into(), 0, 100_000)?;
+    within("load.bytes", load.bytes.into(), 1, 32_768)?;
+
+    let call = &plan.faults.call;
+    for (name, us) in [
+        ("latency", call.latency_us),
+        ("slow_by", call.slow_us),
+        ("late_by", call.late_us),
+        ("weather", call.weather_us),
+    ] {
+        span(&format!("faults.call.{name}"), us)?;
+    }
+    for (name, per_mille) in [
+        ("slow", call.slow),
+        ("lost_request", call.lost_request),
+        ("lost_answer", call.lost_answer),
+        ("late", call.late),
+        ("throttled", call.throttled),
+        ("server_error", call.server_error),
+        ("twice", call.twice),
+        ("not_sent", call.not_sent),
+        ("garbled", call.garbled),
+    ] {
+        rate(&format!("faults.call.{name}"), per_mille)?;
+    }
+    for outage in &plan.faults.outage.outages {
+        of_worker("faults.outage.outages.worker", outage.worker.into())?;
+        span("faults.outage.outages.until", outage.until)?;
+    }
+    let process = &plan.faults.process;
+    for interruption in &process.interruptions {
+        let name = "faults.process.interruptions";
+        of_worker(&format!("{name}.worker"), interruption.worker.into())?;
+        span(&format!("{name}.at"), interruption.at)?;
+        match interruption.kind {
+            InterruptionKind::Crash { down_us, loops } => {
+                span(&format!("{name}.kind.crash.down"), down_us)?;
+                within(&format!("{name}.kind.crash.loops"), loops.into(), 0, 100)?;
+            }
+            InterruptionKind::Pause { us } => span(&format!("{name}.kind.pause.for"), us)?,
+            InterruptionKind::Replace { gap_us } => span(&format!("{name}.kind.replace.gap"), gap_us)?,
+        }
+    }
+    rate("faults.process.crash_on_write", process.crash_on_write)?;
+    rate("faults.process.pause_on_answer", process.pause_on_answer)?;
+    span("faults.process.pause", process.pause_us)?;
+    let clock = &plan.faults.clock;
+    within(
+        "how many faults.clock.rate_ppm",
+        clock.rate_ppm.len() as u64,
+        0,
+        100,
+    )?;
+    for ppm in &clock.rate_ppm {
+        within("faults.clock.rate_ppm (its size)", ppm.unsigned_abs(), 0, 500_000)?;
+    }
+    for step in &clock.steps {
+        of_worker("faults.clock.steps.worker", step.worker.into())?;
+        span("faults.clock.steps.at", step.at)?;
+        let years = step.by_ms.unsigned_abs() / (365 * 86_400_000);
+        within("faults.clock.steps.by (in years)", years, 0, 100)?;
+    }
+    let table = &plan.faults.table;
+    span_ms("faults.table.create", table.create_ms)?;
+    rate("faults.table.stale", table.stale)?;
+    span("faults.table.stale_by", table.stale_us)?;
+    for edit in &table.edits {
+        span("faults.table.edits.at", edit.at)?;
+    }
+    let stream = &plan.faults.stream;
+    for (name, ms) in [
+        ("update", stream.update_ms),
+        ("list_lag", stream.list_lag_ms),
+        ("iterator_expiry", stream.iterator_expiry_ms),
+        ("token_expiry", stream.token_expiry_ms),
+    ] {
+        span_ms(&format!("faults.stream.{name}"), ms)?;
+    }
+    for reshard in &stream.reshards {
+        span("faults.stream.reshards.at", reshard.at)?;
+    }
+    rate("faults.stream.read_throttled", stream.read_throttled)?;
+    rate("faults.stream.empty_read", stream.empty_read)?;
+    let application = &plan.faults.application;
+    for (name, us) in [
+        ("batch", application.batch_us),
+        ("slow_by", application.slow_us),
+        ("hang_for", application.hang_us),
+        ("abort", application.abort_us),
+    ] {
+        span(&format!("faults.application.{name}"), us)?;
+    }
+    for (name, per_mille) in [
+        ("slow", application.slow),
+        ("fails", application.fails),
+        ("hangs", application.hangs),
+        ("partial", application.partial),
+        ("checkpoint", application.checkpoint),
+        ("stale_call", application.stale_call),
+    ] {
+        rate(&format!("faults.application.{name}"), per_mille)?;
+    }
+    for strike in plan.faults.strikes.iter().flatten() {
+        let us = match strike.fault {
+            Chance::Slow {
+                request_us,
+                answer_us,
+            } => request_us.max(answer_us),
+            Chance::Late { by_us, .. } | Chance::Stale { by_us } | Chance::HandlerSlow { by_us } => by_us,
+            Chance::Twice { after_us, .. } => after_us,
+            Chance::Pause { for_us } | Chance::HandlerHangs { for_us } => for_us,
+            Chance::Crash { after_us, down_us } => after_us.max(down_us),
+            _ => 0,
+        };
+        span(&format!("faults.strikes, on \"{}\"", strike.on), us)?;
+    }
+    Ok(())
+}
+
+fn span_ms(name: &str, ms: i64) -> Result<(), String> {
+    if (0..=86_400_000).contains(&ms) {
+        Ok(())
+    } else {
+        Err(format!("`{name}`: expected 0 to 24 h, found {ms} ms"))
+    }
+}

@@ -1,0 +1,388 @@
+//! Scenarios as TOML.
+
+use super::{Scenario, limits, span};
+use crate::faults::Faults;
+use crate::oracles::Property;
+use crate::swarm::{Load, Plan};
+use leasehold_engine::config::Config;
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+use toml::{Table, Value};
+
+/// A text that is no scenario: what was expected, what was found, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadScenario(String);
+
+impl fmt::Display for BadScenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadScenario {}
+
+/// The format's version: what a later one adds, an earlier program refuses by name.
+const VERSION: u32 = 1;
+
+/// No scenario is longer than this, in bytes.
+const LONGEST: usize = 16 << 20;
+
+/// The options of a configuration that are lengths of time.
+const SPANS: [&str; 12] = [
+    "lease_duration",
+    "renew_interval",
+    "scan_interval",
+    "table_timeout",
+    "stream_timeout",
+    "retry_min",
+    "retry_max",
+    "checkpoint_interval",
+    "cleanup_delay",
+    "bootstrap_delay",
+    "shutdown_timeout",
+    "handler_backoff",
+];
+const READER_SPANS: [&str; 2] = ["min_interval", "idle_interval"];
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    version: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    about: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    violates: Option<Property>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mutant: Option<String>,
+    #[serde(default, with = "seed")]
+    seed: u64,
+    workers: u32,
+    shards: u32,
+    #[serde(with = "span::micros")]
+    faults_last: u64,
+    #[serde(default)]
+    load: Load,
+    #[serde(default)]
+    config: Table,
+    #[serde(default)]
+    faults: Faults,
+}
+
+impl FromStr for Scenario {
+    type Err = BadScenario;
+
+    fn from_str(text: &str) -> Result<Self, BadScenario> {
+        if text.len() > LONGEST {
+            return Err(BadScenario(format!(
+                "expected a scenario of no more than {LONGEST} bytes, found {}",
+                text.len()
+            )));
+        }
+        let text: Text = toml::from_str(text).map_err(|error| BadScenario(in_one_line(text, &error)))?;
+        if text.version != VERSION {
+            return Err(BadScenario(format!(
+                "`version`: expected {VERSION}, the only one there is, found {}",
+                text.version
+            )));
+        }
+        let plan = Plan {
+            seed: text.seed,
+            workers: text.workers,
+            shards: text.shards,
+            fault_us: text.faults_last,
+            config: read_config(text.config).map_err(BadScenario)?,
+            load: text.load,
+            faults: text.faults,
+        };
+        limits::check(&plan).map_err(BadScenario)?;
+        Ok(Scenario {
+            about: text.about,
+            violates: text.violates,
+            mutant: text.mutant,
+            plan,
+        })
+    }
+}
+
+/// A seed is a number, or a text if it is beyond what numbers in TOML can be.
+mod seed {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Seed {
+        Number(u64),
+        Text(String),
+    }
+
+    pub fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        match i64::try_from(*seed) {
+            Ok(seed) => serializer.serialize_i64(seed),
+            Err(_) => serializer.serialize_str(&seed.to_string()),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let bad = || D::Error::custom("expected a seed from 0 to 18446744073709551615");
+        match Seed::deserialize(deserializer).map_err(|_| bad())? {
+            Seed::Number(seed) => Ok(seed),
+            Seed::Text(text) => text.parse().map_err(|_| bad()),
+        }
+    }
+}
+
+/// What the parser found, and in which line.
+fn in_one_line(text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().map_or(1, |span| {
+        let before = text.get(..span.start).unwrap_or(text);
+        before.matches('\n').count() + 1
+    });
+    let message = error.message().replace('\n', ", ");
+    format!("line {line}: {message}")
+}
+
+/// The named worlds' configuration, without what is everywhere the same.
+fn named() -> Config {
+    Config {
+        table: "app".into(),
+        stream: "orders".into(),
+        ..Config::default()
+    }
+}
+
+fn read_config(mut given: Table) -> Result<Config, String> {
+    let to_us = |table: &mut Table, name: &str| {
+        let Some(value) = table.get_mut(name) else {
+            return Ok(());
+        };
+        let text = value.as_str().ok_or_else(|| {
+            format!("`config.{name}`: expected a length of time such as \"2 s\", found {value}")
+        })?;
+        let us = span::read(text).map_err(|error| format!("`config.{name}`: {error}"))?;
+        let us = i64::try_from(us).map_err(|_| format!("`config.{name}`: expected less, found {text:?}"))?;
+        *value = Value::Integer(us);
+        Ok::<(), String>(())
+    };
+    for name in SPANS {
+        to_us(&mut given, name)?;
+    }
+    if let Some(Value::Table(reader)) = given.get_mut("reader") {
+        for name in READER_SPANS {
+            to_us(reader, name)?;
+        }
+    }
+    let mut whole = Table::try_from(named()).map_err(|error| format!("in `config`: {error}"))?;
+    merge(&mut whole, given);
+    whole
+        .try_into()
+        .map_err(|error: toml::de::Error| format!("in `config`: {}", error.message().replace('\n', ", ")))
+}
+
+fn merge(into: &mut Table, from: Table) {
+    for (name, value) in from {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Table(inner)), Value::Table(given)) => merge(inner, given),
+            (_, value) => drop(into.insert(name, value)),
+        }
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = Text {
+            version: VERSION,
+            about: self.about.clone(),
+            violates: self.violates,
+            mutant: self.mutant.clone(),
+            seed: self.plan.seed,
+            workers: self.plan.workers,
+            shards: self.plan.shards,
+            faults_last: self.plan.fault_us,
+            load: self.plan.load.clone(),
+            config: show_config(&self.plan.config).map_err(|_| fmt::Error)?,
+            faults: self.plan.faults.clone(),
+        };
+        let mut whole = Table::try_from(text).map_err(|_| fmt::Error)?;
+        for (name, plain) in [
+            ("load", Table::try_from(Load::default())),
+            ("faults", Table::try_from(Faults::default())),
+        ] {
+            if let Some(Value::Table(given)) = whole.get_mut(name) {
+                prune(given, &plain.map_err(|_| fmt::Error)?);
+            }
+        }
+        let mut page = String::new();
+        section(&mut page, "", &whole)?;
+        f.write_str(page.trim_start())
+    }
+}
+
+/// A configuration's options that are not the ordinary ones.
+fn show_config(config: &Config) -> Result<Table, toml::ser::Error> {
+    let mut given = Table::try_from(config)?;
+    prune(&mut given, &Table::try_from(named())?);
+    let to_text = |table: &mut Table, name: &str| {
+        if let Some(value) = table.get_mut(name)
+            && let Some(us) = value.as_integer()
+        {
+            *value = Value::String(span::show(us.unsigned_abs()));
+        }
+    };
+    for name in SPANS {
+        to_text(&mut given, name);
+    }
+    if let Some(Value::Table(reader)) = given.get_mut("reader") {
+        for name in READER_SPANS {
+            to_text(reader, name);
+        }
+    }
+    Ok(given)
+}
+
+/// Leaves out what is as it is anyway.
+fn prune(given: &mut Table, plain: &Table) {
+    given.retain(|name, value| match (value, plain.get(name)) {
+        (Value::Table(inner), Some(Value::Table(plain))) => {
+            prune(inner, plain);
+            !inner.is_empty()
+        }
+        (value, plain) => Some(&*value) != plain,
+    });
+}
+
+/// Values first, a line for each of a list; then tables.
+fn section(page: &mut String, path: &str, table: &Table) -> fmt::Result {
+    let is_table = |value: &Value| matches!(value, Value::Table(_));
+    if table.values().any(|value| !is_table(value)) && !path.is_empty() {
+        writeln!(page, "\n[{path}]")?;
+    }
+    for (name, value) in table.iter().filter(|(_, value)| !is_table(value)) {
+        match value {
+            Value::Array(list) if list.iter().any(is_table) => {
+                writeln!(page, "{name} = [")?;
+                for value in list {
+                    writeln!(page, "  {value},")?;
+                }
+                writeln!(page, "]")?;
+            }
+            value => writeln!(page, "{name} = {value}")?,
+        }
+    }
+    for (name, value) in table {
+        if let Value::Table(inner) = value {
+            let path = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
+            section(page, &path, inner)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of_seed(seed: u64) -> Scenario {
+        let plan = Plan::draw(seed);
+        Scenario {
+            about: format!("the world of seed {seed}"),
+            violates: None,
+            mutant: None,
+            plan,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_drawn_world_is_read_as_it_is_shown(seed: u64) {
+            let scenario = of_seed(seed);
+            let text = scenario.to_string();
+            let again = text.parse::<Scenario>().map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+            prop_assert_eq!(again, scenario);
+        }
+
+        #[test]
+        fn a_scenario_cut_short_or_garbled_is_refused_with_a_sentence(
+            seed in 0..1_000u64, at: prop::sample::Index, byte: u8, cut: bool
+        ) {
+            let mut text = of_seed(seed).to_string().into_bytes();
+            let at = at.index(text.len());
+            if cut { text.truncate(at) } else { text[at] = byte }
+            if let Err(error) = String::from_utf8_lossy(&text).parse::<Scenario>() {
+                let sentence = error.to_string();
+                prop_assert!(!sentence.is_empty() && !sentence.contains('\n'), "{sentence:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_it_should_be() {
+        let text = "version = 1\nworkers = 2\nshards = 3\nfaults_last = \"10 s\"\n";
+        let scenario: Scenario = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(scenario.plan.faults, Faults::default());
+        assert_eq!(scenario.plan.config, named());
+    }
+
+    #[test]
+    fn every_length_of_time_in_a_configuration_is_listed() {
+        let whole = Table::try_from(Config::default()).unwrap_or_default();
+        let suffixes = [
+            "_duration",
+            "_interval",
+            "_timeout",
+            "_delay",
+            "_backoff",
+            "retry_min",
+            "retry_max",
+        ];
+        let is_span = |name: &&String| suffixes.iter().any(|suffix| name.ends_with(suffix));
+        let mut found: Vec<&str> = whole.keys().filter(is_span).map(String::as_str).collect();
+        let mut listed = SPANS.to_vec();
+        found.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(found, listed);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_place() {
+        let cases = [
+            ("workers = 2", "missing field `version`"),
+            (
+                "version = 2\nworkers = 2\nshards = 1\nfaults_last = \"1 s\"",
+                "`version`: expected 1",
+            ),
+            (
+                "version = 1\nworkers = 0\nshards = 1\nfaults_last = \"1 s\"",
+                "`workers`: expected 1 to 100, found 0",
+            ),
+            (
+                "version = 1\nworkers = 2\nshards = 1\nfaults_last = \"1 week\"",
+                "line 4: expected a length of time",
+            ),
+            (
+                "version = 1\nworkers = 2\nshards = 1\nfaults_last = \"1 s\"\nwrokers = 3",
+                "line 5: unknown field `wrokers`",
+            ),
+            (
+                "version = 1\nworkers = 2\nshards = 1\nfaults_last = \"1 s\"\n[config]\nlease_duration = 5",
+                "`config.lease_duration`: expected a length of time such as \"2 s\", found 5",
+            ),
+            (
+                "version = 1\nworkers = 2\nshards = 1\nfaults_last = \"1 s\"\n[faults]\nstrikes = [{ on = \"w9\", fault = \"throttled\" }]",
+                "line 6: expected what a fault strikes",
+            ),
+        ];
+        for (text, expected) in cases {
+            let error = text.parse::<Scenario>().map_err(|error| error.to_string());
+            assert!(
+                error.as_ref().is_err_and(|error| error.contains(expected)),
+                "{error:?} for {text}"
+            );
+        }
+    }
+}

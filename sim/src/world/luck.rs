@@ -1,0 +1,133 @@
+//! Chance: what strikes a request or a batch is drawn while the world runs, or is given as a list.
+
+use super::World;
+use crate::draws::Roll;
+use crate::faults::{Chance, Deed, Site, Strike};
+use crate::oracles::ShardNo;
+use crate::oracles::fact::{Ask, Verb};
+use std::collections::BTreeMap;
+
+/// What decides about chance, and what it did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Luck {
+    /// Then nothing else happens.
+    listed: Option<BTreeMap<Site, Vec<Chance>>>,
+    /// Every strike, if they are wanted.
+    pub struck: Option<Vec<Strike>>,
+    crashes_on_write: u32,
+}
+
+impl Luck {
+    pub fn new(listed: Option<&[Strike]>, record: bool) -> Self {
+        let listed = listed.map(|strikes| {
+            let mut sites: BTreeMap<Site, Vec<Chance>> = BTreeMap::new();
+            for strike in strikes {
+                sites.entry(strike.on).or_default().push(strike.fault);
+            }
+            sites
+        });
+        Self {
+            listed,
+            struck: record.then(Vec::new),
+            crashes_on_write: 0,
+        }
+    }
+
+    fn note(&mut self, site: Site, chances: &[Chance]) {
+        if let Some(struck) = &mut self.struck {
+            struck.extend(chances.iter().map(|&fault| Strike { on: site, fault }));
+        }
+    }
+}
+
+impl World {
+    /// Counts a deed of a worker's present life.
+    pub(super) fn site(&mut self, w: usize, deed: Deed, shard: Option<ShardNo>) -> Site {
+        let worker = &mut self.workers[w];
+        Site {
+            worker: w as u16,
+            life: worker.generation,
+            deed,
+            shard,
+            nth: worker.adapter.count(deed, shard),
+        }
+    }
+
+    /// What chance does to a request that ordinarily takes so long, in µs.
+    pub(super) fn chances_of_call(&mut self, site: Site, roll: &mut Roll, way_us: u64) -> Vec<Chance> {
+        let found = match &self.luck.listed {
+            Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
+            None => self.draw_call(site, roll, way_us),
+        };
+        self.luck.note(site, &found);
+        found
+    }
+
+    fn draw_call(&mut self, site: Site, roll: &mut Roll, way_us: u64) -> Vec<Chance> {
+        let mut found = Vec::new();
+        let faults = &self.plan.faults;
+        let deed = site.deed;
+        if deed.is_write() && site.shard.is_some() && site.shard == faults.table.hung_lease {
+            found.push(Chance::Hung {
+                executed: roll.below(2) == 0,
+            });
+        } else if !faults.call.rests(self.draws, self.now) {
+            if deed == Deed::Fetch {
+                faults.stream.chances(roll, &mut found);
+            }
+            found.extend(faults.call.chance(roll));
+            if deed == Deed::Scan {
+                found.extend(faults.table.chance_of_staleness(roll));
+            }
+        }
+        found.extend(faults.process.chance_of_pause(roll));
+        if deed.is_write()
+            && let Some(crash) =
+                faults
+                    .process
+                    .chance_of_crash(roll, way_us, self.plan.config.lease_duration.0)
+            && self.luck.crashes_on_write < faults.process.crash_on_write_most
+        {
+            self.luck.crashes_on_write += 1;
+            found.push(crash);
+        }
+        found
+    }
+
+    /// What chance does to the handling of a batch.
+    pub(super) fn chances_of_batch(&mut self, site: Site, roll: &mut Roll) -> Vec<Chance> {
+        let found = match &self.luck.listed {
+            Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
+            None => {
+                let mut found = Vec::new();
+                self.plan.faults.application.chances(roll, &mut found);
+                found
+            }
+        };
+        self.luck.note(site, &found);
+        found
+    }
+}
+
+/// The deed that a request is.
+pub(super) fn deed(ask: Ask) -> Deed {
+    match ask {
+        Ask::Setup => Deed::Setup,
+        Ask::ScanPage => Deed::Scan,
+        Ask::Read => Deed::Read,
+        Ask::ListShards => Deed::List,
+        Ask::GetIterator => Deed::Iterator,
+        Ask::GetRecords => Deed::Fetch,
+        Ask::Write(verb) => match verb {
+            Verb::Create => Deed::Create,
+            Verb::Renew => Deed::Renew,
+            Verb::Take => Deed::Take,
+            Verb::Checkpoint => Deed::Checkpoint,
+            Verb::End => Deed::End,
+            Verb::Release => Deed::Release,
+            Verb::HandOver => Deed::HandOver,
+            Verb::SetRange => Deed::SetRange,
+            Verb::Delete => Deed::Delete,
+        },
+    }
+}
