@@ -7,10 +7,13 @@ pub mod fakes;
 pub mod faults;
 #[cfg(feature = "cli")]
 pub mod local;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 pub mod oracles;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod shrink;
 #[cfg(feature = "stack")]
 pub mod stack;
 pub mod swarm;

@@ -13,7 +13,10 @@ mod exit;
 #[cfg(feature = "cli")]
 mod local;
 mod logging;
+#[cfg(feature = "mutants")]
+mod mutants;
 mod replay;
+mod scenario;
 #[cfg(feature = "cli")]
 mod signal;
 mod sim;
@@ -57,6 +60,9 @@ enum Command {
     Consume(consume::ConsumeArgs),
     /// Run simulated fleets through faults and judge what happened.
     Sim(sim::SimArgs),
+    /// Put deliberate bugs into the engine and see whether the oracles catch them.
+    #[cfg(feature = "mutants")]
+    Mutants(mutants::MutantsArgs),
     /// Feed a recorded trace to the engine again and compare what it answers.
     Replay(replay::ReplayArgs),
 }
@@ -78,6 +84,8 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "cli")]
         Command::Consume(args) => on_tokio(consume::run(args)),
         Command::Sim(args) => sim::run(&args),
+        #[cfg(feature = "mutants")]
+        Command::Mutants(args) => mutants::run(&args),
         Command::Replay(args) => replay::run(&args),
     });
     exit::code(outcome)

@@ -1,6 +1,7 @@
 //! `leasehold sim`: simulated worlds.
 
 use super::exit::{self, Failure, Verdict};
+use super::scenario;
 use crate::run::{Options, SeedViolation, Summary, WorldReport, run_seed, run_seeds};
 use crate::world::Ending;
 use clap::{Args, ValueEnum};
@@ -10,6 +11,7 @@ use leasehold::recorder::{MemorySink, Recorder};
 use leasehold::trace::OutputDigest;
 use leasehold_engine::Engine;
 use leasehold_engine::input::Input;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -22,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// with many, a summary.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  leasehold sim --seed 42\n  leasehold sim --seeds 0..20000 --jobs 2 --json"
+    after_help = "Examples:\n  leasehold sim --seed 42\n  leasehold sim --seeds 0..20000 --jobs 2 --json\n  leasehold sim --scenario sim/scenarios/merged-child.toml"
 )]
 pub(super) struct SimArgs {
     /// One world, with a line for every change of state.
@@ -40,6 +42,15 @@ pub(super) struct SimArgs {
     /// With --seed: record each life of a worker, for `leasehold replay`; `out.jsonl` makes `out.0.jsonl` and so on.
     #[arg(long, value_name = "FILE", requires = "seed")]
     trace: Option<PathBuf>,
+    /// The world of a scenario file, with a line for every change of state.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds"])]
+    scenario: Option<PathBuf>,
+    /// Leave a failure as it is found.
+    #[arg(long)]
+    no_shrink: bool,
+    /// Where a failure is written to, shrunk, with its column log.
+    #[arg(long, value_name = "FOLDER", default_value = "leasehold-failures")]
+    failures: PathBuf,
     /// Results as one JSON object.
     #[arg(long)]
     json: bool,
@@ -65,9 +76,10 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
 pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
     // There is one dialect, so both choices mean it.
     let (Dialect::Kcl | Dialect::All) = args.dialect;
-    match args.seed {
-        Some(seed) => one(seed, args),
-        None => many(args),
+    match (&args.scenario, args.seed) {
+        (Some(file), _) => scenario::run(file, args.json),
+        (None, Some(seed)) => one(seed, args),
+        (None, None) => many(args),
     }
 }
 
@@ -149,12 +161,32 @@ fn many(args: &SimArgs) -> Result<Verdict, Failure> {
         &|done| bar.set_position(done),
     );
     bar.finish_and_clear();
+    let kept = match summary.violations.first() {
+        Some(violation) if !args.no_shrink => scenario::keep(violation.seed, &args.failures)?,
+        _ => None,
+    };
     if args.json {
-        exit::print_json(&summary)?;
+        exit::print_json(&WithShrunk {
+            summary: &summary,
+            shrunk: kept.as_ref(),
+        })?;
     } else {
-        exit::print(&describe_summary(&summary))?;
+        let mut text = describe_summary(&summary);
+        if let Some(kept) = &kept {
+            let _ = write!(text, "\n{kept}");
+        }
+        exit::print(&text)?;
     }
     Ok(verdict(&summary.violations))
+}
+
+/// A summary as JSON, with what became of its first failure.
+#[derive(Serialize)]
+struct WithShrunk<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shrunk: Option<&'a scenario::Kept>,
 }
 
 fn verdict(violations: &[SeedViolation]) -> Verdict {

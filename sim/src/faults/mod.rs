@@ -80,6 +80,28 @@ impl Faults {
     }
 }
 
+impl Faults {
+    /// The most that chance adds to the handling of one batch, in µs, and whether a handler may then be deaf to an abort.
+    pub fn worst_handler(&self) -> (u64, bool) {
+        let Some(strikes) = &self.strikes else {
+            let application = &self.application;
+            let add = |rate: u32, us: u64| if rate > 0 { us } else { 0 };
+            let most =
+                add(application.slow, application.slow_us) + add(application.hangs, application.hang_us);
+            return (most, application.hangs > 0);
+        };
+        let (mut slow, mut hang) = (0, 0);
+        for strike in strikes {
+            match strike.fault {
+                Chance::HandlerSlow { by_us } => slow = slow.max(by_us),
+                Chance::HandlerHangs { for_us } => hang = hang.max(for_us),
+                _ => {}
+            }
+        }
+        (slow + hang, hang > 0)
+    }
+}
+
 /// A probability in one of a thousand, if the family is on: log-uniform up to `most`.
 pub(crate) fn rate(draws: Draws, family: &str, most: u64) -> u32 {
     if draws.coin(family, 0) {

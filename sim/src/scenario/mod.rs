@@ -12,6 +12,8 @@ pub use text::BadScenario;
 use crate::oracles::Property;
 use crate::swarm::Plan;
 
+use crate::world::Found;
+
 /// A world, and what is expected of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
@@ -23,4 +25,37 @@ pub struct Scenario {
     pub mutant: Option<String>,
     /// The world.
     pub plan: Plan,
+}
+
+impl Scenario {
+    /// Whether what was found is what the scenario says; if not, the difference as a sentence. `planted`: the bug it names
+    /// was there.
+    ///
+    /// # Errors
+    /// If a property was violated that should not have been, or the other way round.
+    pub fn judge(&self, found: &Found, planted: bool) -> Result<(), String> {
+        // A bug that was found and mended leaves a scenario in which nothing goes wrong any more.
+        let expected = self.violates.filter(|_| planted || self.mutant.is_none());
+        let violated = |property| {
+            found
+                .violations
+                .iter()
+                .find(|violation| violation.property == property)
+        };
+        match (expected, found.violations.first()) {
+            (Some(property), _) if violated(property).is_some() => Ok(()),
+            (Some(property), None) => Err(format!("expected a violation of {property:?}, found none")),
+            (Some(property), Some(other)) => Err(format!(
+                "expected a violation of {property:?}, found one of {:?}: {}",
+                other.property, other.summary
+            )),
+            (None, None) => Ok(()),
+            (None, Some(found)) => Err(format!(
+                "expected no violation, found one of {:?} after {} ms: {}",
+                found.property,
+                found.at / 1_000,
+                found.summary
+            )),
+        }
+    }
 }

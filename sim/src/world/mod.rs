@@ -711,14 +711,11 @@ impl World {
 
 fn terms(plan: &Plan) -> Terms {
     let application = &plan.faults.application;
+    let (most, deaf) = plan.faults.worst_handler();
     Terms {
         config: plan.config.clone(),
         clocks_beyond: plan.faults.clock.beyond,
-        deaf_us: if application.hangs > 0 {
-            application.hang_us + application.slow_us + application.batch_us
-        } else {
-            0
-        },
+        deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
     }
 }

@@ -131,7 +131,7 @@ impl World {
         let generation = take + sync + read + config.checkpoint_interval.0 + 4 * config.retry_max.0;
         // One steal after a scan, if need be for every lease.
         let balance = rows * scan / u64::from(config.max_steals.max(1));
-        let stuck = config.shutdown_timeout.0 + application.hang_us + application.slow_us + 20_000_000;
+        let stuck = config.shutdown_timeout.0 + faults.worst_handler().0 + 20_000_000;
         3 * ((self.depth() + 2) * generation + balance + stuck) + self.quiet()
     }
 

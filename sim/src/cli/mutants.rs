@@ -1,0 +1,122 @@
+//! `leasehold mutants`: the catalogue of deliberate bugs.
+
+use super::exit::{self, Failure, Verdict};
+use crate::mutants::{Hunt, hunt};
+use clap::Args;
+use leasehold_engine::mutant::Mutant;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Put deliberate bugs into the engine, one at a time, and see whether the oracles catch them.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  leasehold mutants --jobs 2\n  leasehold mutants --only no-parent-wait --json"
+)]
+pub(super) struct MutantsArgs {
+    /// This bug only.
+    #[arg(long, value_name = "ID", value_parser = parse_id)]
+    only: Option<Mutant>,
+    /// Give up on a bug after this many worlds.
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    seeds: u64,
+    /// How many bugs are tried at the same time; by default one for every processor.
+    #[arg(long, value_name = "J")]
+    jobs: Option<NonZeroUsize>,
+    /// Do not shrink the cases.
+    #[arg(long)]
+    no_shrink: bool,
+    /// A JSON object for every bug, one a line.
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_id(text: &str) -> Result<Mutant, String> {
+    let known = Mutant::ALL.iter().copied().find(|mutant| mutant.id() == text);
+    known.ok_or_else(|| {
+        let ids: Vec<&str> = Mutant::ALL.iter().map(|mutant| mutant.id()).collect();
+        format!("expected one of {}", ids.join(", "))
+    })
+}
+
+pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
+    let bugs: Vec<Mutant> = args.only.map_or_else(|| Mutant::ALL.to_vec(), |only| vec![only]);
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
+    let next = AtomicUsize::new(0);
+    let (send, receive) = mpsc::channel();
+    let mut hunts: Vec<Option<Hunt>> = vec![None; bugs.len()];
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.map_or(1, NonZeroUsize::get) {
+            let (send, next, bugs) = (send.clone(), &next, &bugs);
+            scope.spawn(move || {
+                while let Some(mutant) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if send
+                        .send((*mutant, hunt(*mutant, args.seeds, !args.no_shrink)))
+                        .is_err()
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        for (mutant, hunt) in receive {
+            if let Some(at) = bugs.iter().position(|bug| *bug == mutant) {
+                hunts[at] = Some(hunt);
+            }
+        }
+    });
+    let hunts: Vec<Hunt> = hunts.into_iter().flatten().collect();
+    if args.json {
+        for hunt in &hunts {
+            let line = serde_json::to_string(hunt).map_err(|error| {
+                Failure::under_way(format!("the results cannot be written as JSON: {error}"))
+            })?;
+            exit::print(&line)?;
+        }
+    } else {
+        exit::print(&table(&hunts))?;
+    }
+    Ok(if hunts.iter().all(|hunt| hunt.killed) {
+        Verdict::Fine
+    } else {
+        Verdict::Found
+    })
+}
+
+/// A table in Markdown: the README's.
+fn table(hunts: &[Hunt]) -> String {
+    let mut text =
+        "| bug | what it does wrong | caught by | worlds | seconds | shrunk to |\n|---|---|---|---|---|---|"
+            .to_owned();
+    for hunt in hunts {
+        let caught = match hunt.property {
+            Some(property) => format!("{property:?}"),
+            None => format!("**nothing meant for it** ({:?})", hunt.strays),
+        };
+        let small = hunt.shrunk.map_or_else(
+            || "–".to_owned(),
+            |size| {
+                format!(
+                    "{} workers, {} shards, {} events",
+                    size.workers, size.shards, size.events
+                )
+            },
+        );
+        text.push_str(&format!(
+            "\n| `{}` | {} | {caught} | {} | {:.2} | {small} |",
+            hunt.id, hunt.description, hunt.seeds_to_kill, hunt.seconds
+        ));
+    }
+    let mut worlds: Vec<u64> = hunts.iter().map(|hunt| hunt.seeds_to_kill).collect();
+    worlds.sort_unstable();
+    let killed = hunts.iter().filter(|hunt| hunt.killed).count();
+    let seconds: f64 = hunts.iter().map(|hunt| hunt.seconds).sum();
+    text.push_str(&format!(
+        "\n\n{killed} of {} caught; the median after {} worlds, the last after {}; {seconds:.1} s of one core in all",
+        hunts.len(),
+        worlds.get(worlds.len() / 2).copied().unwrap_or(0),
+        worlds.last().copied().unwrap_or(0),
+    ));
+    text
+}

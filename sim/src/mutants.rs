@@ -1,0 +1,99 @@
+//! Deliberate bugs, and the oracles that are meant to catch them.
+//!
+//! An oracle that has never caught anything proves nothing. Each bug of the catalogue is put into every engine of world
+//! after world, until a property is violated that is meant for it.
+
+use crate::oracles::Property::{self, *};
+use crate::run::{Options, run_seed};
+use crate::shrink::{Size, shrink};
+use crate::swarm::Plan;
+use leasehold_engine::mutant::Mutant;
+use serde::Serialize;
+use std::time::Instant;
+
+/// The properties a bug may break. The first is the one meant for it.
+pub fn meant(mutant: Mutant) -> &'static [Property] {
+    match mutant {
+        Mutant::StampAtReceipt => &[P14, P18],
+        Mutant::UnknownIsFailure => &[P3],
+        Mutant::UnknownIsSuccess => &[P3, P12],
+        Mutant::NoAdoption => &[P3],
+        Mutant::UnguardedCreate => &[P5, P2, P14],
+        Mutant::EndBeforeChildren => &[P2, P4],
+        Mutant::FirstPageOnly => &[P6, P4, P1, P2, P5],
+        Mutant::FirstListingPageOnly => &[P4, P1, P2],
+        Mutant::NoParentWait => &[P2],
+        Mutant::CheckpointOnDelivery => &[P1],
+        Mutant::SkipFailedBatch => &[P1],
+        Mutant::NoSettle => &[P14, P18],
+        Mutant::NoFence => &[P14, P18],
+        Mutant::TakeWhileStopping => &[P11],
+        Mutant::NoCloseWhenLost => &[P13],
+        Mutant::NoBackoff => &[P15],
+        Mutant::BlindToCounter => &[P14, P18],
+        Mutant::NoRelease => &[P13],
+        Mutant::NoAudit => &[P4, P1],
+        Mutant::NeverExpire => &[P6, P1],
+    }
+}
+
+/// What became of one bug.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hunt {
+    /// Its name.
+    pub id: &'static str,
+    /// What it does wrong.
+    pub description: &'static str,
+    /// Whether an oracle that is meant for it caught it.
+    pub killed: bool,
+    /// Which did.
+    pub property: Option<Property>,
+    /// How many worlds it took.
+    pub seeds_to_kill: u64,
+    /// How long that took, on one core.
+    pub seconds: f64,
+    /// How small the case became.
+    pub shrunk: Option<Size>,
+    /// Properties that it broke before, though they are not meant for it.
+    pub strays: Vec<Property>,
+    /// The world it was caught in.
+    #[serde(skip)]
+    pub seed: Option<u64>,
+}
+
+/// Runs worlds from the first seed on until a bug is caught, or so many were run.
+pub fn hunt(mutant: Mutant, seeds: u64, shrunk: bool) -> Hunt {
+    let options = Options {
+        mutant: Some(mutant),
+        ..Options::default()
+    };
+    let begun = Instant::now();
+    let mut strays = Vec::new();
+    let mut caught = None;
+    for seed in 0..seeds {
+        let violations = run_seed(seed, &options).found.violations;
+        let meant = meant(mutant);
+        if let Some(found) = violations.iter().find(|found| meant.contains(&found.property)) {
+            caught = Some((seed, found.property));
+            break;
+        }
+        strays.extend(violations.iter().map(|found| found.property));
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    strays.sort_unstable();
+    strays.dedup();
+    let small = caught
+        .filter(|_| shrunk)
+        .and_then(|(seed, _)| shrink(&Plan::draw(seed), Some(mutant)));
+    Hunt {
+        id: mutant.id(),
+        description: mutant.about(),
+        killed: caught.is_some(),
+        property: caught.map(|(_, property)| property),
+        seeds_to_kill: caught.map_or(seeds, |(seed, _)| seed + 1),
+        seconds,
+        shrunk: small.map(|small| small.size),
+        strays,
+        seed: caught.map(|(seed, _)| seed),
+    }
+}

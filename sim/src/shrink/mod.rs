@@ -1,0 +1,301 @@
+//! From a world in which something went wrong to a small one in which the same goes wrong.
+//!
+//! First by drawing smaller worlds and keeping one that violates the same property; then by taking away, one part after the
+//! other, what is not needed: faults, workers, shards, records, odd configuration; then by making it shorter. What is tried
+//! depends on nothing but the world, so the result is the same every time.
+
+mod parts;
+mod simpler;
+
+use crate::draws::Draws;
+use crate::oracles::{Property, Time};
+use crate::run::{Options, run_plan};
+use crate::scenario::Scenario;
+use crate::swarm::Plan;
+use crate::world::Found;
+use leasehold_engine::mutant::Mutant;
+use serde::Serialize;
+
+/// A small world that violates a property.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    /// The world.
+    pub scenario: Scenario,
+    /// How small it is.
+    pub size: Size,
+    /// How many worlds were run to find it.
+    pub runs: u32,
+}
+
+/// How much a person has to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Size {
+    /// Workers.
+    pub workers: u32,
+    /// Shards at the beginning.
+    pub shards: u32,
+    /// State changes until the violation: the lines of its column log.
+    pub events: u64,
+}
+
+/// No more than this many inputs to engines are spent: about half a minute.
+const MOST_INPUTS: u64 = 12_000_000;
+/// No more than this many of them, and this many worlds, to find a smaller seed.
+const MOST_INPUTS_ON_SEEDS: u64 = 3_000_000;
+const MOST_SEEDS: u64 = 400;
+/// That many smaller worlds are compared.
+const CANDIDATES: usize = 4;
+
+/// Shrinks a world. None: it violates nothing.
+pub fn shrink(plan: &Plan, mutant: Option<Mutant>) -> Option<Shrunk> {
+    let mut search = Search {
+        property: None,
+        mutant,
+        inputs: 0,
+        runs: 0,
+    };
+    let mut best = search.fix(plan)?;
+    for smaller in search.reseed(plan.seed) {
+        if smaller.burden() < best.burden() {
+            best = smaller;
+        }
+    }
+    best = search.cut(best);
+    loop {
+        let before = best.plan.clone();
+        best = search.drop_parts(best);
+        best = search.simplify(best);
+        best = search.compress(best);
+        if best.plan == before || search.is_spent() {
+            break;
+        }
+    }
+    Some(search.result(best))
+}
+
+/// A world that fails, and how.
+#[derive(Clone, Debug)]
+struct Case {
+    plan: Plan,
+    summary: String,
+    at: Time,
+    events: u64,
+}
+
+impl Case {
+    /// How much there is to take away.
+    fn burden(&self) -> u64 {
+        u64::from(self.plan.workers) * 20 + u64::from(self.plan.shards) * 20 + self.events
+    }
+}
+
+struct Search {
+    property: Option<Property>,
+    mutant: Option<Mutant>,
+    inputs: u64,
+    runs: u32,
+}
+
+impl Search {
+    fn is_spent(&self) -> bool {
+        self.inputs >= MOST_INPUTS
+    }
+
+    /// Runs a world; whether the property is violated in it. What chance did is then a list.
+    fn fails(&mut self, plan: &Plan) -> Option<Case> {
+        if self.property.is_some() && self.is_spent() {
+            return None;
+        }
+        let options = Options {
+            strikes: true,
+            stop: true,
+            mutant: self.mutant,
+            ..Options::default()
+        };
+        self.runs += 1;
+        let found = match run_plan(plan.clone(), &options) {
+            Ok(found) => found,
+            Err(message) => {
+                // A panic leaves no account of itself; its world can only be drawn again.
+                self.inputs += 100_000;
+                return self.is_wanted(Property::World).then(|| Case {
+                    plan: plan.clone(),
+                    summary: format!("a panic: {message}"),
+                    at: plan.fault_us,
+                    events: u64::MAX / 2,
+                });
+            }
+        };
+        self.inputs += found.inputs + 1_000;
+        self.case(plan, found)
+    }
+
+    fn case(&mut self, plan: &Plan, found: Found) -> Option<Case> {
+        let violations = found.violations;
+        let violation = violations
+            .iter()
+            .find(|violation| self.is_wanted(violation.property))?;
+        let mut plan = plan.clone();
+        plan.faults.strikes = Some(found.strikes);
+        Some(Case {
+            summary: violation.summary.clone(),
+            at: violation.at,
+            events: found.changes,
+            plan,
+        })
+    }
+
+    fn is_wanted(&self, property: Property) -> bool {
+        self.property.is_none_or(|wanted| wanted == property)
+    }
+
+    /// The world as it is, with the first property it violates as what is looked for from now on.
+    fn fix(&mut self, plan: &Plan) -> Option<Case> {
+        let options = Options {
+            stop: true,
+            mutant: self.mutant,
+            ..Options::default()
+        };
+        self.property = Some(match run_plan(plan.clone(), &options) {
+            Ok(found) => found.violations.first()?.property,
+            Err(_) => Property::World,
+        });
+        self.fails(plan)
+    }
+
+    /// Smaller worlds that violate the same.
+    fn reseed(&mut self, seed: u64) -> Vec<Case> {
+        let draws = Draws::new(seed);
+        let mut found = Vec::new();
+        let until = self.inputs + MOST_INPUTS_ON_SEEDS;
+        for n in 0..MOST_SEEDS {
+            if found.len() >= CANDIDATES || self.inputs >= until {
+                break;
+            }
+            let mut plan = Plan::draw(draws.roll("smaller", n).bits() >> 1);
+            let (workers, shards) = (1 + n / 2 % 3, 1 + n % 2);
+            plan.workers = plan.workers.clamp(1, workers as u32);
+            plan.shards = plan.shards.min(shards as u32);
+            plan.fault_us = plan.fault_us.min(20_000_000);
+            plan.load.before = plan.load.before.min(20);
+            plan.load.burst = plan.load.burst.min(3);
+            plan.load.bytes = plan.load.bytes.min(100);
+            parts::keep_possible(&mut plan);
+            found.extend(self.fails(&plan));
+        }
+        found
+    }
+
+    /// Leaves out what was planned for after the violation.
+    fn cut(&mut self, case: Case) -> Case {
+        let mut plan = case.plan.clone();
+        if case.at >= plan.fault_us {
+            return case;
+        }
+        plan.fault_us = case.at + 1;
+        parts::until(&mut plan, case.at);
+        self.better(case, &plan)
+    }
+
+    /// The smaller world if it fails too, else the one there was.
+    fn better(&mut self, case: Case, plan: &Plan) -> Case {
+        if *plan == case.plan {
+            return case;
+        }
+        self.fails(plan).unwrap_or(case)
+    }
+
+    /// Takes faults away: half of them, a quarter, and so on to one by one.
+    fn drop_parts(&mut self, mut case: Case) -> Case {
+        let mut size = parts::of(&case.plan).len().div_ceil(2).max(1);
+        loop {
+            let mut from = 0;
+            loop {
+                let all = parts::of(&case.plan);
+                if from >= all.len() || self.is_spent() {
+                    break;
+                }
+                let rest: Vec<_> = all
+                    .iter()
+                    .enumerate()
+                    .filter(|(n, _)| !(from..from + size).contains(n))
+                    .map(|(_, part)| part.clone())
+                    .collect();
+                let before = all.len();
+                case = self.better(case.clone(), &parts::assemble(&case.plan, &rest));
+                if parts::of(&case.plan).len() == before {
+                    from += size;
+                }
+            }
+            if size == 1 {
+                return case;
+            }
+            size = size.div_ceil(2);
+        }
+    }
+
+    /// Fewer workers, shards and records, and nothing out of the ordinary that is not needed.
+    fn simplify(&mut self, mut case: Case) -> Case {
+        for change in simpler::CHANGES {
+            // Each as long as it helps.
+            while !self.is_spent() {
+                let mut plan = case.plan.clone();
+                change(&mut plan);
+                parts::keep_possible(&mut plan);
+                if plan == case.plan {
+                    break;
+                }
+                let Some(next) = self.fails(&plan) else { break };
+                case = next;
+            }
+        }
+        for option in simpler::options(&case.plan) {
+            if let Some(plan) = simpler::without(&case.plan, &option) {
+                case = self.better(case, &plan);
+            }
+        }
+        case
+    }
+
+    /// Everything happens earlier.
+    fn compress(&mut self, mut case: Case) -> Case {
+        for (numerator, denominator) in [(1, 4), (1, 2), (3, 4), (9, 10)] {
+            while !self.is_spent() {
+                let mut plan = case.plan.clone();
+                parts::hasten(&mut plan, numerator, denominator);
+                if plan == case.plan {
+                    break;
+                }
+                let Some(next) = self.fails(&plan) else { break };
+                // It may only have been put off.
+                if next.at >= case.at {
+                    break;
+                }
+                case = next;
+            }
+        }
+        self.cut(case)
+    }
+
+    fn result(&self, case: Case) -> Shrunk {
+        let property = self.property.unwrap_or(Property::World);
+        Shrunk {
+            size: Size {
+                workers: case.plan.workers,
+                shards: case.plan.shards,
+                events: case.events,
+            },
+            runs: self.runs,
+            scenario: Scenario {
+                about: format!(
+                    "{property:?} is violated after {} ms: {}",
+                    case.at / 1_000,
+                    case.summary
+                ),
+                violates: Some(property),
+                mutant: self.mutant.map(|mutant| mutant.id().to_owned()),
+                plan: case.plan,
+            },
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The faults of a world as a list of parts that can each be taken away.
+
+use crate::faults::{Interruption, InterruptionKind, Outage, Reshard, RowEdit, Strike, WallStep};
+use crate::swarm::Plan;
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Strike(Strike),
+    Outage(Outage),
+    Interruption(Interruption),
+    WallStep(WallStep),
+    Reshard(Reshard),
+    Edit(RowEdit),
+}
+
+/// All faults of a world; the longest-lasting first, since they go with the most else.
+pub(super) fn of(plan: &Plan) -> Vec<Part> {
+    let faults = &plan.faults;
+    let mut parts: Vec<Part> = Vec::new();
+    parts.extend(faults.outage.outages.iter().cloned().map(Part::Outage));
+    parts.extend(faults.clock.steps.iter().cloned().map(Part::WallStep));
+    parts.extend(faults.table.edits.iter().cloned().map(Part::Edit));
+    parts.extend(
+        faults
+            .process
+            .interruptions
+            .iter()
+            .cloned()
+            .map(Part::Interruption),
+    );
+    parts.extend(faults.stream.reshards.iter().cloned().map(Part::Reshard));
+    parts.extend(faults.strikes.iter().flatten().copied().map(Part::Strike));
+    parts
+}
+
+/// The same world with these faults only.
+pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
+    let mut plan = plan.clone();
+    let faults = &mut plan.faults;
+    let listed = faults.strikes.is_some();
+    faults.outage.outages.clear();
+    faults.clock.steps.clear();
+    faults.table.edits.clear();
+    faults.process.interruptions.clear();
+    faults.stream.reshards.clear();
+    let mut strikes = Vec::new();
+    for part in parts.iter().cloned() {
+        match part {
+            Part::Strike(strike) => strikes.push(strike),
+            Part::Outage(outage) => faults.outage.outages.push(outage),
+            Part::Interruption(interruption) => faults.process.interruptions.push(interruption),
+            Part::WallStep(step) => faults.clock.steps.push(step),
+            Part::Reshard(reshard) => faults.stream.reshards.push(reshard),
+            Part::Edit(edit) => faults.table.edits.push(edit),
+        }
+    }
+    faults.strikes = listed.then_some(strikes);
+    plan
+}
+
+/// Leaves out what happens at or after a time.
+pub(super) fn until(plan: &mut Plan, end: u64) {
+    let faults = &mut plan.faults;
+    faults.outage.outages.retain(|outage| outage.from < end);
+    faults.clock.steps.retain(|step| step.at < end);
+    faults.table.edits.retain(|edit| edit.at < end);
+    faults
+        .process
+        .interruptions
+        .retain(|interruption| interruption.at < end);
+    faults.stream.reshards.retain(|reshard| reshard.at < end);
+}
+
+/// Leaves out what is about workers that are not there.
+pub(super) fn keep_possible(plan: &mut Plan) {
+    let workers = plan.workers;
+    let faults = &mut plan.faults;
+    faults.outage.outages.retain(|outage| outage.worker < workers);
+    faults.clock.steps.retain(|step| step.worker < workers);
+    faults.clock.rate_ppm.truncate(workers as usize);
+    faults
+        .process
+        .interruptions
+        .retain(|interruption| interruption.worker < workers);
+    if let Some(strikes) = &mut faults.strikes {
+        strikes.retain(|strike| u32::from(strike.on.worker) < workers);
+    }
+}
+
+/// Everything that has its time happens in a fraction of it; to the millisecond, which reads better.
+pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
+    let sooner = |at: &mut u64| {
+        let exact = (u128::from(*at) * u128::from(numerator) / u128::from(denominator.max(1))) as u64;
+        *at = if exact > 10_000 {
+            exact / 1_000 * 1_000
+        } else {
+            exact
+        };
+    };
+    sooner(&mut plan.fault_us);
+    let faults = &mut plan.faults;
+    for outage in &mut faults.outage.outages {
+        sooner(&mut outage.from);
+        sooner(&mut outage.until);
+    }
+    for step in &mut faults.clock.steps {
+        sooner(&mut step.at);
+    }
+    for edit in &mut faults.table.edits {
+        sooner(&mut edit.at);
+    }
+    for reshard in &mut faults.stream.reshards {
+        sooner(&mut reshard.at);
+    }
+    for interruption in &mut faults.process.interruptions {
+        sooner(&mut interruption.at);
+        match &mut interruption.kind {
+            InterruptionKind::Crash { down_us, .. } => sooner(down_us),
+            InterruptionKind::Replace { gap_us } => sooner(gap_us),
+            // How long a pause lasts is what it is about.
+            InterruptionKind::Pause { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_world_is_the_sum_of_its_parts() {
+        for seed in 0..200 {
+            let mut plan = Plan::draw(seed);
+            plan.faults.strikes = Some(Vec::new());
+            assert_eq!(assemble(&plan, &of(&plan)), plan);
+            assert_eq!(of(&assemble(&plan, &[])), []);
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_about_workers_that_are_not_there() {
+        for seed in 0..200 {
+            let mut plan = Plan::draw(seed);
+            plan.workers = 1;
+            keep_possible(&mut plan);
+            let about = |part: &Part| match part {
+                Part::Outage(outage) => outage.worker,
+                Part::Interruption(interruption) => interruption.worker,
+                Part::WallStep(step) => step.worker,
+                _ => 0,
+            };
+            assert!(of(&plan).iter().all(|part| about(part) == 0));
+        }
+    }
+}

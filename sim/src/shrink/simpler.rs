@@ -1,0 +1,141 @@
+//! Ways to make a world simpler that are not about single faults.
+
+use crate::scenario::Scenario;
+use crate::swarm::Plan;
+use toml::{Table, Value};
+
+/// Changes that each make a world smaller, or leave it as it is.
+pub(super) const CHANGES: &[fn(&mut Plan)] = &[
+    |plan| plan.workers = plan.workers.min(2),
+    |plan| plan.workers = (plan.workers - 1).max(1),
+    |plan| plan.shards = plan.shards.min(2),
+    |plan| plan.shards = (plan.shards - 1).max(1),
+    |plan| plan.load.before = 0,
+    |plan| plan.load.before /= 2,
+    |plan| plan.load.burst = 1,
+    |plan| plan.load.bytes = 100,
+    |plan| plan.load.every_us = plan.load.every_us.max(1_000_000),
+    |plan| plan.load.every_us = plan.load.every_us.max(60_000_000),
+    no_rates,
+];
+
+/// With a list of strikes, rates have no effect but on the eye.
+fn no_rates(plan: &mut Plan) {
+    if plan.faults.strikes.is_none() {
+        return;
+    }
+    let call = &mut plan.faults.call;
+    for rate in [
+        &mut call.slow,
+        &mut call.lost_request,
+        &mut call.lost_answer,
+        &mut call.late,
+        &mut call.throttled,
+        &mut call.server_error,
+        &mut call.twice,
+        &mut call.not_sent,
+        &mut call.garbled,
+    ] {
+        *rate = 0;
+    }
+    (call.slow_us, call.late_us, call.weather_us) = (0, 0, 0);
+    let process = &mut plan.faults.process;
+    (process.crash_on_write, process.crash_on_write_most) = (0, 0);
+    (process.pause_on_answer, process.pause_us) = (0, 0);
+    let table = &mut plan.faults.table;
+    (table.stale, table.stale_us, table.hung_lease) = (0, 0, None);
+    let stream = &mut plan.faults.stream;
+    (stream.read_throttled, stream.empty_read) = (0, 0);
+    let application = &mut plan.faults.application;
+    (application.slow, application.fails, application.hangs) = (0, 0, 0);
+    (application.slow_us, application.hang_us) = (0, 0);
+    (
+        application.partial,
+        application.checkpoint,
+        application.stale_call,
+    ) = (0, 0, 0);
+}
+
+/// An option of a scenario that is not as it is ordinarily, by its path.
+pub(super) type Path = Vec<String>;
+
+/// Everything that a scenario says about its world besides single faults and sizes.
+pub(super) fn options(plan: &Plan) -> Vec<Path> {
+    let Some(table) = table_of(plan) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    leaves(&table, &mut Vec::new(), &mut found);
+    found.retain(|path| matches!(path[0].as_str(), "config" | "faults"));
+    found
+}
+
+fn leaves(table: &Table, path: &mut Path, found: &mut Vec<Path>) {
+    for (name, value) in table {
+        path.push(name.clone());
+        match value {
+            Value::Table(inner) => leaves(inner, path, found),
+            // Lists of faults are taken apart elsewhere.
+            Value::Array(list) if list.iter().any(Value::is_table) => {}
+            _ => found.push(path.clone()),
+        }
+        path.pop();
+    }
+}
+
+/// The world without that option; none if it cannot be without it.
+pub(super) fn without(plan: &Plan, option: &Path) -> Option<Plan> {
+    let mut table = table_of(plan)?;
+    let (last, folders) = option.split_last()?;
+    let mut folder = &mut table;
+    for name in folders {
+        folder = folder.get_mut(name)?.as_table_mut()?;
+    }
+    folder.remove(last)?;
+    let text = toml::to_string(&table).ok()?;
+    Some(text.parse::<Scenario>().ok()?.plan)
+}
+
+fn table_of(plan: &Plan) -> Option<Table> {
+    let scenario = Scenario {
+        about: String::new(),
+        violates: None,
+        mutant: None,
+        plan: plan.clone(),
+    };
+    scenario.to_string().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_can_be_left_out_and_then_it_is_gone() {
+        for seed in 0..20 {
+            let plan = Plan::draw(seed);
+            for option in options(&plan) {
+                if let Some(simpler) = without(&plan, &option) {
+                    assert!(!options(&simpler).contains(&option), "{option:?} of seed {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_rates_a_world_with_a_list_is_the_same() {
+        use crate::run::{Options, run_plan, run_seed};
+        let recorded = Options {
+            strikes: true,
+            ..Options::default()
+        };
+        for seed in 0..4 {
+            let drawn = run_seed(seed, &recorded).found;
+            let mut plan = Plan::draw(seed);
+            plan.faults.strikes = Some(drawn.strikes);
+            no_rates(&mut plan);
+            let bare = run_plan(plan, &Options::default()).map(|found| found.digest);
+            assert_eq!(bare, Ok(drawn.digest), "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The scenarios of `sim/scenarios/`: nothing goes wrong in them, and their column logs are as they were.
+//!
+//! A log that is meant to change is written anew by `LEASEHOLD_BLESS=1`. With the feature `mutants`, a scenario that names a
+//! bug must also show it.
+
+use leasehold_engine::mutant::Mutant;
+use leasehold_sim::run::{Options, run_plan};
+use leasehold_sim::scenario::Scenario;
+use std::path::{Path, PathBuf};
+
+fn scenarios() -> Vec<(PathBuf, Scenario)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    files.sort();
+    let read = |path: PathBuf| {
+        let text =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let scenario = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path, scenario)
+    };
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn what_went_wrong_once_does_not_any_more() {
+    let bless = std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1");
+    let options = Options {
+        log: true,
+        ..Options::default()
+    };
+    let mut wrong = Vec::new();
+    let all = scenarios();
+    assert!(!all.is_empty(), "there are no scenarios");
+    for (path, scenario) in all {
+        let name = path.display();
+        let found = match run_plan(scenario.plan.clone(), &options) {
+            Ok(found) => found,
+            Err(panic) => {
+                wrong.push(format!("{name}: a panic: {panic}"));
+                continue;
+            }
+        };
+        if let Err(difference) = scenario.judge(&found, false) {
+            wrong.push(format!("{name}: {difference}"));
+        }
+        let log = found.log.join("\n") + "\n";
+        let golden = path.with_extension("log");
+        if bless {
+            std::fs::write(&golden, &log).unwrap_or_else(|error| panic!("{}: {error}", golden.display()));
+            continue;
+        }
+        let expected = std::fs::read_to_string(&golden).unwrap_or_default();
+        if let Some(line) = (1..)
+            .zip(expected.lines().zip(log.lines()))
+            .find(|(_, (old, new))| old != new)
+        {
+            let (number, (old, new)) = line;
+            wrong.push(format!(
+                "{name}: line {number} of its log was\n  {old}\nand is\n  {new}"
+            ));
+        } else if expected.lines().count() != log.lines().count() {
+            wrong.push(format!(
+                "{name}: its log had {} lines and has {}",
+                expected.lines().count(),
+                log.lines().count()
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{}\n(if that is as it should be: LEASEHOLD_BLESS=1)",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn a_scenario_with_a_bug_shows_it() {
+    let mut wrong = Vec::new();
+    for (path, scenario) in scenarios() {
+        let Some(id) = &scenario.mutant else { continue };
+        let Some(mutant) = Mutant::ALL.iter().copied().find(|mutant| mutant.id() == id) else {
+            wrong.push(format!("{}: there is no bug {id:?}", path.display()));
+            continue;
+        };
+        if !cfg!(feature = "mutants") {
+            continue;
+        }
+        let options = Options {
+            mutant: Some(mutant),
+            ..Options::default()
+        };
+        let judged = run_plan(scenario.plan.clone(), &options).and_then(|found| scenario.judge(&found, true));
+        if let Err(difference) = judged {
+            wrong.push(format!("{}: {difference}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
