@@ -12,10 +12,11 @@ mod script;
 mod settle;
 mod stream;
 mod table;
+mod view;
 mod worker;
 
 use crate::draws::Draws;
-use crate::oracles::fact::{Mark, Verb};
+use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
 use crate::report::{ColumnLog, Marks};
 use crate::swarm::Plan;
@@ -77,6 +78,8 @@ pub struct World {
     log: Option<ColumnLog>,
     trace: Option<Vec<(LifeNo, Input)>>,
     scratch: Vec<Output>,
+    /// What each worker said last that it holds.
+    said: Vec<view::Said>,
     /// The input under way is the answer to a read of the stream.
     only_read: bool,
 }
@@ -179,6 +182,7 @@ impl World {
             log: log.then(|| ColumnLog::new(plan.workers as usize)),
             trace: trace.then(Vec::new),
             scratch: Vec::new(),
+            said: Vec::new(),
             only_read: false,
             plan,
         };
@@ -485,30 +489,6 @@ impl World {
         } else {
             self.plan_wake(w);
         }
-    }
-
-    /// What the worker says it holds, for the oracles to compare.
-    fn compare_view(&mut self, w: usize) {
-        let worker = &self.workers[w];
-        let (Some(engine), life) = (&worker.engine, worker.life) else {
-            return;
-        };
-        let now = self.now;
-        for held in engine.held() {
-            let Some(shard) = names::shard_of(held.lease) else {
-                continue;
-            };
-            let fact = Fact::Holds {
-                life,
-                shard,
-                counter: held.counter,
-                checkpoint: Mark::of(held.checkpoint, names::record_of),
-                open: held.open,
-                until: worker.clock.when(held.valid_until),
-            };
-            self.oracles.observe(now, &fact);
-        }
-        self.oracles.observe(now, &Fact::HoldsNoMore { life });
     }
 
     fn told(&mut self, w: usize, notice: &Notice) {
