@@ -148,7 +148,7 @@ impl LeaseTable {
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
         let planted = self.unguarded_create && matches!(change, Change::Create(_));
-        let condition = (!planted).then(|| condition(&write.condition));
+        let condition = (!planted).then(|| condition(write.condition));
         let old_on_failure = !self.silent_refusal;
         let (table, key) = (TABLE.to_owned(), write.key);
         match write.action {
@@ -163,7 +163,7 @@ impl LeaseTable {
                 self.dynamo.put_item(now_ms, &request)?;
             }
             Action::Update(changes) => {
-                let update = update(&changes);
+                let update = update(changes);
                 let request = UpdateItem {
                     table,
                     key,
@@ -203,11 +203,11 @@ impl LeaseTable {
         let mut binder =
             expr::Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
         let parsed = expr::parse_condition(&rendered.condition, &mut binder);
-        assert_eq!(parsed.as_ref(), Ok(&condition(&write.condition)), "{rendered:?}");
+        assert_eq!(parsed.as_ref(), Ok(&condition(write.condition.clone())), "{rendered:?}");
         if let Action::Update(changes) = &write.action {
             let text = rendered.update.clone().unwrap_or_default();
             let parsed = expr::parse_update(&text, &mut binder);
-            assert_eq!(parsed.as_ref(), Ok(&update(changes)), "{rendered:?}");
+            assert_eq!(parsed.as_ref(), Ok(&update(changes.clone())), "{rendered:?}");
         }
     }
 
@@ -251,27 +251,25 @@ fn key_of(key: &Item) -> LeaseKey {
         .into()
 }
 
-fn condition(condition: &Condition) -> expr::Condition {
+fn condition(condition: Condition) -> expr::Condition {
     match condition {
-        Condition::Exists(name) => expr::Condition::exists(name.clone()),
-        Condition::NotExists(name) => expr::Condition::not_exists(name.clone()),
-        Condition::Equals(name, value) => expr::Condition::equals(name.clone(), value.clone()),
-        Condition::All(all) => expr::Condition::And(all.iter().map(self::condition).collect()),
+        Condition::Exists(name) => expr::Condition::exists(name),
+        Condition::NotExists(name) => expr::Condition::not_exists(name),
+        Condition::Equals(name, value) => expr::Condition::equals(name, value),
+        Condition::All(all) => expr::Condition::And(all.into_iter().map(self::condition).collect()),
     }
 }
 
-fn update(changes: &Update) -> expr::Update {
-    let set = changes
-        .set
-        .iter()
-        .fold(expr::Update::new(), |update, (name, value)| {
-            update.set(name.clone(), value.clone())
-        });
-    let removed = changes
-        .remove
-        .iter()
-        .fold(set, |update, name| update.remove(name.clone()));
-    changes.add.iter().fold(removed, |update, (name, number)| {
-        update.add(name.clone(), AttributeValue::n(number))
-    })
+fn update(changes: Update) -> expr::Update {
+    let mut update = expr::Update::new();
+    for (name, value) in changes.set {
+        update = update.set(name, value);
+    }
+    for name in changes.remove {
+        update = update.remove(name);
+    }
+    for (name, number) in changes.add {
+        update = update.add(name, AttributeValue::n(number));
+    }
+    update
 }
