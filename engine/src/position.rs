@@ -78,8 +78,8 @@ impl FromStr for SequenceNumber {
     }
 }
 
-/// Decimal text of the longest sequence number.
-type Digits = [u8; 58];
+/// Four words of nineteen digits: more than the longest sequence number has.
+type Digits = [[u8; 19]; 4];
 
 impl SequenceNumber {
     /// The decimal digits, without leading zeros.
@@ -87,8 +87,8 @@ impl SequenceNumber {
         /// The greatest power of ten in a word.
         const SCALE: u64 = 10_000_000_000_000_000_000;
         let mut words = self.0;
-        let mut end = buffer.len();
-        loop {
+        let mut first = buffer.len();
+        while first == buffer.len() || words != [0; 3] {
             let mut rest = 0u64;
             for word in &mut words {
                 // A quotient of one word, as the rest is below the scale. Most are of words: no division of 128 bits.
@@ -100,25 +100,21 @@ impl SequenceNumber {
                 rest = word.wrapping_sub(part.wrapping_mul(SCALE));
                 *word = part;
             }
-            let last = words == [0; 3];
-            for _ in 0..19 {
-                if end == 0 || (last && rest == 0 && end < buffer.len()) {
-                    break;
-                }
-                end -= 1;
-                buffer[end] = b'0' + (rest % 10) as u8;
+            first -= 1;
+            for digit in buffer[first].iter_mut().rev() {
+                *digit = b'0' + (rest % 10) as u8;
                 rest /= 10;
             }
-            if last {
-                return std::str::from_utf8(&buffer[end..]).unwrap_or("0");
-            }
         }
+        let text = buffer[first..].as_flattened();
+        let zeros = text.iter().take_while(|digit| **digit == b'0').count();
+        std::str::from_utf8(&text[zeros.min(text.len() - 1)..]).unwrap_or("0")
     }
 }
 
 impl fmt::Display for SequenceNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.digits(&mut [0; 58]))
+        f.write_str(self.digits(&mut Digits::default()))
     }
 }
 
@@ -130,7 +126,7 @@ impl fmt::Debug for SequenceNumber {
 
 impl Serialize for SequenceNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.digits(&mut [0; 58]))
+        serializer.serialize_str(self.digits(&mut Digits::default()))
     }
 }
 

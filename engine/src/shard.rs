@@ -31,15 +31,16 @@ impl std::str::FromStr for HashKey {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // Nineteen digits at a time fit a word, which is several times as fast as one digit at a time.
         if (1..=39).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            let mut key = Some(0u128);
-            for chunk in text.as_bytes().rchunks(19).rev() {
-                let (word, scale) = chunk.iter().fold((0u64, 1u64), |(word, scale), digit| {
-                    (word * 10 + u64::from(digit - b'0'), scale * 10)
-                });
-                key = key
-                    .and_then(|key| key.checked_mul(u128::from(scale)))
-                    .and_then(|key| key.checked_add(u128::from(word)));
-            }
+            const SCALE: u128 = 10_000_000_000_000_000_000;
+            let word = |digits: &[u8]| {
+                digits
+                    .iter()
+                    .fold(0u64, |word, digit| word * 10 + u64::from(digit - b'0'))
+            };
+            // Only the first chunk may be shorter, and nothing stands before it.
+            let key = text.as_bytes().rchunks(19).rev().try_fold(0u128, |key, chunk| {
+                key.checked_mul(SCALE)?.checked_add(u128::from(word(chunk)))
+            });
             if let Some(key) = key {
                 return Ok(HashKey(key));
             }

@@ -1,5 +1,6 @@
 //! The lease table as workers reach it: the `kcl` dialect over the in-memory DynamoDB.
 
+use super::names::number;
 use crate::fakes::dynamo::expr;
 use crate::fakes::dynamo::{
     ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType,
@@ -27,6 +28,8 @@ pub(super) struct LeaseTable {
     /// A deliberate bug: rows are created over existing ones.
     pub unguarded_create: bool,
     limit: Option<u32>,
+    /// Rows as they were last written, by shard: every scan shows most of them unchanged.
+    decoded: Vec<Option<(Arc<Item>, RowRead)>>,
 }
 
 /// How a scan is answered.
@@ -52,6 +55,7 @@ impl LeaseTable {
             silent_refusal: faults.silent_refusal > 0,
             unguarded_create: false,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
+            decoded: Vec::new(),
         }
     }
 
@@ -127,7 +131,7 @@ impl LeaseTable {
             ..Scan::default()
         };
         let page = self.dynamo.scan(now_ms, &request)?;
-        let rows = page.items.iter().map(|item| Kcl.decode(item)).collect();
+        let rows = page.items.iter().map(|item| self.decode(item)).collect();
         let next = page.last_key.as_ref().map(key_of);
         Ok(Reply::Page(ScanPage { rows, next }))
     }
@@ -211,10 +215,30 @@ impl LeaseTable {
         }
     }
 
-    /// Ground truth: the lease in a row, as it is.
-    pub fn lease(&self, key: &LeaseKey) -> Option<LeaseRow> {
+    /// What an item says.
+    fn decode(&self, item: &Arc<Item>) -> RowRead {
+        let key = item.get(Kcl.key_name()).and_then(AttributeValue::as_s);
+        let known = key
+            .and_then(number)
+            .and_then(|shard| self.decoded.get(shard as usize)?.as_ref());
+        match known {
+            Some((known, read)) if Arc::ptr_eq(known, item) => read.clone(),
+            _ => Kcl.decode(item),
+        }
+    }
+
+    /// Ground truth: the lease in a row, as it is. To be asked for after every change of the row.
+    pub fn lease(&mut self, key: &LeaseKey) -> Option<LeaseRow> {
         let item = self.dynamo.peek(TABLE, &Kcl.key(key))?;
-        match Kcl.decode(item) {
+        let read = Kcl.decode(item);
+        if let Some(shard) = number(key.as_str()) {
+            let shard = shard as usize;
+            if self.decoded.len() <= shard {
+                self.decoded.resize(shard + 1, None);
+            }
+            self.decoded[shard] = Some((item.clone(), read.clone()));
+        }
+        match read {
             RowRead::Lease(row) => Some(row),
             RowRead::Foreign { .. } | RowRead::Unreadable { .. } => None,
         }

@@ -7,9 +7,8 @@ use leasehold_engine::Held;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
-use std::cmp::Ordering;
 
-/// What one life said last, in the order of keys.
+/// What one life said last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
     life: LifeNo,
@@ -47,12 +46,9 @@ impl Claim {
             && self.checkpoint == held.checkpoint
     }
 
-    fn order(&self, lease: &LeaseKey) -> Ordering {
+    fn is_of(&self, lease: &LeaseKey) -> bool {
         // Almost always the very same text.
-        if std::ptr::eq(self.lease.as_str(), lease.as_str()) {
-            return Ordering::Equal;
-        }
-        self.lease.cmp(lease)
+        std::ptr::eq(self.lease.as_str(), lease.as_str()) || self.lease == *lease
     }
 }
 
@@ -72,32 +68,26 @@ impl World {
             said.claims.clear();
             said.life = life;
         }
-        let oracles = &mut self.oracles;
-        let mut no_more = |claim: Claim| {
-            if let Some(shard) = claim.shard {
-                oracles.observe(now, &Fact::HoldsNoMore { life, shard });
-            }
-        };
         let mut at = 0;
         let mut changed = Vec::new();
         for held in engine.held() {
-            let known = loop {
-                match said.claims.get(at).map(|claim| claim.order(held.lease)) {
-                    Some(Ordering::Less) => no_more(said.claims.remove(at)),
-                    Some(Ordering::Equal) => break true,
-                    Some(Ordering::Greater) | None => break false,
+            // Almost always it stands where it stood last time.
+            match (at..said.claims.len()).find(|&place| said.claims[place].is_of(held.lease)) {
+                Some(place) => said.claims.swap(at, place),
+                None => {
+                    said.claims.insert(at, Claim::new(&held));
+                    changed.push(at);
                 }
-            };
-            if !known {
-                said.claims.insert(at, Claim::new(&held));
-                changed.push(at);
-            } else if !said.claims[at].repeats(&held) {
+            }
+            if !said.claims[at].repeats(&held) {
                 said.claims[at] = Claim::new(&held);
                 changed.push(at);
             }
             at += 1;
         }
-        said.claims.drain(at..).for_each(no_more);
+        for shard in said.claims.drain(at..).filter_map(|claim| claim.shard) {
+            self.oracles.observe(now, &Fact::HoldsNoMore { life, shard });
+        }
         for claim in changed.into_iter().map(|at| &said.claims[at]) {
             let Some(shard) = claim.shard else { continue };
             let fact = Fact::Holds {

@@ -6,6 +6,7 @@ use crate::position::{Checkpoint, Position};
 use crate::row::{LeaseRow, RowRead};
 use crate::shard::{HashKey, HashRange};
 use crate::table::{AttributeValue, Item, to_u64};
+use std::sync::Arc;
 
 /// Kinds of item that KCL stored without `entityType` in some version, each with attributes that no lease has.
 const TELLTALES: [(&str, &str); 5] = [
@@ -61,7 +62,7 @@ impl<'a> Attributes<'a> {
 pub(super) fn decode(item: &Item) -> RowRead {
     let found = Attributes::of(item);
     let key = match found.key {
-        Some(AttributeValue::S(key)) => LeaseKey::from(key.as_str()),
+        Some(AttributeValue::S(key)) => LeaseKey::new(key.clone()),
         key => {
             return RowRead::Unreadable {
                 key: LeaseKey::from(key.and_then(AttributeValue::as_n).unwrap_or_default()),
@@ -82,8 +83,8 @@ pub(super) fn decode(item: &Item) -> RowRead {
 /// What an item calls itself or can only be; absent for a lease.
 fn kind(item: &Item, found: &Attributes<'_>) -> Result<Option<String>, String> {
     match found.entity {
-        Some(AttributeValue::S(kind)) if kind == LEASE => Ok(None),
-        Some(AttributeValue::S(kind)) => Ok(Some(kind.clone())),
+        Some(AttributeValue::S(kind)) if **kind == *LEASE => Ok(None),
+        Some(AttributeValue::S(kind)) => Ok(Some(kind.to_string())),
         None if found.checkpoint.is_some() || found.counter.is_some() => Ok(None),
         None => Ok(TELLTALES
             .iter()
@@ -96,8 +97,8 @@ fn kind(item: &Item, found: &Attributes<'_>) -> Result<Option<String>, String> {
 fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
     Ok(LeaseRow {
         key,
-        owner: text(name::OWNER, found.owner)?.map(WorkerId::from),
-        handing_over: text(name::OLD_OWNER, found.old_owner)?.map(WorkerId::from),
+        owner: text(name::OWNER, found.owner)?.cloned().map(WorkerId::new),
+        handing_over: text(name::OLD_OWNER, found.old_owner)?.cloned().map(WorkerId::new),
         counter: required(name::COUNTER, found.counter)?,
         switches: required(name::SWITCHES, found.switches)?,
         checkpoint: checkpoint(found)?,
@@ -143,10 +144,10 @@ fn range(found: &Attributes<'_>) -> Result<Option<HashRange>, String> {
 }
 
 /// A string; an empty one counts as absent.
-fn text<'a>(name: &'static str, found: Option<&'a AttributeValue>) -> Result<Option<&'a str>, String> {
+fn text<'a>(name: &'static str, found: Option<&'a AttributeValue>) -> Result<Option<&'a Arc<str>>, String> {
     match found {
         None => Ok(None),
-        Some(AttributeValue::S(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(AttributeValue::S(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
         found => Err(wrong(name, "a string", found)),
     }
 }
