@@ -115,7 +115,8 @@ impl Bench {
             let reply = match command.effect {
                 Effect::Table(TableOp::Describe) => Reply::Table(TableState::Usable),
                 Effect::Table(TableOp::Scan { .. }) => {
-                    let held: Vec<_> = self.engine.held().map(|held| held.lease.clone()).collect();
+                    let mut held: Vec<_> = self.engine.held().map(|held| held.lease.clone()).collect();
+                    held.sort_unstable();
                     let free = self
                         .rows
                         .iter()

@@ -93,13 +93,25 @@ struct Text<'a> {
 
 impl fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            self.pending[(self.count % 8) as usize] = byte;
-            self.count += 1;
+        let mut bytes = text.as_bytes();
+        while !bytes.is_empty() {
+            let held = (self.count % 8) as usize;
+            if held == 0
+                && let Some((word, rest)) = bytes.split_first_chunk()
+            {
+                self.digest.word(u64::from_le_bytes(*word));
+                self.count += 8;
+                bytes = rest;
+                continue;
+            }
+            let (part, rest) = bytes.split_at(bytes.len().min(8 - held));
+            self.pending[held..held + part.len()].copy_from_slice(part);
+            self.count += part.len() as u64;
             if self.count.is_multiple_of(8) {
                 self.digest.word(u64::from_le_bytes(self.pending));
                 self.pending = [0; 8];
             }
+            bytes = rest;
         }
         Ok(())
     }

@@ -134,7 +134,7 @@ impl Engine {
         self.core.as_ref().map_or(0, |core| core.ctx.unanswered())
     }
 
-    /// The leases this worker holds, in key order.
+    /// The leases this worker holds, in no particular order, but in the same one after the same inputs.
     pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
         self.core.iter().flat_map(|core| core.held())
     }

@@ -78,33 +78,43 @@ impl FromStr for SequenceNumber {
     }
 }
 
-impl fmt::Display for SequenceNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SCALE: u128 = 10_000_000_000_000_000_000;
+/// Four words of nineteen digits: more than the longest sequence number has.
+type Digits = [[u8; 19]; 4];
+
+impl SequenceNumber {
+    /// The decimal digits, without leading zeros.
+    fn digits(self, buffer: &mut Digits) -> &str {
+        /// The greatest power of ten in a word.
+        const SCALE: u64 = 10_000_000_000_000_000_000;
         let mut words = self.0;
-        let mut buffer = [b'0'; 58];
-        let mut end = buffer.len();
-        while words != [0; 3] {
-            let mut rest = 0u128;
+        let mut first = buffer.len();
+        while first == buffer.len() || words != [0; 3] {
+            let mut rest = 0u64;
             for word in &mut words {
-                let wide = rest << 64 | u128::from(*word);
-                *word = (wide / SCALE) as u64;
-                rest = wide % SCALE;
+                // A quotient of one word, as the rest is below the scale. Most are of words: no division of 128 bits.
+                let part = if rest == 0 {
+                    *word / SCALE
+                } else {
+                    ((u128::from(rest) << 64 | u128::from(*word)) / u128::from(SCALE)) as u64
+                };
+                rest = word.wrapping_sub(part.wrapping_mul(SCALE));
+                *word = part;
             }
-            for _ in 0..19 {
-                if end == 0 {
-                    break;
-                }
-                end -= 1;
-                buffer[end] = b'0' + (rest % 10) as u8;
+            first -= 1;
+            for digit in buffer[first].iter_mut().rev() {
+                *digit = b'0' + (rest % 10) as u8;
                 rest /= 10;
             }
         }
-        let first = buffer
-            .iter()
-            .position(|digit| *digit != b'0')
-            .unwrap_or(buffer.len() - 1);
-        f.write_str(std::str::from_utf8(&buffer[first..]).unwrap_or("0"))
+        let text = buffer[first..].as_flattened();
+        let zeros = text.iter().take_while(|digit| **digit == b'0').count();
+        std::str::from_utf8(&text[zeros.min(text.len() - 1)..]).unwrap_or("0")
+    }
+}
+
+impl fmt::Display for SequenceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.digits(&mut Digits::default()))
     }
 }
 
@@ -116,7 +126,7 @@ impl fmt::Debug for SequenceNumber {
 
 impl Serialize for SequenceNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.digits(&mut Digits::default()))
     }
 }
 

@@ -29,6 +29,22 @@ impl fmt::Debug for HashKey {
 impl std::str::FromStr for HashKey {
     type Err = std::num::ParseIntError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Nineteen digits at a time fit a word, which is several times as fast as one digit at a time.
+        if (1..=39).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            const SCALE: u128 = 10_000_000_000_000_000_000;
+            let word = |digits: &[u8]| {
+                digits
+                    .iter()
+                    .fold(0u64, |word, digit| word * 10 + u64::from(digit - b'0'))
+            };
+            // Only the first chunk may be shorter, and nothing stands before it.
+            let key = text.as_bytes().rchunks(19).rev().try_fold(0u128, |key, chunk| {
+                key.checked_mul(SCALE)?.checked_add(u128::from(word(chunk)))
+            });
+            if let Some(key) = key {
+                return Ok(HashKey(key));
+            }
+        }
         text.parse().map(HashKey)
     }
 }
@@ -106,4 +122,23 @@ pub struct ChildShard {
     pub parents: Vec<ShardId>,
     /// The keys it takes.
     pub range: HashRange,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_keys_are_read_as_the_numbers_they_are() {
+        let most = u128::MAX.to_string();
+        for text in ["0", "007", "+5", "9999999999999999999", "10000000000000000000", &most] {
+            assert_eq!(text.parse(), Ok(HashKey(text.parse::<u128>().unwrap())), "{text}");
+        }
+        let leading = format!("0{most}");
+        assert_eq!(leading.parse(), Ok(HashKey::MAX));
+        for text in ["", "-1", "1 ", "x", "340282366920938463463374607431768211456"] {
+            let expected = text.parse::<u128>().unwrap_err();
+            assert_eq!(text.parse::<HashKey>(), Err(expected), "{text:?}");
+        }
+    }
 }

@@ -66,8 +66,8 @@ fn text(u: &mut Unstructured<'_>) -> Result<String> {
 
 fn value(u: &mut Unstructured<'_>, depth: u32) -> Result<AttributeValue> {
     Ok(match u.int_in_range(0..=if depth == 0 { 11 } else { 7 })? {
-        0 | 8 => AttributeValue::S(text(u)?),
-        1 | 9 => AttributeValue::N((*u.choose(&NUMBERS)?).to_string()),
+        0 | 8 => AttributeValue::s(text(u)?),
+        1 | 9 => AttributeValue::n(*u.choose(&NUMBERS)?),
         2 | 10 => AttributeValue::Ss([text(u)?, text(u)?].into()),
         3 => AttributeValue::B(Vec::arbitrary(u)?),
         4 => AttributeValue::Bool(bool::arbitrary(u)?),

@@ -6,18 +6,43 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Named things that occurred in a world, each once however often it did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks(BTreeSet<&'static str>);
+#[derive(Clone, Debug)]
+pub struct Marks {
+    set: BTreeSet<&'static str>,
+    /// The last name of each slot: most are set again and again, and the very same text needs no search.
+    recent: [&'static str; 64],
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self {
+            set: BTreeSet::new(),
+            recent: [""; 64],
+        }
+    }
+}
+
+impl PartialEq for Marks {
+    fn eq(&self, other: &Self) -> bool {
+        self.set == other.set
+    }
+}
+
+impl Eq for Marks {}
 
 impl Marks {
     /// It occurred.
     pub fn set(&mut self, mark: &'static str) {
-        self.0.insert(mark);
+        let slot = (mark.as_ptr().addr() ^ mark.len()) % self.recent.len();
+        if !std::ptr::eq(self.recent[slot], mark) {
+            self.recent[slot] = mark;
+            self.set.insert(mark);
+        }
     }
 
     /// What occurred, in order.
     pub fn iter(&self) -> impl Iterator<Item = &'static str> {
-        self.0.iter().copied()
+        self.set.iter().copied()
     }
 }
 
@@ -116,6 +141,17 @@ pub(crate) fn is_worth_a_line(notice: &Notice) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_is_kept_once_and_in_order_whatever_came_between() {
+        let names: Vec<&'static str> = (0..200).map(|n| &*format!("{n:03}").leak()).collect();
+        let mut marks = Marks::default();
+        for mark in names.iter().rev().chain(&names) {
+            marks.set(mark);
+            marks.set(mark);
+        }
+        assert_eq!(marks.iter().collect::<Vec<_>>(), names);
+    }
 
     #[test]
     fn a_line_has_a_column_for_every_worker() {

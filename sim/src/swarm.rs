@@ -104,6 +104,20 @@ impl Plan {
         }
     }
 
+    /// A world of this size and length instead, configured alike, with faults drawn anew for it.
+    pub fn resized(mut self, workers: u32, shards: u32, fault_us: u64) -> Self {
+        let setting = Setting {
+            workers: u64::from(workers),
+            shards: u64::from(shards),
+            length_us: fault_us,
+            lease_us: self.config.lease_duration.0,
+            rate_ppm: u64::from(self.config.clock_rate_error_ppm),
+        };
+        (self.workers, self.shards, self.fault_us) = (workers, shards, fault_us);
+        self.faults = Faults::draw(Draws::new(self.seed), setting);
+        self
+    }
+
     /// The same world, and nothing goes wrong in it.
     pub fn without_faults(mut self) -> Self {
         self.faults = Faults::default();

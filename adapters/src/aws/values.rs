@@ -12,8 +12,8 @@ pub(super) fn wall_to_sdk(at: Wall) -> DateTime {
 
 pub(super) fn value_to_sdk(value: AttributeValue) -> Sdk {
     match value {
-        AttributeValue::S(text) => Sdk::S(text),
-        AttributeValue::N(text) => Sdk::N(text),
+        AttributeValue::S(text) => Sdk::S(text.to_string()),
+        AttributeValue::N(text) => Sdk::N(text.to_string()),
         AttributeValue::B(bytes) => Sdk::B(Blob::new(bytes)),
         AttributeValue::Ss(set) => Sdk::Ss(set.into_iter().collect()),
         AttributeValue::Ns(set) => Sdk::Ns(set.into_iter().collect()),
@@ -32,8 +32,8 @@ pub(super) fn value_to_sdk(value: AttributeValue) -> Sdk {
 /// `None` for a type this version of the SDK does not know.
 pub(super) fn value_from_sdk(value: Sdk) -> Option<AttributeValue> {
     Some(match value {
-        Sdk::S(text) => AttributeValue::S(text),
-        Sdk::N(text) => AttributeValue::N(text),
+        Sdk::S(text) => AttributeValue::s(text),
+        Sdk::N(text) => AttributeValue::n(text),
         Sdk::B(bytes) => AttributeValue::B(bytes.into_inner()),
         Sdk::Ss(set) => AttributeValue::Ss(set.into_iter().collect()),
         Sdk::Ns(set) => AttributeValue::Ns(set.into_iter().collect()),

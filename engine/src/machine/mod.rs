@@ -323,7 +323,7 @@ impl Core {
     }
 
     pub(crate) fn held(&self) -> impl Iterator<Item = Held<'_>> {
-        self.view.iter().filter_map(|(_, lease)| {
+        self.view.unordered().filter_map(|lease| {
             let tenure = lease.tenure.as_ref().filter(|tenure| !tenure.lost)?;
             Some(Held {
                 lease: &lease.key,

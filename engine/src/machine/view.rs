@@ -115,6 +115,11 @@ impl View {
         self.by_key.values().filter_map(|ix| Some((*ix, self.get(*ix)?)))
     }
 
+    /// All leases by their numbers: several times as fast as in key order.
+    pub(crate) fn unordered(&self) -> impl Iterator<Item = &Lease> {
+        self.slots.iter().flatten()
+    }
+
     /// The numbers of all leases, in key order.
     pub(crate) fn all(&self) -> Vec<u32> {
         self.by_key.values().copied().collect()

@@ -91,7 +91,7 @@ impl Update {
             })?);
         }
         for ((name, _), sum) in self.add.iter().zip(sums) {
-            item.insert(name.clone(), AttributeValue::N(sum));
+            item.insert(name.clone(), AttributeValue::n(sum));
         }
         for (name, value) in &self.set {
             item.insert(name.clone(), value.clone());

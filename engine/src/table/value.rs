@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The name of an attribute. Protocol names are static; foreign ones are owned.
 pub type AttributeName = Cow<'static, str>;
@@ -10,13 +11,13 @@ pub type AttributeName = Cow<'static, str>;
 /// One item: attribute name to value, in name order.
 pub type Item = BTreeMap<AttributeName, AttributeValue>;
 
-/// A DynamoDB attribute value. Numbers keep the decimal text they came with.
+/// A DynamoDB attribute value. Numbers keep the decimal text they came with. Texts are shared: a clone copies none.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AttributeValue {
     /// A string.
-    S(String),
+    S(Arc<str>),
     /// A number, as decimal text (DynamoDB carries 38 digits, more than any machine type).
-    N(String),
+    N(Arc<str>),
     /// Binary.
     B(Vec<u8>),
     /// A set of strings.
@@ -37,13 +38,13 @@ pub enum AttributeValue {
 
 impl AttributeValue {
     /// A string value.
-    pub fn s(text: impl Into<String>) -> Self {
+    pub fn s(text: impl Into<Arc<str>>) -> Self {
         Self::S(text.into())
     }
 
     /// A number value from anything that prints as one.
     pub fn n(number: impl ToString) -> Self {
-        Self::N(number.to_string())
+        Self::N(number.to_string().into())
     }
 
     /// The string inside, if it is one.

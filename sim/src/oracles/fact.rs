@@ -230,8 +230,8 @@ pub enum Fact {
         local: Mono,
     },
 
-    /// What a worker holds, after an input: it says so itself, and is compared with the truth. `until`: the end of its
-    /// belief in true time.
+    /// What a worker says that it holds, when it says so first or says something else than before; compared with the
+    /// truth. `until`: the end of its belief in true time.
     Holds {
         life: LifeNo,
         shard: ShardNo,
@@ -240,6 +240,8 @@ pub enum Fact {
         open: bool,
         until: Time,
     },
-    /// The end of what a worker holds after this input.
-    HoldsNoMore { life: LifeNo },
+    /// A worker says no more that it holds this.
+    HoldsNoMore { life: LifeNo, shard: ShardNo },
+    /// A worker has said what it holds: all that it said and did not take back.
+    Said { life: LifeNo },
 }

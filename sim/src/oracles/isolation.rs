@@ -10,14 +10,21 @@ use std::collections::BTreeMap;
 struct Attention {
     last: Time,
     open: Vec<u64>,
-    round: u64,
+    held: bool,
+}
+
+/// The leases of one life.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    leases: BTreeMap<ShardNo, Attention>,
+    /// Nothing can be overdue before.
+    quiet_until: Time,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Isolation {
     bound: u64,
-    leases: BTreeMap<(LifeNo, ShardNo), Attention>,
-    rounds: Vec<u64>,
+    lives: Vec<Life>,
 }
 
 const SLACK_US: u64 = 250_000;
@@ -28,17 +35,16 @@ impl Isolation {
         let pause = config.renew_interval + config.retry_max;
         Self {
             bound: terms.at_most(pause) + SLACK_US,
-            leases: BTreeMap::new(),
-            rounds: Vec::new(),
+            lives: Vec::new(),
         }
     }
 
-    fn round(&mut self, life: LifeNo) -> &mut u64 {
+    fn life(&mut self, life: LifeNo) -> &mut Life {
         let index = life as usize;
-        if self.rounds.len() <= index {
-            self.rounds.resize(index + 1, 1);
+        if self.lives.len() <= index {
+            self.lives.resize_with(index + 1, Life::default);
         }
-        &mut self.rounds[index]
+        &mut self.lives[index]
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -50,7 +56,7 @@ impl Isolation {
                 ask,
                 ..
             } if is_of_lease(ask) => {
-                let attention = self.leases.entry((life, shard)).or_default();
+                let attention = self.life(life).leases.entry(shard).or_default();
                 attention.last = now;
                 attention.open.push(op);
             }
@@ -61,49 +67,58 @@ impl Isolation {
                 ask,
                 ..
             } if is_of_lease(ask) => {
-                if let Some(attention) = self.leases.get_mut(&(life, shard)) {
+                if let Some(attention) = self.life(life).leases.get_mut(&shard) {
                     attention.last = now;
                     attention.open.retain(|&open| open != op);
                 }
             }
             Fact::Holds { life, shard, .. } => {
-                let round = *self.round(life);
-                let bound = self.bound;
-                let attention = self.leases.entry((life, shard)).or_default();
-                if attention.round + 1 < round {
-                    // Held again after it was not.
+                let attention = self.life(life).leases.entry(shard).or_default();
+                if !attention.held {
+                    attention.held = true;
                     attention.last = now;
-                }
-                attention.round = round;
-                let idle = now.saturating_sub(attention.last);
-                if attention.open.is_empty() && idle > bound {
-                    attention.last = now;
-                    verdict.report(Property::P7, now, || {
-                        format!(
-                            "life {life} holds shard {shard} and let it alone for {} ms, {} ms are allowed",
-                            idle / 1_000,
-                            bound / 1_000
-                        )
-                    });
                 }
             }
-            Fact::HoldsNoMore { life } => *self.round(life) += 1,
+            Fact::HoldsNoMore { life, shard } => {
+                if let Some(attention) = self.life(life).leases.get_mut(&shard) {
+                    attention.held = false;
+                }
+            }
+            Fact::Said { life } => self.compare(now, life, verdict),
             Fact::Resumed { life, .. } => {
-                for (_, attention) in self.leases.range_mut((life, 0)..=(life, ShardNo::MAX)) {
+                for attention in self.life(life).leases.values_mut() {
                     attention.last = now;
                 }
             }
-            Fact::Died { life } | Fact::Stopped { life, .. } => {
-                let keys: Vec<_> = self
-                    .leases
-                    .range((life, 0)..=(life, ShardNo::MAX))
-                    .map(|(key, _)| *key)
-                    .collect();
-                for key in keys {
-                    self.leases.remove(&key);
-                }
-            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => *self.life(life) = Life::default(),
             _ => {}
+        }
+    }
+
+    /// Whatever happens to a lease only puts its deadline off, so nothing need be looked at before the earliest one.
+    fn compare(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        let bound = self.bound;
+        let known = self.life(life);
+        if now <= known.quiet_until {
+            return;
+        }
+        known.quiet_until = now + bound;
+        for (shard, attention) in &mut known.leases {
+            if !attention.held || !attention.open.is_empty() {
+                continue;
+            }
+            let idle = now.saturating_sub(attention.last);
+            if idle > bound {
+                attention.last = now;
+                verdict.report(Property::P7, now, || {
+                    format!(
+                        "life {life} holds shard {shard} and let it alone for {} ms, {} ms are allowed",
+                        idle / 1_000,
+                        bound / 1_000
+                    )
+                });
+            }
+            known.quiet_until = known.quiet_until.min(attention.last + bound);
         }
     }
 }
@@ -129,7 +144,7 @@ mod tests {
             open: false,
             until: u64::MAX,
         };
-        [holds, Fact::HoldsNoMore { life: 0 }]
+        [holds, Fact::Said { life: 0 }]
     }
 
     fn judged(facts: Vec<(u64, Fact)>) -> usize {

@@ -198,6 +198,7 @@ impl Oracles {
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
             }
+            Fact::Said { .. } => self.isolation.observe(now, fact, verdict),
             Fact::Asked { .. } | Fact::Answered { .. } => {
                 self.resolution.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);

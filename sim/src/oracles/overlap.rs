@@ -10,14 +10,12 @@ use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 struct Belief {
     life: LifeNo,
     until: Time,
-    round: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Overlap {
     binding: bool,
     shards: Vec<Vec<Belief>>,
-    rounds: Vec<u64>,
 }
 
 impl Overlap {
@@ -26,16 +24,7 @@ impl Overlap {
         Self {
             binding,
             shards: Vec::new(),
-            rounds: Vec::new(),
         }
-    }
-
-    fn round(&mut self, life: LifeNo) -> &mut u64 {
-        let index = life as usize;
-        if self.rounds.len() <= index {
-            self.rounds.resize(index + 1, 1);
-        }
-        &mut self.rounds[index]
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -47,9 +36,16 @@ impl Overlap {
                 until,
                 ..
             } => self.believe(now, life, shard, open, until, verdict),
-            Fact::HoldsNoMore { life } => *self.round(life) += 1,
-            // Twice, so that what was said in the last round is forgotten too.
-            Fact::Died { life } | Fact::Stopped { life, .. } => *self.round(life) += 2,
+            Fact::HoldsNoMore { life, shard } => {
+                if let Some(beliefs) = self.shards.get_mut(shard as usize) {
+                    beliefs.retain(|belief| belief.life != life);
+                }
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                for beliefs in &mut self.shards {
+                    beliefs.retain(|belief| belief.life != life);
+                }
+            }
             _ => {}
         }
     }
@@ -63,17 +59,12 @@ impl Overlap {
         until: Time,
         verdict: &mut Verdict,
     ) {
-        let round = *self.round(life);
         let index = shard as usize;
         if self.shards.len() <= index {
             self.shards.resize_with(index + 1, Vec::new);
         }
-        let rounds = &self.rounds;
         let beliefs = &mut self.shards[index];
-        beliefs.retain(|belief| {
-            let current = belief.round + 1 >= rounds.get(belief.life as usize).copied().unwrap_or(1);
-            current && belief.until > now && belief.life != life
-        });
+        beliefs.retain(|belief| belief.until > now && belief.life != life);
         if !open || until <= now {
             return;
         }
@@ -89,7 +80,7 @@ impl Overlap {
                 )
             });
         }
-        beliefs.push(Belief { life, until, round });
+        beliefs.push(Belief { life, until });
     }
 }
 
@@ -99,7 +90,7 @@ mod tests {
     use super::super::history::{config, judge, judge_under};
     use super::*;
 
-    fn holds(at: u64, life: u32, open: bool, until: u64) -> [(u64, Fact); 2] {
+    fn holds(at: u64, life: u32, open: bool, until: u64) -> [(u64, Fact); 1] {
         let fact = Fact::Holds {
             life,
             shard: 0,
@@ -108,7 +99,7 @@ mod tests {
             open,
             until,
         };
-        [(at, fact), (at, Fact::HoldsNoMore { life })]
+        [(at, fact)]
     }
 
     fn p14(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
@@ -136,7 +127,7 @@ mod tests {
                 .chain(holds(5, 1, true, 20))),
             0
         );
-        let dropped = [(3, Fact::HoldsNoMore { life: 0 })];
+        let dropped = [(3, Fact::HoldsNoMore { life: 0, shard: 0 })];
         assert_eq!(
             p14(holds(1, 0, true, 10)
                 .into_iter()

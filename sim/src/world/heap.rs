@@ -1,11 +1,11 @@
 //! What is to happen, in the order of true time; what is due at the same moment, in the order in which it was planned.
 
 use crate::oracles::Time;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// Something that is to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// A worker asked to be woken.
     Wake { worker: u16, generation: u32 },
@@ -49,18 +49,47 @@ pub(super) enum What {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heap {
-    heap: BinaryHeap<Reverse<(Time, u64, What)>>,
+    heap: BinaryHeap<Reverse<Entry>>,
     count: u64,
 }
+
+/// No two have the same number, so what is to happen need not be compared.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: Time,
+    count: u64,
+    what: What,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.count).cmp(&(other.at, other.count))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}
 
 impl Heap {
     pub fn push(&mut self, at: Time, what: What) {
         self.count += 1;
-        self.heap.push(Reverse((at, self.count, what)));
+        let count = self.count;
+        self.heap.push(Reverse(Entry { at, count, what }));
     }
 
     pub fn pop(&mut self) -> Option<(Time, What)> {
-        self.heap.pop().map(|Reverse((at, _, what))| (at, what))
+        self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }
 }
 

@@ -13,11 +13,12 @@ mod script;
 mod settle;
 mod stream;
 mod table;
+mod view;
 mod worker;
 
 use crate::draws::Draws;
 use crate::faults::Strike;
-use crate::oracles::fact::{Mark, Verb};
+use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
 use crate::report::{ColumnLog, Marks};
 use crate::run::Options;
@@ -85,6 +86,8 @@ pub struct World {
     aftermath_us: u64,
     /// State changes so far.
     changes: u64,
+    /// What each worker said last that it holds.
+    said: Vec<view::Said>,
     /// The input under way is the answer to a read of the stream.
     only_read: bool,
 }
@@ -191,6 +194,7 @@ impl World {
             scratch: Vec::new(),
             aftermath_us: if options.stop { 0 } else { 5_000_000 },
             changes: 0,
+            said: Vec::new(),
             only_read: false,
             plan,
         };
@@ -488,30 +492,6 @@ impl World {
         } else {
             self.plan_wake(w);
         }
-    }
-
-    /// What the worker says it holds, for the oracles to compare.
-    fn compare_view(&mut self, w: usize) {
-        let worker = &self.workers[w];
-        let (Some(engine), life) = (&worker.engine, worker.life) else {
-            return;
-        };
-        let now = self.now;
-        for held in engine.held() {
-            let Some(shard) = names::shard_of(held.lease) else {
-                continue;
-            };
-            let fact = Fact::Holds {
-                life,
-                shard,
-                counter: held.counter,
-                checkpoint: Mark::of(held.checkpoint, names::record_of),
-                open: held.open,
-                until: worker.clock.when(held.valid_until),
-            };
-            self.oracles.observe(now, &fact);
-        }
-        self.oracles.observe(now, &Fact::HoldsNoMore { life });
     }
 
     fn told(&mut self, w: usize, notice: &Notice) {

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 /// The dialect writes texts, numbers and sets of texts.
 fn wire(value: &AttributeValue) -> Value {
     match value {
-        AttributeValue::S(text) => json!({ "S": text }),
-        AttributeValue::N(number) => json!({ "N": number }),
+        AttributeValue::S(text) => json!({ "S": **text }),
+        AttributeValue::N(number) => json!({ "N": **number }),
         AttributeValue::Ss(texts) => json!({ "SS": texts }),
         other => panic!("expected S, N or SS, found {other:?}"),
     }

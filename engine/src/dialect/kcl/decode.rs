@@ -6,6 +6,7 @@ use crate::position::{Checkpoint, Position};
 use crate::row::{LeaseRow, RowRead};
 use crate::shard::{HashKey, HashRange};
 use crate::table::{AttributeValue, Item, to_u64};
+use std::sync::Arc;
 
 /// Kinds of item that KCL stored without `entityType` in some version, each with attributes that no lease has.
 const TELLTALES: [(&str, &str); 5] = [
@@ -16,18 +17,61 @@ const TELLTALES: [(&str, &str); 5] = [
     ("STREAM", "streamId"),
 ];
 
+/// The attributes a lease is made of, found in one walk over the item: it has a dozen, and each search would be another.
+#[derive(Default)]
+struct Attributes<'a> {
+    key: Option<&'a AttributeValue>,
+    owner: Option<&'a AttributeValue>,
+    old_owner: Option<&'a AttributeValue>,
+    counter: Option<&'a AttributeValue>,
+    switches: Option<&'a AttributeValue>,
+    checkpoint: Option<&'a AttributeValue>,
+    sub: Option<&'a AttributeValue>,
+    parents: Option<&'a AttributeValue>,
+    children: Option<&'a AttributeValue>,
+    range_start: Option<&'a AttributeValue>,
+    range_end: Option<&'a AttributeValue>,
+    entity: Option<&'a AttributeValue>,
+}
+
+impl<'a> Attributes<'a> {
+    fn of(item: &'a Item) -> Self {
+        let mut found = Self::default();
+        for (name, value) in item {
+            let place = match name.as_ref() {
+                name::KEY => &mut found.key,
+                name::OWNER => &mut found.owner,
+                name::OLD_OWNER => &mut found.old_owner,
+                name::COUNTER => &mut found.counter,
+                name::SWITCHES => &mut found.switches,
+                name::CHECKPOINT => &mut found.checkpoint,
+                name::SUB => &mut found.sub,
+                name::PARENTS => &mut found.parents,
+                name::CHILDREN => &mut found.children,
+                name::RANGE_START => &mut found.range_start,
+                name::RANGE_END => &mut found.range_end,
+                name::ENTITY => &mut found.entity,
+                _ => continue,
+            };
+            *place = Some(value);
+        }
+        found
+    }
+}
+
 pub(super) fn decode(item: &Item) -> RowRead {
-    let key = match item.get(name::KEY) {
-        Some(AttributeValue::S(key)) => LeaseKey::from(key.as_str()),
-        found => {
+    let found = Attributes::of(item);
+    let key = match found.key {
+        Some(AttributeValue::S(key)) => LeaseKey::new(key.clone()),
+        key => {
             return RowRead::Unreadable {
-                key: LeaseKey::from(found.and_then(AttributeValue::as_n).unwrap_or_default()),
-                detail: wrong(name::KEY, "a string", found),
+                key: LeaseKey::from(key.and_then(AttributeValue::as_n).unwrap_or_default()),
+                detail: wrong(name::KEY, "a string", key),
             };
         }
     };
-    match kind(item) {
-        Ok(None) => match lease(key.clone(), item) {
+    match kind(item, &found) {
+        Ok(None) => match lease(key.clone(), &found) {
             Ok(row) => RowRead::Lease(row),
             Err(detail) => RowRead::Unreadable { key, detail },
         },
@@ -37,36 +81,35 @@ pub(super) fn decode(item: &Item) -> RowRead {
 }
 
 /// What an item calls itself or can only be; absent for a lease.
-fn kind(item: &Item) -> Result<Option<String>, String> {
-    match item.get(name::ENTITY) {
-        Some(AttributeValue::S(kind)) if kind == LEASE => Ok(None),
-        Some(AttributeValue::S(kind)) => Ok(Some(kind.clone())),
-        None if item.contains_key(name::CHECKPOINT) || item.contains_key(name::COUNTER) => Ok(None),
+fn kind(item: &Item, found: &Attributes<'_>) -> Result<Option<String>, String> {
+    match found.entity {
+        Some(AttributeValue::S(kind)) if **kind == *LEASE => Ok(None),
+        Some(AttributeValue::S(kind)) => Ok(Some(kind.to_string())),
+        None if found.checkpoint.is_some() || found.counter.is_some() => Ok(None),
         None => Ok(TELLTALES
             .iter()
             .find(|(_, attribute)| item.contains_key(*attribute))
             .map(|(kind, _)| (*kind).to_string())),
-        found => Err(wrong(name::ENTITY, "a string", found)),
+        entity => Err(wrong(name::ENTITY, "a string", entity)),
     }
 }
 
-fn lease(key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
+fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
     Ok(LeaseRow {
         key,
-        owner: text(item, name::OWNER)?.map(WorkerId::from),
-        handing_over: text(item, name::OLD_OWNER)?.map(WorkerId::from),
-        counter: required(item, name::COUNTER)?,
-        switches: required(item, name::SWITCHES)?,
-        checkpoint: checkpoint(item)?,
-        parents: shards(item, name::PARENTS)?,
-        children: shards(item, name::CHILDREN)?,
-        range: range(item)?,
+        owner: text(name::OWNER, found.owner)?.cloned().map(WorkerId::new),
+        handing_over: text(name::OLD_OWNER, found.old_owner)?.cloned().map(WorkerId::new),
+        counter: required(name::COUNTER, found.counter)?,
+        switches: required(name::SWITCHES, found.switches)?,
+        checkpoint: checkpoint(found)?,
+        parents: shards(name::PARENTS, found.parents)?,
+        children: shards(name::CHILDREN, found.children)?,
+        range: range(found)?,
     })
 }
 
-fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
-    let found = item.get(name::CHECKPOINT);
-    let text = found.and_then(AttributeValue::as_s);
+fn checkpoint(found: &Attributes<'_>) -> Result<Checkpoint, String> {
+    let text = found.checkpoint.and_then(AttributeValue::as_s);
     Ok(match text {
         Some(sentinel::TRIM_HORIZON) => Checkpoint::TrimHorizon,
         Some(sentinel::LATEST) => Checkpoint::Latest,
@@ -76,39 +119,40 @@ fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
             let expected = "a sequence number, TRIM_HORIZON, LATEST, AT_TIMESTAMP or SHARD_END";
             let sequence = text
                 .and_then(|text| text.parse().ok())
-                .ok_or_else(|| wrong(name::CHECKPOINT, expected, found))?;
-            let sub = number(item, name::SUB)?.unwrap_or(0);
+                .ok_or_else(|| wrong(name::CHECKPOINT, expected, found.checkpoint))?;
+            let sub = number(name::SUB, found.sub)?.unwrap_or(0);
             Checkpoint::At(Position { sequence, sub })
         }
     })
 }
 
-fn range(item: &Item) -> Result<Option<HashRange>, String> {
-    let bound = |name| -> Result<Option<HashKey>, String> {
-        text(item, name)?
+fn range(found: &Attributes<'_>) -> Result<Option<HashRange>, String> {
+    let bound = |name, found| -> Result<Option<HashKey>, String> {
+        text(name, found)?
             .map(|text| {
                 text.parse()
-                    .map_err(|_| wrong(name, "a decimal below 2^128", item.get(name)))
+                    .map_err(|_| wrong(name, "a decimal below 2^128", found))
             })
             .transpose()
     };
-    Ok(match (bound(name::RANGE_START)?, bound(name::RANGE_END)?) {
+    let start = bound(name::RANGE_START, found.range_start)?;
+    let end = bound(name::RANGE_END, found.range_end)?;
+    Ok(match (start, end) {
         (Some(start), Some(end)) if start <= end => Some(HashRange { start, end }),
         _ => None,
     })
 }
 
 /// A string; an empty one counts as absent.
-fn text<'a>(item: &'a Item, name: &'static str) -> Result<Option<&'a str>, String> {
-    match item.get(name) {
+fn text<'a>(name: &'static str, found: Option<&'a AttributeValue>) -> Result<Option<&'a Arc<str>>, String> {
+    match found {
         None => Ok(None),
-        Some(AttributeValue::S(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(AttributeValue::S(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
         found => Err(wrong(name, "a string", found)),
     }
 }
 
-fn number(item: &Item, name: &'static str) -> Result<Option<u64>, String> {
-    let found = item.get(name);
+fn number(name: &'static str, found: Option<&AttributeValue>) -> Result<Option<u64>, String> {
     if found.is_none() {
         return Ok(None);
     }
@@ -118,12 +162,12 @@ fn number(item: &Item, name: &'static str) -> Result<Option<u64>, String> {
     }
 }
 
-fn required(item: &Item, name: &'static str) -> Result<u64, String> {
-    number(item, name)?.ok_or_else(|| wrong(name, "a whole number", None))
+fn required(name: &'static str, found: Option<&AttributeValue>) -> Result<u64, String> {
+    number(name, found)?.ok_or_else(|| wrong(name, "a whole number", None))
 }
 
-fn shards(item: &Item, name: &'static str) -> Result<Vec<ShardId>, String> {
-    match item.get(name) {
+fn shards(name: &'static str, found: Option<&AttributeValue>) -> Result<Vec<ShardId>, String> {
+    match found {
         None => Ok(Vec::new()),
         Some(AttributeValue::Ss(ids)) => Ok(ids.iter().map(|id| ShardId::from(id.as_str())).collect()),
         found => Err(wrong(name, "a set of strings", found)),

@@ -59,7 +59,7 @@ pub(super) fn action(change: &Change) -> Action {
             counter, from, to, ..
         } => {
             let update = counted(*counter)
-                .set(name::OWNER, AttributeValue::s(to.as_str()))
+                .set(name::OWNER, AttributeValue::s(to.clone()))
                 .remove(name::OLD_OWNER);
             match from {
                 Some(from) if from != to => update.add(name::SWITCHES, 1),
@@ -97,7 +97,7 @@ fn counted(counter: u64) -> Update {
 fn progress(guard: &Guard, checkpoint: Checkpoint) -> Update {
     let (text, sub) = spelled(checkpoint);
     counted(guard.counter)
-        .set(name::CHECKPOINT, AttributeValue::S(text))
+        .set(name::CHECKPOINT, AttributeValue::s(text))
         .set(name::SUB, AttributeValue::n(sub))
         .set(name::SWITCHES, AttributeValue::n(0))
         .remove(name::PENDING)
@@ -123,16 +123,16 @@ fn item(row: &LeaseRow) -> Item {
         owner
             .as_ref()
             .filter(|owner| !owner.as_str().is_empty())
-            .map(|owner| AttributeValue::s(owner.as_str()))
+            .map(|owner| AttributeValue::s(owner.clone()))
     };
     let bound = |bound: Option<crate::shard::HashKey>| bound.map(|key| AttributeValue::s(key.to_string()));
     [
-        (name::KEY, Some(AttributeValue::s(row.key.as_str()))),
+        (name::KEY, Some(AttributeValue::s(row.key.clone()))),
         (name::OWNER, owner(&row.owner)),
         (name::OLD_OWNER, owner(&row.handing_over)),
         (name::COUNTER, Some(AttributeValue::n(row.counter))),
         (name::SWITCHES, Some(AttributeValue::n(row.switches))),
-        (name::CHECKPOINT, Some(AttributeValue::S(checkpoint))),
+        (name::CHECKPOINT, Some(AttributeValue::s(checkpoint))),
         (name::SUB, Some(AttributeValue::n(sub))),
         (name::PARENTS, shard_set(&row.parents)),
         (name::CHILDREN, shard_set(&row.children)),
@@ -154,7 +154,7 @@ fn equals(name: &'static str, value: AttributeValue) -> Condition {
 }
 
 fn owned_by(name: &'static str, owner: &WorkerId) -> Condition {
-    equals(name, AttributeValue::s(owner.as_str()))
+    equals(name, AttributeValue::s(owner.clone()))
 }
 
 fn not_exists(name: &'static str) -> Condition {

@@ -51,7 +51,7 @@ impl Dialect for Kcl {
     }
 
     fn key(&self, key: &LeaseKey) -> Item {
-        Item::from([(name::KEY.into(), AttributeValue::s(key.as_str()))])
+        Item::from([(name::KEY.into(), AttributeValue::s(key.clone()))])
     }
 
     fn decode(&self, item: &Item) -> RowRead {

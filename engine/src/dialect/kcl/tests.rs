@@ -30,7 +30,7 @@ fn attribute(json: Value) -> AttributeValue {
     };
     match kind.as_str() {
         "S" => AttributeValue::s(value.as_str().unwrap()),
-        "N" => AttributeValue::N(value.as_str().unwrap().to_string()),
+        "N" => AttributeValue::n(value.as_str().unwrap()),
         "B" => AttributeValue::B(value.as_str().unwrap().into()),
         "SS" => AttributeValue::Ss(strings().collect()),
         "L" => AttributeValue::L(value.as_array().unwrap().iter().cloned().map(attribute).collect()),

@@ -5,6 +5,7 @@ use super::error::ApiError;
 use super::value::parse_number;
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// The type of a key attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub struct KeySchema {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyValue {
     /// A string, ordered by its UTF-8 bytes.
-    S(String),
+    S(Arc<str>),
     /// A number, ordered by value.
     N(Decimal),
     /// Binary, ordered as unsigned bytes.
@@ -169,7 +170,7 @@ impl Position {
     pub fn floor(hash: u64) -> Self {
         Self {
             hash,
-            partition: KeyValue::S(String::new()),
+            partition: KeyValue::S("".into()),
             sort: None,
         }
     }

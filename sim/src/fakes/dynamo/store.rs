@@ -73,9 +73,10 @@ impl Store {
     /// Sets or removes the row at a position; answers with what stood there.
     pub fn set(&mut self, position: &Position, row: Option<Row>, now_ms: i64) -> Option<Row> {
         self.bytes += row.as_ref().map_or(0, |row| row.size);
-        let old = match row.clone() {
-            Some(row) => self.rows.insert(position.clone(), row),
-            None => self.rows.remove(position),
+        let old = match (row.clone(), self.rows.get_mut(position)) {
+            (Some(row), Some(place)) => Some(std::mem::replace(place, row)),
+            (Some(row), None) => self.rows.insert(position.clone(), row),
+            (None, _) => self.rows.remove(position),
         };
         self.bytes -= old.as_ref().map_or(0, |row| row.size);
         if self.keep > 0 {

@@ -6,7 +6,6 @@ use super::expr::{Condition, Path};
 use super::index::Index;
 use super::key::{KeyAttribute, KeySchema, Position};
 use super::store::{Row, Store};
-use super::value::item_size;
 use leasehold_engine::table::Item;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,14 +158,10 @@ impl Table {
     pub(super) fn store_row(
         &mut self,
         position: &Position,
-        new: Option<Arc<Item>>,
+        row: Option<Row>,
         table_cost: Halves,
         now_ms: i64,
     ) -> Consumed {
-        let row = new.map(|item| Row {
-            size: item_size(&item),
-            item,
-        });
         let old = self.store.set(position, row.clone(), now_ms);
         let mut consumed = Consumed::table(table_cost);
         self.writes.take(table_cost);

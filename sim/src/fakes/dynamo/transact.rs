@@ -6,7 +6,6 @@ use super::error::{ApiError, CancellationReason, THROUGHPUT_MESSAGE};
 use super::requests::{
     TransactAction, TransactGet, TransactGetReply, TransactWrite, TransactWriteReply, account,
 };
-use super::value::item_size;
 use super::write::{Outcome, Refusal};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,7 +83,7 @@ impl Dynamo {
             });
             if let Ok(write) = outcome {
                 bytes += match &write.outcome {
-                    Outcome::Put(item) => item_size(item),
+                    Outcome::Put(row) => row.size,
                     Outcome::Delete | Outcome::Keep => write.old.as_ref().map_or(0, |row| row.size),
                 };
                 prepared.push(write);

@@ -5,6 +5,7 @@ use super::error::ApiError;
 use leasehold_engine::table::{AttributeValue, Item};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The largest item, names included.
 pub const MAX_ITEM_BYTES: usize = 400 * 1024;
@@ -49,9 +50,9 @@ fn normalize_at(value: &mut AttributeValue, depth: usize) -> Result<(), ApiError
     }
 }
 
-fn normalize_number(text: &mut String) -> Result<(), ApiError> {
+fn normalize_number(text: &mut Arc<str>) -> Result<(), ApiError> {
     if !decimal::is_plain_integer(text) {
-        *text = parse_number(text)?.to_string();
+        *text = parse_number(text)?.to_string().into();
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ pub(super) enum Outcome {
     /// Nothing: a condition alone, or an update that creates nothing.
     Keep,
     /// Put this item there.
-    Put(Arc<Item>),
+    Put(Row),
     /// Delete what is there.
     Delete,
 }
@@ -93,7 +93,10 @@ impl Table {
         Ok(Prepared {
             position,
             old,
-            outcome: Outcome::Put(Arc::new(item)),
+            outcome: Outcome::Put(Row {
+                item: Arc::new(item),
+                size,
+            }),
             cost,
         })
     }
@@ -141,7 +144,10 @@ impl Table {
         Ok(Prepared {
             position,
             old,
-            outcome: Outcome::Put(Arc::new(item)),
+            outcome: Outcome::Put(Row {
+                item: Arc::new(item),
+                size,
+            }),
             cost: write_cost(size.max(old_size)),
         })
     }
@@ -185,8 +191,8 @@ impl Table {
     /// Carries out what was prepared, with nothing in between.
     pub(super) fn commit(&mut self, prepared: &Prepared, now_ms: i64) -> super::capacity::Consumed {
         match &prepared.outcome {
-            Outcome::Put(item) => {
-                self.store_row(&prepared.position, Some(item.clone()), prepared.cost, now_ms)
+            Outcome::Put(row) => {
+                self.store_row(&prepared.position, Some(row.clone()), prepared.cost, now_ms)
             }
             Outcome::Delete if prepared.old.is_some() => {
                 self.store_row(&prepared.position, None, prepared.cost, now_ms)
@@ -261,7 +267,7 @@ impl Dynamo {
         table.write(prepared, now_ms, |prepared| {
             let old = prepared.old.as_ref().map(|row| &row.item);
             let new = match &prepared.outcome {
-                Outcome::Put(item) => Some(item),
+                Outcome::Put(row) => Some(&row.item),
                 Outcome::Keep | Outcome::Delete => None,
             };
             let touched = |item: &Arc<Item>| {

@@ -40,7 +40,7 @@ fn told(change: &Change) -> String {
     for (placeholder, value) in rendered.values.iter().rev() {
         let value = match value {
             AttributeValue::S(text) => format!("'{text}'"),
-            AttributeValue::N(number) => number.clone(),
+            AttributeValue::N(number) => number.to_string(),
             other => format!("{other:?}"),
         };
         text = text.replace(placeholder, &value);

@@ -235,13 +235,13 @@ fn function<'a>(cursor: &mut Cursor<'a>) -> Result<Node<'a>, String> {
     let condition = match name {
         "attribute_type" => match second {
             Operand::Value(AttributeValue::S(type_name)) => {
-                if !TYPE_NAMES.contains(&type_name.as_str()) {
+                if !TYPE_NAMES.contains(&type_name.as_ref()) {
                     return Err(format!(
                         "Invalid attribute type name found; type: {type_name}, valid types: {{{}}}",
                         TYPE_NAMES.join(",")
                     ));
                 }
-                Condition::HasType(first, type_name)
+                Condition::HasType(first, type_name.to_string())
             }
             Operand::Value(other) => return Err(wrong_type(name, other.type_name())),
             _ => return Err(wrong_type(name, "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}")),

@@ -59,7 +59,7 @@ impl Condition {
             Self::BeginsWith(value, prefix) => {
                 match (value.resolve(item).as_deref(), prefix.resolve(item).as_deref()) {
                     (Some(AttributeValue::S(text)), Some(AttributeValue::S(prefix))) => {
-                        text.starts_with(prefix.as_str())
+                        text.starts_with(&**prefix)
                     }
                     (Some(AttributeValue::B(bytes)), Some(AttributeValue::B(prefix))) => {
                         bytes.starts_with(prefix)
@@ -94,15 +94,15 @@ fn compare(comparator: Comparator, left: Option<&AttributeValue>, right: Option<
 
 fn contains(value: &AttributeValue, part: &AttributeValue) -> bool {
     match (value, part) {
-        (AttributeValue::S(text), AttributeValue::S(part)) => text.contains(part.as_str()),
+        (AttributeValue::S(text), AttributeValue::S(part)) => text.contains(&**part),
         (AttributeValue::B(bytes), AttributeValue::B(part)) => {
             part.is_empty() || bytes.windows(part.len()).any(|window| window == part)
         }
-        (AttributeValue::Ss(set), AttributeValue::S(part)) => set.contains(part),
+        (AttributeValue::Ss(set), AttributeValue::S(part)) => set.contains(&**part),
         (AttributeValue::Bs(set), AttributeValue::B(part)) => set.contains(part),
         (AttributeValue::Ns(set), AttributeValue::N(_)) => set
             .iter()
-            .any(|number| equal(&AttributeValue::N(number.clone()), part)),
+            .any(|number| equal(&AttributeValue::n(number), part)),
         (AttributeValue::L(list), part) => list.iter().any(|element| equal(element, part)),
         _ => false,
     }

@@ -35,7 +35,7 @@ impl SortCondition {
                     && order(value, high).is_some_and(Ordering::is_le)
             }
             Self::BeginsWith(prefix) => match (value, prefix) {
-                (AttributeValue::S(text), AttributeValue::S(prefix)) => text.starts_with(prefix.as_str()),
+                (AttributeValue::S(text), AttributeValue::S(prefix)) => text.starts_with(&**prefix),
                 (AttributeValue::B(bytes), AttributeValue::B(prefix)) => bytes.starts_with(prefix),
                 _ => false,
             },

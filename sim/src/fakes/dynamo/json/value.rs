@@ -53,8 +53,8 @@ fn parse_at(json: &Value, depth: usize) -> Result<AttributeValue, ApiError> {
     let mut found = None;
     for (name, content) in map.iter().filter(|(_, content)| !content.is_null()) {
         let value = match name.as_str() {
-            "S" => AttributeValue::S(string(content)?.to_owned()),
-            "N" => AttributeValue::N(string(content)?.to_owned()),
+            "S" => AttributeValue::s(string(content)?),
+            "N" => AttributeValue::n(string(content)?),
             "B" => AttributeValue::B(binary(content)?),
             "SS" => AttributeValue::Ss(set(content, |text| string(text).map(str::to_owned))?),
             "NS" => AttributeValue::Ns(set(content, |text| string(text).map(str::to_owned))?),
@@ -147,8 +147,8 @@ fn set<T: Ord>(
 /// A value in JSON.
 pub fn show(value: &AttributeValue) -> Value {
     match value {
-        AttributeValue::S(text) => json!({ "S": text }),
-        AttributeValue::N(text) => json!({ "N": text }),
+        AttributeValue::S(text) => json!({ "S": **text }),
+        AttributeValue::N(text) => json!({ "N": **text }),
         AttributeValue::B(bytes) => json!({ "B": base64::encode(bytes) }),
         AttributeValue::Ss(set) => json!({ "SS": set }),
         AttributeValue::Ns(set) => json!({ "NS": set }),
