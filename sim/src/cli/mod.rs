@@ -14,7 +14,6 @@ mod exit;
 mod local;
 mod logging;
 mod replay;
-#[cfg(feature = "cli")]
 mod signal;
 mod sim;
 mod story;

@@ -1,7 +1,7 @@
 //! `leasehold sim`: simulated worlds.
 
 use super::exit::{self, Failure, Verdict};
-use crate::run::{Options, SeedViolation, Summary, WorldReport, run_seed, run_seeds};
+use crate::run::{Options, SeedViolation, Summary, WorldReport, run_seed, run_seeds, run_seeds_until};
 use crate::world::Ending;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 /// Run simulated fleets through resharding, crashes, lost answers and skewed clocks, and judge what happened.
 ///
@@ -142,13 +143,18 @@ fn many(args: &SimArgs) -> Result<Verdict, Failure> {
         ProgressStyle::with_template("{bar:40} {pos}/{len} worlds, {per_sec}, {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
-    let summary = run_seeds(
+    let stop = super::signal::flag()?;
+    let summary = run_seeds_until(
+        &stop,
         args.seeds.clone(),
         jobs.map_or(1, NonZeroUsize::get),
         &Options::default(),
         &|done| bar.set_position(done),
     );
     bar.finish_and_clear();
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("interrupted after {} worlds", summary.seeds);
+    }
     if args.json {
         exit::print_json(&summary)?;
     } else {
