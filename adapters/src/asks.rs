@@ -40,6 +40,16 @@ impl Asks {
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }
+
+    /// How much waits to be read.
+    pub(crate) fn len(&self) -> usize {
+        self.receiver.len()
+    }
+
+    /// The next one that waits, if there is one.
+    pub(crate) fn try_next(&mut self) -> Option<Ask> {
+        self.receiver.try_recv().ok()
+    }
 }
 
 /// Asks something of the worker.

@@ -196,12 +196,23 @@ impl Port<ConsumerOp> for Consumer {
     /// begun to run.
     fn execute(&self, id: OpId, op: ConsumerOp) -> BoxFuture<'static, Outcome> {
         match op {
-            ConsumerOp::Open { lease, token, from } => self.open(ShardInfo {
-                shard: lease.to_shard(),
+            ConsumerOp::Open {
                 lease,
                 token,
                 from,
-            }),
+                range,
+            } => {
+                let shard = lease.to_shard();
+                if let Some(range) = range {
+                    self.0.store.assume_range(&shard, range);
+                }
+                self.open(ShardInfo {
+                    shard,
+                    lease,
+                    token,
+                    from,
+                })
+            }
             ConsumerOp::Deliver {
                 lease,
                 token,

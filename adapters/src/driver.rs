@@ -3,6 +3,7 @@
 //! It decides nothing. What it guarantees:
 //! * the boot record is the first input, and every input is recorded before the engine sees it;
 //! * every command is answered exactly once, at the latest at its `give_up` time, whatever its task does;
+//! * what the application says before its handler returns reaches the engine before the handler's outcome;
 //! * what a command leaves behind that was given up is forgotten.
 
 use crate::asks::{Ask, Asks};
@@ -220,6 +221,9 @@ impl<M: Machine> Driver<M> {
             return;
         };
         self.give_ups.remove(&(gone.give_up, op));
+        if kind == Kind::Consumer {
+            self.hear_out();
+        }
         self.observer.outcome(kind, &outcome);
         if let Outcome::Applied(Reply::Records(fetched)) = &outcome {
             metrics::counter!("leasehold_records_fetched_total").increment(u64::from(fetched.count));
@@ -248,6 +252,16 @@ impl<M: Machine> Driver<M> {
             self.finish(op, kind, Outcome::Unknown(Cause::Timeout));
         }
         true
+    }
+
+    /// Passes on what the application has said so far. A handler's outcome may close its shard, and an acknowledgement
+    /// that comes after that is lost. What is said meanwhile can wait: it may never end.
+    fn hear_out(&mut self) {
+        for _ in 0..self.asks.len() {
+            if let Some(ask) = self.asks.try_next() {
+                self.answer(ask);
+            }
+        }
     }
 
     fn answer(&mut self, ask: Ask) {

@@ -5,7 +5,10 @@ use crate::recorder::MemorySink;
 use crate::runtime::{BoxFuture, TokioRuntime};
 use crate::testing::{FnPort, Script, boot, op, read};
 use crate::trace::{TraceReader, replay_on};
-use leasehold_engine::output::TableOp;
+use leasehold_engine::ids::FencingToken;
+use leasehold_engine::input::{Call, Refusal, Why};
+use leasehold_engine::output::{ConsumerOp, Effect, TableOp};
+use leasehold_engine::position::Position;
 use leasehold_engine::time::Span;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -225,10 +228,59 @@ async fn a_shutdown_is_passed_on_and_what_is_left_is_answered() {
     assert_eq!(
         bodies,
         [
-            Body::Call(leasehold_engine::input::Call::Shutdown),
+            Body::Call(Call::Shutdown),
             Body::Done {
                 op: op(1),
                 outcome: Outcome::Unknown(Cause::Cancelled)
+            },
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_handler_acknowledged_is_heard_before_its_failure() {
+    let failed = Outcome::Refused(Refusal {
+        why: Why::HandlerFailed,
+        current: None,
+        detail: "on purpose".into(),
+    });
+    let deliver = Effect::Consumer(ConsumerOp::Deliver {
+        lease: "s".into(),
+        token: FencingToken(3),
+        batch: op(9),
+        after: None,
+        attempt: 1,
+        valid_until: Mono::NEVER,
+    });
+    // It stops with the outcome, as an engine does that waited for nothing else: what follows is lost.
+    let machine = Script {
+        at_boot: vec![(deliver, Span::from_secs(5))],
+        stop_when_done: true,
+        ..Script::default()
+    };
+    let mut rig = rig(machine, |_| nothing(op(0)));
+    let (shard, outcome) = (rig.asks.shard("s".into(), FencingToken(3)), failed.clone());
+    rig.driver.ports.consumer = Arc::new(FnPort::new(move |_, _| {
+        let (shard, outcome) = (shard.clone(), outcome.clone());
+        Box::pin(async move {
+            shard.processed(Position::of(5.into()));
+            outcome
+        })
+    }));
+    rig.driver.run(boot()).await.unwrap();
+    let inputs = rig.inputs.lock().unwrap();
+    let bodies: Vec<_> = inputs[1..].iter().map(|input| input.body.clone()).collect();
+    assert_eq!(
+        bodies,
+        [
+            Body::Call(Call::Processed {
+                lease: "s".into(),
+                token: FencingToken(3),
+                through: Position::of(5.into()),
+            }),
+            Body::Done {
+                op: op(1),
+                outcome: failed
             },
         ]
     );

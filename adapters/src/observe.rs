@@ -2,7 +2,7 @@
 
 use crate::fence::Fences;
 use crate::ports::Kind;
-use leasehold_engine::ids::{FencingToken, LeaseKey};
+use leasehold_engine::ids::{FencingToken, LeaseKey, WorkerId};
 use leasehold_engine::input::Outcome;
 use leasehold_engine::notice::Notice;
 use leasehold_engine::time::Mono;
@@ -17,6 +17,8 @@ pub struct Observer {
     each: Option<NoticeFn>,
     fences: Fences,
     held: u64,
+    /// The name of this life, once it is told.
+    worker: Option<WorkerId>,
 }
 
 impl fmt::Debug for Observer {
@@ -34,18 +36,17 @@ impl Observer {
             each,
             fences,
             held: 0,
+            worker: None,
         }
     }
 
     pub(crate) fn notice(&mut self, notice: &Notice) {
         let (kind, level) = describe(notice);
         metrics::counter!("leasehold_notices_total", "kind" => kind).increment(1);
-        match level {
-            Level::ERROR => tracing::error!(target: "leasehold", kind, ?notice),
-            Level::WARN => tracing::warn!(target: "leasehold", kind, ?notice),
-            Level::INFO => tracing::info!(target: "leasehold", kind, ?notice),
-            _ => tracing::debug!(target: "leasehold", kind, ?notice),
+        if let Notice::Booted { worker, .. } = notice {
+            self.worker = Some(worker.clone());
         }
+        self.log(kind, level, notice);
         match notice {
             Notice::Took { .. } => self.count_held(self.held.saturating_add(1)),
             Notice::Lost { lease, .. } | Notice::Released { lease } => {
@@ -57,6 +58,29 @@ impl Observer {
         }
         if let Some(each) = &mut self.each {
             each(notice);
+        }
+    }
+
+    fn log(&self, kind: &str, level: Level, notice: &Notice) {
+        // A level is fixed where it is written, so that it can be filtered out cheaply.
+        macro_rules! log_at {
+            ($level:expr) => {
+                tracing::event!(
+                    target: "leasehold",
+                    $level,
+                    kind,
+                    worker = self.worker.as_ref().map(display),
+                    lease = notice.lease().map(display),
+                    token = notice.token().map(|token| token.0),
+                    "{notice}"
+                )
+            };
+        }
+        match level {
+            Level::ERROR => log_at!(Level::ERROR),
+            Level::WARN => log_at!(Level::WARN),
+            Level::INFO => log_at!(Level::INFO),
+            _ => log_at!(Level::DEBUG),
         }
     }
 
@@ -122,5 +146,71 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::Fatal(_) => ("fatal", Level::ERROR),
         Notice::ShuttingDown { .. } => ("shutting-down", Level::INFO),
         Notice::Stopped => ("stopped", Level::INFO),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_engine::notice::LossReason;
+    use leasehold_engine::time::Span;
+    use std::sync::{Arc, Mutex};
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::subscriber::{Subscriber, with_default};
+    use tracing::{Event, Metadata};
+
+    /// Keeps each event as its fields.
+    #[derive(Clone, Default)]
+    struct Events(Arc<Mutex<Vec<String>>>);
+
+    struct Line(String);
+
+    impl Visit for Line {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            self.0 += &format!("{field}={value:?} ");
+        }
+    }
+
+    impl Subscriber for Events {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, event: &Event<'_>) {
+            let mut line = Line(format!("{} ", event.metadata().level()));
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn a_notice_is_logged_as_a_sentence_with_its_subject_and_lease_beside_it() {
+        let events = Events::default();
+        with_default(events.clone(), || {
+            let mut observer = Observer::new(Fences::default(), None);
+            observer.notice(&Notice::Booted {
+                worker: "w:1f".into(),
+                hold: Span::from_secs(9),
+            });
+            observer.notice(&Notice::Lost {
+                lease: "shardId-000000000001".into(),
+                why: LossReason::RowGone,
+            });
+        });
+        assert_eq!(
+            *events.0.lock().unwrap(),
+            [
+                "INFO message=begins as w:1f, believing in a lease for 9s kind=\"booted\" worker=w:1f ",
+                "WARN message=lost shardId-000000000001: its row is gone kind=\"lost\" worker=w:1f \
+                 lease=shardId-000000000001 ",
+            ]
+        );
     }
 }

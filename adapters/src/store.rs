@@ -245,6 +245,11 @@ impl Store {
         }
     }
 
+    /// Notes the hash keys a shard takes as its lease says, unless Kinesis itself has said.
+    pub(crate) fn assume_range(&self, shard: &ShardId, range: HashRange) {
+        self.kept().ranges.entry(shard.clone()).or_insert(range);
+    }
+
     /// The hash keys a shard takes, if they are known.
     pub(crate) fn range(&self, shard: &ShardId) -> Option<HashRange> {
         self.kept().ranges.get(shard).copied()

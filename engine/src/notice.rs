@@ -119,12 +119,68 @@ pub enum Notice {
     Stopped,
 }
 
+impl Notice {
+    /// The lease it is about, if it is about one.
+    pub fn lease(&self) -> Option<&LeaseKey> {
+        match self {
+            Notice::Unreadable { key: lease, .. }
+            | Notice::Took { lease, .. }
+            | Notice::MissedTake { lease, .. }
+            | Notice::Adopted { lease, .. }
+            | Notice::Fenced { lease }
+            | Notice::Resumed { lease }
+            | Notice::Lost { lease, .. }
+            | Notice::Released { lease }
+            | Notice::Restoring { lease }
+            | Notice::Blocked { lease, .. }
+            | Notice::Opened { lease, .. }
+            | Notice::Closed { lease, .. }
+            | Notice::Checkpointed { lease, .. }
+            | Notice::Ended { lease, .. }
+            | Notice::Created { lease, .. }
+            | Notice::Removed { lease }
+            | Notice::HandlerFailed { lease, .. }
+            | Notice::Trimmed { lease, .. } => Some(lease),
+            _ => None,
+        }
+    }
+
+    /// The ownership it is about, if it is about one.
+    pub fn token(&self) -> Option<FencingToken> {
+        match self {
+            Notice::Took { token, .. } | Notice::Opened { token, .. } | Notice::Closed { token, .. } => {
+                Some(*token)
+            }
+            _ => None,
+        }
+    }
+
+    /// The worker besides ourselves that it is about, if there is one.
+    pub fn other_worker(&self) -> Option<&WorkerId> {
+        match self {
+            Notice::Took {
+                why: TakeReason::Expired { owner, .. } | TakeReason::Stolen { owner, .. },
+                ..
+            } => Some(owner),
+            Notice::MissedTake { owner, .. } => owner.as_ref(),
+            Notice::Lost {
+                why: LossReason::Taken { by, .. },
+                ..
+            } => by.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// A sentence without its subject, which is the worker.
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::Booted { worker, hold } => write!(f, "{worker} begins; believes in a lease for {hold}"),
-            Notice::TableReady { created: true } => f.write_str("the lease table was created"),
-            Notice::TableReady { created: false } => f.write_str("the lease table is there"),
+            Notice::Booted { worker, hold } => {
+                write!(f, "begins as {worker}, believing in a lease for {hold}")
+            }
+            Notice::TableReady { created: true } => f.write_str("created the lease table"),
+            Notice::TableReady { created: false } => f.write_str("found the lease table"),
             Notice::Scanned {
                 leases,
                 unfinished,
@@ -134,88 +190,91 @@ impl fmt::Display for Notice {
                 unreadable,
             } => write!(
                 f,
-                "scanned {leases} leases ({unfinished} unfinished, {workers} workers, {pages} pages, {foreign} foreign and \
-                 {unreadable} unreadable items)"
+                "saw {leases} leases, {unfinished} of them unfinished, of {workers} workers ({pages} pages, {foreign} \
+                 foreign and {unreadable} unreadable items)"
             ),
             Notice::Unreadable { key, detail } => {
-                write!(f, "row {key} cannot be read and is left alone: {detail}")
+                write!(f, "cannot read the row of {key}, and leaves it alone: {detail}")
             }
             Notice::Rank { rank: 0, workers } => write!(f, "leads {workers} workers"),
             Notice::Rank { rank, workers } => {
-                write!(f, "is number {} to lead of {workers} workers", rank + 1)
+                write!(f, "is number {} of {workers} workers to lead", rank + 1)
             }
-            Notice::Took { lease, token, why } => write!(f, "took {lease} (token {}): {why}", token.0),
+            Notice::Took { lease, why, .. } => write!(f, "took {lease}{why}"),
             Notice::MissedTake {
                 lease,
                 owner: Some(owner),
-            } => write!(f, "did not get {lease}: {owner} has it"),
-            Notice::MissedTake { lease, owner: None } => write!(f, "did not get {lease}"),
+            } => write!(f, "wanted {lease}, but {owner} has it"),
+            Notice::MissedTake { lease, owner: None } => {
+                write!(f, "wanted {lease}, but somebody else changed it")
+            }
             Notice::Adopted { lease, counter } => {
                 write!(
                     f,
-                    "{lease}: a write of ours came through after all (counter {counter})"
+                    "found that its own write to {lease} had been applied after all (counter {counter})"
                 )
             }
-            Notice::Fenced { lease } => {
-                write!(f, "{lease}: not sure to own it any more; nothing is handed over")
-            }
-            Notice::Resumed { lease } => write!(f, "{lease}: sure to own it again"),
-            Notice::Lost { lease, why } => write!(f, "lost {lease}: {why}"),
+            Notice::Fenced { lease } => write!(f, "is not sure any more to own {lease}, and pauses it"),
+            Notice::Resumed { lease } => write!(f, "is sure again to own {lease}"),
+            Notice::Lost { lease, why } => write!(f, "lost {lease}{why}"),
             Notice::Released { lease } => write!(f, "released {lease}"),
-            Notice::Restoring { lease } => {
-                write!(f, "{lease}: its row was removed by somebody; putting it back")
+            Notice::Restoring { lease } => write!(f, "puts back the removed row of {lease}"),
+            Notice::Blocked { lease, parents } => write!(f, "has {lease} wait for {}", Ids(parents)),
+            Notice::Opened { lease, from, .. } => write!(f, "processes {lease} from {from}"),
+            Notice::Closed { lease, reason, .. } => {
+                let why = match reason {
+                    EndReason::ShardEnded => "the shard has ended",
+                    EndReason::LeaseLost => "the lease was lost",
+                    EndReason::Shutdown => "shutdown",
+                    EndReason::HandedOver => "handed over",
+                    EndReason::SourceGone => "the stream or its table is gone",
+                };
+                write!(f, "stopped processing {lease}: {why}")
             }
-            Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {}", Ids(parents)),
-            Notice::Opened { lease, token, from } => {
-                write!(f, "opened {lease} (token {}) after {from}", token.0)
-            }
-            Notice::Closed { lease, token, reason } => {
-                write!(f, "closed {lease} (token {}): {reason:?}", token.0)
-            }
-            Notice::Checkpointed { lease, position } => write!(f, "checkpointed {lease} at {position}"),
+            Notice::Checkpointed { lease, position } => write!(f, "is at {position} of {lease}"),
             Notice::Ended { lease, children } if children.is_empty() => {
-                write!(f, "{lease} ended, without children")
+                write!(f, "finished {lease}, which has no children")
             }
-            Notice::Ended { lease, children } => {
-                write!(f, "{lease} ended; its children are {}", Ids(children))
-            }
+            Notice::Ended { lease, children } => write!(f, "finished {lease}; {} can begin", Ids(children)),
             Notice::Hole { range, seen, needed } => write!(
                 f,
-                "no unfinished lease covers {} to {} (seen {seen} times, {needed} needed to act)",
+                "sees no unfinished lease for the hash keys {} to {} ({seen} of {needed} times)",
                 range.start, range.end
             ),
-            Notice::Listing { why } => write!(f, "lists shards: {why}"),
-            Notice::BadListing { detail } => write!(f, "the listing cannot be used: {detail}"),
+            Notice::Listing { why } => write!(f, "lists the shards: {why}"),
+            Notice::BadListing { detail } => write!(f, "cannot use the list of shards: {detail}"),
             Notice::Planned { create, shards } => {
-                write!(f, "{create} leases are missing, by {shards} shards")
+                write!(f, "plans {create} new leases for {shards} shards")
             }
             Notice::Created {
                 lease,
                 checkpoint,
                 why,
-            } => write!(f, "created {lease} at {checkpoint}: {why}"),
-            Notice::Removed { lease } => write!(f, "removed {lease}, which is finished"),
+            } => write!(f, "created the lease of {lease} at {checkpoint}: {why}"),
+            Notice::Removed { lease } => write!(f, "removed the finished lease of {lease}"),
             Notice::HandlerFailed {
                 lease,
                 attempt,
                 again_in,
                 detail,
-            } => {
+            } => write!(
+                f,
+                "calls the handler of {lease} again in {again_in}, as attempt {attempt} failed: {detail}"
+            ),
+            Notice::Trimmed { lease, detail } => {
                 write!(
                     f,
-                    "{lease}: the handler failed ({detail}), attempt {attempt}; again in {again_in}"
+                    "found records of {lease} trimmed before they were read: {detail}"
                 )
-            }
-            Notice::Trimmed { lease, detail } => {
-                write!(f, "{lease}: data was trimmed before it was read: {detail}")
             }
             Notice::Trouble {
                 what, how, again_in, ..
             } => write!(f, "could not {what}: {how}; again in {again_in}"),
             Notice::Stray { what } => write!(f, "ignored {what}"),
             Notice::Fatal(fatal) => write!(f, "cannot go on: {fatal}"),
-            Notice::ShuttingDown { held } => write!(f, "shuts down, with {held} leases"),
-            Notice::Stopped => f.write_str("stopped"),
+            Notice::ShuttingDown { held: 1 } => f.write_str("shuts down with 1 lease"),
+            Notice::ShuttingDown { held } => write!(f, "shuts down with {held} leases"),
+            Notice::Stopped => f.write_str("has stopped"),
         }
     }
 }
@@ -226,17 +285,23 @@ struct Ids<'a>(&'a [ShardId]);
 impl fmt::Display for Ids<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, id) in self.0.iter().enumerate() {
-            write!(f, "{}{id}", if n == 0 { "" } else { ", " })?;
+            let before = match n {
+                0 => "",
+                n if n + 1 == self.0.len() => " and ",
+                _ => ", ",
+            };
+            write!(f, "{before}{id}")?;
         }
         Ok(())
     }
 }
 
+/// What follows "took (the lease)" in a sentence.
 impl fmt::Display for TakeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TakeReason::Unowned => f.write_str("nobody had it"),
-            TakeReason::Expired { owner, idle } => write!(f, "{owner} showed no life for {idle}"),
+            TakeReason::Unowned => Ok(()),
+            TakeReason::Expired { owner, idle } => write!(f, ": {owner} has shown no life for {idle}"),
             TakeReason::Stolen {
                 owner,
                 theirs,
@@ -245,22 +310,23 @@ impl fmt::Display for TakeReason {
             } => {
                 write!(
                     f,
-                    "{owner} has {theirs}, we have {ours}, and {target} is a fair share"
+                    " from {owner}, who had {theirs} to its {ours}; {target} is fair"
                 )
             }
-            TakeReason::Ours => f.write_str("the row names us"),
+            TakeReason::Ours => f.write_str(", which names it already"),
         }
     }
 }
 
+/// What follows "lost (the lease)" in a sentence.
 impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LossReason::Taken { by: Some(by), .. } => write!(f, "{by} has it"),
-            LossReason::Taken { by: None, .. } => f.write_str("somebody released it"),
-            LossReason::RowGone => f.write_str("its row is gone"),
-            LossReason::Unreadable => f.write_str("its row cannot be read as a lease"),
-            LossReason::AlreadyEnded => f.write_str("it has ended already"),
+            LossReason::Taken { by: Some(by), .. } => write!(f, " to {by}"),
+            LossReason::Taken { by: None, .. } => f.write_str(": its row names nobody"),
+            LossReason::RowGone => f.write_str(": its row is gone"),
+            LossReason::Unreadable => f.write_str(": its row is no lease any more"),
+            LossReason::AlreadyEnded => f.write_str(": it had ended already"),
         }
     }
 }

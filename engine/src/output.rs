@@ -4,6 +4,7 @@ use crate::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use crate::notice::Notice;
 use crate::position::{Checkpoint, Position};
 use crate::row::Change;
+use crate::shard::HashRange;
 use crate::time::{Mono, Wall};
 use serde::{Deserialize, Serialize};
 
@@ -140,6 +141,9 @@ pub enum ConsumerOp {
         token: FencingToken,
         /// Everything up to here has been processed before.
         from: Checkpoint,
+        /// The hash keys the shard takes, by its row or a listing; absent while neither has said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        range: Option<HashRange>,
     },
     /// Process a batch. `Applied(Processed)` when all of it is done, `Refused(HandlerFailed)` when the handler failed.
     Deliver {

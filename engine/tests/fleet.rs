@@ -6,7 +6,8 @@ use leasehold_engine::input::*;
 use leasehold_engine::notice::{Fatal, LossReason, Notice};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::Change;
+use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::shard::HashRange;
 use leasehold_engine::time::Wall;
 use rig::{Rig, Trick};
 
@@ -410,6 +411,46 @@ fn a_merged_child_is_not_created_before_its_other_parent_is() {
             .unwrap()
     };
     assert!(opened(merged) > opened(b));
+}
+
+#[test]
+fn a_handler_is_opened_with_its_hash_range_as_soon_as_that_is_known() {
+    // The row says it.
+    let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::TrimHorizon);
+    row.range = Some(HashRange::ALL);
+    let mut rig = Rig::new(1, 0);
+    rig.table.as_mut().unwrap().insert(row.key.clone(), row.clone());
+    rig.join();
+    rig.secs(10);
+    assert_eq!(ranges_opened(&rig), [Some(HashRange::ALL)]);
+
+    // The row lacks it and cannot be completed, so that only a listing says it; the handler fails until then.
+    row.range = None;
+    row.owner = Some("w9:9".into());
+    let mut rig = Rig::new(1, 0);
+    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    rig.join();
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        matches!(
+            effect,
+            Effect::Consumer(ConsumerOp::Open { range: None, .. })
+                | Effect::Table(TableOp::Write(Change::SetRange { .. }))
+        )
+        .then_some(Trick::Instead(Outcome::NotSent(Cause::Network)))
+    }));
+    rig.secs(300);
+    let ranges = ranges_opened(&rig);
+    assert_eq!((ranges[0], ranges.last()), (None, Some(&Some(HashRange::ALL))));
+    assert_eq!(rig.row(0).range, None);
+}
+
+fn ranges_opened(rig: &Rig) -> Vec<Option<HashRange>> {
+    let sent = rig.workers[0].sent.iter();
+    sent.filter_map(|(_, effect)| match effect {
+        Effect::Consumer(ConsumerOp::Open { range, .. }) => Some(*range),
+        _ => None,
+    })
+    .collect()
 }
 
 #[test]

@@ -168,10 +168,16 @@ fn lives_reach_every_part_of_the_engine() {
         sum.checkpoints += life.checkpoints;
         sum.losses += life.losses;
         sum.ends += life.ends;
+        sum.inputs_after_end += life.inputs_after_end;
         stopped += usize::from(life.stopped);
     }
     assert!(
-        sum.takes > 200 && sum.deliveries > 200 && sum.checkpoints > 50 && sum.losses > 50 && sum.ends > 20,
+        sum.takes > 200
+            && sum.deliveries > 200
+            && sum.checkpoints > 50
+            && sum.losses > 50
+            && sum.ends > 20
+            && sum.inputs_after_end > 200,
         "{sum:?}"
     );
     assert!((1..200).contains(&stopped), "{stopped} stopped");

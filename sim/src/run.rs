@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
@@ -118,6 +118,17 @@ pub fn run_seeds(
     options: &Options,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Summary {
+    run_seeds_until(&AtomicBool::new(false), seeds, jobs, options, progress)
+}
+
+/// As [`run_seeds`], but begins no world once `stop` is set. The summary is then that of the first so many seeds.
+pub fn run_seeds_until(
+    stop: &AtomicBool,
+    seeds: Range<u64>,
+    jobs: usize,
+    options: &Options,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Summary {
     let began = Instant::now();
     let next = AtomicU64::new(seeds.start);
     let mut gathering = Gathering {
@@ -131,7 +142,7 @@ pub fn run_seeds(
         for _ in 0..jobs.max(1) {
             let (send, next, end) = (send.clone(), &next, seeds.end);
             scope.spawn(move || {
-                loop {
+                while !stop.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= end {
                         return;
@@ -279,6 +290,17 @@ mod tests {
             (three.digest, three.inputs, three.marks)
         );
         assert_eq!(one.seeds, 12);
+    }
+
+    #[test]
+    fn what_is_stopped_sums_up_the_first_worlds() {
+        let (stop, options) = (AtomicBool::new(false), Options::default());
+        let stopped = run_seeds_until(&stop, 0..10_000, 2, &options, &|done| {
+            stop.store(done >= 5, Ordering::Relaxed);
+        });
+        assert!((5..100).contains(&stopped.seeds), "{} worlds", stopped.seeds);
+        let first = run_seeds(0..stopped.seeds, 2, &options, &|_| {});
+        assert_eq!((stopped.digest, stopped.inputs), (first.digest, first.inputs));
     }
 
     #[test]

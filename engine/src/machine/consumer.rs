@@ -187,6 +187,8 @@ impl Core {
             tenure.looking = Some(self.ctx.table(Waiter::Parent(ix), TableOp::Read { key }));
             return;
         }
+        // A listing fills in what the row lacks.
+        let range = view.get(ix).and_then(|lease| lease.row.as_ref()?.range);
         tenure.stage.go(Stage::Opening);
         tenure.aborted = false;
         let op = self.ctx.app(
@@ -195,6 +197,7 @@ impl Core {
                 lease,
                 token: tenure.token,
                 from: tenure.durable,
+                range,
             },
         );
         tenure.app = Some((op, AppFlight::Open));

@@ -33,6 +33,7 @@ const PATIENCE: usize = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Life {
     pub inputs: usize,
+    pub inputs_after_end: usize,
     pub takes: usize,
     pub deliveries: usize,
     pub checkpoints: usize,
@@ -252,6 +253,7 @@ impl Run {
             body,
         };
         let allowed = allowance(&input.body, self.world.leases());
+        let over = self.engine.is_stopped();
         let (outputs, wake_at) = drain(&mut self.engine, input.clone());
         for (name, other) in [("a twin", Some(&mut self.twin)), ("a clone", self.clone.as_mut())] {
             if let Some(other) = other {
@@ -264,6 +266,13 @@ impl Run {
             "{} outputs, at most {allowed} expected, to {input:?}: {outputs:?}",
             outputs.len()
         );
+        if over {
+            let asks = outputs.iter().any(|output| matches!(output, Output::Do(_)));
+            assert!(!asks, "a command after the end, to {input:?}: {outputs:?}");
+            assert_eq!(wake_at, Mono::NEVER, "a wish to be woken after the end");
+            assert!(self.engine.is_stopped(), "up again after the end, by {input:?}");
+            self.life.inputs_after_end += 1;
+        }
         self.life.inputs += 1;
         self.wake_at = wake_at;
         for output in outputs {

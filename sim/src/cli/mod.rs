@@ -17,7 +17,6 @@ mod logging;
 mod mutants;
 mod replay;
 mod scenario;
-#[cfg(feature = "cli")]
 mod signal;
 mod sim;
 mod story;

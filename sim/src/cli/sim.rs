@@ -2,7 +2,7 @@
 
 use super::exit::{self, Failure, Verdict};
 use super::scenario;
-use crate::run::{Options, SeedViolation, Summary, WorldReport, run_seed, run_seeds};
+use crate::run::{Options, SeedViolation, Summary, WorldReport, run_seed, run_seeds, run_seeds_until};
 use crate::world::Ending;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 /// Run simulated fleets through resharding, crashes, lost answers and skewed clocks, and judge what happened.
 ///
@@ -154,13 +155,18 @@ fn many(args: &SimArgs) -> Result<Verdict, Failure> {
         ProgressStyle::with_template("{bar:40} {pos}/{len} worlds, {per_sec}, {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
-    let summary = run_seeds(
+    let stop = super::signal::flag()?;
+    let summary = run_seeds_until(
+        &stop,
         args.seeds.clone(),
         jobs.map_or(1, NonZeroUsize::get),
         &Options::default(),
         &|done| bar.set_position(done),
     );
     bar.finish_and_clear();
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("interrupted after {} worlds", summary.seeds);
+    }
     let kept = match summary.violations.first() {
         Some(violation) if !args.no_shrink => scenario::keep(violation.seed, &args.failures)?,
         _ => None,

@@ -1,13 +1,14 @@
-//! What workers tell, in words.
+//! What workers tell, in the engine's words and with short names.
 
 use leasehold_engine::ids::{LeaseKey, WorkerId};
-use leasehold_engine::notice::{LossReason, Notice, TakeReason};
-use leasehold_engine::output::EndReason;
-use std::fmt::Display;
+use leasehold_engine::notice::Notice;
+
+/// What ids of shards begin with.
+const SHARD: &str = "shardId-";
 
 /// A shard's id without the zeros that make all of them look alike.
 pub(super) fn short(shard: &str) -> String {
-    match shard.strip_prefix("shardId-") {
+    match shard.strip_prefix(SHARD) {
         Some(number) if number.bytes().all(|b| b.is_ascii_digit()) && !number.is_empty() => {
             let digits = number.trim_start_matches('0');
             format!("shard-{}", if digits.is_empty() { "0" } else { digits })
@@ -28,43 +29,15 @@ fn name(worker: &WorkerId) -> &str {
     }
 }
 
-fn list<T: Display>(shards: &[T]) -> String {
-    let names: Vec<String> = shards.iter().map(|shard| short(&shard.to_string())).collect();
-    match names.as_slice() {
-        [] => "no shard".to_owned(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
 /// The lease a notice is about, if it is about one.
 pub(super) fn lease_of(notice: &Notice) -> Option<&LeaseKey> {
-    match notice {
-        Notice::Took { lease, .. }
-        | Notice::MissedTake { lease, .. }
-        | Notice::Adopted { lease, .. }
-        | Notice::Fenced { lease }
-        | Notice::Resumed { lease }
-        | Notice::Lost { lease, .. }
-        | Notice::Released { lease }
-        | Notice::Restoring { lease }
-        | Notice::Blocked { lease, .. }
-        | Notice::Opened { lease, .. }
-        | Notice::Closed { lease, .. }
-        | Notice::Checkpointed { lease, .. }
-        | Notice::Ended { lease, .. }
-        | Notice::Created { lease, .. }
-        | Notice::Removed { lease }
-        | Notice::HandlerFailed { lease, .. }
-        | Notice::Trimmed { lease, .. } => Some(lease),
-        Notice::Unreadable { key, .. } => Some(key),
-        _ => None,
-    }
+    notice.lease()
 }
 
 /// Whether a notice is a turn of the story rather than the daily round.
 #[cfg(feature = "cli")]
 pub(super) fn is_a_turn(notice: &Notice) -> bool {
+    use leasehold_engine::output::EndReason;
     !matches!(
         notice,
         Notice::Booted { .. }
@@ -86,133 +59,29 @@ pub(super) fn is_a_turn(notice: &Notice) -> bool {
     )
 }
 
-/// A notice as a sentence without its subject, the worker.
+/// A notice as a sentence without its subject, the worker, and with names that can be told apart at a glance.
 pub(super) fn tell(notice: &Notice) -> String {
-    match notice {
-        Notice::Booted { worker, hold } => format!("begins as {worker}, believing in a lease for {hold}"),
-        Notice::TableReady { created: true } => "created the lease table".to_owned(),
-        Notice::TableReady { created: false } => "found the lease table".to_owned(),
-        Notice::Scanned {
-            leases,
-            unfinished,
-            workers,
-            pages,
-            ..
-        } => format!(
-            "saw {leases} leases, {unfinished} of them unfinished, of {workers} workers ({pages} pages)"
-        ),
-        Notice::Unreadable { key, detail } => {
-            format!("cannot read the row of {}: {detail}", short(key.as_str()))
-        }
-        Notice::Rank { rank: 0, workers } => format!("leads {workers} workers"),
-        Notice::Rank { rank, workers } => format!("is number {} of {workers} workers to lead", rank + 1),
-        Notice::Took { lease, why, .. } => format!("took {}{}", short(lease.as_str()), why_taken(why)),
-        Notice::MissedTake { lease, owner } => format!(
-            "wanted {}, but {} has it",
-            short(lease.as_str()),
-            owner.as_ref().map_or("somebody", name)
-        ),
-        Notice::Adopted { lease, .. } => format!(
-            "found that its own write to {} had been applied after all",
-            short(lease.as_str())
-        ),
-        Notice::Fenced { lease } => format!(
-            "is not sure any more to own {}, and pauses it",
-            short(lease.as_str())
-        ),
-        Notice::Resumed { lease } => format!("is sure again to own {}", short(lease.as_str())),
-        Notice::Lost { lease, why } => format!("lost {}{}", short(lease.as_str()), why_lost(why)),
-        Notice::Released { lease } => format!("released {}", short(lease.as_str())),
-        Notice::Restoring { lease } => format!("puts back the removed row of {}", short(lease.as_str())),
-        Notice::Blocked { lease, parents } => {
-            format!(
-                "holds {} back until {} ended",
-                short(lease.as_str()),
-                list(parents)
-            )
-        }
-        Notice::Opened { lease, from, .. } => format!("processes {} from {from}", short(lease.as_str())),
-        Notice::Closed { lease, reason, .. } => format!(
-            "stopped processing {}: {}",
-            short(lease.as_str()),
-            match reason {
-                EndReason::ShardEnded => "the shard has ended",
-                EndReason::LeaseLost => "the lease was lost",
-                EndReason::Shutdown => "shutdown",
-                EndReason::HandedOver => "handed over",
-                EndReason::SourceGone => "the stream is gone",
-            }
-        ),
-        Notice::Checkpointed { lease, position } => format!("is at {position} of {}", short(lease.as_str())),
-        Notice::Ended { lease, children } => {
-            format!("finished {}; {} can begin", short(lease.as_str()), list(children))
-        }
-        Notice::Hole { seen, needed, .. } => {
-            format!("sees a part of the hash space without a lease ({seen} of {needed} times)")
-        }
-        Notice::Listing { why } => format!("lists the shards: {why}"),
-        Notice::BadListing { detail } => format!("cannot use the list of shards: {detail}"),
-        Notice::Planned { create, shards } => format!("plans {create} new leases for {shards} shards"),
-        Notice::Created {
-            lease, checkpoint, ..
-        } => format!("created the lease of {} at {checkpoint}", short(lease.as_str())),
-        Notice::Removed { lease } => format!("removed the finished lease of {}", short(lease.as_str())),
-        Notice::HandlerFailed {
-            lease,
-            attempt,
-            again_in,
-            detail,
-        } => format!(
-            "will hand over the batch of {} again in {again_in}, as attempt {attempt} failed: {detail}",
-            short(lease.as_str())
-        ),
-        Notice::Trimmed { lease, detail } => {
-            format!(
-                "found records of {} trimmed before they were read: {detail}",
-                short(lease.as_str())
-            )
-        }
-        Notice::Trouble {
-            what, how, again_in, ..
-        } => format!("has trouble to {what}: {how}; again in {again_in}"),
-        Notice::Stray { what } => format!("ignores {what}"),
-        Notice::Fatal(fatal) => format!("cannot go on: {fatal}"),
-        Notice::ShuttingDown { held: 1 } => "shuts down with 1 lease".to_owned(),
-        Notice::ShuttingDown { held } => format!("shuts down with {held} leases"),
-        Notice::Stopped => "has stopped".to_owned(),
+    let sentence = notice.to_string();
+    let mut told = String::with_capacity(sentence.len());
+    let mut rest = sentence.as_str();
+    while let Some(at) = rest.find(SHARD) {
+        let digits = rest[at + SHARD.len()..].bytes();
+        let end = at + SHARD.len() + digits.take_while(u8::is_ascii_digit).count();
+        told.push_str(&rest[..at]);
+        told.push_str(&short(&rest[at..end]));
+        rest = &rest[end..];
     }
-}
-
-fn why_taken(why: &TakeReason) -> String {
-    match why {
-        TakeReason::Unowned => String::new(),
-        TakeReason::Expired { owner, idle } => format!(": {} has shown no life for {idle}", name(owner)),
-        TakeReason::Stolen {
-            owner,
-            theirs,
-            ours,
-            target,
-        } => format!(
-            " from {}, who had {theirs} to its {ours}; {target} is fair",
-            name(owner)
-        ),
-        TakeReason::Ours => ", which names it already".to_owned(),
-    }
-}
-
-fn why_lost(why: &LossReason) -> String {
-    match why {
-        LossReason::Taken { by: Some(by), .. } => format!(" to {}", name(by)),
-        LossReason::Taken { by: None, .. } => ": its row names nobody".to_owned(),
-        LossReason::RowGone => ": its row is gone".to_owned(),
-        LossReason::Unreadable => ": its row is no lease any more".to_owned(),
-        LossReason::AlreadyEnded => ": it had ended already".to_owned(),
+    told.push_str(rest);
+    match notice.other_worker() {
+        Some(worker) => told.replacen(worker.as_str(), name(worker), 1),
+        None => told,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_engine::notice::{LossReason, TakeReason};
 
     #[test]
     fn shard_ids_are_shortened_only_if_they_look_like_it() {
@@ -238,5 +107,33 @@ mod tests {
             tell(&notice),
             "took shard-3 from worker-1, who had 4 to its 1; 2 is fair"
         );
+    }
+
+    #[test]
+    fn every_name_in_a_sentence_is_shortened() {
+        let ended = Notice::Ended {
+            lease: "shardId-000000000003".into(),
+            children: ["shardId-000000000004", "orders", "shardId-000000000120"]
+                .map(Into::into)
+                .to_vec(),
+        };
+        assert_eq!(
+            tell(&ended),
+            "finished shard-3; shard-4, orders and shard-120 can begin"
+        );
+        let missed = |owner: &str| Notice::MissedTake {
+            lease: "shardId-0".into(),
+            owner: Some(owner.into()),
+        };
+        assert_eq!(
+            tell(&missed("w:00c0ffee00c0ffee")),
+            "wanted shard-0, but w has it"
+        );
+        assert_eq!(tell(&missed("w:8080")), "wanted shard-0, but w:8080 has it");
+        let lost = Notice::Lost {
+            lease: "shardId-".into(),
+            why: LossReason::RowGone,
+        };
+        assert_eq!(tell(&lost), "lost shardId-: its row is gone");
     }
 }
