@@ -1,13 +1,15 @@
 //! Which leases are missing, and where each is to start.
 //!
 //! The core is the algorithm of KCL for Java 3.5 (`HierarchicalShardSyncer`), so that mixed fleets agree. It never
-//! creates a shard below a leased one: the owner of that one does, when it reaches the end. Three things are better
+//! creates a shard below a leased one: the owner of that one does, when it reaches the end. Four things are better
 //! here, each because the original loses data or stalls:
 //!
 //! - *Holes are filled.* If the lease above an uncovered open shard has ended, nobody is left to create what follows
 //!   it. The nearest shards without a lease below it are created, a closed one too, at its oldest record, once no
 //!   parent of theirs is unfinished.
 //! - *A trimmed parent counts while it has a lease.* So its children start at their oldest record and not at LATEST.
+//! - *What was read is not read again.* A shard without a lease that has a leased descendant was read to its end before.
+//!   The original creates it anew if a row below it was lost, and reads it beside its descendants.
 //! - *A shard of a single hash key is like any other.*
 
 use super::{BadListing, Lineage};
@@ -94,6 +96,7 @@ pub fn plan(
         return Ok(first_leases(leases, &lineage, initial));
     }
     let mut survey = Survey::new(leases, &lineage, initial);
+    survey.mark_passed();
     survey.mark_needed();
     survey.descend();
     Ok(survey.into_plan())
@@ -143,6 +146,8 @@ fn planned(shard: &Shard, checkpoint: Checkpoint, reason: String) -> PlannedLeas
 /// What is known of one shard on the way to the plan.
 #[derive(Clone, Default)]
 struct Mark<'a> {
+    /// Without a lease, and with a leased descendant: it was read to its end before.
+    passed: bool,
     /// Open and without a lease, or an ancestor of such a one, reached through shards without a lease.
     needed: bool,
     /// Needed, and below a leased shard or below one that will be created (KCL: "descendant of a current lease").
@@ -180,13 +185,26 @@ impl<'a> Survey<'a> {
         self.leases.get(shard.as_str()).copied()
     }
 
+    /// Looks up from every lease: what is above it has been read, or was before the start.
+    fn mark_passed(&mut self) {
+        for n in self.lineage.ancestors_first().iter().rev().copied() {
+            let leased = self.lease(&self.lineage.shard(n).id).is_some();
+            if leased || self.marks[n].passed {
+                for parent in self.lineage.parents(n) {
+                    self.marks[*parent].passed = self.lease(&self.lineage.shard(*parent).id).is_none();
+                }
+            }
+        }
+    }
+
     /// Walks up from every open shard without a lease, as far as there are none.
     fn mark_needed(&mut self) {
         let mut stack: Vec<usize> = (0..self.lineage.len())
             .filter(|n| self.lineage.shard(*n).is_open())
             .collect();
         while let Some(n) = stack.pop() {
-            if !self.marks[n].needed && self.lease(&self.lineage.shard(n).id).is_none() {
+            let mark = &self.marks[n];
+            if !mark.needed && !mark.passed && self.lease(&self.lineage.shard(n).id).is_none() {
                 self.marks[n].needed = true;
                 stack.extend_from_slice(self.lineage.parents(n));
             }
@@ -217,7 +235,7 @@ impl<'a> Survey<'a> {
         let below = leased_parent
             || parents
                 .iter()
-                .any(|p| self.marks[*p].below || self.marks[*p].root);
+                .any(|p| self.marks[*p].below || self.marks[*p].root || self.marks[*p].passed);
         self.marks[n].below = below;
         if !below {
             // With LATEST, what nobody reads is not caught up with: the open shard itself is started instead.
@@ -256,6 +274,7 @@ impl<'a> Survey<'a> {
         for parent in shard.parents() {
             match (self.lease(parent), self.lineage.find(parent)) {
                 (Some(Checkpoint::ShardEnd), _) => ended = Some(parent),
+                (None, Some(listed)) if self.marks[listed].passed => ended = Some(parent),
                 // Its owner creates this shard when it gets to the end.
                 (Some(_), _) => {
                     self.marks[n].behind = Some(parent);
@@ -270,9 +289,13 @@ impl<'a> Survey<'a> {
             }
         }
         if let Some(parent) = ended {
-            let reason = format!(
-                "it fills a hole: the lease of its parent {parent} has ended, and nothing that follows is leased"
-            );
+            let reason = if self.lease(parent).is_some() {
+                format!(
+                    "it fills a hole: the lease of its parent {parent} has ended, and nothing that follows is leased"
+                )
+            } else {
+                format!("it fills a hole: its parent {parent} was read before, as other leases below it show")
+            };
             self.marks[n].create = Some((Checkpoint::TrimHorizon, reason));
         }
     }

@@ -127,6 +127,24 @@ fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
 }
 
 #[test]
+fn what_was_read_is_not_read_again_because_a_row_below_it_was_lost() {
+    let shards = [
+        shard("a", &[], false),
+        shard("b", &["a"], false),
+        shard("c", &["b"], true),
+        shard("d", &["b"], true),
+    ];
+    for initial in ALL_POSITIONS {
+        let plan = plan(&leases(&[("d", middle())]), &shards, initial, false).unwrap();
+        assert_eq!(created(&plan), one("c", Checkpoint::TrimHorizon));
+        assert_eq!(
+            plan.create[0].reason,
+            "it fills a hole: its parent b was read before, as other leases below it show"
+        );
+    }
+}
+
+#[test]
 fn a_merge_waits_for_both_of_its_parents() {
     let shards = [
         shard("a", &[], false),
@@ -376,6 +394,17 @@ fn positions() -> impl Strategy<Value = InitialPosition> {
     prop::sample::select(ALL_POSITIONS.to_vec())
 }
 
+/// Shards without a lease that have a leased descendant.
+fn passed(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
+    let unleased = shards
+        .iter()
+        .filter(|shard| !leases.contains_key(shard.id.as_str()));
+    unleased
+        .filter(|shard| crate::sync::has_leased_descendant(leases, shards, &shard.id))
+        .map(|shard| shard.id.clone())
+        .collect()
+}
+
 /// Whether nothing of an open shard can stay unread for good: it has a lease, or something above it without which it
 /// cannot start is unfinished and will lead to it.
 fn covered(id: &ShardId, shards: &BTreeMap<&str, &Shard>, leases: &Leases) -> bool {
@@ -395,6 +424,7 @@ proptest! {
     fn agrees_with_the_original_where_nothing_is_to_be_bettered((shards, leases) in worlds(), initial in positions()) {
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
         let leases: Leases = leases.into_iter().filter(|(key, _)| listed.contains(key.as_str())).collect();
+        prop_assume!(passed(&leases, &shards).is_empty());
         let expected: BTreeMap<String, Checkpoint> =
             Reference::plan(&leases, &shards, initial).into_iter().map(|(id, at)| (id.to_string(), at)).collect();
         let plan = plan(&leases, &shards, initial, false).unwrap();
@@ -414,7 +444,11 @@ proptest! {
     #[test]
     fn invariants_of_every_plan((shards, mut leases) in worlds(), initial in positions()) {
         let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+        let passed = passed(&leases, &shards);
         let plan = plan(&leases, &shards, initial, false).unwrap();
+        for lease in &plan.create {
+            prop_assert!(!passed.contains(&lease.row.key.to_shard()), "{:?} was read before", lease);
+        }
         let order: Vec<_> = plan
             .create
             .iter()
@@ -426,7 +460,11 @@ proptest! {
                 let held = leases.get(parent.as_str());
                 prop_assert!(held.is_none_or(|checkpoint| checkpoint.is_end()), "{:?} below unfinished", lease);
             }
-            let below = lease.row.parents.iter().any(|parent| leases.contains_key(parent.as_str()));
+            let below = lease
+                .row
+                .parents
+                .iter()
+                .any(|parent| leases.contains_key(parent.as_str()) || passed.contains(parent));
             let start = if below { Checkpoint::TrimHorizon } else { sentinel(initial) };
             prop_assert_eq!(lease.row.checkpoint, start);
         }
