@@ -131,7 +131,14 @@ mod tests {
     #[test]
     fn hash_keys_are_read_as_the_numbers_they_are() {
         let most = u128::MAX.to_string();
-        for text in ["0", "007", "+5", "9999999999999999999", "10000000000000000000", &most] {
+        for text in [
+            "0",
+            "007",
+            "+5",
+            "9999999999999999999",
+            "10000000000000000000",
+            &most,
+        ] {
             assert_eq!(text.parse(), Ok(HashKey(text.parse::<u128>().unwrap())), "{text}");
         }
         let leading = format!("0{most}");

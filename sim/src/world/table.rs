@@ -207,7 +207,11 @@ impl LeaseTable {
         let mut binder =
             expr::Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
         let parsed = expr::parse_condition(&rendered.condition, &mut binder);
-        assert_eq!(parsed.as_ref(), Ok(&condition(write.condition.clone())), "{rendered:?}");
+        assert_eq!(
+            parsed.as_ref(),
+            Ok(&condition(write.condition.clone())),
+            "{rendered:?}"
+        );
         if let Action::Update(changes) = &write.action {
             let text = rendered.update.clone().unwrap_or_default();
             let parsed = expr::parse_update(&text, &mut binder);

@@ -98,7 +98,9 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
     Ok(LeaseRow {
         key,
         owner: text(name::OWNER, found.owner)?.cloned().map(WorkerId::new),
-        handing_over: text(name::OLD_OWNER, found.old_owner)?.cloned().map(WorkerId::new),
+        handing_over: text(name::OLD_OWNER, found.old_owner)?
+            .cloned()
+            .map(WorkerId::new),
         counter: required(name::COUNTER, found.counter)?,
         switches: required(name::SWITCHES, found.switches)?,
         checkpoint: checkpoint(found)?,

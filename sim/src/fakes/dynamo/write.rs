@@ -191,9 +191,7 @@ impl Table {
     /// Carries out what was prepared, with nothing in between.
     pub(super) fn commit(&mut self, prepared: &Prepared, now_ms: i64) -> super::capacity::Consumed {
         match &prepared.outcome {
-            Outcome::Put(row) => {
-                self.store_row(&prepared.position, Some(row.clone()), prepared.cost, now_ms)
-            }
+            Outcome::Put(row) => self.store_row(&prepared.position, Some(row.clone()), prepared.cost, now_ms),
             Outcome::Delete if prepared.old.is_some() => {
                 self.store_row(&prepared.position, None, prepared.cost, now_ms)
             }

@@ -100,9 +100,9 @@ fn contains(value: &AttributeValue, part: &AttributeValue) -> bool {
         }
         (AttributeValue::Ss(set), AttributeValue::S(part)) => set.contains(&**part),
         (AttributeValue::Bs(set), AttributeValue::B(part)) => set.contains(part),
-        (AttributeValue::Ns(set), AttributeValue::N(_)) => set
-            .iter()
-            .any(|number| equal(&AttributeValue::n(number), part)),
+        (AttributeValue::Ns(set), AttributeValue::N(_)) => {
+            set.iter().any(|number| equal(&AttributeValue::n(number), part))
+        }
         (AttributeValue::L(list), part) => list.iter().any(|element| equal(element, part)),
         _ => false,
     }
