@@ -73,6 +73,7 @@ impl World {
         for held in engine.held() {
             // Almost always it stands where it stood last time.
             match (at..said.claims.len()).find(|&place| said.claims[place].is_of(held.lease)) {
+                Some(place) if place == at => {}
                 Some(place) => said.claims.swap(at, place),
                 None => {
                     said.claims.insert(at, Claim::new(&held));

@@ -273,8 +273,8 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
 
 fn values() -> impl Strategy<Value = AttributeValue> {
     let leaf = prop_oneof![
-        "\\PC{0,12}".prop_map(AttributeValue::S),
-        "[-+0-9.eEx]{0,8}".prop_map(AttributeValue::N),
+        "\\PC{0,12}".prop_map(AttributeValue::s),
+        "[-+0-9.eEx]{0,8}".prop_map(AttributeValue::n),
         any::<Vec<u8>>().prop_map(AttributeValue::B),
         any::<bool>().prop_map(AttributeValue::Bool),
         Just(AttributeValue::Null),
@@ -349,7 +349,7 @@ proptest! {
         }
         let read = Kcl.decode(&item);
         if let Some(AttributeValue::S(key)) = item.get(name::KEY) {
-            prop_assert_eq!(read.key().as_str(), key);
+            prop_assert_eq!(read.key().as_str(), &**key);
         } else {
             let unreadable = matches!(read, RowRead::Unreadable { .. });
             prop_assert!(unreadable);
