@@ -1,6 +1,6 @@
 //! What workers tell, in words.
 
-use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::ids::WorkerId;
 use leasehold_engine::notice::{LossReason, Notice, TakeReason};
 use leasehold_engine::output::EndReason;
 use std::fmt::Display;
@@ -37,31 +37,6 @@ fn list<T: Display>(shards: &[T]) -> String {
     }
 }
 
-/// The lease a notice is about, if it is about one.
-pub(super) fn lease_of(notice: &Notice) -> Option<&LeaseKey> {
-    match notice {
-        Notice::Took { lease, .. }
-        | Notice::MissedTake { lease, .. }
-        | Notice::Adopted { lease, .. }
-        | Notice::Fenced { lease }
-        | Notice::Resumed { lease }
-        | Notice::Lost { lease, .. }
-        | Notice::Released { lease }
-        | Notice::Restoring { lease }
-        | Notice::Blocked { lease, .. }
-        | Notice::Opened { lease, .. }
-        | Notice::Closed { lease, .. }
-        | Notice::Checkpointed { lease, .. }
-        | Notice::Ended { lease, .. }
-        | Notice::Created { lease, .. }
-        | Notice::Removed { lease }
-        | Notice::HandlerFailed { lease, .. }
-        | Notice::Trimmed { lease, .. } => Some(lease),
-        Notice::Unreadable { key, .. } => Some(key),
-        _ => None,
-    }
-}
-
 /// Whether a notice is a turn of the story rather than the daily round.
 #[cfg(feature = "cli")]
 pub(super) fn is_a_turn(notice: &Notice) -> bool {
@@ -76,6 +51,7 @@ pub(super) fn is_a_turn(notice: &Notice) -> bool {
             | Notice::Planned { .. }
             | Notice::Blocked { .. }
             | Notice::MissedTake { .. }
+            | Notice::Chose(_)
             | Notice::Trouble { .. }
             | Notice::Opened { .. }
             | Notice::Closed {
@@ -106,6 +82,7 @@ pub(super) fn tell(notice: &Notice) -> String {
         }
         Notice::Rank { rank: 0, workers } => format!("leads {workers} workers"),
         Notice::Rank { rank, workers } => format!("is number {} of {workers} workers to lead", rank + 1),
+        Notice::Chose(choice) => choice.to_string(),
         Notice::Took { lease, why, .. } => format!("took {}{}", short(lease.as_str()), why_taken(why)),
         Notice::MissedTake { lease, owner } => format!(
             "wanted {}, but {} has it",
