@@ -10,6 +10,7 @@ pub mod local;
 pub mod oracles;
 pub mod report;
 pub mod run;
+pub mod show;
 #[cfg(feature = "stack")]
 pub mod stack;
 pub mod swarm;

@@ -20,6 +20,8 @@ pub struct Options {
     pub log: bool,
     /// Keep every input (for single worlds).
     pub trace: bool,
+    /// Keep everything that is to be shown (for single worlds).
+    pub record: bool,
     /// Nothing goes wrong.
     pub no_faults: bool,
     /// Give every engine this bug. Has an effect only with the feature `mutants`.
@@ -89,7 +91,7 @@ pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
     WorldReport {
         seed,
         configuration,
-        found: World::new(plan, options.log, options.trace, options.mutant).run(),
+        found: World::new(plan, options.log, options.trace, options.record, options.mutant).run(),
     }
 }
 
@@ -227,6 +229,7 @@ mod tests {
     const TRACE: Options = Options {
         log: false,
         trace: true,
+        record: false,
         no_faults: false,
         mutant: None,
     };

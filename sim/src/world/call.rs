@@ -103,7 +103,7 @@ impl World {
             _ => self.fate(w, false, ask, about, &mut roll, give_up),
         };
         if let Some(fault) = fate.fault {
-            self.marks.set(fault);
+            self.fault(fault, Some(w), Some((life, op.n, about)));
         }
         let (answer_at, landing) = match fate.landing {
             Landing::Answer { at, .. }

@@ -178,11 +178,11 @@ impl World {
         let mut ends = now + ordinary;
         let mut deaf_until = 0;
         if slow && !healed {
-            self.marks.set("handler-slow");
+            self.fault("handler-slow", Some(w), None);
             ends += extra;
         }
         if hangs && !healed {
-            self.marks.set("handler-hangs");
+            self.fault("handler-hangs", Some(w), None);
             ends += hang;
             deaf_until = ends;
         }
@@ -349,7 +349,7 @@ impl World {
         } else if self.now >= handling.give_up {
             Outcome::Unknown(Cause::Timeout)
         } else if handling.fails {
-            self.marks.set("handler-fails");
+            self.fault("handler-fails", Some(w), None);
             let refusal = Refusal {
                 why: Why::HandlerFailed,
                 current: None,

@@ -18,6 +18,7 @@ use crate::draws::Draws;
 use crate::oracles::fact::{Mark, Verb};
 use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
 use crate::report::{ColumnLog, Marks};
+use crate::show::recording::{Recording, RequestNo};
 use crate::swarm::Plan;
 use call::Flight;
 use clock::Clock;
@@ -76,6 +77,7 @@ pub struct World {
     marks: Marks,
     log: Option<ColumnLog>,
     trace: Option<Vec<(LifeNo, Input)>>,
+    recording: Option<Recording>,
     scratch: Vec<Output>,
     /// The input under way is the answer to a read of the stream.
     only_read: bool,
@@ -121,6 +123,8 @@ pub struct Found {
     pub log: Vec<String>,
     /// Every input of every life, if asked for.
     pub trace: Vec<(LifeNo, Input)>,
+    /// Everything that happened, if asked for.
+    pub recording: Recording,
 }
 
 /// Runs go on this long after a violation, so that the cascade is seen.
@@ -142,7 +146,7 @@ impl World {
     ///
     /// # Panics
     /// If the plan asks for a stream that the fake refuses: the swarm's own fault.
-    pub fn new(plan: Plan, log: bool, trace: bool, mutant: Option<Mutant>) -> Self {
+    pub fn new(plan: Plan, log: bool, trace: bool, record: bool, mutant: Option<Mutant>) -> Self {
         let draws = Draws::new(plan.seed);
         // The engine counts on listings being no further behind than a scan interval.
         let mut stream_faults = plan.faults.stream.clone();
@@ -178,6 +182,7 @@ impl World {
             marks: Marks::default(),
             log: log.then(|| ColumnLog::new(plan.workers as usize)),
             trace: trace.then(Vec::new),
+            recording: record.then(Recording::default),
             scratch: Vec::new(),
             only_read: false,
             plan,
@@ -249,6 +254,7 @@ impl World {
             window_us: windows.longest_us,
             log: self.log.map(ColumnLog::into_lines).unwrap_or_default(),
             trace: self.trace.unwrap_or_default(),
+            recording: self.recording.unwrap_or_default(),
         }
     }
 
@@ -363,7 +369,7 @@ impl World {
         let length = self
             .draws
             .magnitude("pause-on-answer-length", key, 1_000, process.pause_us);
-        self.marks.set("pause-on-answer");
+        self.fault("pause-on-answer", Some(w), None);
         self.pause(w, length);
         true
     }
@@ -515,6 +521,9 @@ impl World {
         if let Some(mark) = crate::report::mark_of(notice) {
             self.marks.set(mark);
         }
+        if let Some(recording) = &mut self.recording {
+            recording.told(self.now, w, notice);
+        }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());
         }
@@ -582,7 +591,7 @@ impl World {
             return;
         }
         self.crashes_on_write += 1;
-        self.marks.set("crash-on-write");
+        self.fault("crash-on-write", Some(w), None);
         let at = roll.between(self.now, answer_at);
         let down_us = roll.magnitude(10_000, self.plan.config.lease_duration.0 * 2);
         let generation = self.workers[w].generation;
@@ -703,6 +712,17 @@ impl World {
 
     fn fact(&mut self, fact: Fact) {
         self.oracles.observe(self.now, &fact);
+        if let Some(recording) = &mut self.recording {
+            recording.fact(self.now, fact);
+        }
+    }
+
+    /// Something was made to go wrong, for a worker or for one of its requests.
+    fn fault(&mut self, name: &'static str, worker: Option<usize>, request: Option<RequestNo>) {
+        self.marks.set(name);
+        if let Some(recording) = &mut self.recording {
+            recording.fault(self.now, name, worker, request);
+        }
     }
 
     fn note_line(&mut self, line: impl FnOnce() -> String) {
