@@ -9,11 +9,14 @@ mod clients;
 mod consume;
 #[cfg(feature = "cli")]
 mod demo;
+mod diff;
 mod exit;
+mod explain;
 #[cfg(feature = "cli")]
 mod local;
 mod logging;
 mod replay;
+mod show;
 #[cfg(feature = "cli")]
 mod signal;
 mod sim;
@@ -59,6 +62,10 @@ enum Command {
     Sim(sim::SimArgs),
     /// Feed a recorded trace to the engine again and compare what it answers.
     Replay(replay::ReplayArgs),
+    /// Show a trace as a timeline: one page that needs nothing else.
+    Show(show::ShowArgs),
+    /// Find the first input at which two traces differ.
+    Diff(diff::DiffArgs),
 }
 
 /// Runs the command line of this process.
@@ -79,6 +86,8 @@ pub fn main() -> ExitCode {
         Command::Consume(args) => on_tokio(consume::run(args)),
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Diff(args) => diff::run(&args),
     });
     exit::code(outcome)
 }
