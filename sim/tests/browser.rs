@@ -5,7 +5,7 @@
 //!
 //!     cargo test -p leasehold-sim --no-default-features --features mutants --test browser
 //!
-//! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run.
+//! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run, made small with `pngquant 64`.
 
 use leasehold_sim::run::{Options, WorldReport, run_seed};
 use leasehold_sim::show::builder::Builder;
@@ -275,6 +275,88 @@ fn a_large_world_is_drawn_quickly_and_merges_what_is_narrower_than_a_pixel() {
         assert!(frame < 500.0, "a frame takes {frame} ms");
         assert!(desk.picture(&page, "", theme) > 10_000);
     }
+}
+
+#[test]
+fn the_page_obeys_wheel_keys_pointer_and_filter() {
+    let Some(desk) = Desk::new("hands") else { return };
+    let timeline = small();
+    // What a person would do, as a script at the end of the page. Each step waits for the frame after the one before.
+    let hands = r#"<script>
+      const view = document.getElementById('view'), body = document.body, got = [];
+      const key = (key) => view.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+      const at = (type, x, y, more) => view.dispatchEvent(new PointerEvent(type, { clientX: x, clientY: y, pointerId: 1, bubbles: true, ...more }));
+      const box = view.getBoundingClientRect(), middle = [box.left + box.width / 2, box.top + box.height / 2];
+      view.setPointerCapture = () => {};
+      const steps = [
+        () => { for (let n = 0; n < 4; n++) view.dispatchEvent(new WheelEvent('wheel', { deltaY: -300, clientX: middle[0], clientY: middle[1], cancelable: true })); },
+        () => key('0'),
+        () => key('t'),
+        () => { key('+'); key('+'); key('+'); key('+'); },
+        () => { for (let n = 0; n < 80; n++) key('ArrowLeft'); },
+        () => { at('pointerdown', middle[0] + 300, middle[1], { button: 0 }); at('pointermove', middle[0] - 200, middle[1]); at('pointerup', middle[0] - 200, middle[1]); },
+        () => { key('0'); key('Escape'); key('n'); },
+        () => { const filter = document.getElementById('filter'); filter.value = 'kind:violation'; filter.dispatchEvent(new Event('input')); },
+      ];
+      const next = () => setTimeout(() => {
+        got.push(body.dataset.listed + ':' + document.getElementById('list').querySelector('time')?.textContent + ':' + body.dataset.theme);
+        if (steps.length) { steps.shift()(); next(); return; }
+        body.dataset.hands = got.join(' ');
+      }, 50);
+      next();
+    </script>"#;
+    let page = desk.write("hands", &timeline);
+    let text = std::fs::read_to_string(&page).expect("the page");
+    // A browser without a screen draws no frames while its time is a virtual one.
+    let frames = "<head><script>window.requestAnimationFrame = (frame) => setTimeout(frame, 10);</script>";
+    let text = text
+        .replacen("<head>", frames, 1)
+        .replace("</body>", &format!("{hands}</body>"));
+    std::fs::write(&page, text).expect("a page with hands");
+    let dom = desk.browse(
+        &page,
+        "",
+        Theme::Light,
+        &["--virtual-time-budget=5000", "--dump-dom"],
+    );
+    let at = dom.find("<body").expect("a body");
+    let state = State(dom[at..at + dom[at..].find('>').expect("an end")].to_owned());
+    state.shows(&timeline, Theme::Dark);
+    let told = state
+        .get("hands")
+        .unwrap_or_else(|| panic!("the hands did not finish: {state:?}"));
+    let steps: Vec<(usize, &str, &str)> = told
+        .split(' ')
+        .map(|step| {
+            let mut parts = step.split(':');
+            let count = parts
+                .next()
+                .and_then(|count| count.parse().ok())
+                .expect("a count");
+            (count, parts.next().unwrap_or(""), parts.next().unwrap_or(""))
+        })
+        .collect();
+    let all = timeline.marks.len();
+    let [
+        whole,
+        wheel,
+        fit,
+        toggled,
+        zoomed,
+        left,
+        dragged,
+        chosen,
+        filtered,
+    ] = steps.as_slice()
+    else {
+        panic!("nine frames are told: {told}");
+    };
+    assert!(whole.0 == all && wheel.0 < all && fit.0 == all, "{told}");
+    assert_eq!((whole.2, toggled.2), ("light", "dark"), "{told}");
+    assert!(zoomed.0 < all, "{told}");
+    assert_ne!(left, dragged, "dragging moves the view: {told}");
+    assert_eq!(chosen.0, all, "{told}");
+    assert_eq!(filtered.0, timeline.violations.len(), "{told}");
 }
 
 #[test]

@@ -104,8 +104,8 @@ fn one(seed: u64, args: &SimArgs) -> Result<Verdict, Failure> {
             eprintln!("recorded {}", file.display());
         }
     }
-    show::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
     exit::print(&describe_world(&report))?;
+    show::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
     Ok(if report.found.violations.is_empty() {
         Verdict::Fine
     } else {

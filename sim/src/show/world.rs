@@ -328,7 +328,11 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         | Notice::Fatal(_) => MarkKind::Trouble,
         _ => MarkKind::Notice,
     };
-    let shard = notice.lease().map(|lease| builder.shard(lease.as_str()));
+    // What cannot be read need not be a shard's.
+    let lease = notice
+        .lease()
+        .filter(|_| !matches!(notice, Notice::Unreadable { .. }));
+    let shard = lease.map(|lease| builder.shard(lease.as_str()));
     if let Some(shard) = shard {
         match notice {
             Notice::Fenced { .. } => {
