@@ -120,6 +120,7 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::Scanned { .. } => ("scanned", Level::DEBUG),
         Notice::Unreadable { .. } => ("unreadable", Level::WARN),
         Notice::Rank { .. } => ("rank", Level::INFO),
+        Notice::Chose(_) => ("chose", Level::DEBUG),
         Notice::Took { .. } => ("took", Level::INFO),
         Notice::MissedTake { .. } => ("missed-take", Level::DEBUG),
         Notice::Adopted { .. } => ("adopted", Level::INFO),

@@ -31,6 +31,8 @@ pub enum Notice {
     Unreadable { key: LeaseKey, detail: String },
     /// Our place in the order of leaders changed: 0 leads.
     Rank { rank: u32, workers: u32 },
+    /// After a scan, some leases were chosen to be taken, and others left.
+    Chose(Box<Choice>),
     /// We own a lease from now on.
     Took {
         lease: LeaseKey,
@@ -200,6 +202,7 @@ impl fmt::Display for Notice {
             Notice::Rank { rank, workers } => {
                 write!(f, "is number {} of {workers} workers to lead", rank + 1)
             }
+            Notice::Chose(choice) => write!(f, "{choice}"),
             Notice::Took { lease, why, .. } => write!(f, "took {lease}{why}"),
             Notice::MissedTake {
                 lease,
@@ -328,6 +331,47 @@ impl fmt::Display for LossReason {
             LossReason::Unreadable => f.write_str(": its row is no lease any more"),
             LossReason::AlreadyEnded => f.write_str(": it had ended already"),
         }
+    }
+}
+
+/// What was weighed as leases were chosen to be taken. Lists are cut to [`Choice::MOST`] entries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// How many are taken.
+    pub taken: u32,
+    /// The leases to be taken, in the order drawn.
+    pub chosen: Vec<LeaseKey>,
+    /// Those that came after them in the draw, and are left for now.
+    pub left: Vec<LeaseKey>,
+    /// How many there were to choose from.
+    pub candidates: u32,
+    /// Whom they are stolen from; absent: nobody lives on them.
+    pub victim: Option<WorkerId>,
+    /// Unfinished leases of each live worker, the busiest first. We are always in it.
+    pub counts: Vec<(WorkerId, u32)>,
+    /// How many live workers there are.
+    pub workers: u32,
+    /// All unfinished leases.
+    pub unfinished: u32,
+    /// How many of them one worker should have.
+    pub target: u32,
+    /// How many we had.
+    pub ours: u32,
+}
+
+impl Choice {
+    /// The longest that its lists become.
+    pub const MOST: usize = 16;
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "chose {} of {} ", self.taken, self.candidates)?;
+        match &self.victim {
+            Some(victim) => write!(f, "leases of {victim}")?,
+            None => f.write_str("free leases")?,
+        }
+        write!(f, ": has {}, and {} is a fair share", self.ours, self.target)
     }
 }
 

@@ -55,6 +55,37 @@ fn three_workers_end_with_even_shares() {
 }
 
 #[test]
+fn every_take_was_chosen_and_the_choice_says_what_was_weighed() {
+    let mut rig = Rig::new(4, 1);
+    rig.secs(30);
+    rig.join();
+    rig.secs(120);
+    let choices = |worker: usize| -> Vec<_> {
+        let notices = rig.workers[worker].notices.iter();
+        notices
+            .filter_map(|(_, notice)| match notice {
+                Notice::Chose(choice) => Some(choice.clone()),
+                _ => None,
+            })
+            .collect()
+    };
+    // Half of what nobody ever had, so that others who start can have the rest.
+    let first = &choices(0)[0];
+    assert_eq!((first.taken, first.candidates, first.left.len()), (2, 4, 2));
+    assert_eq!((first.victim.as_ref(), first.ours, first.target), (None, 0, 4));
+    // The one who joins finds nothing free, and steals from the only other.
+    let stolen = &choices(1)[0];
+    let other = rig.workers[0].engine.worker().unwrap().clone();
+    assert_eq!(stolen.victim.as_ref(), Some(&other));
+    assert_eq!(stolen.counts[0], (other, 4));
+    assert_eq!((stolen.counts[1].1, stolen.target, stolen.workers), (0, 2, 2));
+    assert_eq!(stolen.taken + stolen.left.len() as u32, stolen.candidates);
+    let chosen: u32 = choices(1).iter().map(|choice| choice.taken).sum();
+    let took = |(_, notice): &&(_, Notice)| matches!(notice, Notice::Took { .. });
+    assert_eq!(rig.workers[1].notices.iter().filter(took).count() as u32, chosen);
+}
+
+#[test]
 fn a_worker_that_joins_gets_its_share_and_nothing_is_processed_twice_at_once() {
     let mut rig = Rig::new(4, 1);
     rig.secs(30);

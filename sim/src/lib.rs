@@ -13,6 +13,7 @@ pub mod oracles;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod show;
 pub mod shrink;
 #[cfg(feature = "stack")]
 pub mod stack;

@@ -134,7 +134,11 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
 pub(crate) fn is_worth_a_line(notice: &Notice) -> bool {
     !matches!(
         notice,
-        Notice::Scanned { .. } | Notice::Checkpointed { .. } | Notice::Rank { .. } | Notice::Booted { .. }
+        Notice::Scanned { .. }
+            | Notice::Checkpointed { .. }
+            | Notice::Rank { .. }
+            | Notice::Booted { .. }
+            | Notice::Chose(_)
     )
 }
 

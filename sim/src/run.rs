@@ -20,6 +20,8 @@ pub struct Options {
     pub log: bool,
     /// Keep every input (for single worlds).
     pub trace: bool,
+    /// Keep everything that is to be shown (for single worlds).
+    pub record: bool,
     /// Keep what chance did.
     pub strikes: bool,
     /// End at the first violation.

@@ -81,7 +81,7 @@ fn replay(path: &Path, more: &[&str]) -> Output {
 
 #[test]
 fn every_help_has_an_example() {
-    for command in ["demo", "local", "consume", "sim", "replay"] {
+    for command in ["demo", "local", "consume", "sim", "replay", "show", "diff"] {
         let output = run(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         let text = stdout(&output);
@@ -93,7 +93,7 @@ fn every_help_has_an_example() {
 
 #[test]
 fn wrong_usage_is_exit_code_2_and_a_sentence_on_stderr() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["dance"], "dance"),
         (&["demo", "--workers", "0"], "--workers"),
         (&["demo", "--seconds", "soon"], "--seconds"),
@@ -114,6 +114,14 @@ fn wrong_usage_is_exit_code_2_and_a_sentence_on_stderr() {
         ),
         (&["local", "--host", "256.0.0.1", "--port", "0"], "256.0.0.1"),
         (&["replay", "/nowhere/trace.jsonl"], "/nowhere/trace.jsonl"),
+        (
+            &["show", "/nowhere/trace.jsonl", "--html", "x.html"],
+            "/nowhere/trace.jsonl",
+        ),
+        (
+            &["diff", "/nowhere/a.jsonl", "/nowhere/b.jsonl"],
+            "/nowhere/a.jsonl",
+        ),
     ];
     for (args, part) in cases {
         let output = run(args);
@@ -331,6 +339,22 @@ fn a_simulated_life_is_a_trace_too() {
     let output = replay(&path.with_file_name("out.0.jsonl"), &["--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(json_of(&output)["complete"], true);
+}
+
+#[test]
+fn a_trace_is_shown_and_does_not_differ_from_itself() {
+    let (_, traces) = demo();
+    let (one, other) = (traces.join("worker-1.jsonl"), traces.join("worker-2.jsonl"));
+    let (one, other) = (one.to_str().expect("text"), other.to_str().expect("text"));
+    let page = directory("show").join("page.html");
+    let output = run(&["show", one, "--html", page.to_str().expect("text")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = std::fs::read_to_string(&page).expect("a page");
+    assert!(text.starts_with("<!doctype html>") && text.contains("worker-1"));
+    assert_eq!(run(&["diff", one, one]).status.code(), Some(0));
+    let output = run(&["diff", one, other, "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(json_of(&output)["same"], 0);
 }
 
 /// A process that does not outlive its test.

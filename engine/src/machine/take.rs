@@ -7,7 +7,7 @@ use super::tenure::{TakeFlight, Taking, Tenure};
 use crate::ids::{FencingToken, OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
-use crate::notice::{Notice, TakeReason};
+use crate::notice::{Choice, Notice, TakeReason};
 use crate::output::TableOp;
 use crate::row::{Change, RowRead};
 use crate::time::{Mono, Span};
@@ -99,6 +99,7 @@ impl Core {
             };
             let now = need.min(quota.clamp(1, MAX_TAKES)) as usize;
             let more = need as usize > now && order.len() > now;
+            self.tell_choice(balance, mine, None, &order, now);
             for (_, ix) in order.into_iter().take(now) {
                 let why = self.reason_to_take(ix);
                 self.take(ix, why);
@@ -148,6 +149,7 @@ impl Core {
             .map(|(ix, lease)| (self.ctx.draw("steal", &lease.key, self.scan.number), ix))
             .collect();
         order.sort_unstable();
+        self.tell_choice(balance, mine, Some(victim), &order, spare);
         for (_, ix) in order.into_iter().take(spare) {
             let why = TakeReason::Stolen {
                 owner: victim.clone(),
@@ -157,6 +159,45 @@ impl Core {
             };
             self.take(ix, why);
         }
+    }
+
+    /// Says what was weighed, the leases in the order drawn; the first `now` are taken.
+    fn tell_choice(
+        &mut self,
+        balance: &Balance,
+        mine: u32,
+        victim: Option<&WorkerId>,
+        order: &[(u64, u32)],
+        now: usize,
+    ) {
+        let (chosen, left) = order.split_at(now.min(order.len()));
+        if chosen.is_empty() {
+            return;
+        }
+        let keys = |part: &[(u64, u32)]| {
+            let leases = part.iter().filter_map(|(_, ix)| self.view.get(*ix));
+            leases.map(|lease| lease.key.clone()).take(Choice::MOST).collect()
+        };
+        let mut counts: Vec<(WorkerId, u32)> = balance.counts.clone().into_iter().collect();
+        counts.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
+        let us = counts.iter().position(|(worker, _)| *worker == self.ctx.me);
+        if let Some(us) = us.filter(|us| *us >= Choice::MOST) {
+            counts.swap(us, Choice::MOST - 1);
+        }
+        counts.truncate(Choice::MOST);
+        let choice = Choice {
+            taken: chosen.len() as u32,
+            chosen: keys(chosen),
+            left: keys(left),
+            candidates: order.len() as u32,
+            victim: victim.cloned(),
+            counts,
+            workers: balance.counts.len() as u32,
+            unfinished: balance.unfinished,
+            target: balance.target,
+            ours: mine,
+        };
+        self.ctx.tell(Notice::Chose(Box::new(choice)));
     }
 
     fn reason_to_take(&self, ix: u32) -> TakeReason {

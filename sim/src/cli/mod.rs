@@ -9,7 +9,9 @@ mod clients;
 mod consume;
 #[cfg(feature = "cli")]
 mod demo;
+mod diff;
 mod exit;
+mod explain;
 #[cfg(feature = "cli")]
 mod local;
 mod logging;
@@ -17,6 +19,7 @@ mod logging;
 mod mutants;
 mod replay;
 mod scenario;
+mod show;
 mod signal;
 mod sim;
 mod story;
@@ -64,6 +67,10 @@ enum Command {
     Mutants(mutants::MutantsArgs),
     /// Feed a recorded trace to the engine again and compare what it answers.
     Replay(replay::ReplayArgs),
+    /// Show a trace as a timeline: one page that needs nothing else.
+    Show(show::ShowArgs),
+    /// Find the first input at which two traces differ.
+    Diff(diff::DiffArgs),
 }
 
 /// Runs the command line of this process.
@@ -86,6 +93,8 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Diff(args) => diff::run(&args),
     });
     exit::code(outcome)
 }

@@ -1,7 +1,10 @@
 //! `leasehold replay`: a trace, fed to the engine again.
 
 use super::exit::{self, Failure, Verdict};
+use super::explain::Explanation;
+use super::show;
 use super::story;
+use crate::show::trace::TraceTimeline;
 use clap::Args;
 use leasehold::trace::{ReplayReport, TraceKind, TraceReader, TraceRecord, replay_on};
 use leasehold_engine::Engine;
@@ -19,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// refused with the number of the line: exit code 2.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  leasehold replay worker-1.jsonl\n  leasehold replay worker-1.jsonl --from 100 --until 120\n  leasehold replay worker-1.jsonl --explain shardId-000000000003"
+    after_help = "Examples:\n  leasehold replay worker-1.jsonl\n  leasehold replay worker-1.jsonl --from 100 --until 120\n  leasehold replay worker-1.jsonl --explain shardId-000000000003\n  leasehold replay worker-1.jsonl --html worker-1.html"
 )]
 pub(super) struct ReplayArgs {
     /// The trace.
@@ -33,6 +36,9 @@ pub(super) struct ReplayArgs {
     /// Tell everything the worker did about one shard, and why.
     #[arg(long, value_name = "SHARD", conflicts_with_all = ["from", "until"])]
     explain: Option<String>,
+    /// The timeline as a page of its own.
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
     /// Accept a trace without an end, as a killed process leaves it, and replay what is there.
     #[arg(long)]
     partial: bool,
@@ -42,29 +48,24 @@ pub(super) struct ReplayArgs {
 }
 
 pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
-    let name = args.file.display();
-    let refused = |error: leasehold::trace::TraceError| Failure::unusable(format!("{name}: {error}"));
-    let kind = kind_of(&args.file)?.map_err(refused)?;
     let mut shown = Shown::new(args);
-    let mut engine = Engine::new();
-    let reader = TraceReader::new(BufReader::new(open(&args.file, args.partial)?));
-    let report = replay_on(&mut engine, reader, |n, input, outputs| {
-        shown.add(n, input, outputs)
-    })
-    .map_err(refused)?;
-    // Whoever cuts a file at a line break leaves no other sign.
-    if is_cut_off(&report) && kind == TraceKind::Full && !args.partial {
-        return Err(Failure::unusable(format!(
-            "{name}: line {} of the trace: expected a further record or the end record, found the end of the file \
-             after input {}; the trace was cut off here, or its process was killed (--partial replays what there is)",
-            lines_of(&args.file)? + 1,
-            report.inputs.saturating_sub(1),
-        )));
+    let mut timeline = args.html.is_some().then(TraceTimeline::default);
+    let report = replay_file(&args.file, args.partial, |n, input, outputs| {
+        shown.add(n, input, outputs);
+        if let Some(timeline) = &mut timeline {
+            timeline.add(input, outputs);
+        }
+    })?;
+    if let (Some(mut timeline), Some(out)) = (timeline, &args.html) {
+        if let Some(divergence) = &report.divergence {
+            timeline.diverged(show::describe_divergence(divergence));
+        }
+        show::write_page(out, &timeline.finish(show::title_of(&args.file)))?;
     }
     if args.json {
         exit::print_json(&as_json(&report))?;
     } else {
-        let mut text = shown.text;
+        let mut text = shown.finish();
         text.push_str(&describe(&report));
         exit::print(&text)?;
     }
@@ -72,6 +73,30 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
         None => Verdict::Fine,
         Some(_) => Verdict::Found,
     })
+}
+
+/// Replays a trace file up to its end, its first divergence or its first gap; refuses one that is not whole, unless
+/// `partial` says that a part will do.
+pub(super) fn replay_file(
+    file: &Path,
+    partial: bool,
+    each: impl FnMut(u64, &Input, &[Output]),
+) -> Result<ReplayReport, Failure> {
+    let name = file.display();
+    let refused = |error: leasehold::trace::TraceError| Failure::unusable(format!("{name}: {error}"));
+    let kind = kind_of(file)?.map_err(refused)?;
+    let reader = TraceReader::new(BufReader::new(open(file, partial)?));
+    let report = replay_on(&mut Engine::new(), reader, each).map_err(refused)?;
+    // Whoever cuts a file at a line break leaves no other sign.
+    if is_cut_off(&report) && kind == TraceKind::Full && !partial {
+        return Err(Failure::unusable(format!(
+            "{name}: line {} of the trace: expected a further record or the end record, found the end of the file \
+             after input {}; the trace was cut off here, or its process was killed (--partial replays what there is)",
+            lines_of(file)? + 1,
+            report.inputs.saturating_sub(1),
+        )));
+    }
+    Ok(report)
 }
 
 fn is_cut_off(report: &ReplayReport) -> bool {
@@ -181,6 +206,7 @@ fn describe(report: &ReplayReport) -> String {
 /// The lines that were asked for.
 struct Shown<'a> {
     args: &'a ReplayArgs,
+    explanation: Option<Explanation>,
     text: String,
 }
 
@@ -188,22 +214,22 @@ impl<'a> Shown<'a> {
     fn new(args: &'a ReplayArgs) -> Self {
         Self {
             args,
+            explanation: args.explain.as_deref().map(Explanation::of),
             text: String::new(),
         }
+    }
+
+    fn finish(self) -> String {
+        let told = self.explanation.map(Explanation::finish);
+        told.unwrap_or(self.text)
     }
 
     fn add(&mut self, n: u64, input: &Input, outputs: &[Output]) {
         if self.args.json {
             return;
         }
-        if let Some(shard) = &self.args.explain {
-            for output in outputs {
-                if let Output::Tell(notice) = output
-                    && story::lease_of(notice).is_some_and(|lease| names(lease.as_str(), shard))
-                {
-                    let _ = writeln!(self.text, "{n:>7}  {:>12}  {}", input.at, story::tell(notice));
-                }
-            }
+        if let Some(explanation) = &mut self.explanation {
+            explanation.add(n, input, outputs);
             return;
         }
         let (from, until) = (self.args.from, self.args.until);
@@ -225,12 +251,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Whether a lease is the one asked for, by its whole key or the short one that is shown.
-fn names(lease: &str, asked: &str) -> bool {
-    lease == asked || story::short(lease) == asked
-}
-
-fn describe_input(body: &Body) -> String {
+pub(super) fn describe_input(body: &Body) -> String {
     match body {
         Body::Boot(boot) => format!("boot of {} (incarnation {:x})", boot.worker, boot.incarnation),
         Body::Tick => "tick".to_owned(),
@@ -247,7 +268,7 @@ fn describe_input(body: &Body) -> String {
     }
 }
 
-fn describe_output(output: &Output) -> String {
+pub(super) fn describe_output(output: &Output) -> String {
     match output {
         Output::Do(command) => format!(
             "-> {} until {}: {}",
@@ -261,16 +282,4 @@ fn describe_output(output: &Output) -> String {
 
 fn compact(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| format!("(not to be shown: {error})"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shard_is_named_by_its_id_or_as_shown() {
-        assert!(names("shardId-000000000012", "shardId-000000000012"));
-        assert!(names("shardId-000000000012", "shard-12"));
-        assert!(!names("shardId-000000000012", "shard-1"));
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::exit::{self, Failure, Verdict};
 use super::scenario;
+use super::show;
 use crate::run::{Options, SeedViolation, Summary, WorldReport, run_seed, run_seeds, run_seeds_until};
 use crate::world::Ending;
 use clap::{Args, ValueEnum};
@@ -25,7 +26,7 @@ use std::sync::atomic::Ordering;
 /// with many, a summary.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  leasehold sim --seed 42\n  leasehold sim --seeds 0..20000 --jobs 2 --json\n  leasehold sim --scenario sim/scenarios/merged-child.toml"
+    after_help = "Examples:\n  leasehold sim --seed 42 --html 42.html\n  leasehold sim --seeds 0..20000 --jobs 2 --json\n  leasehold sim --scenario sim/scenarios/merged-child.toml"
 )]
 pub(super) struct SimArgs {
     /// One world, with a line for every change of state.
@@ -43,6 +44,12 @@ pub(super) struct SimArgs {
     /// With --seed: record each life of a worker, for `leasehold replay`; `out.jsonl` makes `out.0.jsonl` and so on.
     #[arg(long, value_name = "FILE", requires = "seed")]
     trace: Option<PathBuf>,
+    /// With --seed: the timeline as a page of its own.
+    #[arg(long, value_name = "OUT", requires = "seed")]
+    html: Option<PathBuf>,
+    /// With --seed: a Mermaid sequence diagram, if the world is small enough for one.
+    #[arg(long, value_name = "OUT", requires = "seed")]
+    mermaid: Option<PathBuf>,
     /// The world of a scenario file, with a line for every change of state.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds"])]
     scenario: Option<PathBuf>,
@@ -88,13 +95,18 @@ fn one(seed: u64, args: &SimArgs) -> Result<Verdict, Failure> {
     let options = Options {
         log: !args.json,
         trace: args.trace.is_some(),
+        record: args.html.is_some() || args.mermaid.is_some(),
         ..Options::default()
     };
     if args.json {
         // The same object as of many worlds.
         let summary = run_seeds(seed..seed.saturating_add(1), 1, &Options::default(), &|_| {});
-        if let Some(path) = &args.trace {
-            write_traces(path, &run_seed(seed, &options).found.trace)?;
+        if options.trace || options.record {
+            let report = run_seed(seed, &options);
+            if let Some(path) = &args.trace {
+                write_traces(path, &report.found.trace)?;
+            }
+            show::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
         }
         exit::print_json(&summary)?;
         return Ok(verdict(&summary.violations));
@@ -106,6 +118,7 @@ fn one(seed: u64, args: &SimArgs) -> Result<Verdict, Failure> {
         }
     }
     exit::print(&describe_world(&report))?;
+    show::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
     Ok(if report.found.violations.is_empty() {
         Verdict::Fine
     } else {

@@ -1,6 +1,6 @@
 //! What workers tell, in the engine's words and with short names.
 
-use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::ids::WorkerId;
 use leasehold_engine::notice::Notice;
 
 /// What ids of shards begin with.
@@ -29,11 +29,6 @@ fn name(worker: &WorkerId) -> &str {
     }
 }
 
-/// The lease a notice is about, if it is about one.
-pub(super) fn lease_of(notice: &Notice) -> Option<&LeaseKey> {
-    notice.lease()
-}
-
 /// Whether a notice is a turn of the story rather than the daily round.
 #[cfg(feature = "cli")]
 pub(super) fn is_a_turn(notice: &Notice) -> bool {
@@ -49,6 +44,7 @@ pub(super) fn is_a_turn(notice: &Notice) -> bool {
             | Notice::Planned { .. }
             | Notice::Blocked { .. }
             | Notice::MissedTake { .. }
+            | Notice::Chose(_)
             | Notice::Trouble { .. }
             | Notice::Opened { .. }
             | Notice::Closed {

@@ -10,6 +10,7 @@ use crate::fakes::kinesis::ShardIterator;
 use crate::faults::{Chance, Direction, Fate, Landing, Reach};
 use crate::oracles::fact::{Ask, How, Verb};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::show::recording::RequestNo;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::output::{Command, Effect, IteratorFrom, ShardFilter, StreamOp, TableOp};
@@ -105,21 +106,23 @@ impl World {
         let mut roll = self.draws.roll("call", site.key());
         let (there, back) = self.plan.faults.call.plain(&mut roll, now);
         let mut struck = Struck::default();
+        let asked = Some((life, op.n, about));
         let fate = if matches!(request, Request::Gone) {
             Fate {
                 reach: Reach::Never,
                 landing: Landing::NotSent(now + 1),
             }
         } else if self.workers[w].cut {
-            self.marks.set("cut-off");
+            self.fault("cut-off", Some(w), asked);
             Fate::silent(Reach::Never)
         } else if self.is_healed() {
             Fate::plain(there, back)
-        } else if let Some(fate) = self.outage(w, matches!(request, Request::Table(_)), there, back) {
+        } else if let Some(fate) = self.outage(w, asked, matches!(request, Request::Table(_)), (there, back))
+        {
             fate
         } else {
             let chances = self.chances_of_call(site, &mut roll, back - now);
-            self.strike(w, &chances, &mut struck);
+            self.strike(w, asked, &chances, &mut struck);
             let way = chances
                 .iter()
                 .find_map(|&chance| Fate::by(chance, there, back, give_up));
@@ -261,7 +264,13 @@ impl World {
     }
 
     /// What becomes of a request that would go there and back at these times, if its worker is cut off from the service.
-    fn outage(&mut self, w: usize, of_table: bool, there: Time, back: Time) -> Option<Fate> {
+    fn outage(
+        &mut self,
+        w: usize,
+        asked: Option<RequestNo>,
+        of_table: bool,
+        (there, back): (Time, Time),
+    ) -> Option<Fate> {
         let now = self.now;
         let outage = self.plan.faults.outage.outages.iter().find(|outage| {
             outage.worker as usize == w
@@ -280,14 +289,14 @@ impl World {
             (Direction::Requests, false) => ("outage-requests", Fate::silent(Reach::Never)),
             (Direction::Answers, _) => ("outage-answers", Fate::silent(Reach::Once(there))),
         };
-        self.marks.set(mark);
+        self.fault(mark, Some(w), asked);
         Some(fate)
     }
 
     /// Begins what chance does besides changing a request's way.
-    fn strike(&mut self, w: usize, chances: &[Chance], struck: &mut Struck) {
+    fn strike(&mut self, w: usize, asked: Option<RequestNo>, chances: &[Chance], struck: &mut Struck) {
         for &chance in chances {
-            self.marks.set(chance.family());
+            self.fault(chance.family(), Some(w), asked);
             match chance {
                 Chance::Stale { by_us } => struck.stale_us = by_us,
                 Chance::Empty => struck.empty = true,

@@ -179,7 +179,7 @@ impl World {
         let mut deaf_until = 0;
         let (mut partial, mut checkpoint, mut fails, mut stale_call) = (false, false, false, false);
         for chance in chances {
-            self.marks.set(chance.family());
+            self.fault(chance.family(), Some(w), None);
             match chance {
                 Chance::HandlerSlow { by_us } => ends = ends.saturating_add(by_us),
                 Chance::HandlerHangs { for_us } => {

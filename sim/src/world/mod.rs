@@ -22,6 +22,7 @@ use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
 use crate::report::{ColumnLog, Marks};
 use crate::run::Options;
+use crate::show::recording::{Recording, RequestNo};
 use crate::swarm::Plan;
 use call::Flight;
 use clock::Clock;
@@ -81,6 +82,7 @@ pub struct World {
     marks: Marks,
     log: Option<ColumnLog>,
     trace: Option<Vec<(LifeNo, Input)>>,
+    recording: Option<Recording>,
     scratch: Vec<Output>,
     /// How long the run goes on after a violation, so that the cascade is seen, in µs.
     aftermath_us: u64,
@@ -136,6 +138,8 @@ pub struct Found {
     pub strikes: Vec<Strike>,
     /// How many state changes there were: the lines a column log has, or would have.
     pub changes: u64,
+    /// Everything that happened, if asked for.
+    pub recording: Recording,
 }
 
 /// A worker's engine, with its deliberate bug if the catalogue is compiled in.
@@ -191,6 +195,7 @@ impl World {
             marks: Marks::default(),
             log: options.log.then(|| ColumnLog::new(plan.workers as usize)),
             trace: options.trace.then(Vec::new),
+            recording: options.record.then(Recording::default),
             scratch: Vec::new(),
             aftermath_us: if options.stop { 0 } else { 5_000_000 },
             changes: 0,
@@ -267,6 +272,7 @@ impl World {
             trace: self.trace.unwrap_or_default(),
             strikes: self.luck.struck.unwrap_or_default(),
             changes: self.changes,
+            recording: self.recording.unwrap_or_default(),
         }
     }
 
@@ -498,6 +504,9 @@ impl World {
         if let Some(mark) = crate::report::mark_of(notice) {
             self.marks.set(mark);
         }
+        if let Some(recording) = &mut self.recording {
+            recording.told(self.now, w, notice);
+        }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());
         }
@@ -665,6 +674,17 @@ impl World {
 
     fn fact(&mut self, fact: Fact) {
         self.oracles.observe(self.now, &fact);
+        if let Some(recording) = &mut self.recording {
+            recording.fact(self.now, fact);
+        }
+    }
+
+    /// Something was made to go wrong, for a worker or for one of its requests.
+    fn fault(&mut self, name: &'static str, worker: Option<usize>, request: Option<RequestNo>) {
+        self.marks.set(name);
+        if let Some(recording) = &mut self.recording {
+            recording.fault(self.now, name, worker, request);
+        }
     }
 
     fn note_line(&mut self, line: impl FnOnce() -> String) {

@@ -78,11 +78,11 @@ impl World {
         match entry.clone() {
             Entry::Interrupt(worker, kind) => match kind {
                 InterruptionKind::Crash { down_us, loops } => {
-                    self.marks.set(if loops > 0 { "crash-loop" } else { "crash" });
+                    self.fault(if loops > 0 { "crash-loop" } else { "crash" }, Some(worker), None);
                     self.crash(worker, down_us, loops);
                 }
                 InterruptionKind::Pause { us } => {
-                    self.marks.set("pause");
+                    self.fault("pause", Some(worker), None);
                     self.pause(worker, us);
                 }
                 InterruptionKind::Replace { gap_us } => self.ask_to_stop(worker, gap_us),
@@ -92,7 +92,11 @@ impl World {
                 by_ms,
                 freeze,
             } => {
-                self.marks.set(if freeze { "wall-freeze" } else { "wall-step" });
+                self.fault(
+                    if freeze { "wall-freeze" } else { "wall-step" },
+                    Some(worker),
+                    None,
+                );
                 let now = self.now;
                 self.workers[worker].clock.step(now, by_ms, freeze);
             }
@@ -167,7 +171,7 @@ impl World {
         let wait = self.plan.faults.stream.update_ms as u64 * 1_000 + 10_000;
         match result {
             Ok(()) => {
-                self.marks.set(mark);
+                self.fault(mark, None, None);
                 self.note_line(|| format!("the operator begins a {mark} at {shard}"));
                 if kind == SPLIT_TWICE {
                     // One of the two, as soon as there are two.
@@ -302,7 +306,7 @@ impl World {
                     let mut item = Item::clone(item);
                     item.insert(ATTRIBUTE.into(), AttributeValue::Bool(true));
                     if self.table.put_by_hand(now, &item) {
-                        self.marks.set("unknown-attribute");
+                        self.fault("unknown-attribute", None, None);
                         self.attributes.push(key);
                     }
                 }
@@ -311,7 +315,7 @@ impl World {
                 if let Some(key) = self.pick_lease(edit.pick.into())
                     && self.table.delete_by_hand(now, &key)
                 {
-                    self.marks.set("delete-row");
+                    self.fault("delete-row", None, None);
                     self.attributes.retain(|known| known != &key);
                     self.row_written(&key, None, None);
                 }
@@ -321,7 +325,7 @@ impl World {
 
     fn put_stranger(&mut self, item: Item, key: String, mark: &'static str) {
         if self.table.put_by_hand(self.now, &item) {
-            self.marks.set(mark);
+            self.fault(mark, None, None);
             let key = LeaseKey::from(key);
             self.strangers.retain(|(known, _)| known != &key);
             self.strangers.push((key, Arc::new(item)));

@@ -1,0 +1,21 @@
+//! Showing what happened: a timeline as a page of its own, and a sequence diagram of small cases.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`recording`] | what a world keeps if it is to be shown |
+//! | [`timeline`] | lanes, bars and marks: what a page draws |
+//! | [`builder`] | makes a timeline of what it is told, in the order of time |
+//! | [`world`] | the timeline of a recorded world |
+//! | [`trace`] | the timeline of one worker's inputs and answers |
+//! | [`html`] | a timeline as one HTML file that needs nothing else |
+//! | [`mermaid`] | a recording as a Mermaid sequence diagram |
+
+pub mod builder;
+pub mod html;
+mod layout;
+pub mod mermaid;
+pub mod recording;
+pub mod timeline;
+pub mod trace;
+pub(crate) mod words;
+pub mod world;

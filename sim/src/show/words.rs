@@ -1,0 +1,127 @@
+//! Names and numbers as people read them.
+
+use crate::oracles::Time;
+use crate::oracles::fact::{Mark, Verb};
+use leasehold_engine::output::{ConsumerOp, Effect, StreamOp, TableOp};
+
+/// What every shard id begins with.
+const PREFIX: &str = "shardId-";
+
+/// A text in which shard ids are without the zeros that make all of them look alike.
+pub(crate) fn shorten(text: &str) -> String {
+    let mut short = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(PREFIX) {
+        let (before, id) = rest.split_at(at);
+        short.push_str(before);
+        rest = &id[PREFIX.len()..];
+        let length = rest.bytes().take_while(u8::is_ascii_digit).count();
+        if length == 0 {
+            short.push_str(PREFIX);
+            continue;
+        }
+        let digits = rest[..length].trim_start_matches('0');
+        short.push_str("shard-");
+        short.push_str(if digits.is_empty() { "0" } else { digits });
+        rest = &rest[length..];
+    }
+    short.push_str(rest);
+    short
+}
+
+/// The number at the end of a shard's name.
+pub(crate) fn number(name: &str) -> Option<u32> {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    name[name.len() - digits..].parse().ok()
+}
+
+/// A worker's name without the number of its life.
+pub(crate) fn worker(name: &str) -> &str {
+    match name.rsplit_once(':') {
+        Some((before, life))
+            if (8..=16).contains(&life.len()) && life.bytes().all(|b| b.is_ascii_hexdigit()) =>
+        {
+            before
+        }
+        _ => name,
+    }
+}
+
+/// A time in seconds, to the millisecond.
+pub(crate) fn seconds(at: Time) -> String {
+    format!("{}.{:03} s", at / 1_000_000, at / 1_000 % 1_000)
+}
+
+/// How far a shard was processed.
+pub(crate) fn progress(mark: Mark) -> String {
+    match mark {
+        Mark::AtTimestamp => "AT_TIMESTAMP".to_owned(),
+        Mark::TrimHorizon => "TRIM_HORIZON".to_owned(),
+        Mark::Latest => "LATEST".to_owned(),
+        Mark::At(record) => format!("record {record}"),
+        Mark::Nowhere => "a position of no record".to_owned(),
+        Mark::End => "the end of the shard".to_owned(),
+    }
+}
+
+/// What a write does.
+pub(crate) fn verb(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create => "create",
+        Verb::Renew => "renew",
+        Verb::Take => "take",
+        Verb::Checkpoint => "checkpoint",
+        Verb::End => "end",
+        Verb::Release => "release",
+        Verb::HandOver => "hand over",
+        Verb::SetRange => "set the range of",
+        Verb::Delete => "delete",
+    }
+}
+
+/// What a command does, and the name of the shard it is about, if it is about one.
+pub(crate) fn effect(effect: &Effect) -> (&'static str, Option<&str>) {
+    match effect {
+        Effect::Table(TableOp::Describe) => ("describe the table", None),
+        Effect::Table(TableOp::Create) => ("create the table", None),
+        Effect::Table(TableOp::Scan { .. }) => ("scan the table", None),
+        Effect::Table(TableOp::Read { key }) => ("read the row of", Some(key.as_str())),
+        Effect::Table(TableOp::Write(change)) => (change.verb(), Some(change.key().as_str())),
+        Effect::Stream(StreamOp::Describe) => ("describe the stream", None),
+        Effect::Stream(StreamOp::ListShards { .. }) => ("list the shards", None),
+        Effect::Stream(StreamOp::GetIterator { shard, .. }) => ("get an iterator of", Some(shard.as_str())),
+        Effect::Stream(StreamOp::GetRecords { shard, .. }) => ("get records of", Some(shard.as_str())),
+        Effect::Consumer(ConsumerOp::Open { lease, .. }) => ("open", Some(lease.as_str())),
+        Effect::Consumer(ConsumerOp::Deliver { lease, .. }) => ("hand over records of", Some(lease.as_str())),
+        Effect::Consumer(ConsumerOp::Abort { lease, .. }) => ("abort the handler of", Some(lease.as_str())),
+        Effect::Consumer(ConsumerOp::Close { lease, .. }) => ("close", Some(lease.as_str())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_within_a_text_are_shortened() {
+        assert_eq!(
+            shorten("took shardId-000000000003 after shardId-000000000000: shardId-x"),
+            "took shard-3 after shard-0: shardId-x"
+        );
+        assert_eq!(shorten("shardId-"), "shardId-");
+        assert_eq!(shorten("größe shardId-0000000000120"), "größe shard-120");
+    }
+
+    #[test]
+    fn the_number_of_a_shard_is_at_the_end_of_its_name() {
+        assert_eq!(number("shardId-000000000120"), Some(120));
+        assert_eq!(number("größe"), None);
+        assert_eq!(number("99999999999999999999"), None);
+    }
+
+    #[test]
+    fn a_life_is_told_from_a_port() {
+        assert_eq!(worker("w1:00c0ffee00c0ffee"), "w1");
+        assert_eq!(worker("host:8080"), "host:8080");
+    }
+}

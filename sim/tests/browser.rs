@@ -1,0 +1,392 @@
+//! Timelines in a real browser: they run without errors, and draw what they should.
+//!
+//! Needs Chromium; skipped, with one line on stderr, on machines without. `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped
+//! test into a failed one. The pages and screenshots are left below `target/tmp/browser/`:
+//!
+//!     cargo test -p leasehold-sim --no-default-features --features mutants --test browser
+//!
+//! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run, made small with `pngquant 64`.
+
+use leasehold_sim::run::{Options, WorldReport, run_seed};
+use leasehold_sim::show::builder::Builder;
+use leasehold_sim::show::timeline::{BarKind, MarkKind, Timeline};
+use leasehold_sim::show::{html, world};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A page is drawn within this time or not at all, however slow the machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The browser, or nothing and a line that says so.
+fn chromium(test: &str) -> Option<&'static str> {
+    let found = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|name| {
+            let version = Command::new(name).arg("--version").output();
+            version.is_ok_and(|output| output.status.success())
+        });
+    if found.is_none() {
+        let what = "expected chromium on the path, found none; install Debian's package chromium";
+        assert!(
+            std::env::var_os("LEASEHOLD_REQUIRE_SERVERS").is_none(),
+            "{test}: {what}"
+        );
+        let _ = writeln!(io::stderr(), "skipped {test}: {what}");
+    }
+    found
+}
+
+/// A process that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A directory of one test.
+struct Desk {
+    browser: &'static str,
+    directory: PathBuf,
+}
+
+impl Desk {
+    fn new(test: &str) -> Option<Self> {
+        let browser = chromium(test)?;
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser").join(test);
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).expect("a directory for the test");
+        Some(Self { browser, directory })
+    }
+
+    fn write(&self, name: &str, timeline: &Timeline) -> PathBuf {
+        let file = self.directory.join(name).with_extension("html");
+        std::fs::write(&file, html::page(timeline)).expect("a page that is written");
+        file
+    }
+
+    /// Runs the browser on a page, with a profile of its own.
+    fn browse(&self, page: &Path, wish: &str, theme: Theme, more: &[&str]) -> String {
+        let output = self.directory.join(format!("{}.out", theme.name()));
+        let profile = self.directory.join("profile");
+        let _ = std::fs::remove_dir_all(&profile);
+        let file = std::fs::File::create(&output).expect("a file for the output");
+        let mut command = Command::new(self.browser);
+        command
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+            ])
+            .args([
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+            ])
+            .args(["--window-size=1400,860", "--hide-scrollbars", theme.switch()])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .args(more)
+            .arg(format!("file://{}#{wish}", page.display()))
+            .stdout(file)
+            .stderr(Stdio::null());
+        let mut browser = Running(command.spawn().expect("the browser starts"));
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = browser.0.try_wait().expect("a process that can be waited for") {
+                break status;
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "the browser is not done after {PATIENCE:?}"
+            );
+            thread::sleep(Duration::from_millis(50));
+        };
+        assert!(status.success(), "the browser ended with {status}");
+        std::fs::read_to_string(&output).expect("the output as text")
+    }
+
+    /// What the page says of itself after it was drawn.
+    fn state(&self, page: &Path, wish: &str, theme: Theme) -> State {
+        let dom = self.browse(page, wish, theme, &["--dump-dom"]);
+        let at = dom.find("<body").expect("a body");
+        let length = dom[at..].find('>').expect("a tag with an end");
+        State(dom[at..at + length].to_owned())
+    }
+
+    fn picture(&self, page: &Path, wish: &str, theme: Theme) -> u64 {
+        let name = page.file_stem().expect("a name").to_string_lossy().into_owned();
+        let picture = self.directory.join(format!("{name}-{}.png", theme.name()));
+        self.browse(
+            page,
+            wish,
+            theme,
+            &[&format!("--screenshot={}", picture.display())],
+        );
+        std::fs::metadata(&picture).expect("a picture").len()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Theme {
+    Light,
+    Dark,
+}
+
+impl Theme {
+    fn name(self) -> &'static str {
+        match self {
+            Theme::Light => "light",
+            Theme::Dark => "dark",
+        }
+    }
+
+    /// What the page is told by its media query.
+    fn switch(self) -> &'static str {
+        match self {
+            Theme::Light => "--blink-settings=preferredColorScheme=1",
+            Theme::Dark => "--blink-settings=preferredColorScheme=0",
+        }
+    }
+}
+
+/// The tag of the body.
+#[derive(Debug)]
+struct State(String);
+
+impl State {
+    fn get(&self, name: &str) -> Option<&str> {
+        let (_, rest) = self.0.split_once(&format!("data-{name}=\""))?;
+        rest.split_once('"').map(|(value, _)| value)
+    }
+
+    fn number(&self, name: &str) -> usize {
+        let value = self
+            .get(name)
+            .unwrap_or_else(|| panic!("data-{name} is missing in {self:?}"));
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("data-{name} is no number in {self:?}"))
+    }
+
+    /// Nothing failed, and the page shows this timeline in this theme.
+    fn shows(&self, timeline: &Timeline, theme: Theme) {
+        assert_eq!(self.get("error"), None, "{self:?}");
+        assert_eq!(self.get("ready"), Some("yes"), "{self:?}");
+        assert_eq!(self.get("theme"), Some(theme.name()), "{self:?}");
+        assert_eq!(self.number("lanes"), timeline.workers.len());
+        assert_eq!(self.number("events"), timeline.marks.len());
+    }
+}
+
+fn record(seed: u64, bug: Option<leasehold_engine::mutant::Mutant>) -> WorldReport {
+    let options = Options {
+        record: true,
+        mutant: bug,
+        ..Options::default()
+    };
+    run_seed(seed, &options)
+}
+
+/// A small world that fails: one with a planted bug if the catalogue is compiled in, else one that says it failed.
+fn small() -> Timeline {
+    use leasehold_sim::oracles::{Property, Violation};
+    let bug = cfg!(feature = "mutants").then_some(leasehold_engine::mutant::Mutant::StampAtReceipt);
+    let worlds = (0..60).map(|seed| record(seed, bug)).filter(|report| {
+        let failed = bug.is_none() || !report.found.violations.is_empty();
+        failed && world::timeline(report).workers.len() >= 2
+    });
+    let mut least = worlds
+        .min_by_key(|report| report.found.recording.iter().count())
+        .expect("one of sixty worlds has two workers and fails if it can");
+    if bug.is_none() {
+        least.found.violations.push(Violation {
+            property: Property::P14,
+            at: least.found.simulated / 2,
+            summary: "two workers believe to own shard 0, which is said for the sake of this test".to_owned(),
+        });
+    }
+    world::timeline(&least)
+}
+
+/// A large world: at least 10,000 events.
+fn large() -> Timeline {
+    (0..200)
+        .map(|seed| world::timeline(&record(seed, None)))
+        .find(|timeline| timeline.marks.len() >= 10_000 && timeline.workers.len() >= 3)
+        .expect("one of two hundred worlds is large")
+}
+
+#[test]
+fn a_small_failure_is_drawn_in_light_and_dark() {
+    let Some(desk) = Desk::new("small") else { return };
+    let timeline = small();
+    let page = desk.write("small", &timeline);
+    for theme in [Theme::Light, Theme::Dark] {
+        let state = desk.state(&page, "", theme);
+        state.shows(&timeline, theme);
+        // Everything is in view: every bar that is a pixel wide is drawn.
+        let wide = |bar: &&leasehold_sim::show::timeline::Bar| (bar.to - bar.from) * 900 > timeline.end;
+        let bars = timeline.bars.iter().filter(wide).count();
+        assert!(
+            state.number("bars") >= bars && bars > 0,
+            "{state:?}, expected {bars}"
+        );
+        assert!(
+            state.number("bars") <= timeline.bars.len() + timeline.shards.len(),
+            "{state:?}"
+        );
+        assert_eq!(state.number("listed"), timeline.marks.len());
+        assert!(desk.picture(&page, "", theme) > 10_000);
+    }
+    // What a link asks for is shown: of half the time, fewer events than of all; of one kind, only that.
+    let half = timeline.end as f64 / 2e6;
+    let state = desk.state(&page, &format!("from=0&to={half}&theme=dark"), Theme::Light);
+    state.shows(&timeline, Theme::Dark);
+    assert!(state.number("listed") < timeline.marks.len(), "{state:?}");
+    let state = desk.state(&page, "filter=kind:violation", Theme::Light);
+    assert_eq!(state.number("listed"), timeline.violations.len());
+}
+
+#[test]
+fn a_large_world_is_drawn_quickly_and_merges_what_is_narrower_than_a_pixel() {
+    let Some(desk) = Desk::new("large") else { return };
+    let timeline = large();
+    let page = desk.write("large", &timeline);
+    for theme in [Theme::Light, Theme::Dark] {
+        let state = desk.state(&page, "", theme);
+        state.shows(&timeline, theme);
+        assert!(
+            state.number("marks") < timeline.marks.len(),
+            "nothing is merged: {state:?}"
+        );
+        assert!(state.number("bars") > 0, "{state:?}");
+        let frame: f64 = state
+            .get("frame")
+            .and_then(|ms| ms.parse().ok())
+            .expect("the time of a frame");
+        // Generous: the machine may have other things to do, and there is no graphics card.
+        assert!(frame < 500.0, "a frame takes {frame} ms");
+        assert!(desk.picture(&page, "", theme) > 10_000);
+    }
+}
+
+#[test]
+fn the_page_obeys_wheel_keys_pointer_and_filter() {
+    let Some(desk) = Desk::new("hands") else { return };
+    let timeline = small();
+    // What a person would do, as a script at the end of the page. Each step waits for the frame after the one before.
+    let hands = r#"<script>
+      const view = document.getElementById('view'), body = document.body, got = [];
+      const key = (key) => view.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+      const at = (type, x, y, more) => view.dispatchEvent(new PointerEvent(type, { clientX: x, clientY: y, pointerId: 1, bubbles: true, ...more }));
+      const box = view.getBoundingClientRect(), middle = [box.left + box.width / 2, box.top + box.height / 2];
+      view.setPointerCapture = () => {};
+      const steps = [
+        () => { for (let n = 0; n < 4; n++) view.dispatchEvent(new WheelEvent('wheel', { deltaY: -300, clientX: middle[0], clientY: middle[1], cancelable: true })); },
+        () => key('0'),
+        () => key('t'),
+        () => { key('+'); key('+'); key('+'); key('+'); },
+        () => { for (let n = 0; n < 80; n++) key('ArrowLeft'); },
+        () => { at('pointerdown', middle[0] + 300, middle[1], { button: 0 }); at('pointermove', middle[0] - 200, middle[1]); at('pointerup', middle[0] - 200, middle[1]); },
+        () => { key('0'); key('Escape'); key('n'); },
+        () => { const filter = document.getElementById('filter'); filter.value = 'kind:violation'; filter.dispatchEvent(new Event('input')); },
+      ];
+      const next = () => setTimeout(() => {
+        got.push(body.dataset.listed + ':' + document.getElementById('list').querySelector('time')?.textContent + ':' + body.dataset.theme);
+        if (steps.length) { steps.shift()(); next(); return; }
+        body.dataset.hands = got.join(' ');
+      }, 50);
+      next();
+    </script>"#;
+    let page = desk.write("hands", &timeline);
+    let text = std::fs::read_to_string(&page).expect("the page");
+    // A browser without a screen draws no frames while its time is a virtual one.
+    let frames = "<head><script>window.requestAnimationFrame = (frame) => setTimeout(frame, 10);</script>";
+    let text = text
+        .replacen("<head>", frames, 1)
+        .replace("</body>", &format!("{hands}</body>"));
+    std::fs::write(&page, text).expect("a page with hands");
+    let dom = desk.browse(
+        &page,
+        "",
+        Theme::Light,
+        &["--virtual-time-budget=5000", "--dump-dom"],
+    );
+    let at = dom.find("<body").expect("a body");
+    let state = State(dom[at..at + dom[at..].find('>').expect("an end")].to_owned());
+    state.shows(&timeline, Theme::Dark);
+    let told = state
+        .get("hands")
+        .unwrap_or_else(|| panic!("the hands did not finish: {state:?}"));
+    let steps: Vec<(usize, &str, &str)> = told
+        .split(' ')
+        .map(|step| {
+            let mut parts = step.split(':');
+            let count = parts
+                .next()
+                .and_then(|count| count.parse().ok())
+                .expect("a count");
+            (count, parts.next().unwrap_or(""), parts.next().unwrap_or(""))
+        })
+        .collect();
+    let all = timeline.marks.len();
+    let [
+        whole,
+        wheel,
+        fit,
+        toggled,
+        zoomed,
+        left,
+        dragged,
+        chosen,
+        filtered,
+    ] = steps.as_slice()
+    else {
+        panic!("nine frames are told: {told}");
+    };
+    assert!(whole.0 == all && wheel.0 < all && fit.0 == all, "{told}");
+    assert_eq!((whole.2, toggled.2), ("light", "dark"), "{told}");
+    assert!(zoomed.0 < all, "{told}");
+    assert_ne!(left, dragged, "dragging moves the view: {told}");
+    assert_eq!(chosen.0, all, "{told}");
+    assert_eq!(filtered.0, timeline.violations.len(), "{told}");
+}
+
+#[test]
+fn hostile_names_are_shown_and_not_run() {
+    let Some(desk) = Desk::new("hostile") else { return };
+    let hostile = "</script><script>document.body.dataset.owned=1</script><!--<img src=x onerror='document.body.dataset.owned=1'>";
+    let mut builder = Builder::default();
+    let worker = builder.worker(hostile);
+    let shard = builder.shard(hostile);
+    builder.up(0, worker, hostile.to_owned());
+    builder.owner(10, shard, Some((worker, hostile.to_owned())));
+    builder.begin(20, worker, shard, BarKind::Processing, hostile.to_owned());
+    builder.mark(30, MarkKind::Take, Some(worker), Some(shard), hostile.to_owned());
+    let timeline = Timeline {
+        title: hostile.to_owned(),
+        subtitle: hostile.to_owned(),
+        verdict: hostile.to_owned(),
+        ..builder.finish(100)
+    };
+    let page = desk.write("hostile", &timeline);
+    let state = desk.state(&page, "", Theme::Light);
+    state.shows(&timeline, Theme::Light);
+    assert_eq!(state.get("owned"), None, "{state:?}");
+    assert_eq!((state.number("bars"), state.number("marks")), (2, 1));
+}
+
+#[test]
+fn nothing_at_all_is_drawn_too() {
+    let Some(desk) = Desk::new("nothing") else { return };
+    let timeline = Builder::default().finish(0);
+    let page = desk.write("nothing", &timeline);
+    desk.state(&page, "", Theme::Light).shows(&timeline, Theme::Light);
+}
