@@ -59,6 +59,10 @@ impl Core {
         let mut at = tenure.write_at();
         if !tenure.lost && !tenure.fenced {
             at = at.min(tenure.valid_until);
+            if tenure.flight.is_some() {
+                // When the next renewal is due once this write is answered: nothing needs to be armed anew then.
+                at = at.min(now + self.ctx.config.renew_interval);
+            }
         }
         match tenure.stage {
             Stage::Waiting if tenure.looking.is_none() && tenure.believes(now) => {

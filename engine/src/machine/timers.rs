@@ -1,9 +1,12 @@
-//! Deadlines of leases: a binary heap with lazy deletion.
+//! Deadlines of leases: a heap of four children to a node, with lazy deletion.
 //!
 //! A lease has at most one live entry, the one whose time equals the lease's `armed`; older entries are skipped when
-//! they come up. Arming is O(log n) and allocates only while the heap grows.
+//! they come up. Arming is O(log n) and allocates only while the heap grows. Four children lie together in memory, and a
+//! path has half as many nodes as in a binary heap: with many leases, cache misses are what a pop costs.
 
 use crate::time::Mono;
+
+const CHILDREN: usize = 4;
 
 /// The heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,7 +25,7 @@ impl Timers {
         self.heap.push((at, lease));
         let mut child = self.heap.len() - 1;
         while child > 0 {
-            let parent = (child - 1) / 2;
+            let parent = (child - 1) / CHILDREN;
             if self.heap[parent] <= self.heap[child] {
                 break;
             }
@@ -34,24 +37,20 @@ impl Timers {
     /// Removes the earliest entry.
     pub(crate) fn pop(&mut self) -> Option<(Mono, u32)> {
         let last = self.heap.len().checked_sub(1)?;
-        self.heap.swap(0, last);
-        let first = self.heap.pop();
+        let first = self.heap.swap_remove(0);
         let mut parent = 0;
         loop {
-            let left = 2 * parent + 1;
-            let Some(mut least) = (left < self.heap.len()).then_some(left) else {
+            let from = CHILDREN * parent + 1;
+            let Some(least) = (from..last.min(from + CHILDREN)).min_by_key(|child| self.heap[*child]) else {
                 break;
             };
-            if left + 1 < self.heap.len() && self.heap[left + 1] < self.heap[left] {
-                least = left + 1;
-            }
             if self.heap[parent] <= self.heap[least] {
                 break;
             }
             self.heap.swap(parent, least);
             parent = least;
         }
-        first
+        Some(first)
     }
 }
 
