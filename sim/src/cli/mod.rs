@@ -9,6 +9,7 @@ mod clients;
 mod consume;
 #[cfg(feature = "cli")]
 mod demo;
+mod exhaust;
 mod exit;
 #[cfg(feature = "cli")]
 mod local;
@@ -57,6 +58,8 @@ enum Command {
     Consume(consume::ConsumeArgs),
     /// Run simulated fleets through faults and judge what happened.
     Sim(sim::SimArgs),
+    /// Visit every order of events of a small scope.
+    Exhaust(exhaust::ExhaustArgs),
     /// Feed a recorded trace to the engine again and compare what it answers.
     Replay(replay::ReplayArgs),
 }
@@ -78,6 +81,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "cli")]
         Command::Consume(args) => on_tokio(consume::run(args)),
         Command::Sim(args) => sim::run(&args),
+        Command::Exhaust(args) => exhaust::run(&args),
         Command::Replay(args) => replay::run(&args),
     });
     exit::code(outcome)

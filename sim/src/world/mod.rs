@@ -3,16 +3,16 @@
 //! A heap of events is all that drives it. What happens is told to the oracles as facts, and to the digest as inputs and
 //! outputs, so that two runs of one seed can be compared.
 
-mod call;
-mod clock;
+pub(crate) mod call;
+pub(crate) mod clock;
 mod handler;
 mod heap;
-mod names;
+pub(crate) mod names;
 mod script;
 mod settle;
-mod stream;
-mod table;
-mod worker;
+pub(crate) mod stream;
+pub(crate) mod table;
+pub(crate) mod worker;
 
 use crate::draws::Draws;
 use crate::oracles::fact::{Mark, Verb};
@@ -127,7 +127,7 @@ pub struct Found {
 const AFTERMATH_US: u64 = 5_000_000;
 
 /// A worker's engine, with its deliberate bug if the catalogue is compiled in.
-fn engine(mutant: Option<Mutant>) -> Engine {
+pub(crate) fn engine(mutant: Option<Mutant>) -> Engine {
     #[cfg(feature = "mutants")]
     return Engine::with_mutant(mutant);
     #[cfg(not(feature = "mutants"))]
