@@ -83,9 +83,10 @@ impl World {
                 steps.extend(pauses.then_some(Step::StandBeforeAnswer(flight.worker)));
                 steps.extend((crashes && flight.writes()).then_some(Step::Crash(flight.worker)));
             }
+            // Others may have their deadlines meanwhile.
+            steps.extend(self.may_wait().then_some(Step::Wait));
         } else {
-            let next = self.next_moment();
-            if next > scope.horizon.0 {
+            if self.next_moment() > scope.horizon.0 {
                 return Vec::new();
             }
             for (w, worker) in self.workers.iter().enumerate() {
@@ -116,6 +117,19 @@ impl World {
         self.flights
             .iter()
             .position(|flight| flight.worker == w && !flight.slow && !flight.orphan)
+    }
+
+    /// Whether the next deadline may come before what is under way is served.
+    fn may_wait(&self) -> bool {
+        let next = self.next_moment();
+        let quick = self
+            .flights
+            .iter()
+            .filter(|flight| !flight.slow && !flight.orphan);
+        let mut quick = quick.filter(|flight| self.workers[flight.worker].runs());
+        next > self.now
+            && next <= self.scope.horizon.0
+            && quick.all(|flight| next <= flight.sent + self.scope.latency.0)
     }
 
     /// The next deadline.
@@ -241,7 +255,10 @@ impl World {
     pub(super) fn wait(&mut self) {
         self.now = self.next_moment();
         let now = self.now;
-        self.truth_mut().oracles.look(now);
+        // Who stands still is excused from deadlines until it goes on.
+        if self.workers.iter().all(|worker| worker.paused.is_none()) {
+            self.truth_mut().oracles.look(now);
+        }
         let overdue = |world: &World| {
             world.flights.iter().position(|flight| {
                 !flight.orphan && flight.give_up <= now && world.workers[flight.worker].runs()
