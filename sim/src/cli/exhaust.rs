@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 /// time or never), a pause, a crash and a shutdown.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  leasehold exhaust\n  leasehold exhaust --faults 3 --slow 2 --crashes 0 --stops 0 --json"
+    after_help = "Examples:\n  leasehold exhaust\n  leasehold exhaust --slow 2 --crashes 0 --stops 0 --json"
 )]
 pub(super) struct ExhaustArgs {
     /// How many workers.

@@ -27,7 +27,6 @@ pub(super) struct Flight {
     life: LifeNo,
     op: OpId,
     pub(super) what: What,
-    pub(super) sent: Time,
     pub(super) give_up: Time,
     /// Nobody can say when it is executed or answered. All else is served before time goes on.
     pub(super) slow: bool,
@@ -132,7 +131,6 @@ impl World {
             life,
             op,
             what,
-            sent: self.now,
             give_up,
             slow: false,
             orphan: false,

@@ -27,8 +27,6 @@ pub struct Scope {
     pub crashes: u32,
     /// How many graceful shutdowns.
     pub stops: u32,
-    /// A request takes between no time and this long, unless it is slow.
-    pub latency: Span,
     /// Choices are offered until then; later all must come right by itself.
     pub horizon: Span,
     /// No path is longer than this many steps; what lies beyond is not judged for coming right. None: no limit.
@@ -49,7 +47,6 @@ impl Default for Scope {
             pauses: 1,
             crashes: 1,
             stops: 1,
-            latency: Span::from_secs(1),
             horizon: Span::from_secs(24),
             depth: None,
             mutant: None,

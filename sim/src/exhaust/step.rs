@@ -83,8 +83,6 @@ impl World {
                 steps.extend(pauses.then_some(Step::StandBeforeAnswer(flight.worker)));
                 steps.extend((crashes && flight.writes()).then_some(Step::Crash(flight.worker)));
             }
-            // Others may have their deadlines meanwhile.
-            steps.extend(self.may_wait().then_some(Step::Wait));
         } else {
             if self.next_moment() > scope.horizon.0 {
                 return Vec::new();
@@ -117,19 +115,6 @@ impl World {
         self.flights
             .iter()
             .position(|flight| flight.worker == w && !flight.slow && !flight.orphan)
-    }
-
-    /// Whether the next deadline may come before what is under way is served.
-    fn may_wait(&self) -> bool {
-        let next = self.next_moment();
-        let quick = self
-            .flights
-            .iter()
-            .filter(|flight| !flight.slow && !flight.orphan);
-        let mut quick = quick.filter(|flight| self.workers[flight.worker].runs());
-        next > self.now
-            && next <= self.scope.horizon.0
-            && quick.all(|flight| next <= flight.sent + self.scope.latency.0)
     }
 
     /// The next deadline.
