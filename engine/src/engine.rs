@@ -8,6 +8,7 @@ use crate::notice::Notice;
 use crate::output::Output;
 use crate::position::Checkpoint;
 use crate::time::Mono;
+use std::hash::{Hash, Hasher};
 
 /// The coordination of one worker.
 ///
@@ -65,6 +66,14 @@ pub struct Held<'a> {
     pub valid_until: Mono,
     /// Whether the application has the shard open.
     pub open: bool,
+}
+
+/// What its answers to all further inputs depend on, but for the configuration, which never changes. So a search over
+/// states can tell whether it has been in one before.
+impl Hash for Engine {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.core.hash(state);
+    }
 }
 
 impl Engine {

@@ -3,6 +3,7 @@
 #[cfg(feature = "offline")]
 pub mod cli;
 mod draws;
+pub mod exhaust;
 pub mod fakes;
 pub mod faults;
 #[cfg(feature = "cli")]

@@ -11,7 +11,7 @@ use crate::time::Mono;
 use std::collections::VecDeque;
 
 /// One row to be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Chore {
     change: Change,
     why: String,
@@ -25,7 +25,7 @@ struct Chore {
 }
 
 /// The queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Chores {
     slots: Vec<Option<Chore>>,
     free: Vec<u32>,

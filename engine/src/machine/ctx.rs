@@ -8,7 +8,7 @@ use crate::notice::Notice;
 use crate::output::{Command, Effect, Output};
 use crate::time::{Mono, Span, Wall};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// Which machine waits for an outcome, and what it needs to know of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +73,15 @@ pub(crate) struct Ctx {
     pub(crate) planted: Planted,
     next_op: u64,
     pending: Pending,
+}
+
+/// What of it changes from input to input and lasts until the next one. The time does not last: an input brings its own.
+impl Hash for Ctx {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let mut pending: Vec<_> = self.pending.iter().collect();
+        pending.sort_unstable_by_key(|(op, _)| **op);
+        (&self.me, self.seed, self.next_op, pending).hash(state);
+    }
 }
 
 impl Ctx {

@@ -25,7 +25,7 @@ enum Purpose {
 }
 
 /// The listing machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Listing {
     purpose: Option<Purpose>,
     in_flight: bool,

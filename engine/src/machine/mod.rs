@@ -52,7 +52,7 @@ enum Phase {
 }
 
 /// One worker after its boot record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Core {
     pub(crate) ctx: Ctx,
     view: View,

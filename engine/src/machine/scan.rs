@@ -12,7 +12,7 @@ use crate::time::Mono;
 use std::collections::BTreeSet;
 
 /// The scan machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Scan {
     /// Counts scans, from 1.
     pub(crate) number: u64,

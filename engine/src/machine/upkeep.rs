@@ -18,7 +18,7 @@ const MAX_REMOVALS: usize = 100;
 const MAX_DEPUTY: u32 = 3;
 
 /// What is remembered from scan to scan.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Upkeep {
     /// Our place in the order of leaders. Absent: we own nothing.
     rank: Option<u32>,

@@ -6,9 +6,10 @@ use crate::ids::LeaseKey;
 use crate::row::LeaseRow;
 use crate::time::Mono;
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 /// One lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lease {
     pub(crate) key: LeaseKey,
     /// The newest row known; absent if only our own doings name this lease.
@@ -53,6 +54,13 @@ pub(crate) struct View {
     free: Vec<u32>,
     by_key: BTreeMap<LeaseKey, u32>,
     pub(crate) timers: Timers,
+}
+
+/// The keys follow from the slots, and timers from what each lease is armed for.
+impl Hash for View {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.slots, &self.free).hash(state);
+    }
 }
 
 impl View {

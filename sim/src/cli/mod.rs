@@ -10,6 +10,7 @@ mod consume;
 #[cfg(feature = "cli")]
 mod demo;
 mod diff;
+mod exhaust;
 mod exit;
 mod explain;
 #[cfg(feature = "cli")]
@@ -65,6 +66,8 @@ enum Command {
     /// Put deliberate bugs into the engine and see whether the oracles catch them.
     #[cfg(feature = "mutants")]
     Mutants(mutants::MutantsArgs),
+    /// Visit every order of events of a small scope.
+    Exhaust(exhaust::ExhaustArgs),
     /// Feed a recorded trace to the engine again and compare what it answers.
     Replay(replay::ReplayArgs),
     /// Show a trace as a timeline: one page that needs nothing else.
@@ -92,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
+        Command::Exhaust(args) => exhaust::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Diff(args) => diff::run(&args),

@@ -127,6 +127,8 @@ pub enum Fact {
     ShutdownAsked { life: LifeNo },
     /// A worker says that nothing will follow. `fatal`: it could not go on.
     Stopped { life: LifeNo, fatal: bool },
+    /// A worker stands still from now on.
+    Paused { life: LifeNo },
     /// A worker stood still, and goes on.
     Resumed { life: LifeNo, stood: u64 },
 

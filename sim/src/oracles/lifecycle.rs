@@ -23,6 +23,8 @@ struct Shutdown {
     deadline: Time,
     /// Some request failed since: leases may have to be left to expire.
     troubled: bool,
+    /// The worker stands still, and its deadline with it.
+    stands: bool,
     reported: bool,
 }
 
@@ -74,7 +76,7 @@ impl Lifecycle {
 
     pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
         for (life, shutdown) in &mut self.shutdowns {
-            if now > shutdown.deadline && !shutdown.reported {
+            if now > shutdown.deadline && !shutdown.reported && !shutdown.stands {
                 shutdown.reported = true;
                 verdict.report(Property::P13, now, || {
                     format!(
@@ -167,11 +169,18 @@ impl Lifecycle {
                     asked: now,
                     deadline,
                     troubled: false,
+                    stands: false,
                     reported: false,
                 });
             }
+            Fact::Paused { life } => {
+                if let Some(shutdown) = self.shutdowns.get_mut(&life) {
+                    shutdown.stands = true;
+                }
+            }
             Fact::Resumed { life, stood } => {
                 if let Some(shutdown) = self.shutdowns.get_mut(&life) {
+                    shutdown.stands = false;
                     shutdown.deadline += stood;
                     shutdown.troubled = true;
                 }

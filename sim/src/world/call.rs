@@ -472,7 +472,7 @@ impl World {
     }
 }
 
-fn verb(change: &Change) -> Verb {
+pub(crate) fn verb(change: &Change) -> Verb {
     match change {
         Change::Create(_) => Verb::Create,
         Change::Renew { .. } => Verb::Renew,
@@ -486,9 +486,9 @@ fn verb(change: &Change) -> Verb {
     }
 }
 
-type TableAsk = (Ask, Option<ShardNo>, Option<u64>, Option<u64>);
+pub(crate) type TableAsk = (Ask, Option<ShardNo>, Option<u64>, Option<u64>);
 
-fn table_ask(op: &TableOp) -> TableAsk {
+pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
     match op {
         TableOp::Describe | TableOp::Create => (Ask::Setup, None, None, None),
         TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),

@@ -6,7 +6,7 @@ use leasehold_engine::time::{Mono, Wall};
 
 /// A worker's clocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     started: Time,
     offset: u64,
     ppm: i64,

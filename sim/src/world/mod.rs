@@ -3,18 +3,18 @@
 //! A heap of events is all that drives it. What happens is told to the oracles as facts, and to the digest as inputs and
 //! outputs, so that two runs of one seed can be compared.
 
-mod call;
-mod clock;
+pub(crate) mod call;
+pub(crate) mod clock;
 mod handler;
 mod heap;
 mod luck;
-mod names;
+pub(crate) mod names;
 mod script;
 mod settle;
-mod stream;
-mod table;
+pub(crate) mod stream;
+pub(crate) mod table;
 mod view;
-mod worker;
+pub(crate) mod worker;
 
 use crate::draws::Draws;
 use crate::faults::Strike;
@@ -143,7 +143,7 @@ pub struct Found {
 }
 
 /// A worker's engine, with its deliberate bug if the catalogue is compiled in.
-fn engine(mutant: Option<Mutant>) -> Engine {
+pub(crate) fn engine(mutant: Option<Mutant>) -> Engine {
     #[cfg(feature = "mutants")]
     return Engine::with_mutant(mutant);
     #[cfg(not(feature = "mutants"))]
@@ -574,7 +574,7 @@ impl World {
         }
         worker.paused = Some(now);
         worker.pauses += 1;
-        let pause = worker.pauses;
+        let (pause, life) = (worker.pauses, worker.life);
         self.heap.push(
             now + us,
             What::Resume {
@@ -582,6 +582,7 @@ impl World {
                 pause,
             },
         );
+        self.fact(Fact::Paused { life });
         self.note_line(|| format!("w{w} stands still for {} ms", us / 1_000));
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Both ways between names and numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     shards: Vec<ShardId>,
     owners: BTreeMap<WorkerId, LifeNo>,
     /// The worker of every life.
@@ -50,11 +50,11 @@ impl Names {
 }
 
 /// The number of the shard whose lease this is, if it is one of ours.
-pub(super) fn shard_of(key: &LeaseKey) -> Option<ShardNo> {
+pub(crate) fn shard_of(key: &LeaseKey) -> Option<ShardNo> {
     number(key.as_str())
 }
 
-pub(super) fn number(name: &str) -> Option<ShardNo> {
+pub(crate) fn number(name: &str) -> Option<ShardNo> {
     let digits = name.strip_prefix("shardId-")?;
     if digits.len() != 12 {
         return None;
@@ -66,14 +66,14 @@ pub(super) fn number(name: &str) -> Option<ShardNo> {
 }
 
 /// The place of a record in its shard, from 1.
-pub(super) fn record_of(position: Position) -> Option<u64> {
+pub(crate) fn record_of(position: Position) -> Option<u64> {
     FakeSequence::from_words(position.sequence.words())
         .parts()
         .map(|parts| parts.position)
 }
 
 /// The fake's number in the engine's terms.
-pub(super) fn sequence(number: FakeSequence) -> SequenceNumber {
+pub(crate) fn sequence(number: FakeSequence) -> SequenceNumber {
     SequenceNumber::from_words(number.to_words())
 }
 

@@ -25,7 +25,7 @@ static PAYLOAD: [u8; 1 << 15] = [0; 1 << 15];
 
 /// The stream, and what the service does of its own accord.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     pub kinesis: Kinesis,
     pub id: StreamId,
     list_lag_ms: i64,
@@ -36,7 +36,7 @@ pub(super) struct Source {
 
 /// What an answer leaves behind at the worker, under the command's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Carry {
+pub(crate) enum Carry {
     Nothing,
     /// The rest of a listing.
     Token(String),
@@ -293,7 +293,7 @@ impl Source {
 }
 
 /// The shard an operation is about.
-pub(super) fn shard_no(id: &ShardId) -> Option<ShardNo> {
+pub(crate) fn shard_no(id: &ShardId) -> Option<ShardNo> {
     number(id.as_str())
 }
 

@@ -22,7 +22,7 @@ const TABLE: &str = "app";
 
 /// The lease table, and what the service does of its own accord.
 #[derive(Clone, Debug)]
-pub(super) struct LeaseTable {
+pub(crate) struct LeaseTable {
     pub dynamo: Dynamo,
     silent_refusal: bool,
     /// A deliberate bug: rows are created over existing ones.
@@ -34,12 +34,12 @@ pub(super) struct LeaseTable {
 
 /// How a scan is answered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// Rows are shown as they were then.
     pub as_of_ms: Option<i64>,
 }
 
-pub(super) fn wall_ms(now: Time) -> i64 {
+pub(crate) fn wall_ms(now: Time) -> i64 {
     EPOCH_MS + (now / 1_000) as i64
 }
 

@@ -43,8 +43,8 @@ pub(super) struct Worker {
 
 /// What an adapter keeps: iterators and batches under command ids, and the application's consumers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Adapter {
-    pub consumers: BTreeMap<ShardNo, Consumer>,
+pub(crate) struct Adapter {
+    pub(super) consumers: BTreeMap<ShardNo, Consumer>,
     iterators: BTreeMap<ShardNo, VecDeque<(u64, ShardIterator)>>,
     batches: BTreeMap<ShardNo, VecDeque<(u64, u64, u64)>>,
     tokens: VecDeque<(u64, String)>,

@@ -1,0 +1,139 @@
+//! `leasehold exhaust`: every order of events of a small scope.
+
+use super::exit::{self, Failure, Verdict};
+use crate::exhaust::{Report, Scope, exhaust};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+#[cfg(feature = "mutants")]
+use leasehold_engine::mutant::Mutant;
+use leasehold_engine::time::Span;
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+
+/// Visit every order of events of a few workers with a few faults, and judge each.
+///
+/// By default: two workers, one shard that is split, and two faults out of a slow request (executed and answered at any
+/// time or never), a pause, a crash and a shutdown.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  leasehold exhaust\n  leasehold exhaust --slow 2 --crashes 0 --stops 0 --json"
+)]
+pub(super) struct ExhaustArgs {
+    /// How many workers.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4))]
+    workers: u32,
+    /// How many shards at the beginning.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4))]
+    shards: u32,
+    /// No path longer than so many steps. By default the length of time is the only limit.
+    #[arg(long, value_name = "D")]
+    depth: Option<u32>,
+    /// At most so many faults on one path.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    faults: u32,
+    /// At most so many of them are slow requests.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    slow: u32,
+    /// At most so many are pauses of a worker.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pauses: u32,
+    /// At most so many are crashes.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    crashes: u32,
+    /// At most so many are shutdowns.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    stops: u32,
+    /// The shard is not split.
+    #[arg(long)]
+    no_split: bool,
+    /// Choices are offered for so many seconds of the world's time; later all must come right by itself.
+    #[arg(long, value_name = "SECONDS", default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..=600))]
+    horizon: u64,
+    /// How many threads search; by default one for every processor.
+    #[arg(long, value_name = "J")]
+    jobs: Option<NonZeroUsize>,
+    /// A deliberate bug for every engine.
+    #[cfg(feature = "mutants")]
+    #[arg(long, value_name = "ID", value_parser = parse_mutant)]
+    mutant: Option<Mutant>,
+    /// Results as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[cfg(feature = "mutants")]
+fn parse_mutant(id: &str) -> Result<Mutant, String> {
+    let known = || Mutant::ALL.iter().map(|mutant| mutant.id()).collect::<Vec<_>>();
+    let found = Mutant::ALL.iter().find(|mutant| mutant.id() == id);
+    found
+        .copied()
+        .ok_or_else(|| format!("expected one of {}", known().join(", ")))
+}
+
+pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
+    let scope = Scope {
+        workers: args.workers as usize,
+        shards: args.shards,
+        split: !args.no_split,
+        faults: args.faults,
+        slow: args.slow,
+        pauses: args.pauses,
+        crashes: args.crashes,
+        stops: args.stops,
+        horizon: Span::from_secs(args.horizon),
+        depth: args.depth,
+        #[cfg(feature = "mutants")]
+        mutant: args.mutant,
+        ..Scope::default()
+    };
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {pos} states, {per_sec}, {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    let report = exhaust(&scope, jobs.map_or(1, NonZeroUsize::get), &|states| {
+        bar.set_position(states)
+    });
+    bar.finish_and_clear();
+    if args.json {
+        exit::print_json(&report)?;
+    } else {
+        exit::print(&describe(&report))?;
+    }
+    Ok(if report.violations.is_empty() {
+        Verdict::Fine
+    } else {
+        Verdict::Found
+    })
+}
+
+fn describe(report: &Report) -> String {
+    let mut text = String::new();
+    for violation in &report.violations {
+        for (n, line) in violation.story.iter().enumerate() {
+            let _ = writeln!(text, "{:>4}  {line}", n + 1);
+        }
+        let _ = writeln!(
+            text,
+            "VIOLATION of {:?} at {:.3} s, with {} faults and in {} steps: {}",
+            violation.property,
+            violation.at as f64 / 1e6,
+            violation.faults,
+            violation.steps,
+            violation.summary
+        );
+    }
+    let _ = write!(
+        text,
+        "{}\n{} states, {} transitions, {} ends, at most {} steps deep, {} violations, in {:.1} s",
+        report.scope,
+        report.states,
+        report.transitions,
+        report.ends,
+        report.depth,
+        report.violations.len(),
+        report.wall_seconds
+    );
+    text
+}

@@ -1,0 +1,436 @@
+//! What workers ask for: what needs no time is done at once, the rest is under way until a step deals with it.
+//!
+//! Requests for rows and the handling of a batch are under way. All else (tables and streams described, shards listed,
+//! records read, shards opened and closed) is read-only or between the adapter and its application, and answered at once.
+
+use super::world::{World, shard_name};
+use crate::draws::Draws;
+use crate::oracles::fact::{Ask, How};
+use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::world::call::{table_ask, verb};
+use crate::world::names::{record_of, shard_of};
+use crate::world::stream::{Carry, shard_no};
+use crate::world::table::Reading;
+use leasehold_engine::digest::Digest;
+use leasehold_engine::ids::{FencingToken, OpId};
+use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::output::{Command, ConsumerOp, Effect, StreamOp, TableOp};
+use leasehold_engine::row::RowRead;
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Something under way.
+#[derive(Clone)]
+pub(super) struct Flight {
+    pub(super) worker: usize,
+    life: LifeNo,
+    op: OpId,
+    pub(super) what: What,
+    pub(super) give_up: Time,
+    /// Nobody can say when it is executed or answered. All else is served before time goes on.
+    pub(super) slow: bool,
+    /// Nobody waits for it any more.
+    pub(super) orphan: bool,
+    /// It was executed, and this is the answer.
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// What is under way.
+#[derive(Clone)]
+pub(super) enum What {
+    /// A request for rows.
+    Rows(TableOp),
+    /// A handler is given a batch: records from the first to the last.
+    Handle {
+        shard: ShardNo,
+        token: FencingToken,
+        first: u64,
+        last: u64,
+    },
+}
+
+/// The request itself follows from the engine's state.
+impl Hash for Flight {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let outcome = self.outcome.as_ref().map(|outcome| {
+            let mut digest = Digest::new();
+            digest.absorb(outcome);
+            digest.value()
+        });
+        (self.life, self.op.n, self.slow, self.orphan, outcome).hash(state);
+    }
+}
+
+impl Flight {
+    /// Whether it may change a row when it is executed.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self.what, What::Rows(TableOp::Write(_)))
+    }
+
+    pub(super) fn is_handler(&self) -> bool {
+        matches!(self.what, What::Handle { .. })
+    }
+
+    /// What it is, in words.
+    pub(super) fn describe(&self) -> String {
+        match &self.what {
+            What::Rows(TableOp::Write(change)) => format!("{} {}", change.verb(), shard_name(change.key())),
+            What::Rows(TableOp::Read { key }) => format!("read {}", shard_name(key)),
+            What::Rows(_) => "scan".into(),
+            What::Handle {
+                shard, first, last, ..
+            } => format!("handle records {first} to {last} of shard {shard}"),
+        }
+    }
+
+    fn ask(&self) -> (Ask, Option<ShardNo>) {
+        match &self.what {
+            What::Rows(op) => {
+                let (ask, about, ..) = table_ask(op);
+                (ask, about)
+            }
+            What::Handle { shard, .. } => (Ask::Setup, Some(*shard)),
+        }
+    }
+}
+
+impl World {
+    /// Carries out a command, or sends it on its way.
+    pub(super) fn command(&mut self, w: usize, command: Command, bodies: &mut VecDeque<Body>) {
+        let Command { op, give_up, effect } = command;
+        let give_up = self.workers[w].clock.when(give_up);
+        let outcome = match effect {
+            Effect::Consumer(consumer_op) => self.consume(w, op, give_up, consumer_op, bodies),
+            Effect::Table(table_op @ (TableOp::Describe | TableOp::Create)) => {
+                self.asked(w, op, &table_op);
+                let now = self.now;
+                let outcome = Arc::make_mut(&mut self.table).execute(now, &table_op, Reading::default());
+                self.answered(w, op, (Ask::Setup, None), &outcome);
+                Some(outcome)
+            }
+            Effect::Table(table_op) => {
+                self.asked(w, op, &table_op);
+                self.send(w, op, give_up, What::Rows(table_op));
+                None
+            }
+            Effect::Stream(stream_op) => Some(self.read_stream(w, op, stream_op)),
+        };
+        if let Some(outcome) = outcome {
+            bodies.push_back(Body::Done { op, outcome });
+        }
+    }
+
+    fn send(&mut self, w: usize, op: OpId, give_up: Time, what: What) {
+        let life = self.workers[w].life;
+        let at = self
+            .flights
+            .partition_point(|flight| (flight.worker, flight.life, flight.op.n) < (w, life, op.n));
+        let flight = Flight {
+            worker: w,
+            life,
+            op,
+            what,
+            give_up,
+            slow: false,
+            orphan: false,
+            outcome: None,
+        };
+        self.flights.insert(at, Arc::new(flight));
+    }
+
+    fn asked(&mut self, w: usize, op: OpId, table_op: &TableOp) {
+        let (ask, about, guard, leaves) = table_ask(table_op);
+        let worker = &self.workers[w];
+        let (life, local) = (worker.life, worker.clock.mono(self.now));
+        self.fact(&Fact::Asked {
+            life,
+            ask,
+            about,
+            op: op.n,
+            guard,
+            leaves,
+            local,
+        });
+    }
+
+    fn answered(&mut self, w: usize, op: OpId, (ask, about): (Ask, Option<ShardNo>), outcome: &Outcome) {
+        let life = self.workers[w].life;
+        self.show(life, outcome);
+        let how = match outcome {
+            Outcome::Applied(_) => How::Applied,
+            Outcome::Refused(_) => How::Refused,
+            Outcome::NotSent(_) => How::NotSent,
+            Outcome::Unknown(_) => How::Unknown,
+        };
+        self.fact(&Fact::Answered {
+            life,
+            ask,
+            about,
+            op: op.n,
+            how,
+        });
+    }
+
+    /// Which rows an answer shows.
+    fn show(&mut self, life: LifeNo, outcome: &Outcome) {
+        let rows: &[RowRead] = match outcome {
+            Outcome::Applied(Reply::Page(page)) => &page.rows,
+            Outcome::Applied(Reply::Row(Some(row))) => std::slice::from_ref(&**row),
+            Outcome::Refused(Refusal {
+                current: Some(row), ..
+            }) => std::slice::from_ref(&**row),
+            _ => return,
+        };
+        for row in rows.iter().filter_map(RowRead::lease) {
+            if let Some(shard) = shard_of(&row.key) {
+                let row = self.truth.names.row(row);
+                self.fact(&Fact::Shown { life, shard, row });
+            }
+        }
+    }
+
+    fn read_stream(&mut self, w: usize, op: OpId, stream_op: StreamOp) -> Outcome {
+        let now = self.now;
+        let worker = &self.workers[w];
+        let (life, local) = (worker.life, worker.clock.mono(now));
+        let source = Arc::make_mut(&mut self.source);
+        let names = &mut Arc::make_mut(&mut self.truth).names;
+        let gone = || (gone(), Carry::Nothing);
+        let (ask, about, (outcome, carry)) = match stream_op {
+            StreamOp::Describe => (Ask::Setup, None, (source.describe(now), Carry::Nothing)),
+            StreamOp::ListShards { filter, after } => {
+                let token = after.map(|op| worker.adapter.token(op.n));
+                let mut roll = Draws::new(0).roll("list", 0);
+                let listed = match token {
+                    Some(None) => gone(),
+                    token => source.list(now, filter, token.flatten(), names, &mut roll),
+                };
+                (Ask::ListShards, None, listed)
+            }
+            StreamOp::GetIterator { shard, from } => {
+                let shard = shard_no(&shard);
+                let placed = shard.map_or_else(gone, |shard| source.iterator(now, shard, from));
+                (Ask::GetIterator, shard, placed)
+            }
+            StreamOp::GetRecords { shard, via, limit } => {
+                let shard = shard_no(&shard);
+                let iterator = shard.and_then(|shard| Some((shard, worker.adapter.iterator(shard, via.n)?)));
+                let read = match iterator {
+                    Some((shard, iterator)) => source.fetch(now, shard, iterator, limit, false, names),
+                    None => gone(),
+                };
+                (Ask::GetRecords, shard, read)
+            }
+        };
+        self.fact(&Fact::Asked {
+            life,
+            ask,
+            about,
+            op: op.n,
+            guard: None,
+            leaves: None,
+            local,
+        });
+        Arc::make_mut(&mut self.workers[w]).adapter.keep(op.n, carry);
+        self.answered(w, op, (ask, about), &outcome);
+        outcome
+    }
+
+    fn consume(
+        &mut self,
+        w: usize,
+        op: OpId,
+        give_up: Time,
+        consumer_op: ConsumerOp,
+        bodies: &mut VecDeque<Body>,
+    ) -> Option<Outcome> {
+        let worker = &self.workers[w];
+        let (life, local) = (worker.life, worker.clock.mono(self.now));
+        match consumer_op {
+            ConsumerOp::Open { lease, token, .. } => {
+                let (shard, token) = (shard_of(&lease)?, token.0);
+                self.fact(&Fact::OpenBegun { life, shard, token });
+                self.fact(&Fact::OpenDone { life, shard, token });
+            }
+            ConsumerOp::Deliver {
+                lease,
+                token,
+                batch,
+                after,
+                valid_until,
+                ..
+            } => {
+                let shard = shard_of(&lease)?;
+                let Some((first, last)) = worker.adapter.batch(shard, batch.n) else {
+                    return Some(gone());
+                };
+                let first = after
+                    .and_then(record_of)
+                    .map_or(first, |done| first.max(done + 1));
+                self.fact(&Fact::Delivered {
+                    life,
+                    shard,
+                    token: token.0,
+                    first,
+                    last,
+                    local,
+                    valid_until,
+                });
+                self.send(
+                    w,
+                    op,
+                    give_up,
+                    What::Handle {
+                        shard,
+                        token,
+                        first,
+                        last,
+                    },
+                );
+                return None;
+            }
+            ConsumerOp::Abort { lease, token } => {
+                let shard = shard_of(&lease)?;
+                self.fact(&Fact::Aborted {
+                    life,
+                    shard,
+                    token: token.0,
+                });
+                let running = self.flights.iter().position(|flight| {
+                    flight.life == life
+                        && matches!(flight.what, What::Handle { shard: of, token: by, .. } if (of, by) == (shard, token))
+                });
+                if let Some(index) = running {
+                    let flight = self.flights.remove(index);
+                    self.fact(&Fact::HandlerEnded {
+                        life,
+                        shard,
+                        token: token.0,
+                    });
+                    bodies.push_back(Body::Done {
+                        op: flight.op,
+                        outcome: Outcome::Unknown(Cause::Cancelled),
+                    });
+                }
+            }
+            ConsumerOp::Close { lease, token, reason } => {
+                let shard = shard_of(&lease)?;
+                self.fact(&Fact::Closed {
+                    life,
+                    shard,
+                    token: token.0,
+                    reason,
+                    local,
+                });
+                Arc::make_mut(&mut self.workers[w]).adapter.forget(shard);
+            }
+        }
+        Some(Outcome::Applied(Reply::Done))
+    }
+
+    /// The service executes a request.
+    pub(super) fn execute(&mut self, index: usize) {
+        let now = self.now;
+        let flight = Arc::make_mut(&mut self.flights[index]);
+        let What::Rows(op) = &flight.what else { return };
+        let outcome = Arc::make_mut(&mut self.table).execute(now, op, Reading::default());
+        let written = match (op, &outcome) {
+            (TableOp::Write(change), Outcome::Applied(_)) => {
+                Some((change.key().clone(), verb(change), flight.life))
+            }
+            _ => None,
+        };
+        flight.outcome = Some(outcome);
+        if flight.orphan {
+            self.flights.remove(index);
+        }
+        if let Some((key, verb, life)) = written {
+            self.row_written(&key, verb, life);
+        }
+    }
+
+    /// A worker is told how a request ended, as far as the service or the handler has brought it.
+    pub(super) fn answer(&mut self, index: usize) {
+        let flight = self.flights.remove(index);
+        let (w, op) = (flight.worker, flight.op);
+        let outcome = match flight.what {
+            What::Handle {
+                shard, token, last, ..
+            } => {
+                let (life, token) = (flight.life, token.0);
+                self.fact(&Fact::Processed {
+                    life,
+                    shard,
+                    token,
+                    through: last,
+                });
+                self.fact(&Fact::HandlerEnded { life, shard, token });
+                Outcome::Applied(Reply::Processed)
+            }
+            What::Rows(_) => {
+                let outcome = flight.outcome.clone().unwrap_or(Outcome::Unknown(Cause::Timeout));
+                self.answered(w, op, flight.ask(), &outcome);
+                outcome
+            }
+        };
+        self.tell(|_| {
+            format!(
+                "w{w} is told of its request to {}: {}",
+                flight.describe(),
+                brief(&outcome)
+            )
+        });
+        self.feed(w, Body::Done { op, outcome });
+    }
+
+    /// Nobody waits any longer: the worker is told that nothing is known, and the request may still be executed.
+    pub(super) fn give_up(&mut self, index: usize) {
+        let flight = Arc::make_mut(&mut self.flights[index]);
+        let (w, op, ask) = (flight.worker, flight.op, flight.ask());
+        let dead_letter = flight.writes() && flight.outcome.is_none();
+        flight.orphan = true;
+        let what = flight.describe();
+        if !dead_letter {
+            self.flights.remove(index);
+        }
+        self.tell(|_| format!("w{w} waits no longer for its request to {what}"));
+        let outcome = Outcome::Unknown(Cause::Timeout);
+        self.answered(w, op, ask, &outcome);
+        self.feed(w, Body::Done { op, outcome });
+    }
+
+    /// Nobody is there any more to be answered. Writes not executed yet may still be.
+    pub(super) fn orphan(&mut self, w: usize) {
+        let life = self.workers[w].life;
+        self.flights.retain_mut(|flight| {
+            if flight.life != life {
+                return true;
+            }
+            let stays = flight.writes() && flight.outcome.is_none();
+            if stays {
+                let flight = Arc::make_mut(flight);
+                (flight.slow, flight.orphan) = (true, true);
+            }
+            stays
+        });
+    }
+}
+
+/// The adapter does not have what was referred to.
+fn gone() -> Outcome {
+    Outcome::Refused(Refusal {
+        why: Why::Gone,
+        current: None,
+        detail: String::new(),
+    })
+}
+
+fn brief(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Applied(_) => "applied",
+        Outcome::Refused(_) => "refused",
+        Outcome::NotSent(_) => "not sent",
+        Outcome::Unknown(_) => "outcome unknown",
+    }
+}

@@ -1,0 +1,120 @@
+//! How much is searched.
+
+use leasehold_engine::config::{Config, ReaderConfig};
+use leasehold_engine::mutant::Mutant;
+use leasehold_engine::time::Span;
+use std::fmt;
+
+/// The bounds of a search. Everything within them is visited.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// How many workers.
+    pub workers: usize,
+    /// How many shards at the beginning; the first one may be split once.
+    pub shards: u32,
+    /// How many records each of them has. A child has one.
+    pub records: u32,
+    /// The first shard may be split, at any moment.
+    pub split: bool,
+    /// How many faults on one path, of all kinds together.
+    pub faults: u32,
+    /// How many requests on one path that nobody can say anything about: neither whether nor when they are executed,
+    /// nor when their answers arrive.
+    pub slow: u32,
+    /// How many pauses of a worker, of any length.
+    pub pauses: u32,
+    /// How many crashes. A new life begins at once.
+    pub crashes: u32,
+    /// How many graceful shutdowns.
+    pub stops: u32,
+    /// Choices are offered until then; later all must come right by itself.
+    pub horizon: Span,
+    /// No path is longer than this many steps; what lies beyond is not judged for coming right. None: no limit.
+    pub depth: Option<u32>,
+    /// The deliberate bug of every engine. Has an effect only with the feature `mutants`.
+    pub mutant: Option<Mutant>,
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self {
+            workers: 2,
+            shards: 1,
+            records: 2,
+            split: true,
+            faults: 2,
+            slow: 1,
+            pauses: 1,
+            crashes: 1,
+            stops: 1,
+            horizon: Span::from_secs(24),
+            depth: None,
+            mutant: None,
+        }
+    }
+}
+
+/// The greatest error of a clock's rate: the first worker's is as slow as promised, the others' as fast.
+pub(super) const RATE_ERROR_PPM: i64 = 10_000;
+
+impl Scope {
+    /// A configuration with few deadlines: what can happen once in a while happens about once in the life of a lease.
+    pub fn config(&self) -> Config {
+        Config {
+            table: "app".into(),
+            stream: "orders".into(),
+            lease_duration: Span::from_secs(10),
+            clock_rate_error_ppm: RATE_ERROR_PPM as u32,
+            renew_interval: Span::from_millis(4_500),
+            scan_interval: Span::from_secs(8),
+            table_timeout: Span::from_secs(2),
+            stream_timeout: Span::from_secs(2),
+            retry_min: Span::from_secs(1),
+            retry_max: Span::from_secs(1),
+            checkpoint_interval: Span::ZERO,
+            audit_confidence: 1,
+            cleanup_delay: Span::ZERO,
+            bootstrap_delay: Span::ZERO,
+            shutdown_timeout: Span::from_secs(6),
+            handler_backoff: Span::from_secs(1),
+            reader: ReaderConfig {
+                max_records: 1,
+                min_interval: Span::from_secs(6),
+                idle_interval: Span::from_secs(6),
+                buffer_batches: 1,
+                ..ReaderConfig::default()
+            },
+            ..Config::default()
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let split = if self.split { ", a split" } else { "" };
+        write!(
+            f,
+            "{} workers, {} shards of {} records{split}; at most {} faults: {} slow requests, {} pauses, {} crashes, {} \
+             shutdowns; {} long",
+            self.workers,
+            self.shards,
+            self.records,
+            self.faults,
+            self.slow,
+            self.pauses,
+            self.crashes,
+            self.stops,
+            self.horizon
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_one_that_works() {
+        assert_eq!(Scope::default().config().check(), Ok(()));
+    }
+}

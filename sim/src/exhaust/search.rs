@@ -1,0 +1,250 @@
+//! The search: depth first, every state once, on several threads.
+//!
+//! It is made with no fault first, then with one, and so on: what is found needs no fewer faults. The set of visited states
+//! holds 64-bit fingerprints only.
+
+use super::scope::Scope;
+use super::step::Step;
+use super::world::World;
+use crate::oracles::{Property, Time};
+use serde::Serialize;
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// What was searched and what was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The bounds, in words.
+    pub scope: String,
+    /// Different states.
+    pub states: u64,
+    /// Steps between them.
+    pub transitions: u64,
+    /// Steps of the longest path.
+    pub depth: u32,
+    /// Ends of paths from which all came right.
+    pub ends: u64,
+    /// What should not happen; the first found ends the search.
+    pub violations: Vec<Counterexample>,
+    /// How long the search took.
+    pub wall_seconds: f64,
+}
+
+/// A path to something that should not happen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counterexample {
+    /// The property.
+    pub property: Property,
+    /// When, in µs.
+    pub at: Time,
+    /// What went wrong, in a sentence.
+    pub summary: String,
+    /// How many faults it takes.
+    pub faults: u32,
+    /// How many steps it takes.
+    pub steps: usize,
+    /// What happens, step by step.
+    pub story: Vec<String>,
+}
+
+/// Searches a scope. `progress` is told the number of states now and then.
+pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> Report {
+    let begun = Instant::now();
+    let mut report = Report {
+        scope: scope.to_string(),
+        states: 0,
+        transitions: 0,
+        depth: 0,
+        ends: 0,
+        violations: Vec::new(),
+        wall_seconds: 0.0,
+    };
+    for faults in 0..=scope
+        .faults
+        .min(scope.slow + scope.pauses + scope.crashes + scope.stops)
+    {
+        let scope = Arc::new(Scope {
+            faults,
+            ..scope.clone()
+        });
+        let search = Search::new(progress);
+        let found = search.run(&scope, jobs.max(1));
+        // What takes fewer faults is part of what takes more.
+        report.states = search.states.load(Ordering::Relaxed);
+        report.transitions = search.transitions.load(Ordering::Relaxed);
+        report.depth = search.depth.load(Ordering::Relaxed);
+        report.ends = search.ends.load(Ordering::Relaxed);
+        if let Some(path) = found {
+            report.violations.extend(retell(&scope, &path));
+            break;
+        }
+    }
+    report.wall_seconds = begun.elapsed().as_secs_f64();
+    report
+}
+
+type Path = Vec<Step>;
+
+struct Search<'a> {
+    visited: Vec<Mutex<HashSet<u64, BuildHasherDefault<Identity>>>>,
+    states: AtomicU64,
+    transitions: AtomicU64,
+    ends: AtomicU64,
+    depth: AtomicU32,
+    found: Mutex<Option<Path>>,
+    stop: AtomicBool,
+    progress: &'a (dyn Fn(u64) + Sync),
+}
+
+/// Parts of the set of visited states: a thread seldom waits for another.
+const PARTS: usize = 64;
+/// Beginnings of paths that are shared out among the threads.
+const SHARES: usize = 4_096;
+
+impl<'a> Search<'a> {
+    fn new(progress: &'a (dyn Fn(u64) + Sync)) -> Self {
+        Self {
+            visited: (0..PARTS).map(|_| Mutex::default()).collect(),
+            states: AtomicU64::new(0),
+            transitions: AtomicU64::new(0),
+            ends: AtomicU64::new(0),
+            depth: AtomicU32::new(0),
+            found: Mutex::new(None),
+            stop: AtomicBool::new(false),
+            progress,
+        }
+    }
+
+    fn run(&self, scope: &Arc<Scope>, jobs: usize) -> Option<Path> {
+        let first = World::new(scope.clone(), false);
+        let mut shares = VecDeque::new();
+        if self.enter(&first, &[]) {
+            shares.push_back((first, Path::new()));
+        }
+        // Breadth first, until there is enough for everybody.
+        while shares.len() < SHARES
+            && let Some((world, mut path)) = shares.pop_front()
+        {
+            self.expand(&world, &mut path, &mut |world, path| {
+                shares.push_back((world, path.clone()));
+            });
+        }
+        let shares = Mutex::new(shares);
+        std::thread::scope(|threads| {
+            for _ in 0..jobs {
+                threads.spawn(|| {
+                    while let Some((world, mut path)) = lock(&shares).pop_front() {
+                        self.explore(&world, &mut path);
+                    }
+                });
+            }
+        });
+        lock(&self.found).take()
+    }
+
+    fn explore(&self, world: &World, path: &mut Path) {
+        self.expand(world, path, &mut |world, path| self.explore(&world, path));
+    }
+
+    /// Takes every step from a state that was just entered.
+    fn expand(&self, world: &World, path: &mut Path, each: &mut dyn FnMut(World, &mut Path)) {
+        if world.scope.depth.is_some_and(|depth| world.steps >= depth) {
+            return;
+        }
+        let offered = world.offered();
+        if offered.is_empty() {
+            let mut end = world.clone();
+            end.settle();
+            self.ends.fetch_add(1, Ordering::Relaxed);
+            self.judge(&end, path);
+        }
+        for step in offered {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let mut next = world.clone();
+            next.take(step);
+            self.transitions.fetch_add(1, Ordering::Relaxed);
+            path.push(step);
+            if self.judge(&next, path) && self.enter(&next, path) {
+                each(next, path);
+            }
+            path.pop();
+        }
+    }
+
+    /// Whether a state is visited for the first time.
+    fn enter(&self, world: &World, path: &[Step]) -> bool {
+        let key = world.key();
+        if !lock(&self.visited[(key >> 58) as usize % PARTS]).insert(key) {
+            return false;
+        }
+        let states = self.states.fetch_add(1, Ordering::Relaxed) + 1;
+        if states.is_multiple_of(4_096) {
+            (self.progress)(states);
+        }
+        self.depth.fetch_max(path.len() as u32, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether nothing is wrong so far.
+    fn judge(&self, world: &World, path: &[Step]) -> bool {
+        if world.violations().is_empty() {
+            return true;
+        }
+        let mut found = lock(&self.found);
+        if found.as_ref().is_none_or(|known| known.len() > path.len()) {
+            *found = Some(path.to_vec());
+        }
+        self.stop.store(true, Ordering::Relaxed);
+        false
+    }
+}
+
+/// Goes a path once more, and tells what happens.
+fn retell(scope: &Arc<Scope>, path: &[Step]) -> Option<Counterexample> {
+    let mut world = World::new(scope.clone(), true);
+    for step in path {
+        world.take(*step);
+    }
+    if world.violations().is_empty() {
+        world.settle();
+    }
+    let violation = world.violations().first()?.clone();
+    Some(Counterexample {
+        property: violation.property,
+        at: violation.at,
+        summary: violation.summary,
+        faults: world.spent.faults(),
+        steps: path.len(),
+        story: world.story.unwrap_or_default(),
+    })
+}
+
+/// A thread that panicked leaves nothing half done behind these locks.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The keys are fingerprints already.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

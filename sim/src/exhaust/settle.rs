@@ -1,0 +1,97 @@
+//! The end of a path: nothing goes wrong any more, and everything must come right by itself.
+//!
+//! Whoever stands still goes on, whoever has stopped is started again, late requests never land. Within a bound, every
+//! record must be processed and every shard that is left must be processed by a live worker. Then all are told to stop,
+//! which must leave no lease behind.
+
+use super::step::First;
+use super::world::World;
+use crate::oracles::{Property, ShardNo, Time};
+use leasehold_engine::position::Checkpoint;
+use std::sync::Arc;
+
+impl World {
+    /// How long it may take until all is well: leases expire, are taken and left to settle, are seen to be missing;
+    /// and what is left is read.
+    fn settling_bound(&self) -> Time {
+        let config = self.scope.config();
+        let records = u64::from(self.scope.records) + 4;
+        6 * (config.lease_duration.0 + config.scan_interval.0) + records * config.reader.min_interval.0
+    }
+
+    /// Lets the world come right, and judges whether it did.
+    pub(super) fn settle(&mut self) {
+        self.tell(|_| "from here on nothing goes wrong".into());
+        self.flights.retain(|flight| !flight.orphan);
+        for flight in &mut self.flights {
+            if flight.slow {
+                Arc::make_mut(flight).slow = false;
+            }
+        }
+        for w in 0..self.workers.len() {
+            self.go_on(w, First::Answers);
+        }
+        let deadline = self.now + self.settling_bound();
+        while let Some(unmet) = self.unmet() {
+            for w in 0..self.workers.len() {
+                if self.workers[w].ended {
+                    self.start(w);
+                }
+            }
+            if self.now > deadline {
+                let bound = self.settling_bound() / 1_000_000;
+                let now = self.now;
+                let verdict = &mut self.truth_mut().oracles.verdict;
+                verdict.report(Property::P6, now, || {
+                    format!("{bound} s after the last fault, {unmet}")
+                });
+                return;
+            }
+            self.go_straight_on();
+            if !self.violations().is_empty() {
+                return;
+            }
+        }
+        for w in 0..self.workers.len() {
+            if self.workers[w].runs() && !self.workers[w].stopping {
+                self.ask_to_stop(w);
+            }
+        }
+        let deadline = self.now + 2 * self.scope.config().shutdown_timeout.0 + 1_000_000;
+        while self.workers.iter().any(|worker| !worker.ended) && self.now <= deadline {
+            self.go_straight_on();
+        }
+    }
+
+    /// The first thing that is not as it should be.
+    fn unmet(&self) -> Option<String> {
+        let stream = self.source.truth()?;
+        for shard in stream.shards() {
+            let number: ShardNo = shard.index().0;
+            let records = shard.next_position() - 1;
+            let done = self.truth.oracles.processed(number);
+            if done < records {
+                return Some(format!(
+                    "{done} of the {records} records of shard {number} are processed"
+                ));
+            }
+            let row = self
+                .truth
+                .rows
+                .get(number as usize)
+                .and_then(|row| row.now.as_ref());
+            let ended = row.is_some_and(|row| row.checkpoint == Checkpoint::ShardEnd);
+            if !shard.is_open() && !ended {
+                return Some(format!("the end of shard {number} is not durable"));
+            }
+            let held = self
+                .workers
+                .iter()
+                .any(|worker| worker.runs() && worker.processes(number, self.now));
+            if shard.is_open() && !held {
+                return Some(format!("no worker processes shard {number}"));
+            }
+        }
+        None
+    }
+}
