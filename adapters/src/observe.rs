@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(
             *events.0.lock().unwrap(),
             [
-                "INFO message=begins as w:1f, believing in a lease for 9s kind=\"booted\" worker=w:1f ",
+                "INFO message=begins as w:1f, believing in a lease for 9.000s kind=\"booted\" worker=w:1f ",
                 "WARN message=lost shardId-000000000001: its row is gone kind=\"lost\" worker=w:1f \
                  lease=shardId-000000000001 ",
             ]
