@@ -405,6 +405,19 @@ fn passed(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
         .collect()
 }
 
+/// The open shards without a lease, and what is above them as far as there are none.
+fn needed(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
+    let by_id: BTreeMap<&ShardId, &Shard> = shards.iter().map(|shard| (&shard.id, shard)).collect();
+    let mut stack: Vec<&Shard> = shards.iter().filter(|shard| shard.is_open()).collect();
+    let mut found = BTreeSet::new();
+    while let Some(shard) = stack.pop() {
+        if !leases.contains_key(shard.id.as_str()) && found.insert(shard.id.clone()) {
+            stack.extend(shard.parents().filter_map(|parent| by_id.get(parent)));
+        }
+    }
+    found
+}
+
 /// Whether nothing of an open shard can stay unread for good: it has a lease, or something above it without which it
 /// cannot start is unfinished and will lead to it.
 fn covered(id: &ShardId, shards: &BTreeMap<&str, &Shard>, leases: &Leases) -> bool {
@@ -424,7 +437,10 @@ proptest! {
     fn agrees_with_the_original_where_nothing_is_to_be_bettered((shards, leases) in worlds(), initial in positions()) {
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
         let leases: Leases = leases.into_iter().filter(|(key, _)| listed.contains(key.as_str())).collect();
-        prop_assume!(passed(&leases, &shards).is_empty());
+        // Where the original would read something again, ours is better.
+        if !needed(&leases, &shards).is_disjoint(&passed(&leases, &shards)) {
+            return Ok(());
+        }
         let expected: BTreeMap<String, Checkpoint> =
             Reference::plan(&leases, &shards, initial).into_iter().map(|(id, at)| (id.to_string(), at)).collect();
         let plan = plan(&leases, &shards, initial, false).unwrap();
