@@ -5,7 +5,7 @@
 
 use crate::oracles::Property::{self, *};
 use crate::run::{Options, run_seed};
-use crate::shrink::{Size, shrink};
+use crate::shrink::{Shrunk, Size, shrink};
 use crate::swarm::Plan;
 use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
@@ -56,9 +56,9 @@ pub struct Hunt {
     pub shrunk: Option<Size>,
     /// Properties that it broke before, though they are not meant for it.
     pub strays: Vec<Property>,
-    /// The world it was caught in.
+    /// The small case.
     #[serde(skip)]
-    pub seed: Option<u64>,
+    pub case: Option<Shrunk>,
 }
 
 /// Runs worlds from the first seed on until a bug is caught, or so many were run.
@@ -92,8 +92,8 @@ pub fn hunt(mutant: Mutant, seeds: u64, shrunk: bool) -> Hunt {
         property: caught.map(|(_, property)| property),
         seeds_to_kill: caught.map_or(seeds, |(seed, _)| seed + 1),
         seconds,
-        shrunk: small.map(|small| small.size),
+        shrunk: small.as_ref().map(|small| small.size),
         strays,
-        seed: caught.map(|(seed, _)| seed),
+        case: small,
     }
 }

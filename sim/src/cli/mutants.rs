@@ -1,10 +1,12 @@
 //! `leasehold mutants`: the catalogue of deliberate bugs.
 
 use super::exit::{self, Failure, Verdict};
+use super::scenario;
 use crate::mutants::{Hunt, hunt};
 use clap::Args;
 use leasehold_engine::mutant::Mutant;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -26,6 +28,9 @@ pub(super) struct MutantsArgs {
     /// Do not shrink the cases.
     #[arg(long)]
     no_shrink: bool,
+    /// Write the shrunk cases into this folder.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "no_shrink")]
+    keep: Option<PathBuf>,
     /// A JSON object for every bug, one a line.
     #[arg(long)]
     json: bool,
@@ -67,6 +72,13 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
         }
     });
     let hunts: Vec<Hunt> = hunts.into_iter().flatten().collect();
+    if let Some(folder) = &args.keep {
+        for hunt in &hunts {
+            if let Some(case) = &hunt.case {
+                scenario::write(case, hunt.id, folder)?;
+            }
+        }
+    }
     if args.json {
         for hunt in &hunts {
             let line = serde_json::to_string(hunt).map_err(|error| {

@@ -141,7 +141,11 @@ impl fmt::Display for Kept {
 /// Shrinks what a seed violates and writes it into a folder. None: it violates nothing any more.
 pub(super) fn keep(seed: u64, folder: &Path) -> Result<Option<Kept>, Failure> {
     match shrink(&Plan::draw(seed), None) {
-        Some(shrunk) => write(&shrunk, &format!("seed-{seed}"), folder).map(Some),
+        Some(shrunk) => {
+            let property = shrunk.scenario.violates.map(|property| format!("-{property:?}"));
+            let name = format!("seed-{seed}{}", property.unwrap_or_default());
+            write(&shrunk, &name, folder).map(Some)
+        }
         None => Ok(None),
     }
 }
@@ -149,10 +153,7 @@ pub(super) fn keep(seed: u64, folder: &Path) -> Result<Option<Kept>, Failure> {
 /// Writes a shrunk world and its column log.
 pub(super) fn write(shrunk: &Shrunk, name: &str, folder: &Path) -> Result<Kept, Failure> {
     let scenario = &shrunk.scenario;
-    let property = scenario
-        .violates
-        .map_or_else(String::new, |property| format!("-{property:?}"));
-    let file = folder.join(format!("{name}{property}.toml"));
+    let file = folder.join(format!("{name}.toml"));
     let mutant = Mutant::ALL
         .iter()
         .copied()
