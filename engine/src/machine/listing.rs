@@ -29,6 +29,9 @@ enum Purpose {
 pub(crate) struct Listing {
     purpose: Option<Purpose>,
     in_flight: bool,
+    began: Mono,
+    /// To fill a table, and complete, but slow: whether the table is still empty must be seen first.
+    stale: bool,
     next_at: Mono,
     after: Option<OpId>,
     shards: Vec<Shard>,
@@ -37,7 +40,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn wake_at(&self) -> Mono {
-        if self.purpose.is_some() && !self.in_flight {
+        if self.purpose.is_some() && !self.in_flight && !self.stale {
             self.next_at
         } else {
             Mono::NEVER
@@ -63,6 +66,7 @@ impl Core {
         self.ctx.tell(Notice::Listing { why: why.into() });
         self.listing = Listing {
             purpose: Some(purpose),
+            began: self.ctx.now,
             next_at: self.ctx.now,
             ..Listing::default()
         };
@@ -110,7 +114,7 @@ impl Core {
         }
         let shards = std::mem::take(&mut self.listing.shards);
         match self.listing.purpose {
-            Some(Purpose::Fill) => self.fill(&shards),
+            Some(Purpose::Fill) => self.fill(shards),
             Some(Purpose::Repair) => self.repair(&shards),
             None => {}
         }
@@ -141,13 +145,35 @@ impl Core {
         pause
     }
 
-    fn fill(&mut self, shards: &[Shard]) {
+    fn fill(&mut self, shards: Vec<Shard>) {
         if self.view.iter().any(|(_, lease)| lease.row.is_some()) {
-            // Somebody was faster; the next scan shows what is still missing.
-            self.listing = Listing::default();
-            return;
+            return self.no_fill();
         }
-        self.create_planned(shards, true);
+        // Another worker may have filled the table meanwhile, from a list of other shards.
+        if self.ctx.now.since(self.listing.began) > self.ctx.config.table_timeout.per(4) {
+            self.listing.shards = shards;
+            self.listing.stale = true;
+            return self.scan_now();
+        }
+        self.create_planned(&shards, true);
+    }
+
+    /// A scan that came after a slow listing shows the table still empty. Whether there was such a listing.
+    pub(crate) fn fill_still(&mut self) -> bool {
+        let stale = self.listing.stale;
+        if stale {
+            self.listing.stale = false;
+            let shards = std::mem::take(&mut self.listing.shards);
+            self.create_planned(&shards, true);
+        }
+        stale
+    }
+
+    /// Somebody was faster; the next scan shows what is still missing.
+    pub(crate) fn no_fill(&mut self) {
+        if self.listing.purpose == Some(Purpose::Fill) && !self.listing.in_flight {
+            self.listing = Listing::default();
+        }
     }
 
     fn repair(&mut self, shards: &[Shard]) {

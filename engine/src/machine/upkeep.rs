@@ -50,6 +50,7 @@ impl Core {
             self.fill_empty();
         } else {
             self.upkeep.waited_empty = false;
+            self.no_fill();
             self.audit();
             self.clean_up();
             // A question that got lost among others is asked again.
@@ -96,6 +97,9 @@ impl Core {
 
     /// An empty table is filled by whoever finds it still empty after a random wait.
     fn fill_empty(&mut self) {
+        if self.fill_still() {
+            return;
+        }
         if self.upkeep.waited_empty {
             return self.list_to_fill();
         }

@@ -20,6 +20,8 @@ struct Run {
     life: LifeNo,
     token: u64,
     since: Time,
+    /// Its worker stands still: nothing runs.
+    stands: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +56,15 @@ impl Window {
             return;
         };
         let ended = runs.remove(index);
-        for other in runs.iter() {
+        if !ended.stands {
+            self.measure(now, shard, ended, verdict);
+        }
+    }
+
+    /// How long this run and others of its shard ran at the same time until now.
+    fn measure(&mut self, now: Time, shard: ShardNo, ended: Run, verdict: &mut Verdict) {
+        let runs = self.shards.get(shard as usize).into_iter().flatten();
+        for other in runs.filter(|other| other.life != ended.life && !other.stands) {
             let length = now.saturating_sub(ended.since.max(other.since));
             self.windows.count += 1;
             self.windows.longest_us = self.windows.longest_us.max(length);
@@ -84,6 +94,7 @@ impl Window {
                     life,
                     token,
                     since: now,
+                    stands: false,
                 });
             }
             Fact::HandlerEnded { life, shard, token } => {
@@ -94,9 +105,20 @@ impl Window {
                     self.end(now, shard, verdict, |run| run.life == life);
                 }
             }
+            Fact::Paused { life } => {
+                for shard in 0..self.shards.len() {
+                    let Some(run) = self.shards[shard].iter_mut().find(|run| run.life == life) else {
+                        continue;
+                    };
+                    let stopped = *run;
+                    run.stands = true;
+                    self.measure(now, shard as ShardNo, stopped, verdict);
+                }
+            }
             Fact::Resumed { life, .. } => {
                 for run in self.shards.iter_mut().flatten().filter(|run| run.life == life) {
                     run.since = now;
+                    run.stands = false;
                 }
             }
             _ => {}
