@@ -210,13 +210,13 @@ fn check(item: &Item) {
 
 /// Whether DynamoDB could hold the item at all: its numbers are numbers.
 fn plain(item: &Item) -> bool {
-    fn number(text: &String) -> bool {
+    fn number(text: &str) -> bool {
         leasehold_sim::fakes::dynamo::decimal::Decimal::parse(text).is_ok()
     }
     fn ok(value: &AttributeValue) -> bool {
         match value {
             AttributeValue::N(text) => number(text),
-            AttributeValue::Ns(texts) => texts.iter().all(number),
+            AttributeValue::Ns(texts) => texts.iter().all(|text| number(text)),
             AttributeValue::L(list) => list.iter().all(ok),
             AttributeValue::M(map) => map.values().all(ok),
             _ => true,

@@ -1,7 +1,8 @@
 //! An hour of 8 workers and 64 shards with faults all along, and how long it takes: `hour [SEED]...`.
 //!
-//! The faults are the ones drawn for the seed, over the longer time and the larger fleet.
+//! The workers are configured as they are by default. Faults and load are drawn from the seed.
 
+use leasehold_engine::config::Config;
 use leasehold_sim::swarm::Plan;
 use leasehold_sim::world::World;
 use std::process::ExitCode;
@@ -19,7 +20,13 @@ fn main() -> ExitCode {
     };
     let mut worst = ExitCode::SUCCESS;
     for seed in if seeds.is_empty() { vec![0] } else { seeds } {
-        let plan = Plan::draw(seed).resized(WORKERS, SHARDS, HOUR_US);
+        let mut plan = Plan::draw(seed);
+        plan.config = Config {
+            table: plan.config.table,
+            stream: plan.config.stream,
+            ..Config::default()
+        };
+        let plan = plan.resized(WORKERS, SHARDS, HOUR_US);
         let what = plan.summary();
         let world = World::new(plan, false, false, None);
         let began = Instant::now();

@@ -2,9 +2,11 @@
 //!
 //! A belief is a lease held, open to the application and not yet lapsed on its holder's clock. With clocks within the
 //! promised rate error no two overlap, whatever the delays: the timing rule. Without the settling of stolen leases a
-//! thief begins at once, and only expired leases are covered.
+//! thief begins at once, and only expired leases are covered. A row that a person removed counts from 0 again, and may look
+//! as it did long before: its shard is not judged any more.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug)]
 struct Belief {
@@ -16,6 +18,8 @@ struct Belief {
 pub(super) struct Overlap {
     binding: bool,
     shards: Vec<Vec<Belief>>,
+    /// Their rows were removed by a person.
+    removed: BTreeSet<ShardNo>,
 }
 
 impl Overlap {
@@ -24,6 +28,7 @@ impl Overlap {
         Self {
             binding,
             shards: Vec::new(),
+            removed: BTreeSet::new(),
         }
     }
 
@@ -40,6 +45,14 @@ impl Overlap {
                 if let Some(beliefs) = self.shards.get_mut(shard as usize) {
                     beliefs.retain(|belief| belief.life != life);
                 }
+            }
+            Fact::RowChanged {
+                shard,
+                verb: None,
+                after: None,
+                ..
+            } => {
+                self.removed.insert(shard);
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 for beliefs in &mut self.shards {
@@ -69,6 +82,7 @@ impl Overlap {
             return;
         }
         if self.binding
+            && !self.removed.contains(&shard)
             && let Some(other) = beliefs.first()
         {
             let (other, other_until) = (other.life, other.until);

@@ -5,6 +5,7 @@
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -28,6 +29,8 @@ struct Run {
 pub(super) struct Window {
     bound: Option<u64>,
     shards: Vec<Vec<Run>>,
+    /// Their rows were removed by a person, and may look as they did long before.
+    removed: BTreeSet<ShardNo>,
     windows: Windows,
 }
 
@@ -40,6 +43,7 @@ impl Window {
         Self {
             bound,
             shards: Vec::new(),
+            removed: BTreeSet::new(),
             windows: Windows::default(),
         }
     }
@@ -68,7 +72,8 @@ impl Window {
             let length = now.saturating_sub(ended.since.max(other.since));
             self.windows.count += 1;
             self.windows.longest_us = self.windows.longest_us.max(length);
-            if self.bound.is_some_and(|bound| length > bound) {
+            let bound = self.bound.filter(|_| !self.removed.contains(&shard));
+            if bound.is_some_and(|bound| length > bound) {
                 let other = other.life;
                 verdict.report(Property::P18, now, || {
                     format!(
@@ -104,6 +109,14 @@ impl Window {
                 for shard in 0..self.shards.len() as ShardNo {
                     self.end(now, shard, verdict, |run| run.life == life);
                 }
+            }
+            Fact::RowChanged {
+                shard,
+                verb: None,
+                after: None,
+                ..
+            } => {
+                self.removed.insert(shard);
             }
             Fact::Paused { life } => {
                 for shard in 0..self.shards.len() {

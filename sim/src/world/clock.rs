@@ -44,7 +44,12 @@ impl Clock {
             return Time::MAX;
         }
         let wanted = mono.0.saturating_sub(self.offset);
-        let guess = (i128::from(wanted) * 1_000_000 / i128::from(1_000_000 + self.ppm)) as u64;
+        let rate = 1_000_000 + self.ppm;
+        // Months fit a word; what lies beyond takes a division of 128 bits.
+        let guess = match (wanted.checked_mul(1_000_000), u64::try_from(rate)) {
+            (Some(scaled), Ok(rate)) => scaled / rate,
+            _ => (i128::from(wanted) * 1_000_000 / i128::from(rate)) as u64,
+        };
         let mut time = self.started.saturating_add(guess.saturating_sub(2));
         while self.mono(time) < mono {
             time += 1;
