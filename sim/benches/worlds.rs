@@ -46,7 +46,7 @@ fn big() -> Plan {
 
 /// Too long to be repeated: it is timed once.
 fn one_big(_: &mut Criterion) {
-    let world = World::new(big(), false, false, None);
+    let world = World::new(big(), &Options::default());
     let began = Instant::now();
     let found = world.run();
     let seconds = began.elapsed().as_secs_f64();

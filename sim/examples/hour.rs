@@ -3,6 +3,7 @@
 //! The workers are configured as they are by default. Faults and load are drawn from the seed.
 
 use leasehold_engine::config::Config;
+use leasehold_sim::run::Options;
 use leasehold_sim::swarm::Plan;
 use leasehold_sim::world::World;
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
         };
         let plan = plan.resized(WORKERS, SHARDS, HOUR_US);
         let what = plan.summary();
-        let world = World::new(plan, false, false, None);
+        let world = World::new(plan, &Options::default());
         let began = Instant::now();
         let found = world.run();
         let wall = began.elapsed().as_secs_f64();

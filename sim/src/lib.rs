@@ -8,6 +8,7 @@ pub mod fakes;
 pub mod faults;
 #[cfg(feature = "cli")]
 pub mod local;
+pub mod marks;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod oracles;

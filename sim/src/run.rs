@@ -1,12 +1,13 @@
 //! Running one world or many.
 
-use crate::oracles::{Property, Time};
+use crate::marks::{BlindSpot, Together};
+use crate::oracles::{Property, Time, canary};
 use crate::swarm::Plan;
 use crate::world::{Ending, Found, World};
 use leasehold_engine::digest::Digest;
 use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -81,6 +82,57 @@ pub struct Summary {
     pub longest_window_ms: u64,
     /// A digest of all worlds' digests, in the order of seeds.
     pub digest: String,
+    /// Whether it was looking.
+    pub looking: Looking,
+}
+
+/// Signs that a run was looking, and not only finding nothing.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Looking {
+    /// Worlds in which the canary had to be heard.
+    pub canaries: u64,
+    /// Worlds in which it was.
+    pub canaries_heard: u64,
+    /// Kinds of lease states that each thousand worlds added.
+    pub new_states: Vec<u64>,
+    /// Marks that occurred in fewer worlds than they must.
+    pub too_rare: Vec<(&'static str, u64)>,
+    /// Marks and faults that were never seen in one world.
+    pub blind_spots: Vec<BlindSpot>,
+    /// Of the worlds that came right: how much of the time allowed for that the slowest tenth, the slowest hundredth and the
+    /// slowest of all took, in percent.
+    pub slowest_percent_of_bound: [u64; 3],
+    /// The table of marks and faults.
+    #[serde(skip)]
+    pub together: Together,
+}
+
+impl Looking {
+    /// The first sign that it was not looking, as a sentence. `excused` of `seeds` worlds did not come right and need not
+    /// have.
+    ///
+    /// # Errors
+    /// The sentence.
+    pub fn check(&self, seeds: u64, excused: u64) -> Result<(), String> {
+        if self.canaries != self.canaries_heard {
+            return Err(format!(
+                "expected the canary to be heard in {} worlds, heard it in {}: reports get lost",
+                self.canaries, self.canaries_heard
+            ));
+        }
+        if excused * 20 >= seeds.max(1) {
+            return Err(format!(
+                "expected fewer than one in twenty worlds to be excused, found {excused} of {seeds}"
+            ));
+        }
+        // A few worlds say nothing about shares.
+        match self.too_rare.first() {
+            Some((mark, worlds)) if seeds >= 1_000 => Err(format!(
+                "expected {mark:?} in at least one of a hundred worlds, found it in {worlds} of {seeds}"
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Runs the world of one seed.
@@ -138,6 +190,8 @@ pub fn run_seeds_until(
         waiting: BTreeMap::new(),
         summary: Summary::default(),
         digest: Digest::new(),
+        states: BTreeSet::new(),
+        shares: Vec::new(),
     };
     let (send, receive) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -166,6 +220,7 @@ pub fn run_seeds_until(
             progress(done);
         }
     });
+    gathering.finish();
     let mut summary = gathering.summary;
     summary.digest = format!("{:016x}", gathering.digest.value());
     summary.wall_seconds = began.elapsed().as_secs_f64();
@@ -185,9 +240,45 @@ struct Gathering {
     waiting: BTreeMap<u64, Result<WorldReport, String>>,
     summary: Summary,
     digest: Digest,
+    /// Kinds of states seen so far.
+    states: BTreeSet<u32>,
+    /// How much of its bound each world took to come right, in percent.
+    shares: Vec<u64>,
 }
 
 impl Gathering {
+    /// What can only be said at the end.
+    fn finish(&mut self) {
+        self.shares.sort_unstable();
+        let at = |per_mille: usize| {
+            let place = self.shares.len() * per_mille / 1_000;
+            self.shares
+                .get(place.min(self.shares.len().saturating_sub(1)))
+                .copied()
+        };
+        let looking = &mut self.summary.looking;
+        looking.slowest_percent_of_bound = [900, 990, 1_000].map(|per_mille| at(per_mille).unwrap_or(0));
+        looking.too_rare = looking.together.too_rare();
+        looking.blind_spots = looking.together.blind_spots();
+    }
+
+    fn look(&mut self, seed: u64, found: &Found) {
+        let looking = &mut self.summary.looking;
+        looking.canaries += u64::from(canary::fires(seed));
+        looking.canaries_heard += u64::from(found.canary);
+        looking.together.add(&found.marks);
+        let thousand = ((self.summary.seeds - 1) / 1_000) as usize;
+        if looking.new_states.len() <= thousand {
+            looking.new_states.push(0);
+        }
+        let before = self.states.len();
+        self.states.extend(&found.states);
+        looking.new_states[thousand] += (self.states.len() - before) as u64;
+        if let Ending::Settled { after_us, bound_us } = found.ending {
+            self.shares.push(after_us.saturating_mul(100) / bound_us.max(1));
+        }
+    }
+
     fn add(&mut self, seed: u64, report: Result<WorldReport, String>) {
         self.waiting.insert(seed, report);
         while let Some(report) = self.waiting.remove(&self.next) {
@@ -215,6 +306,8 @@ impl Gathering {
             }
         };
         let scenario = report.scenario();
+        self.look(seed, &report.found);
+        let summary = &mut self.summary;
         let found = report.found;
         self.digest.absorb(&(seed, found.digest));
         summary

@@ -53,6 +53,12 @@ pub(super) struct SimArgs {
     /// The world of a scenario file, with a line for every change of state.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds"])]
     scenario: Option<PathBuf>,
+    /// Also fail (exit code 1) if the run was not looking: a missing canary, too many excuses, marks that did not occur.
+    #[arg(long)]
+    gate: bool,
+    /// Show the table of marks and faults.
+    #[arg(long)]
+    table: bool,
     /// Leave a failure as it is found.
     #[arg(long)]
     no_shrink: bool,
@@ -140,7 +146,7 @@ fn describe_world(report: &WorldReport) -> String {
         );
     }
     let verdict = match (&found.ending, found.violations.is_empty()) {
-        (Ending::Settled { after_us }, true) => {
+        (Ending::Settled { after_us, .. }, true) => {
             format!(
                 "all is well, {:.1} s after the last fault",
                 *after_us as f64 / 1e6
@@ -191,10 +197,19 @@ fn many(args: &SimArgs) -> Result<Verdict, Failure> {
         })?;
     } else {
         let mut text = describe_summary(&summary);
+        if args.table {
+            let _ = write!(text, "\n\n{}", summary.looking.together.table());
+        }
         if let Some(kept) = &kept {
             let _ = write!(text, "\n{kept}");
         }
         exit::print(&text)?;
+    }
+    if args.gate
+        && let Err(sentence) = summary.looking.check(summary.seeds, summary.excused)
+    {
+        eprintln!("not looking: {sentence}");
+        return Ok(Verdict::Found);
     }
     Ok(verdict(&summary.violations))
 }
@@ -242,6 +257,21 @@ fn describe_summary(summary: &Summary) -> String {
     let _ = writeln!(text, "{:<34}{:>12}", "in how many worlds", "");
     for (mark, count) in &summary.marks {
         let _ = writeln!(text, "  {mark:<32}{count:>12}");
+    }
+    let looking = &summary.looking;
+    let [tenth, hundredth, most] = looking.slowest_percent_of_bound;
+    let _ = writeln!(
+        text,
+        "canary heard in {} of {} worlds; kinds of states added by each thousand worlds: {:?}; of the time allowed to come \
+         right, the slowest tenth took {tenth} %, the slowest hundredth {hundredth} %, the slowest {most} %",
+        looking.canaries_heard, looking.canaries, looking.new_states
+    );
+    for spot in &looking.blind_spots {
+        let _ = writeln!(
+            text,
+            "blind spot: {} was never seen beside {}",
+            spot.mark, spot.fault
+        );
     }
     let _ = write!(
         text,

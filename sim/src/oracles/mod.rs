@@ -4,6 +4,7 @@
 //! its own with good and bad histories as tests.
 
 mod balance;
+pub mod canary;
 mod cost;
 mod coverage;
 mod delivery;
@@ -64,6 +65,8 @@ pub enum Property {
     P15,
     /// The window of double processing has a bound.
     P18,
+    /// Nothing is wrong: it proves that reports arrive.
+    Canary,
     /// The world itself is consistent: a fake or the harness is at fault, not the engine.
     World,
 }
@@ -109,6 +112,21 @@ impl Verdict {
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
+
+    /// Whether something is wrong.
+    pub fn is_bad(&self) -> bool {
+        let wrong = |violation: &Violation| violation.property != Property::Canary;
+        self.violations.iter().any(wrong)
+    }
+
+    /// What is wrong, and whether the canary was heard.
+    pub fn into_parts(mut self) -> (Vec<Violation>, bool) {
+        let all = self.violations.len();
+        self.violations
+            .retain(|violation| violation.property != Property::Canary);
+        let heard = self.violations.len() < all;
+        (self.violations, heard)
+    }
 }
 
 /// What a world promises its oracles, and what it does not.
@@ -122,6 +140,8 @@ pub struct Terms {
     pub deaf_us: u64,
     /// How long a handler takes to heed an abort, in µs.
     pub abort_us: u64,
+    /// Whether the canary is to fire.
+    pub canary: bool,
 }
 
 impl Terms {
@@ -132,6 +152,7 @@ impl Terms {
             clocks_beyond: false,
             deaf_us: 0,
             abort_us: 1_000,
+            canary: false,
         }
     }
 
@@ -161,6 +182,7 @@ pub struct Oracles {
     overlap: overlap::Overlap,
     cost: cost::Cost,
     window: window::Window,
+    canary: canary::Canary,
     /// What they found.
     pub verdict: Verdict,
 }
@@ -181,6 +203,7 @@ impl Oracles {
             overlap: overlap::Overlap::new(terms),
             cost: cost::Cost::new(terms),
             window: window::Window::new(terms),
+            canary: canary::Canary::new(terms),
             verdict: Verdict::default(),
         }
     }
@@ -227,6 +250,7 @@ impl Oracles {
     /// Looks for what is overdue: absence makes no fact.
     pub fn look(&mut self, now: Time) {
         self.lifecycle.look(now, &mut self.verdict);
+        self.canary.look(now, &mut self.verdict);
     }
 
     /// The record up to which a shard has been processed without a gap.

@@ -4,6 +4,9 @@ use super::timeline::{Bar, LaneNo, Shard, ShardIx};
 use crate::oracles::Time;
 use std::collections::BTreeMap;
 
+/// From when to when a bar lies, and in which row.
+type Placed = (Time, Time, u32);
+
 /// The rows of one lane: when the last bar in each ends.
 #[derive(Clone, Debug, Default)]
 struct Rows(Vec<Time>);
@@ -28,14 +31,14 @@ impl Rows {
 #[derive(Debug)]
 pub(super) struct Stays {
     /// From, to and row, in the order of time.
-    by_shard: BTreeMap<(LaneNo, ShardIx), Vec<(Time, Time, u32)>>,
+    by_shard: BTreeMap<(LaneNo, ShardIx), Vec<Placed>>,
     /// The rows of every lane.
     pub heights: Vec<u32>,
 }
 
 impl Stays {
     pub fn of(bars: &[Bar], lanes: usize) -> Self {
-        let mut by_shard: BTreeMap<(LaneNo, ShardIx), Vec<(Time, Time, u32)>> = BTreeMap::new();
+        let mut by_shard: BTreeMap<(LaneNo, ShardIx), Vec<Placed>> = BTreeMap::new();
         let mut order: Vec<&Bar> = bars.iter().collect();
         order.sort_by_key(|bar| bar.from);
         for bar in order {

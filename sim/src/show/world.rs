@@ -22,7 +22,7 @@ pub fn timeline(report: &WorldReport) -> Timeline {
         feed.builder.violation(violation.clone());
     }
     let verdict = match (&found.ending, found.violations.as_slice()) {
-        (Ending::Settled { after_us }, []) => {
+        (Ending::Settled { after_us, .. }, []) => {
             format!("all is well, {} after the last fault", words::seconds(*after_us))
         }
         (Ending::Excused(why), []) => format!("no violation; excused from coming right: {why}"),

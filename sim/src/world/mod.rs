@@ -9,6 +9,7 @@ mod handler;
 mod heap;
 mod luck;
 pub(crate) mod names;
+mod novelty;
 mod script;
 mod settle;
 pub(crate) mod stream;
@@ -19,7 +20,7 @@ pub(crate) mod worker;
 use crate::draws::Draws;
 use crate::faults::Strike;
 use crate::oracles::fact::Verb;
-use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
+use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation, canary};
 use crate::report::{ColumnLog, Marks};
 use crate::run::Options;
 use crate::show::recording::{Recording, RequestNo};
@@ -42,6 +43,7 @@ use luck::Luck;
 use names::Names;
 use script::Entry;
 use settle::Settling;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::Source;
 use table::LeaseTable;
@@ -79,6 +81,7 @@ pub struct World {
     oracles: Oracles,
     digest: Digest,
     inputs: u64,
+    states: BTreeSet<u32>,
     marks: Marks,
     log: Option<ColumnLog>,
     trace: Option<Vec<(LifeNo, Input)>>,
@@ -116,6 +119,10 @@ struct Family {
 pub struct Found {
     /// What should not have happened.
     pub violations: Vec<Violation>,
+    /// The canary was heard.
+    pub canary: bool,
+    /// Kinds of states that leases were in, as numbers.
+    pub states: BTreeSet<u32>,
     /// How the run ended.
     pub ending: Ending,
     /// How many inputs the engines took.
@@ -193,6 +200,7 @@ impl World {
             digest: Digest::new(),
             inputs: 0,
             marks: Marks::default(),
+            states: BTreeSet::new(),
             log: options.log.then(|| ColumnLog::new(plan.workers as usize)),
             trace: options.trace.then(Vec::new),
             recording: options.record.then(Recording::default),
@@ -254,19 +262,23 @@ impl World {
             if self.ending.is_some() {
                 break;
             }
-            if last == Time::MAX && !self.oracles.verdict.violations().is_empty() {
+            if last == Time::MAX && self.oracles.verdict.is_bad() {
                 last = at + self.aftermath_us;
             }
         }
         let windows = self.oracles.windows();
+        let duplicates = self.oracles.duplicates();
+        let (violations, canary) = self.oracles.verdict.into_parts();
         Found {
-            violations: self.oracles.verdict.violations().to_vec(),
+            violations,
+            canary,
             ending: self.ending.unwrap_or(Ending::Broken),
             inputs: self.inputs,
             simulated: self.now,
             digest: self.digest.value(),
             marks: self.marks,
-            duplicates: self.oracles.duplicates(),
+            states: self.states,
+            duplicates,
             window_us: windows.longest_us,
             log: self.log.map(ColumnLog::into_lines).unwrap_or_default(),
             trace: self.trace.unwrap_or_default(),
@@ -656,6 +668,7 @@ impl World {
             from_record,
         });
         if verb != Some(Verb::Renew) {
+            self.note_state(shard, verb, before_row, after_row);
             let worker = by.map(|life| self.names.lives[life as usize]);
             let by = || worker.map_or_else(|| "an operator".to_owned(), |worker| format!("w{worker}"));
             let verb = || verb.map_or("removes".to_owned(), |verb| format!("{verb:?}").to_lowercase());
@@ -718,5 +731,6 @@ fn terms(plan: &Plan) -> Terms {
         clocks_beyond: plan.faults.clock.beyond,
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
+        canary: canary::fires(plan.seed),
     }
 }

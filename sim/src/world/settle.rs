@@ -27,6 +27,8 @@ pub enum Ending {
     Settled {
         /// How long it took after the faults, in µs.
         after_us: u64,
+        /// How long it might have taken, in µs.
+        bound_us: u64,
     },
     /// It did not, and need not have: why.
     Excused(&'static str),
@@ -199,7 +201,11 @@ impl World {
                 format!("after quiet, lives {listers:?} all listed shards")
             });
         }
-        self.ending = Some(Ending::Settled { after_us });
+        let bound_us = self
+            .settling
+            .as_ref()
+            .map_or(0, |settling| settling.deadline.saturating_sub(settling.since));
+        self.ending = Some(Ending::Settled { after_us, bound_us });
     }
 
     fn stalled(&mut self, unmet: Option<(Property, String)>, after_us: u64) {

@@ -1,0 +1,288 @@
+//! The catalogue of marks: what must occur, how often, and what was never seen together.
+//!
+//! A simulation that finds nothing means something only if it was looking. Faults must strike, and the engine must come to
+//! its rare turns, under every family of faults.
+
+use crate::report::Marks;
+use serde::Serialize;
+
+/// What a mark is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A family of faults was at work.
+    Fault,
+    /// Something that must occur in at least one of a hundred worlds.
+    Common,
+    /// Something that need not, and why.
+    Rare(&'static str),
+}
+
+use Kind::{Common, Fault, Rare};
+
+/// All marks, in the order of their names.
+pub const CATALOGUE: &[(&str, Kind)] = &[
+    ("crash", Fault),
+    ("crash-loop", Fault),
+    ("crash-on-write", Fault),
+    ("cut-off", Fault),
+    ("delete-row", Fault),
+    ("empty-read", Fault),
+    ("engine/adopted", Common),
+    ("engine/bad-listing", Common),
+    ("engine/blocked", Common),
+    ("engine/created", Common),
+    ("engine/ended", Common),
+    (
+        "engine/fatal",
+        Rare("in worlds whose table and stream stay, nothing is fatal"),
+    ),
+    ("engine/fenced", Common),
+    ("engine/found-own", Common),
+    ("engine/handler-failed", Common),
+    ("engine/hole", Common),
+    ("engine/lost-other", Common),
+    (
+        "engine/lost-row-gone",
+        Rare("a row must be removed by hand and then not be put back"),
+    ),
+    ("engine/lost-taken", Common),
+    ("engine/missed-take", Common),
+    ("engine/released", Common),
+    ("engine/removed", Common),
+    ("engine/restoring", Common),
+    ("engine/resumed", Common),
+    ("engine/stole", Common),
+    ("engine/stray", Rare("drivers send one outcome for every command")),
+    ("engine/took-expired", Common),
+    ("engine/took-unowned", Common),
+    ("engine/unreadable", Common),
+    ("explicit-checkpoint", Fault),
+    ("foreign-row", Fault),
+    ("garbled", Fault),
+    ("handler-aborted", Common),
+    ("handler-fails", Fault),
+    ("handler-hangs", Fault),
+    ("handler-slow", Fault),
+    ("hung-lease", Fault),
+    ("late", Fault),
+    ("lost-answer", Fault),
+    ("lost-request", Fault),
+    ("mass-reshard", Fault),
+    ("merge", Fault),
+    ("not-sent", Fault),
+    ("outage-answers", Fault),
+    ("outage-refused", Fault),
+    ("outage-requests", Fault),
+    ("partial-ack", Fault),
+    ("pause", Fault),
+    ("pause-on-answer", Fault),
+    ("put-refused", Rare("a shard must get more than it takes")),
+    ("replace", Fault),
+    ("server-error", Fault),
+    ("slow", Fault),
+    ("split", Fault),
+    ("split-at-once", Fault),
+    ("stale", Fault),
+    ("stale-call", Fault),
+    ("stream-in-use", Common),
+    ("stream/applied", Common),
+    ("stream/not-sent", Common),
+    ("stream/refused/expired", Common),
+    (
+        "stream/refused/gone",
+        Rare("an iterator or token must be asked for after its worker has dropped it"),
+    ),
+    ("stream/refused/other", Common),
+    ("stream/unknown", Common),
+    ("table/applied", Common),
+    ("table/not-sent", Common),
+    ("table/refused/condition", Common),
+    ("table/refused/condition-with-row", Common),
+    (
+        "table/refused/other",
+        Rare("a table that is there refuses nothing else"),
+    ),
+    ("table/unknown", Common),
+    ("throttled", Fault),
+    ("twice", Fault),
+    ("unknown-attribute", Fault),
+    ("unparsable-row", Fault),
+    ("wall-freeze", Fault),
+    ("wall-step", Fault),
+];
+
+/// How often each pair of marks occurred in one world.
+#[derive(Clone, Debug)]
+pub struct Together {
+    worlds: u64,
+    single: Vec<u64>,
+    pairs: Vec<u64>,
+}
+
+impl Default for Together {
+    fn default() -> Self {
+        let n = CATALOGUE.len();
+        Self {
+            worlds: 0,
+            single: vec![0; n],
+            pairs: vec![0; n * n],
+        }
+    }
+}
+
+/// A mark that never occurred beside a fault, though both are frequent enough that it should have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlindSpot {
+    /// The mark.
+    pub mark: &'static str,
+    /// The family of faults.
+    pub fault: &'static str,
+}
+
+/// So many common occurrences are expected before their absence says something.
+const TELLING: u64 = 8;
+
+impl Together {
+    /// Counts the marks of one world.
+    pub fn add(&mut self, marks: &Marks) {
+        self.worlds += 1;
+        let here: Vec<usize> = marks
+            .iter()
+            .filter_map(|mark| CATALOGUE.binary_search_by_key(&mark, |(name, _)| name).ok())
+            .collect();
+        for &one in &here {
+            self.single[one] += 1;
+            for &other in &here {
+                self.pairs[one * CATALOGUE.len() + other] += 1;
+            }
+        }
+    }
+
+    /// How many worlds had a mark and a fault.
+    pub fn count(&self, mark: &str, fault: &str) -> u64 {
+        let place = |name: &str| CATALOGUE.binary_search_by_key(&name, |(name, _)| name).ok();
+        match (place(mark), place(fault)) {
+            (Some(one), Some(other)) => self.pairs[one * CATALOGUE.len() + other],
+            _ => 0,
+        }
+    }
+
+    /// Marks and faults that were never seen in one world, though each is frequent.
+    pub fn blind_spots(&self) -> Vec<BlindSpot> {
+        let mut found = Vec::new();
+        for (one, &(mark, kind)) in CATALOGUE.iter().enumerate() {
+            for (other, &(fault, of)) in CATALOGUE.iter().enumerate() {
+                let expected = self.single[one] * self.single[other] / self.worlds.max(1);
+                if kind != Fault
+                    && of == Fault
+                    && expected >= TELLING
+                    && self.pairs[one * CATALOGUE.len() + other] == 0
+                {
+                    found.push(BlindSpot { mark, fault });
+                }
+            }
+        }
+        found
+    }
+
+    /// Marks that must occur in one of a hundred worlds, and did not; with how many worlds had them.
+    pub fn too_rare(&self) -> Vec<(&'static str, u64)> {
+        CATALOGUE
+            .iter()
+            .zip(&self.single)
+            .filter(|((_, kind), count)| !matches!(kind, Rare(_)) && **count * 100 < self.worlds)
+            .map(|((name, _), count)| (*name, *count))
+            .collect()
+    }
+
+    /// The table of marks (lines) and faults (columns, by number), in percent of the worlds that had the fault.
+    pub fn table(&self) -> String {
+        use std::fmt::Write as _;
+        let faults: Vec<usize> = (0..CATALOGUE.len())
+            .filter(|&n| CATALOGUE[n].1 == Fault)
+            .collect();
+        let mut text = String::new();
+        for (column, &fault) in faults.iter().enumerate() {
+            let _ = writeln!(
+                text,
+                "{column:>4} {} ({} worlds)",
+                CATALOGUE[fault].0, self.single[fault]
+            );
+        }
+        let _ = write!(text, "{:<34}", "mark, in % of worlds with the fault");
+        for column in 0..faults.len() {
+            let _ = write!(text, "{column:>4}");
+        }
+        for (one, (mark, kind)) in CATALOGUE.iter().enumerate() {
+            if *kind == Fault || self.single[one] == 0 {
+                continue;
+            }
+            let _ = write!(text, "\n{mark:<35}");
+            for &fault in &faults {
+                let share = self.pairs[one * CATALOGUE.len() + fault] * 100 / self.single[fault].max(1);
+                let _ = write!(text, "{share:>4}");
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Options, run_seed};
+
+    #[test]
+    fn the_catalogue_is_in_order_and_has_every_mark_that_occurs() {
+        assert!(CATALOGUE.is_sorted_by(|one, other| one.0 < other.0));
+        for seed in 0..60 {
+            for mark in run_seed(seed, &Options::default()).found.marks.iter() {
+                let known = CATALOGUE.iter().any(|(name, _)| *name == mark);
+                assert!(known, "{mark:?} is missing in the catalogue");
+            }
+        }
+    }
+
+    fn marks(names: &[&'static str]) -> Marks {
+        let mut marks = Marks::default();
+        for name in names {
+            marks.set(name);
+        }
+        marks
+    }
+
+    #[test]
+    fn what_is_frequent_and_never_together_is_a_blind_spot() {
+        let mut together = Together::default();
+        for _ in 0..50 {
+            together.add(&marks(&["engine/stole", "late"]));
+            together.add(&marks(&["engine/stole"]));
+            together.add(&marks(&["crash"]));
+        }
+        let spots = together.blind_spots();
+        let spot = |mark, fault| BlindSpot { mark, fault };
+        assert!(spots.contains(&spot("engine/stole", "crash")), "{spots:?}");
+        assert!(!spots.contains(&spot("engine/stole", "late")), "{spots:?}");
+        assert_eq!(together.count("engine/stole", "late"), 50);
+    }
+
+    #[test]
+    fn what_must_occur_and_does_not_is_named() {
+        let mut together = Together::default();
+        for _ in 0..200 {
+            together.add(&marks(&["engine/stole"]));
+        }
+        together.add(&marks(&["engine/ended"]));
+        let rare = together.too_rare();
+        assert!(
+            rare.contains(&("engine/ended", 1)) && rare.contains(&("late", 0)),
+            "{rare:?}"
+        );
+        assert!(
+            !rare
+                .iter()
+                .any(|(name, _)| *name == "engine/stole" || *name == "engine/stray")
+        );
+        assert!(together.table().contains("engine/stole"));
+    }
+}

@@ -1,0 +1,70 @@
+//! Kinds of states: what a lease and its surroundings look like when its row changes, without names and numbers.
+//!
+//! How many kinds a further thousand worlds add says whether looking on is worth while.
+
+use super::World;
+use crate::oracles::ShardNo;
+use crate::oracles::fact::{Mark, Owner, Row, Verb};
+
+impl World {
+    /// Takes note of the kind of state in which a row changed.
+    pub(super) fn note_state(
+        &mut self,
+        shard: ShardNo,
+        verb: Option<Verb>,
+        before: Option<Row>,
+        after: Option<Row>,
+    ) {
+        let mut kind = 0u32;
+        let mut add = |value: u32, of: u32| kind = kind * of + value.min(of - 1);
+        add(verb.map_or(9, |verb| verb as u32), 10);
+        for row in [before, after] {
+            let Some(row) = row else {
+                add(0, 25);
+                continue;
+            };
+            let owner = match row.owner {
+                None => 0,
+                Some(Owner::Stranger) => 1,
+                Some(Owner::Life(life)) => self.condition(life),
+            };
+            let checkpoint = match row.checkpoint {
+                Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest => 0,
+                Mark::At(_) => 1,
+                Mark::Nowhere => 2,
+                Mark::End => 3,
+            };
+            add(1 + owner * 4 + checkpoint, 25);
+        }
+        let family = self.shards.get(shard as usize).copied().unwrap_or_default();
+        add(u32::from(family.closed), 2);
+        let parents = family.parents.into_iter().flatten();
+        let unfinished = parents.clone().any(|parent| {
+            let row = self
+                .rows
+                .get(parent as usize)
+                .and_then(|lease| lease.row.as_ref());
+            row.is_some_and(|row| !row.checkpoint.is_end())
+        });
+        add(parents.count() as u32, 3);
+        add(u32::from(unfinished), 2);
+        let open = |worker: &super::Worker| worker.adapter.consumers.contains_key(&shard);
+        add(
+            self.workers.iter().filter(|worker| open(worker)).count() as u32,
+            3,
+        );
+        add(u32::from(self.is_healed()), 2);
+        self.states.insert(kind);
+    }
+
+    /// 2: gone, 3: stands still, 4: stops, 5: well.
+    fn condition(&self, life: u32) -> u32 {
+        let worker = &self.workers[self.names.lives[life as usize] as usize];
+        match () {
+            () if worker.engine.is_none() || worker.life != life => 2,
+            () if worker.paused.is_some() => 3,
+            () if worker.stopping => 4,
+            () => 5,
+        }
+    }
+}
