@@ -71,6 +71,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("merge", Fault),
     ("not-sent", Fault),
     ("outage-answers", Fault),
+    ("outage-now", Fault),
     ("outage-refused", Fault),
     ("outage-requests", Fault),
     ("partial-ack", Fault),

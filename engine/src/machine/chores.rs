@@ -4,6 +4,7 @@ use super::Core;
 use super::ctx::Waiter;
 use crate::ids::OpId;
 use crate::input::{Outcome, Why};
+use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::TableOp;
 use crate::row::Change;
@@ -153,6 +154,7 @@ impl Core {
             Outcome::Applied(_) => true,
             // There is such a row already; or the row to be removed or filled in is another by now.
             Outcome::Refused(refusal) => refusal.why == Why::ConditionFailed,
+            Outcome::Unknown(_) => self.ctx.planted.is(Mutant::UnknownChildIsCreated),
             _ => false,
         };
         if settled {

@@ -15,7 +15,7 @@ use crate::ids::{LeaseKey, OpId};
 use crate::input::{Cause, Outcome, Reply, Why};
 use crate::mutant::Mutant;
 use crate::notice::Notice;
-use crate::output::{ConsumerOp, EndReason, StreamOp, TableOp};
+use crate::output::{ConsumerOp, EndReason, IteratorFrom, StreamOp, TableOp};
 use crate::reader::{self, Event, Reader, Start, Want};
 use crate::time::{Mono, Span};
 
@@ -100,7 +100,9 @@ impl Core {
         tenure.fenced = true;
         let lease = self.key(ix);
         self.ctx.tell(Notice::Fenced { lease });
-        self.abort(ix, tenure);
+        if !self.ctx.planted.is(Mutant::NoAbort) {
+            self.abort(ix, tenure);
+        }
     }
 
     /// Tells the application to stop what it is at, once.
@@ -133,7 +135,12 @@ impl Core {
     fn stage_step(&mut self, ix: u32, tenure: &mut Tenure) {
         let exit = self.exit(tenure);
         match (tenure.stage, exit) {
-            (Stage::Waiting, Some(reason)) => tenure.stage.go(Stage::Closed(reason)),
+            (Stage::Waiting, Some(reason)) => {
+                if self.ctx.planted.is(Mutant::ReleaseWhileSettling) {
+                    tenure.open_after = Mono(0);
+                }
+                tenure.stage.go(Stage::Closed(reason));
+            }
             (Stage::Waiting, None) => self.wait_step(ix, tenure),
             (Stage::Opening | Stage::Running, Some(reason)) => tenure.stage.go(Stage::Draining(reason)),
             // The end of the shard is worth waiting for, unless the lease is not ours any more or time is up.
@@ -272,6 +279,10 @@ impl Core {
             let Some(lease) = self.view.get(ix) else { return };
             let shard = lease.key.to_shard();
             let op = match want {
+                Want::GetIterator(IteratorFrom::After(_)) if self.ctx.planted.is(Mutant::ReadOnAtLatest) => {
+                    let from = IteratorFrom::Latest;
+                    StreamOp::GetIterator { shard, from }
+                }
                 Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
                 Want::GetRecords { via, limit } => StreamOp::GetRecords { shard, via, limit },
             };
@@ -318,7 +329,7 @@ impl Core {
         if tenure.lost || self.forced() || self.boot.table_gone {
             self.abort(ix, tenure);
         }
-        if tenure.app.is_some() {
+        if tenure.app.is_some() && !self.ctx.planted.is(Mutant::CloseTooEarly) {
             return;
         }
         if !tenure.opened || (tenure.lost && self.ctx.planted.is(Mutant::NoCloseWhenLost)) {
@@ -460,6 +471,11 @@ impl Core {
         let Some(mut tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.take()) else {
             return;
         };
+        let outcome = if self.ctx.planted.is(Mutant::EmptyIsEnd) {
+            empty_is_end(outcome)
+        } else {
+            outcome
+        };
         if let Some(reader) = &mut tenure.reader {
             let key = self.view.get(ix).map(|lease| lease.key.clone());
             let context = reader::Ctx {
@@ -500,6 +516,17 @@ impl Core {
         }
         self.step(ix);
     }
+}
+
+/// A planted bug: an empty answer at the tip as the end of the shard.
+fn empty_is_end(mut outcome: Outcome) -> Outcome {
+    if let Outcome::Applied(Reply::Records(fetched)) = &mut outcome
+        && fetched.count == 0
+        && fetched.behind_ms == 0
+    {
+        fetched.end.get_or_insert_default();
+    }
+    outcome
 }
 
 /// A reader's event as words, and how long it pauses.

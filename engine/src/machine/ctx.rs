@@ -102,6 +102,21 @@ impl Ctx {
         }
     }
 
+    /// Puts the planted bug into what is fixed for a life, if it is one of that kind.
+    pub(crate) fn plant(&mut self) {
+        if self.planted.is(Mutant::Unpaced) {
+            self.config.reader.min_interval = Span::ZERO;
+            self.config.reader.idle_interval = Span::ZERO;
+            self.config.reader.bytes_per_second = u64::MAX;
+        }
+        if self.planted.is(Mutant::NeverCheckpoint) {
+            self.config.checkpoint_interval = Span::from_secs(1_000_000);
+        }
+        if self.planted.is(Mutant::HoldTooLong) {
+            self.hold = self.config.lease_duration.scaled(3, 2);
+        }
+    }
+
     /// Asks for something to be done; its outcome will go to `waiter`.
     pub(crate) fn issue(&mut self, waiter: Waiter, give_up: Mono, effect: Effect) -> OpId {
         self.next_op += 1;

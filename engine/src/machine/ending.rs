@@ -30,6 +30,9 @@ impl Core {
         // Until the leases are queued, this holds the end back.
         tenure.children_left = children.len() as u32;
         tenure.co_parents = parents.into_iter().filter(|parent| *parent != shard).collect();
+        if self.ctx.planted.is(Mutant::NoCoParentWait) {
+            tenure.co_parents.clear();
+        }
         tenure.heirs = children;
         tenure.look_at = Mono(0);
         self.end_step(ix, tenure);
@@ -66,12 +69,20 @@ impl Core {
         for child in std::mem::take(&mut tenure.heirs) {
             let key = child.id.to_lease();
             let parents: BTreeSet<_> = child.parents.into_iter().collect();
-            let mut row = LeaseRow::new(key, Checkpoint::TrimHorizon);
+            let start = if self.ctx.planted.is(Mutant::ChildrenFromLatest) {
+                Checkpoint::Latest
+            } else {
+                Checkpoint::TrimHorizon
+            };
+            let mut row = LeaseRow::new(key, start);
             row.parents = parents.into_iter().collect();
             row.range = Some(child.range);
             let why = "its parent was processed to the end".to_string();
             self.add_chore(Change::Create(Box::new(row)), why, Some(ix), Mono::NEVER);
             left += 1;
+            if self.ctx.planted.is(Mutant::OneChildOnly) {
+                break;
+            }
         }
         tenure.children_left = if self.ctx.planted.is(Mutant::EndBeforeChildren) {
             0

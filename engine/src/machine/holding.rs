@@ -165,6 +165,9 @@ impl Core {
                 let key = self.key(ix);
                 let pause = self.ctx.backoff("write", key.as_str(), tenure.failures);
                 tenure.retry_at = self.ctx.now + pause;
+                if self.ctx.planted.is(Mutant::RenewGivesUp) {
+                    tenure.retry_at = Mono::NEVER;
+                }
                 let what = format!("{} {key}", kind.verb());
                 self.ctx.tell(Notice::Trouble {
                     op,
@@ -184,7 +187,11 @@ impl Core {
             release: false,
         });
         tenure.unresolved = Some(Unresolved {
-            since: before.since.min(emitted),
+            since: if self.ctx.planted.is(Mutant::LastUnknownCounts) {
+                emitted
+            } else {
+                before.since.min(emitted)
+            },
             end: before.end || kind == WriteKind::End,
             release: before.release || matches!(kind, WriteKind::Release | WriteKind::HandOver),
         });
@@ -226,6 +233,9 @@ impl Core {
         };
         tenure.valid_until = tenure.valid_until.max(stamp + self.ctx.hold);
         tenure.renew_at = emitted + self.ctx.config.renew_interval;
+        if self.ctx.planted.is(Mutant::RenewLate) {
+            tenure.renew_at = emitted + self.ctx.config.lease_duration;
+        }
         if tenure.fenced && self.ctx.now < tenure.valid_until {
             tenure.fenced = false;
             let lease = self.key(ix);
@@ -261,14 +271,20 @@ impl Core {
         let tried_end = kind == WriteKind::End || maybe.is_some_and(|maybe| maybe.end);
         let tried_release = matches!(kind, WriteKind::Release | WriteKind::HandOver)
             || maybe.is_some_and(|maybe| maybe.release);
-        let since = maybe.map_or(emitted, |maybe| maybe.since.min(emitted));
+        let since = match maybe {
+            Some(maybe) if !self.ctx.planted.is(Mutant::LastUnknownCounts) => maybe.since.min(emitted),
+            _ => emitted,
+        };
         let row = match row {
             Some(RowRead::Lease(row)) => row,
             Some(_) => return self.lose(ix, tenure, LossReason::Unreadable),
             None if tried_end => return self.ended(ix, tenure),
             None if tried_release => return self.released(ix, tenure),
             // Once the belief has run out, others may have taken the lease, ended it and removed it.
-            None if kind == WriteKind::Restore || self.ctx.now >= tenure.valid_until => {
+            None if kind == WriteKind::Restore
+                || (self.ctx.now >= tenure.valid_until
+                    && !self.ctx.planted.is(Mutant::RestoreWhenFenced)) =>
+            {
                 return self.lose(ix, tenure, LossReason::RowGone);
             }
             None => {

@@ -127,6 +127,9 @@ impl Core {
             return self.doubt_stream();
         }
         let pause = self.list_pause();
+        if self.ctx.planted.is(Mutant::ListingGivesUp) {
+            self.listing.next_at = Mono::NEVER;
+        }
         let how = super::describe(outcome);
         self.ctx.tell(Notice::Trouble {
             op,
@@ -310,7 +313,8 @@ impl Core {
                 let before = std::mem::take(&mut self.upkeep.planned);
                 for planned in plan.create {
                     let first = before.get(&planned.row.key).copied().unwrap_or(now);
-                    if !empty && now.since(first) < self.ctx.config.scan_interval {
+                    let believed = self.ctx.planted.is(Mutant::BelieveOneListing);
+                    if !empty && now.since(first) < self.ctx.config.scan_interval && !believed {
                         self.upkeep.planned.insert(planned.row.key.clone(), first);
                         continue;
                     }

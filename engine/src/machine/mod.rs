@@ -82,6 +82,7 @@ impl Core {
             wall,
         );
         ctx.planted = planted;
+        ctx.plant();
         let mut core = Core {
             ctx,
             view: View::default(),
@@ -172,6 +173,9 @@ impl Core {
                 if let Some(reader) = &mut tenure.reader {
                     reader.processed_through(through);
                     tenure.processed = reader.watermark().or(tenure.processed);
+                    if self.ctx.planted.is(Mutant::PartialIsWhole) {
+                        tenure.processed = reader.last_handed().or(tenure.processed);
+                    }
                 }
                 self.step(ix);
             }
@@ -218,6 +222,7 @@ impl Core {
 
     fn stop_within(&self, requests: u64) -> bool {
         match self.phase {
+            Phase::Stopping { .. } if self.ctx.planted.is(Mutant::NoPatience) => false,
             Phase::Stopping { deadline, .. } => {
                 self.ctx.now >= deadline - self.ctx.config.table_timeout.times(requests)
             }

@@ -98,6 +98,9 @@ impl Core {
                 self.scan.failures += 1;
                 let pause = self.ctx.backoff("scan", "", self.scan.failures);
                 self.scan.next_at = self.ctx.now + pause;
+                if self.ctx.planted.is(Mutant::ScanGivesUp) {
+                    self.scan.next_at = Mono::NEVER;
+                }
                 let how = super::describe(&other);
                 self.ctx.tell(Notice::Trouble {
                     op,
@@ -205,7 +208,8 @@ impl Core {
             let ended = row.checkpoint.is_end();
             let was_ended = known.checkpoint.is_end();
             lease.row = Some(LeaseRow { range, ..row });
-            if !same && !self.ctx.planted.is(Mutant::BlindToCounter) {
+            let fresh = !same || self.ctx.planted.is(Mutant::RowTwiceSeen);
+            if fresh && !self.ctx.planted.is(Mutant::BlindToCounter) {
                 lease.observed_at = now;
             }
             if ended != was_ended {

@@ -51,7 +51,12 @@ impl Core {
                 }
                 continue;
             }
-            let expired = self.ctx.now.since(lease.observed_at) >= self.ctx.config.lease_duration
+            let patience = if self.ctx.planted.is(Mutant::ExpireEarly) {
+                self.ctx.config.lease_duration.per(2)
+            } else {
+                self.ctx.config.lease_duration
+            };
+            let expired = self.ctx.now.since(lease.observed_at) >= patience
                 && !self.ctx.planted.is(Mutant::NeverExpire);
             match row.actual_owner() {
                 Some(owner) if !expired && owner != me => {
@@ -59,6 +64,7 @@ impl Core {
                 }
                 // A lease we are still letting go of cannot be taken again before that is over.
                 _ if lease.busy() => {}
+                None if self.ctx.planted.is(Mutant::NoTakeOfUnowned) => {}
                 owner => {
                     balance.unowned += u32::from(owner.is_none());
                     balance.available.push(ix);
@@ -132,8 +138,10 @@ impl Core {
             spare = 1;
         }
         let spare = spare.min(self.ctx.config.max_steals) as usize;
+        let spare = spare.max(usize::from(self.ctx.planted.is(Mutant::StealFromEqual)));
         // Taking one more must leave the two of us more even, or leases would wander for ever.
-        if spare == 0 || *theirs <= mine + 1 {
+        let evenly = self.ctx.planted.is(Mutant::StealFromEqual);
+        if (spare == 0 || *theirs <= mine + 1) && !(evenly && *theirs > 0) {
             return;
         }
         let mut order: Vec<(u64, u32)> = self
@@ -381,7 +389,11 @@ impl Core {
         let now = self.ctx.now;
         let config = &self.ctx.config;
         let counter = taking.counter.saturating_add(1);
-        let token = FencingToken(counter);
+        let token = if self.ctx.planted.is(Mutant::TokenReused) {
+            FencingToken(1)
+        } else {
+            FencingToken(counter)
+        };
         // A former owner that may live believes until its next write is refused, at the latest for a lease duration
         // after the take was applied.
         let settle = matches!(taking.why, TakeReason::Stolen { .. })

@@ -124,6 +124,9 @@ impl Core {
             }
         }
         let hole = sync::first_hole(ranges.into_iter());
+        if self.ctx.planted.is(Mutant::ListAlways) {
+            return self.list_to_repair("shards are always listed");
+        }
         if (hole.is_none() && unknown == 0) || self.ctx.planted.is(Mutant::NoAudit) {
             self.upkeep.hole_seen = 0;
             self.upkeep.planned.clear();

@@ -212,6 +212,11 @@ impl Reader {
         }
     }
 
+    /// The highest position handed over. For a planted bug only.
+    pub(crate) fn last_handed(&self) -> Option<Position> {
+        self.buffer.handed()
+    }
+
     /// Whether the reader waits for [`resume`](Self::resume).
     pub fn is_paused(&self) -> bool {
         self.paused

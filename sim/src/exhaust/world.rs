@@ -18,7 +18,6 @@ use crate::world::{engine, names};
 use leasehold_engine::Engine;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Boot, Input};
-use leasehold_engine::mutant::Mutant;
 use leasehold_engine::output::{Command, Output};
 use leasehold_engine::row::LeaseRow;
 use std::collections::VecDeque;
@@ -136,7 +135,7 @@ impl World {
             }
         }
         let mut table = LeaseTable::new(&Faults::default());
-        table.unguarded_create = scope.mutant == Some(Mutant::UnguardedCreate);
+        table.mutant = scope.mutant;
         let mut world = Self {
             now: 0,
             steps: 0,

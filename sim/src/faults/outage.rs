@@ -1,7 +1,7 @@
 //! Workers that cannot reach a service for a while.
 
-use super::Setting;
-use crate::draws::Draws;
+use super::{Chance, Setting, rate};
+use crate::draws::{Draws, Roll};
 use crate::scenario::span::micros;
 use serde::{Deserialize, Serialize};
 
@@ -43,12 +43,23 @@ pub struct Outage {
 pub struct OutageFaults {
     /// In the order of their beginning.
     pub outages: Vec<Outage>,
+    /// Cuts from the table at moments that matter: as a batch is handed over, or a lease is taken, created or ended. In one
+    /// of a thousand of these.
+    pub now: u32,
+    /// How long such a cut lasts, in µs.
+    #[serde(rename = "now_for", with = "micros")]
+    pub now_us: u64,
 }
 
 impl OutageFaults {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        let mut faults = Self {
+            outages: Vec::new(),
+            now: rate(draws, "outage-now", 40),
+            now_us: draws.magnitude("outage-now", 2, 10_000, setting.lease_us.saturating_mul(4)),
+        };
         if !draws.coin("outage", 0) {
-            return Self::default();
+            return faults;
         }
         let count = draws.magnitude("outage", 1, 1, 12);
         let mut outages: Vec<Outage> = (0..count)
@@ -73,6 +84,14 @@ impl OutageFaults {
             })
             .collect();
         outages.sort_by_key(|outage| outage.from);
-        Self { outages }
+        faults.outages = outages;
+        faults
+    }
+
+    /// Whether chance cuts a worker off now.
+    pub fn chance(&self, roll: &mut Roll) -> Option<Chance> {
+        let happens = roll.happens(self.now);
+        let for_us = roll.magnitude(1_000, self.now_us);
+        happens.then_some(Chance::Cut { for_us })
     }
 }

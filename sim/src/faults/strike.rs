@@ -234,6 +234,12 @@ pub enum Chance {
         #[serde(rename = "down", with = "micros")]
         down_us: u64,
     },
+    /// From now on the worker does not reach the lease table.
+    Cut {
+        /// In µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
     /// The handler takes this much longer.
     HandlerSlow {
         /// In µs.
@@ -274,6 +280,7 @@ impl Chance {
             Chance::Empty => "empty-read",
             Chance::Pause { .. } => "pause-on-answer",
             Chance::Crash { .. } => "crash-on-write",
+            Chance::Cut { .. } => "outage-now",
             Chance::HandlerSlow { .. } => "handler-slow",
             Chance::HandlerHangs { .. } => "handler-hangs",
             Chance::HandlerFails => "handler-fails",

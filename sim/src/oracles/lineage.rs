@@ -2,6 +2,8 @@
 //!
 //! A parent whose lease was removed after its end counts as ended; so does one that never had a lease, if none of its
 //! ancestors had one either (it ended before the application began). Below an ancestor that had a lease it will get one.
+//!
+//! P1 as well: what is below a leased shard starts at its oldest record, whatever the initial position is.
 
 use super::fact::{Mark, Verb};
 use super::{Fact, Property, ShardNo, Time, Verdict};
@@ -13,9 +15,14 @@ struct Shard {
     /// There is a row, and whether it says the end.
     row: Option<bool>,
     had_row: bool,
+    /// When its first lease was created, and where it was to start.
+    start: Option<(Time, Mark)>,
     ended: bool,
     tampered: bool,
 }
+
+/// Leases created so close together may come from two workers' listings of the same beginning.
+const SAME_FILL_US: Time = 5_000_000;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lineage {
@@ -77,6 +84,10 @@ impl Lineage {
                 let state = self.shard(shard);
                 state.row = after.map(|row| row.checkpoint == Mark::End);
                 state.had_row |= after.is_some();
+                if let Some(row) = after {
+                    state.start.get_or_insert((now, row.checkpoint));
+                }
+                let began = state.start;
                 if verb.is_none() {
                     state.tampered = true;
                 }
@@ -94,6 +105,17 @@ impl Lineage {
                     });
                 }
                 for child in self.shard(shard).children.clone() {
+                    if let (Some((parent_at, _)), Some((child_at, Mark::Latest | Mark::AtTimestamp))) =
+                        (began, self.shard(child).start)
+                        && child_at > parent_at + SAME_FILL_US
+                    {
+                        verdict.report(Property::P1, now, || {
+                            format!(
+                                "shard {shard} was marked as ended, and the lease of its child {child} does not start at its \
+                                 oldest record: what came before it was opened is lost"
+                            )
+                        });
+                    }
                     if !self.shard(child).had_row {
                         verdict.report(Property::P2, now, || {
                             format!("shard {shard} was marked as ended before its child {child} had a lease")
@@ -155,6 +177,27 @@ mod tests {
             Property::P2,
             family().into_iter().chain(more).map(|fact| (1, fact)),
         )
+    }
+
+    #[test]
+    fn a_child_that_starts_at_its_tip_is_found() {
+        let close = [
+            created(1, Mark::Latest),
+            created(2, Mark::TrimHorizon),
+            changed(
+                0,
+                Some(0),
+                Verb::End,
+                Some(row(Some(0), 1, Mark::TrimHorizon)),
+                Some(row(None, 2, Mark::End)),
+            ),
+        ];
+        let history = |later: Time| {
+            let before = family().into_iter().map(|fact| (1, fact));
+            before.chain(close.clone().map(|fact| (later, fact)))
+        };
+        assert_eq!(judge_only(Property::P1, history(10_000_000)), [Property::P1]);
+        assert_eq!(judge_only(Property::P1, history(2)), []);
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     ] {
         rate(&format!("faults.call.{name}"), per_mille)?;
     }
+    rate("faults.outage.now", plan.faults.outage.now)?;
+    span("faults.outage.now_for", plan.faults.outage.now_us)?;
     for outage in &plan.faults.outage.outages {
         of_worker("faults.outage.outages.worker", outage.worker.into())?;
         span("faults.outage.outages.until", outage.until)?;
@@ -153,7 +155,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             } => request_us.max(answer_us),
             Chance::Late { by_us, .. } | Chance::Stale { by_us } | Chance::HandlerSlow { by_us } => by_us,
             Chance::Twice { after_us, .. } => after_us,
-            Chance::Pause { for_us } | Chance::HandlerHangs { for_us } => for_us,
+            Chance::Pause { for_us } | Chance::HandlerHangs { for_us } | Chance::Cut { for_us } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
             _ => 0,
         };

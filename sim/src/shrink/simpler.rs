@@ -42,6 +42,8 @@ fn no_rates(plan: &mut Plan) {
     let process = &mut plan.faults.process;
     (process.crash_on_write, process.crash_on_write_most) = (0, 0);
     (process.pause_on_answer, process.pause_us) = (0, 0);
+    let outage = &mut plan.faults.outage;
+    (outage.now, outage.now_us) = (0, 0);
     let table = &mut plan.faults.table;
     (table.stale, table.stale_us, table.hung_lease) = (0, 0, None);
     let stream = &mut plan.faults.stream;

@@ -13,6 +13,7 @@ use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::show::recording::RequestNo;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::mutant::Mutant;
 use leasehold_engine::output::{Command, Effect, IteratorFrom, ShardFilter, StreamOp, TableOp};
 use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::time::Mono;
@@ -117,6 +118,9 @@ impl World {
             Fate::silent(Reach::Never)
         } else if self.is_healed() {
             Fate::plain(there, back)
+        } else if now < self.workers[w].cut_until && matches!(request, Request::Table(_)) {
+            self.fault("outage-now", Some(w), asked);
+            Fate::silent(Reach::Never)
         } else if let Some(fate) = self.outage(w, asked, matches!(request, Request::Table(_)), (there, back))
         {
             fate
@@ -153,10 +157,10 @@ impl World {
             (_, Landing::Answer { .. }) => None,
             (_, Landing::Throttled(_)) => Some(Outcome::NotSent(Cause::Throttled)),
             (_, Landing::NotSent(_)) => Some(Outcome::NotSent(Cause::Network)),
-            (_, Landing::ServerError(_)) => Some(Outcome::Unknown(Cause::Server)),
-            (_, Landing::Broken(_)) => Some(Outcome::Unknown(Cause::Network)),
+            (_, Landing::ServerError(_)) => Some(self.unsure(&request, Cause::Server)),
+            (_, Landing::Broken(_)) => Some(self.unsure(&request, Cause::Network)),
             (_, Landing::Garbled(_)) => Some(Outcome::Unknown(Cause::Garbled)),
-            (_, Landing::Silence) => Some(Outcome::Unknown(Cause::Timeout)),
+            (_, Landing::Silence) => Some(self.unsure(&request, Cause::Timeout)),
         };
         let answer_second = matches!(landing, Landing::Answer { second: true, .. });
         let executions = match fate.reach {
@@ -191,6 +195,21 @@ impl World {
             }
         }
         self.heap.push(answer_at, What::Answer { flight });
+    }
+
+    /// How a driver classifies what may have been executed: as unknown, unless it has a bug.
+    fn unsure(&self, request: &Request, cause: Cause) -> Outcome {
+        let writes = matches!(request, Request::Table(TableOp::Write(_)));
+        match (self.mutant, cause) {
+            (Some(Mutant::ServerErrorIsApplied), Cause::Server)
+            | (Some(Mutant::BrokenIsApplied), Cause::Network)
+                if writes =>
+            {
+                Outcome::Applied(Reply::Done)
+            }
+            (Some(Mutant::TimeoutIsNotSent), Cause::Timeout) => Outcome::NotSent(cause),
+            _ => Outcome::Unknown(cause),
+        }
     }
 
     /// Something between the adapter and the application, answered without a network.
@@ -301,6 +320,8 @@ impl World {
                 Chance::Stale { by_us } => struck.stale_us = by_us,
                 Chance::Empty => struck.empty = true,
                 Chance::Pause { for_us } => struck.pause_us = for_us,
+                // The request itself still gets through.
+                Chance::Cut { for_us } => self.cut_off(w, for_us),
                 Chance::Crash { after_us, down_us } => {
                     let generation = self.workers[w].generation;
                     self.heap.push(
@@ -316,6 +337,13 @@ impl World {
                 _ => {}
             }
         }
+    }
+
+    /// From now on a worker does not reach the table, for so long.
+    pub(super) fn cut_off(&mut self, w: usize, for_us: u64) {
+        let until = self.now.saturating_add(for_us);
+        let worker = &mut self.workers[w];
+        worker.cut_until = worker.cut_until.max(until);
     }
 
     /// A service executes a request.

@@ -190,6 +190,7 @@ impl World {
                 Chance::Partial => partial = true,
                 Chance::Checkpoint => checkpoint = true,
                 Chance::StaleCall => stale_call = true,
+                Chance::Cut { for_us } => self.cut_off(w, for_us),
                 _ => {}
             }
         }

@@ -81,6 +81,9 @@ impl World {
             }
         }
         found.extend(faults.process.chance_of_pause(roll));
+        if matches!(deed, Deed::Take | Deed::Create | Deed::End) {
+            found.extend(faults.outage.chance(roll));
+        }
         if deed.is_write()
             && let Some(crash) =
                 faults
@@ -101,6 +104,7 @@ impl World {
             None => {
                 let mut found = Vec::new();
                 self.plan.faults.application.chances(roll, &mut found);
+                found.extend(self.plan.faults.outage.chance(roll));
                 found
             }
         };

@@ -211,7 +211,7 @@ impl World {
             only_read: false,
             plan,
         };
-        world.table.unguarded_create = mutant == Some(Mutant::UnguardedCreate);
+        world.table.mutant = mutant;
         world.set_up();
         world
     }

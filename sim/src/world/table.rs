@@ -12,8 +12,11 @@ use crate::swarm::EPOCH_MS;
 use leasehold_engine::dialect::{Dialect, Kcl};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
+use leasehold_engine::mutant::Mutant;
 use leasehold_engine::output::TableOp;
+use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
+use leasehold_engine::table::ItemWrite;
 use leasehold_engine::table::{Action, AttributeValue, Condition, Item, Update};
 use std::sync::Arc;
 
@@ -25,8 +28,8 @@ const TABLE: &str = "app";
 pub(crate) struct LeaseTable {
     pub dynamo: Dynamo,
     silent_refusal: bool,
-    /// A deliberate bug: rows are created over existing ones.
-    pub unguarded_create: bool,
+    /// The deliberate bug of the codec, if that is where it is.
+    pub mutant: Option<Mutant>,
     limit: Option<u32>,
     /// Rows as they were last written, by shard: every scan shows most of them unchanged.
     decoded: Vec<Option<(Arc<Item>, RowRead)>>,
@@ -59,7 +62,7 @@ impl LeaseTable {
         Self {
             dynamo: Dynamo::new(config),
             silent_refusal: faults.silent_refusal,
-            unguarded_create: false,
+            mutant: None,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
             decoded: Vec::new(),
         }
@@ -83,13 +86,19 @@ impl LeaseTable {
 
     fn failure(&self, error: ApiError) -> Outcome {
         let why = match error.code {
+            "ConditionalCheckFailedException" if self.mutant == Some(Mutant::ConditionIsThrottled) => {
+                return Outcome::NotSent(Cause::Throttled);
+            }
             "ConditionalCheckFailedException" => Why::ConditionFailed,
             "ResourceNotFoundException" => Why::NotFound,
             "ResourceInUseException" => Why::InUse,
             "ProvisionedThroughputExceededException" => return Outcome::NotSent(Cause::Throttled),
             _ => Why::Invalid,
         };
-        let current = error.item.as_deref().map(|item| Box::new(Kcl.decode(item)));
+        let current = error
+            .item
+            .as_deref()
+            .map(|item| Box::new(self.misread(Kcl.decode(item))));
         let detail = error.message.into_owned();
         Outcome::Refused(Refusal { why, current, detail })
     }
@@ -137,7 +146,11 @@ impl LeaseTable {
             ..Scan::default()
         };
         let page = self.dynamo.scan(now_ms, &request)?;
-        let rows = page.items.iter().map(|item| self.decode(item)).collect();
+        let rows = page
+            .items
+            .iter()
+            .map(|item| self.misread(self.decode(item)))
+            .collect();
         let next = page.last_key.as_ref().map(key_of);
         Ok(Reply::Page(ScanPage { rows, next }))
     }
@@ -150,15 +163,22 @@ impl LeaseTable {
             ..GetItem::default()
         };
         let found = self.dynamo.get_item(now_ms, &request)?;
-        Ok(Reply::Row(found.item.map(|item| Box::new(Kcl.decode(&item)))))
+        Ok(Reply::Row(
+            found.item.map(|item| Box::new(self.misread(Kcl.decode(&item)))),
+        ))
     }
 
     fn write(&mut self, now_ms: i64, change: &Change) -> Result<Reply, ApiError> {
         let write = Kcl.encode(change);
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
-        let planted = self.unguarded_create && matches!(change, Change::Create(_));
-        let condition = (!planted).then(|| condition(write.condition));
+        let write = self.planted(change, write);
+        let unguarded = match self.mutant {
+            Some(Mutant::UnguardedCreate) => matches!(change, Change::Create(_)),
+            Some(Mutant::TakeUnguarded) => matches!(change, Change::Take { .. }),
+            _ => false,
+        };
+        let condition = (!unguarded).then(|| condition(write.condition));
         let old_on_failure = !self.silent_refusal;
         let (table, key) = (TABLE.to_owned(), write.key);
         match write.action {
@@ -196,6 +216,35 @@ impl LeaseTable {
             }
         }
         Ok(Reply::Done)
+    }
+
+    /// A planted bug: a renewal as a whole item, of what is known of it.
+    fn planted(&self, change: &Change, mut write: ItemWrite) -> ItemWrite {
+        let Change::Renew { key, guard } = change else {
+            return write;
+        };
+        if self.mutant == Some(Mutant::PutForUpdate)
+            && let Some(item) = self.item(key)
+            && let RowRead::Lease(row) = Kcl.decode(item)
+        {
+            let row = LeaseRow {
+                counter: guard.counter + 1,
+                ..row
+            };
+            write.action = Kcl.encode(&Change::Create(Box::new(row))).action;
+        }
+        write
+    }
+
+    /// A planted bug: the end of a shard is read as its beginning.
+    fn misread(&self, mut read: RowRead) -> RowRead {
+        if self.mutant == Some(Mutant::EndIsBeginning)
+            && let RowRead::Lease(row) = &mut read
+            && row.checkpoint.is_end()
+        {
+            row.checkpoint = Checkpoint::TrimHorizon;
+        }
+        read
     }
 
     /// The rendered text must mean what the tree means: it is parsed, and the trees are compared.

@@ -38,6 +38,8 @@ pub(super) struct Worker {
     pub core: bool,
     /// It never reaches a service again.
     pub cut: bool,
+    /// It does not reach the table until then.
+    pub cut_until: Time,
     pub adapter: Adapter,
 }
 
@@ -73,6 +75,7 @@ impl Worker {
             fatal: None,
             core: true,
             cut: false,
+            cut_until: 0,
             adapter: Adapter::default(),
         }
     }
