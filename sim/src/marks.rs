@@ -85,6 +85,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("split-at-once", Fault),
     ("stale", Fault),
     ("stale-call", Fault),
+    ("stop-on-take", Fault),
     ("stream-in-use", Common),
     ("stream/applied", Common),
     ("stream/not-sent", Common),

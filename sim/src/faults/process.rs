@@ -1,6 +1,6 @@
 //! Processes that die, stand still, come back, or are replaced in good order.
 
-use super::{Chance, Setting};
+use super::{Chance, Setting, rate};
 use crate::draws::{Draws, Roll};
 use crate::scenario::span::micros;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,8 @@ pub struct ProcessFaults {
     pub crash_on_write: u32,
     /// No more of these than so many.
     pub crash_on_write_most: u32,
+    /// Workers that are told to stop right after a take, in one of a thousand takes.
+    pub stop_on_take: u32,
     /// Pauses exactly between an answer's arrival and its handling. In one of a thousand answers.
     pub pause_on_answer: u32,
     /// How long such a pause lasts, in µs.
@@ -70,6 +72,16 @@ impl ProcessFaults {
         let chance = Chance::Crash {
             after_us: roll.between(0, way_us),
             down_us: roll.magnitude(10_000, lease_us * 2),
+        };
+        happens.then_some(chance)
+    }
+
+    /// Whether chance has a worker told to stop soon after it takes a lease, which lasts so long, in µs.
+    pub fn chance_of_stop(&self, roll: &mut Roll, lease_us: u64) -> Option<Chance> {
+        let happens = roll.happens(self.stop_on_take);
+        let chance = Chance::Stop {
+            after_us: roll.below(lease_us),
+            gap_us: roll.magnitude(10_000, lease_us * 3),
         };
         happens.then_some(chance)
     }
@@ -116,6 +128,7 @@ impl ProcessFaults {
                 0
             },
             crash_on_write_most: draws.magnitude("crash-on-write", 2, 1, 8) as u32,
+            stop_on_take: rate(draws, "stop-on-take", 100),
             pause_on_answer: if pause {
                 draws.magnitude("pause-on-answer", 1, 1, 10) as u32
             } else {

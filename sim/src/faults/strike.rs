@@ -234,6 +234,15 @@ pub enum Chance {
         #[serde(rename = "down", with = "micros")]
         down_us: u64,
     },
+    /// The worker is told to stop.
+    Stop {
+        /// After how long, in µs.
+        #[serde(rename = "after", with = "micros")]
+        after_us: u64,
+        /// Until its replacement is started, in µs.
+        #[serde(rename = "gap", with = "micros")]
+        gap_us: u64,
+    },
     /// From now on the worker does not reach the lease table.
     Cut {
         /// In µs.
@@ -280,6 +289,7 @@ impl Chance {
             Chance::Empty => "empty-read",
             Chance::Pause { .. } => "pause-on-answer",
             Chance::Crash { .. } => "crash-on-write",
+            Chance::Stop { .. } => "stop-on-take",
             Chance::Cut { .. } => "outage-now",
             Chance::HandlerSlow { .. } => "handler-slow",
             Chance::HandlerHangs { .. } => "handler-hangs",

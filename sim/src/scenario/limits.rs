@@ -90,6 +90,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     }
     rate("faults.process.crash_on_write", process.crash_on_write)?;
     rate("faults.process.pause_on_answer", process.pause_on_answer)?;
+    rate("faults.process.stop_on_take", process.stop_on_take)?;
     span("faults.process.pause", process.pause_us)?;
     let clock = &plan.faults.clock;
     within(
@@ -157,6 +158,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             Chance::Twice { after_us, .. } => after_us,
             Chance::Pause { for_us } | Chance::HandlerHangs { for_us } | Chance::Cut { for_us } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
+            Chance::Stop { after_us, gap_us } => after_us.max(gap_us),
             _ => 0,
         };
         span(&format!("faults.strikes, on \"{}\"", strike.on), us)?;

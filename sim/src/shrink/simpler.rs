@@ -41,7 +41,7 @@ fn no_rates(plan: &mut Plan) {
     (call.slow_us, call.late_us, call.weather_us) = (0, 0, 0);
     let process = &mut plan.faults.process;
     (process.crash_on_write, process.crash_on_write_most) = (0, 0);
-    (process.pause_on_answer, process.pause_us) = (0, 0);
+    (process.pause_on_answer, process.pause_us, process.stop_on_take) = (0, 0, 0);
     let outage = &mut plan.faults.outage;
     (outage.now, outage.now_us) = (0, 0);
     let table = &mut plan.faults.table;

@@ -320,6 +320,17 @@ impl World {
                 Chance::Stale { by_us } => struck.stale_us = by_us,
                 Chance::Empty => struck.empty = true,
                 Chance::Pause { for_us } => struck.pause_us = for_us,
+                Chance::Stop { after_us, gap_us } => {
+                    let generation = self.workers[w].generation;
+                    self.heap.push(
+                        self.now.saturating_add(after_us),
+                        What::Stop {
+                            worker: w as u16,
+                            generation,
+                            gap_us,
+                        },
+                    );
+                }
                 // The request itself still gets through.
                 Chance::Cut { for_us } => self.cut_off(w, for_us),
                 Chance::Crash { after_us, down_us } => {

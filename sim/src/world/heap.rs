@@ -31,6 +31,12 @@ pub(super) enum What {
         down_us: u64,
         loops: u32,
     },
+    /// A worker is told to stop.
+    Stop {
+        worker: u16,
+        generation: u32,
+        gap_us: u64,
+    },
     /// A worker is started again.
     Start {
         worker: u16,

@@ -81,6 +81,13 @@ impl World {
             }
         }
         found.extend(faults.process.chance_of_pause(roll));
+        if deed == Deed::Take {
+            found.extend(
+                faults
+                    .process
+                    .chance_of_stop(roll, self.plan.config.lease_duration.0),
+            );
+        }
         if matches!(deed, Deed::Take | Deed::Create | Deed::End) {
             found.extend(faults.outage.chance(roll));
         }
@@ -104,7 +111,14 @@ impl World {
             None => {
                 let mut found = Vec::new();
                 self.plan.faults.application.chances(roll, &mut found);
-                found.extend(self.plan.faults.outage.chance(roll));
+                if let Some(cut) = self.plan.faults.outage.chance(roll) {
+                    found.push(cut);
+                    // A handler that is still at it when the lease is another's is what such a cut is about.
+                    if let (Chance::Cut { for_us }, true) = (cut, roll.below(2) == 0) {
+                        let by_us = for_us * 2;
+                        found.push(Chance::HandlerSlow { by_us });
+                    }
+                }
                 found
             }
         };

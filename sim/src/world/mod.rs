@@ -346,6 +346,16 @@ impl World {
                     self.crash(w, down_us, loops);
                 }
             }
+            What::Stop {
+                worker,
+                generation,
+                gap_us,
+            } => {
+                let w = worker as usize;
+                if self.workers[w].generation == generation && !self.is_healed() {
+                    self.ask_to_stop(w, gap_us);
+                }
+            }
             What::Start {
                 worker,
                 generation,
