@@ -20,7 +20,8 @@ pub struct Windows {
 struct Run {
     life: LifeNo,
     token: u64,
-    since: Time,
+    /// Since when another worker has been at the shard as well.
+    met: Option<Time>,
     /// Its worker stands still: nothing runs.
     stands: bool,
 }
@@ -60,29 +61,26 @@ impl Window {
             return;
         };
         let ended = runs.remove(index);
-        if !ended.stands {
-            self.measure(now, shard, ended, verdict);
-        }
+        self.measure(now, shard, ended, verdict);
     }
 
-    /// How long this run and others of its shard ran at the same time until now.
-    fn measure(&mut self, now: Time, shard: ShardNo, ended: Run, verdict: &mut Verdict) {
-        let runs = self.shards.get(shard as usize).into_iter().flatten();
-        for other in runs.filter(|other| other.life != ended.life && !other.stands) {
-            let length = now.saturating_sub(ended.since.max(other.since));
-            self.windows.count += 1;
-            self.windows.longest_us = self.windows.longest_us.max(length);
-            let bound = self.bound.filter(|_| !self.removed.contains(&shard));
-            if bound.is_some_and(|bound| length > bound) {
-                let other = other.life;
-                verdict.report(Property::P18, now, || {
-                    format!(
-                        "lives {} and {other} ran handlers for shard {shard} for {} ms at the same time",
-                        ended.life,
-                        length / 1_000
-                    )
-                });
-            }
+    /// For how long this run was not the only worker's.
+    fn measure(&mut self, now: Time, shard: ShardNo, run: Run, verdict: &mut Verdict) {
+        let Some(met) = run.met.filter(|_| !run.stands) else {
+            return;
+        };
+        let length = now.saturating_sub(met);
+        self.windows.count += 1;
+        self.windows.longest_us = self.windows.longest_us.max(length);
+        let bound = self.bound.filter(|_| !self.removed.contains(&shard));
+        if bound.is_some_and(|bound| length > bound) {
+            let life = run.life;
+            verdict.report(Property::P18, now, || {
+                format!(
+                    "a handler of life {life} ran for shard {shard} for {} ms after another worker's had begun",
+                    length / 1_000
+                )
+            });
         }
     }
 
@@ -95,10 +93,14 @@ impl Window {
                 if self.shards.len() <= index {
                     self.shards.resize_with(index + 1, Vec::new);
                 }
-                self.shards[index].push(Run {
+                let runs = &mut self.shards[index];
+                for other in runs.iter_mut().filter(|run| run.life != life) {
+                    other.met.get_or_insert(now);
+                }
+                runs.push(Run {
                     life,
                     token,
-                    since: now,
+                    met: None,
                     stands: false,
                 });
             }
@@ -129,9 +131,12 @@ impl Window {
                 }
             }
             Fact::Resumed { life, .. } => {
-                for run in self.shards.iter_mut().flatten().filter(|run| run.life == life) {
-                    run.since = now;
-                    run.stands = false;
+                for runs in &mut self.shards {
+                    let others = runs.iter().any(|run| run.life != life && !run.stands);
+                    for run in runs.iter_mut().filter(|run| run.life == life) {
+                        run.stands = false;
+                        run.met = others.then_some(now);
+                    }
                 }
             }
             _ => {}
