@@ -104,6 +104,8 @@ catalogue! {
         "An empty answer at the tip is taken for the end of the shard."
     Unpaced "unpaced"
         "Shards are read without a pause."
+    NoBudget "no-budget"
+        "Shards are read on however much waits to be processed."
     UnknownChildIsCreated "unknown-child-is-created"
         "A child's lease whose creation has an unknown outcome is taken for created."
     TokenReused "token-reused"

@@ -49,6 +49,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::ReadOnAtLatest => &[P1],
         Mutant::EmptyIsEnd => &[P1],
         Mutant::Unpaced => &[P15],
+        Mutant::NoBudget => &[P19],
         Mutant::UnknownChildIsCreated => &[P2, P4],
         Mutant::TokenReused => &[P13],
         Mutant::LastUnknownCounts => &[P14, P18],

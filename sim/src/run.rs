@@ -27,6 +27,8 @@ pub struct Options {
     pub strikes: bool,
     /// End at the first violation.
     pub stop: bool,
+    /// Keep the digest after every so many inputs; 0: never.
+    pub check_every: u64,
     /// Nothing goes wrong.
     pub no_faults: bool,
     /// Give every engine this bug. Has an effect only with the feature `mutants`.

@@ -109,6 +109,10 @@ impl Ctx {
             self.config.reader.idle_interval = Span::ZERO;
             self.config.reader.bytes_per_second = u64::MAX;
         }
+        if self.planted.is(Mutant::NoBudget) {
+            self.config.reader.buffer_bytes = u64::MAX;
+            self.config.reader.buffer_batches = u32::MAX;
+        }
         if self.planted.is(Mutant::NeverCheckpoint) {
             self.config.checkpoint_interval = Span::from_secs(1_000_000);
         }

@@ -9,6 +9,7 @@ mod clients;
 mod consume;
 #[cfg(feature = "cli")]
 mod demo;
+mod determinism;
 mod diff;
 mod exhaust;
 mod exit;
@@ -66,6 +67,11 @@ enum Command {
     /// Put deliberate bugs into the engine and see whether the oracles catch them.
     #[cfg(feature = "mutants")]
     Mutants(mutants::MutantsArgs),
+    /// Run the same worlds in two processes and compare them all along.
+    Determinism(determinism::DeterminismArgs),
+    /// What `determinism` starts.
+    #[command(hide = true)]
+    Digests(determinism::DigestsArgs),
     /// Visit every order of events of a small scope.
     Exhaust(exhaust::ExhaustArgs),
     /// Feed a recorded trace to the engine again and compare what it answers.
@@ -95,6 +101,8 @@ pub fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
+        Command::Determinism(args) => determinism::run(&args),
+        Command::Digests(args) => determinism::digests(&args),
         Command::Exhaust(args) => exhaust::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Show(args) => show::run(&args),

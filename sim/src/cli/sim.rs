@@ -78,7 +78,7 @@ enum Dialect {
     All,
 }
 
-fn parse_range(text: &str) -> Result<Range<u64>, String> {
+pub(super) fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let expected = || "expected two numbers such as 0..1000, the first below the second".to_owned();
     let (from, to) = text.split_once("..").ok_or_else(expected)?;
     match (from.trim().parse::<u64>(), to.trim().parse::<u64>()) {

@@ -173,6 +173,14 @@ pub enum Fact {
         op: u64,
         how: How,
     },
+    /// An answer brought records, and they are kept: from the first to the last, so many bytes.
+    Fetched {
+        life: LifeNo,
+        shard: ShardNo,
+        first: u64,
+        last: u64,
+        bytes: u64,
+    },
     /// An answer showed a row to a worker.
     Shown { life: LifeNo, shard: ShardNo, row: Row },
 

@@ -13,6 +13,7 @@ mod isolation;
 mod leadership;
 mod lifecycle;
 mod lineage;
+mod memory;
 mod overlap;
 mod progress;
 mod resolution;
@@ -65,6 +66,8 @@ pub enum Property {
     P15,
     /// The window of double processing has a bound.
     P18,
+    /// Memory stays within the budget.
+    P19,
     /// Nothing is wrong: it proves that reports arrive.
     Canary,
     /// The world itself is consistent: a fake or the harness is at fault, not the engine.
@@ -182,6 +185,7 @@ pub struct Oracles {
     overlap: overlap::Overlap,
     cost: cost::Cost,
     window: window::Window,
+    memory: memory::Memory,
     canary: canary::Canary,
     /// What they found.
     pub verdict: Verdict,
@@ -203,6 +207,7 @@ impl Oracles {
             overlap: overlap::Overlap::new(terms),
             cost: cost::Cost::new(terms),
             window: window::Window::new(terms),
+            memory: memory::Memory::new(terms),
             canary: canary::Canary::new(terms),
             verdict: Verdict::default(),
         }
@@ -228,7 +233,9 @@ impl Oracles {
                 self.leadership.observe(now, fact, verdict);
                 self.lifecycle.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
+                self.memory.observe(now, fact, verdict);
             }
+            Fact::Fetched { .. } => self.memory.observe(now, fact, verdict),
             Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
             _ => {
                 self.delivery.observe(now, fact, verdict);
@@ -243,6 +250,7 @@ impl Oracles {
                 self.overlap.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
                 self.window.observe(now, fact, verdict);
+                self.memory.observe(now, fact, verdict);
             }
         }
     }

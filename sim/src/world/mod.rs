@@ -80,6 +80,8 @@ pub struct World {
     ending: Option<Ending>,
     oracles: Oracles,
     digest: Digest,
+    check_every: u64,
+    checks: Vec<u64>,
     inputs: u64,
     states: BTreeSet<u32>,
     marks: Marks,
@@ -131,6 +133,8 @@ pub struct Found {
     pub simulated: Time,
     /// A digest of every input and output.
     pub digest: u64,
+    /// What it was after every so many inputs, if asked for.
+    pub checks: Vec<u64>,
     /// What occurred.
     pub marks: Marks,
     /// Records delivered more than once.
@@ -198,6 +202,8 @@ impl World {
             ending: None,
             oracles: Oracles::new(&terms),
             digest: Digest::new(),
+            check_every: options.check_every,
+            checks: Vec::new(),
             inputs: 0,
             marks: Marks::default(),
             states: BTreeSet::new(),
@@ -276,6 +282,7 @@ impl World {
             inputs: self.inputs,
             simulated: self.now,
             digest: self.digest.value(),
+            checks: self.checks,
             marks: self.marks,
             states: self.states,
             duplicates,
@@ -489,6 +496,9 @@ impl World {
         self.digest.absorb(&wake_at);
         for output in &outputs {
             self.digest.absorb(output);
+        }
+        if self.check_every > 0 && self.inputs.is_multiple_of(self.check_every) {
+            self.checks.push(self.digest.value());
         }
         worker.wanted = worker.clock.when(wake_at);
         if boots {

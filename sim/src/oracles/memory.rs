@@ -1,0 +1,149 @@
+//! P19: what a worker keeps of a shard in memory stays within its budget, however long the application stalls.
+//!
+//! Records are asked for only while nothing waits to be processed, or less than the budget does (in bytes and in batches).
+//! So a shard never keeps more than the budget and one answer.
+
+use super::fact::Ask;
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The batches of one shard that wait to be processed: their last record, and their bytes.
+type Waiting = VecDeque<(u64, u64)>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    batches: usize,
+    bytes: u64,
+    waiting: BTreeMap<(LifeNo, ShardNo), Waiting>,
+}
+
+impl Memory {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let reader = &terms.config.reader;
+        Self {
+            batches: reader.buffer_batches as usize,
+            bytes: reader.buffer_bytes,
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::Fetched {
+                life,
+                shard,
+                first,
+                last,
+                bytes,
+            } => {
+                let waiting = self.waiting.entry((life, shard)).or_default();
+                // What was fetched before and is fetched again was given up.
+                if waiting.back().is_some_and(|(before, _)| *before >= first) {
+                    waiting.clear();
+                }
+                waiting.push_back((last, bytes));
+            }
+            Fact::Processed {
+                life, shard, through, ..
+            } => {
+                if let Some(waiting) = self.waiting.get_mut(&(life, shard)) {
+                    while waiting.front().is_some_and(|(last, _)| *last <= through) {
+                        waiting.pop_front();
+                    }
+                }
+            }
+            Fact::OpenBegun { life, shard, .. } | Fact::Closed { life, shard, .. } => {
+                self.waiting.remove(&(life, shard));
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.waiting.retain(|(of, _), _| *of != life);
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::GetRecords,
+                about: Some(shard),
+                ..
+            } => {
+                let Some(waiting) = self
+                    .waiting
+                    .get(&(life, shard))
+                    .filter(|waiting| !waiting.is_empty())
+                else {
+                    return;
+                };
+                let bytes: u64 = waiting.iter().map(|(_, bytes)| bytes).sum();
+                if waiting.len() >= self.batches.max(1) || bytes >= self.bytes {
+                    let batches = waiting.len();
+                    let budget = (self.batches, self.bytes);
+                    verdict.report(Property::P19, now, || {
+                        format!(
+                            "life {life} asked for more of shard {shard} with {batches} batches of {bytes} bytes waiting; its \
+                             budget is {} batches and {} bytes",
+                            budget.0, budget.1
+                        )
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{asked, config, judge_under, processed};
+    use super::*;
+
+    fn fetched(first: u64, last: u64, bytes: u64) -> Fact {
+        Fact::Fetched {
+            life: 0,
+            shard: 0,
+            first,
+            last,
+            bytes,
+        }
+    }
+
+    fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
+        let mut config = config();
+        config.reader.buffer_batches = 2;
+        config.reader.buffer_bytes = 1_000;
+        let mut facts: Vec<Fact> = facts.into_iter().collect();
+        facts.push(asked(0, Ask::GetRecords, 0, 9, 0, 0));
+        judge_under(&Terms::plain(config), facts.into_iter().map(|fact| (1, fact)))
+            .into_iter()
+            .filter(|&found| found == Property::P19)
+            .count()
+    }
+
+    #[test]
+    fn within_the_budget_more_may_be_asked_for() {
+        assert_eq!(judged([]), 0);
+        assert_eq!(judged([fetched(1, 5, 900)]), 0);
+        assert_eq!(
+            judged([fetched(1, 5, 900), fetched(6, 9, 900), processed(0, 0, 5)]),
+            0
+        );
+        assert_eq!(judged([fetched(1, 5, 5_000), processed(0, 0, 5)]), 0);
+        assert_eq!(
+            judged([fetched(1, 5, 900), fetched(1, 5, 900)]),
+            0,
+            "fetched again"
+        );
+    }
+
+    #[test]
+    fn beyond_it_that_is_found() {
+        assert_eq!(judged([fetched(1, 5, 1_000)]), 1, "too many bytes");
+        assert_eq!(
+            judged([fetched(1, 5, 1), fetched(6, 9, 1)]),
+            1,
+            "too many batches"
+        );
+        assert_eq!(
+            judged([fetched(1, 5, 1), fetched(6, 9, 1), processed(0, 0, 4)]),
+            1,
+            "half a batch is in memory as a whole"
+        );
+    }
+}
