@@ -2,6 +2,7 @@
 
 use super::clients::Clients;
 use super::exit::{Failure, Verdict};
+use super::position::parse_position;
 use super::signal;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
@@ -65,20 +66,6 @@ pub(super) struct ConsumeArgs {
 pub(super) enum Dialect {
     /// As the Kinesis Client Library does, so that both can work on the same table.
     Kcl,
-}
-
-fn parse_position(text: &str) -> Result<InitialPosition, String> {
-    match text {
-        "trim-horizon" => Ok(InitialPosition::TrimHorizon),
-        "latest" => Ok(InitialPosition::Latest),
-        time => DateTime::from_str(time, Format::DateTimeWithOffset)
-            .ok()
-            .and_then(|time| time.to_millis().ok())
-            .map(|millis| InitialPosition::AtTimestamp(Wall(millis)))
-            .ok_or_else(|| {
-                "expected `trim-horizon`, `latest` or a time such as 2025-01-31T12:00:00Z".to_owned()
-            }),
-    }
 }
 
 #[derive(Serialize)]
@@ -282,28 +269,5 @@ fn failure(error: Error) -> Failure {
             Failure::under_way(error.to_string())
         }
         _ => Failure::unusable(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_are_words_or_times() {
-        assert_eq!(parse_position("latest"), Ok(InitialPosition::Latest));
-        assert_eq!(parse_position("trim-horizon"), Ok(InitialPosition::TrimHorizon));
-        for text in [
-            "2025-01-31T12:00:00Z",
-            "2025-01-31T12:00:00.000Z",
-            "2025-01-31T14:00:00+02:00",
-        ] {
-            assert_eq!(
-                parse_position(text),
-                Ok(InitialPosition::AtTimestamp(Wall(1_738_324_800_000))),
-                "{text}"
-            );
-        }
-        assert!(parse_position("yesterday").unwrap_err().contains("2025-01-31"));
     }
 }

@@ -19,6 +19,8 @@ mod local;
 mod logging;
 #[cfg(feature = "mutants")]
 mod mutants;
+mod plan;
+mod position;
 mod replay;
 mod scenario;
 mod show;
@@ -74,6 +76,8 @@ enum Command {
     Digests(determinism::DigestsArgs),
     /// Visit every order of events of a small scope.
     Exhaust(exhaust::ExhaustArgs),
+    /// Say what shard sync would do to a lease table, and what is wrong with it, from two files.
+    Plan(plan::PlanArgs),
     /// Feed a recorded trace to the engine again and compare what it answers.
     Replay(replay::ReplayArgs),
     /// Show a trace as a timeline: one page that needs nothing else.
@@ -104,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Determinism(args) => determinism::run(&args),
         Command::Digests(args) => determinism::digests(&args),
         Command::Exhaust(args) => exhaust::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Diff(args) => diff::run(&args),

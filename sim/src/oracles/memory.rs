@@ -15,6 +15,8 @@ pub(super) struct Memory {
     batches: usize,
     bytes: u64,
     waiting: BTreeMap<(LifeNo, ShardNo), Waiting>,
+    /// How far each shard was processed by anybody: what is fetched of that again may be dropped at once.
+    done: BTreeMap<ShardNo, u64>,
 }
 
 impl Memory {
@@ -24,6 +26,7 @@ impl Memory {
             batches: reader.buffer_batches as usize,
             bytes: reader.buffer_bytes,
             waiting: BTreeMap::new(),
+            done: BTreeMap::new(),
         }
     }
 
@@ -41,11 +44,15 @@ impl Memory {
                 if waiting.back().is_some_and(|(before, _)| *before >= first) {
                     waiting.clear();
                 }
-                waiting.push_back((last, bytes));
+                if self.done.get(&shard).is_none_or(|done| last > *done) {
+                    waiting.push_back((last, bytes));
+                }
             }
             Fact::Processed {
                 life, shard, through, ..
             } => {
+                let done = self.done.entry(shard).or_default();
+                *done = through.max(*done);
                 if let Some(waiting) = self.waiting.get_mut(&(life, shard)) {
                     while waiting.front().is_some_and(|(last, _)| *last <= through) {
                         waiting.pop_front();

@@ -1,0 +1,130 @@
+//! `leasehold plan`: what shard sync would do to a table, and what is wrong with it, from two files and without a network.
+
+mod input;
+mod survey;
+
+use super::exit::{self, Failure, Verdict};
+use super::position::parse_position;
+use clap::{Args, ValueEnum};
+use leasehold_engine::config::InitialPosition;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Say what shard sync would create in a lease table and why, what is wrong with the table, and who would get what.
+///
+/// Nothing is asked of AWS and nothing is changed. The files are what `aws kinesis list-shards` and `aws dynamodb scan`
+/// print: one object, several after one another (pages), or an array of them.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json"
+)]
+pub(super) struct PlanArgs {
+    /// The shards of the stream: what ListShards answered.
+    #[arg(long, value_name = "FILE")]
+    shards: PathBuf,
+    /// The rows of the lease table: what Scan answered.
+    #[arg(long, value_name = "FILE")]
+    leases: PathBuf,
+    /// Where shards nobody has read yet are started: trim-horizon, latest or a time as of RFC 3339.
+    #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
+    from: InitialPosition,
+    /// How leases are kept in the table.
+    #[arg(long, value_enum, default_value_t = Dialect::Kcl)]
+    dialect: Dialect,
+    /// Results as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Dialect {
+    /// As the Kinesis Client Library does.
+    Kcl,
+}
+
+/// A lease that shard sync would create.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Creation {
+    lease_key: String,
+    checkpoint: String,
+    parents: Vec<String>,
+    reason: String,
+}
+
+/// Something that is wrong, or worth knowing.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    kind: &'static str,
+    lease_key: Option<String>,
+    detail: String,
+}
+
+/// A lease that nobody owns, and who would be the one to take it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Assignment {
+    lease_key: String,
+    to: String,
+    reason: String,
+}
+
+/// All of it.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct Survey {
+    create: Vec<Creation>,
+    findings: Vec<Finding>,
+    assign: Vec<Assignment>,
+    /// The list of shards cannot be used, so nothing can be planned.
+    #[serde(skip)]
+    hopeless: bool,
+}
+
+pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
+    let Dialect::Kcl = args.dialect;
+    let shards = input::shards(&args.shards)?;
+    let rows = input::rows(&args.leases)?;
+    let survey = survey::survey(&shards, &rows, args.from);
+    if args.json {
+        exit::print_json(&survey)?;
+    } else {
+        exit::print(&describe(&survey))?;
+    }
+    Ok(if survey.hopeless {
+        Verdict::Found
+    } else {
+        Verdict::Fine
+    })
+}
+
+fn describe(survey: &Survey) -> String {
+    let mut text = String::new();
+    for finding in &survey.findings {
+        let about = finding
+            .lease_key
+            .as_deref()
+            .map_or(String::new(), |key| format!(" {key}"));
+        let _ = writeln!(text, "{}{about}: {}", finding.kind, finding.detail);
+    }
+    for creation in &survey.create {
+        let _ = writeln!(
+            text,
+            "create {} at {}: {}",
+            creation.lease_key, creation.checkpoint, creation.reason
+        );
+    }
+    for assignment in &survey.assign {
+        let _ = writeln!(
+            text,
+            "assign {} to {}: {}",
+            assignment.lease_key, assignment.to, assignment.reason
+        );
+    }
+    let _ = write!(
+        text,
+        "{} findings, {} leases to create, {} to assign",
+        survey.findings.len(),
+        survey.create.len(),
+        survey.assign.len()
+    );
+    text
+}

@@ -1,0 +1,145 @@
+//! What the AWS command line prints, as shards and rows.
+
+use super::super::exit::Failure;
+use crate::fakes::dynamo::json::parse_item;
+use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::row::RowRead;
+use leasehold_engine::shard::{HashKey, HashRange, Shard};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::Path;
+
+/// The documents of a file: one, several after one another, or an array of them.
+fn documents(path: &Path) -> Result<Vec<Value>, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::unusable(format!("expected a readable text file, but {name}: {error}")))?;
+    let mut found = Vec::new();
+    for document in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+        match document {
+            Ok(Value::Array(several)) => found.extend(several),
+            Ok(one) => found.push(one),
+            Err(error) => {
+                return Err(Failure::unusable(format!(
+                    "{name}: expected JSON as the AWS command line prints it, found: {error}"
+                )));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(Failure::unusable(format!(
+            "{name}: expected JSON as the AWS command line prints it, found nothing"
+        )));
+    }
+    Ok(found)
+}
+
+/// The lists of that name in all documents of a file. Entries may also stand there without being wrapped.
+fn entries(path: &Path, list: &str, mark: &str) -> Result<Vec<Value>, Failure> {
+    let mut found = Vec::new();
+    for document in documents(path)? {
+        match document {
+            Value::Object(mut object) => match object.remove(list) {
+                Some(Value::Array(several)) => found.extend(several),
+                None if object.contains_key(mark) => found.push(Value::Object(object)),
+                _ => {
+                    return Err(Failure::unusable(format!(
+                        "{}: expected an object with a list {list:?}, found one with {:?}",
+                        path.display(),
+                        object.keys().take(5).collect::<Vec<_>>()
+                    )));
+                }
+            },
+            other => {
+                return Err(Failure::unusable(format!(
+                    "{}: expected objects with a list {list:?}, found {}",
+                    path.display(),
+                    other.to_string().chars().take(40).collect::<String>()
+                )));
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ShardText {
+    shard_id: String,
+    parent_shard_id: Option<String>,
+    adjacent_parent_shard_id: Option<String>,
+    hash_key_range: RangeText,
+    sequence_number_range: SequenceText,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RangeText {
+    starting_hash_key: String,
+    ending_hash_key: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct SequenceText {
+    starting_sequence_number: String,
+    ending_sequence_number: Option<String>,
+}
+
+/// The shards of a file.
+pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
+    let entries = entries(path, "Shards", "ShardId")?;
+    let shard = |(n, entry): (usize, Value)| {
+        let refused = |detail: String| {
+            Failure::unusable(format!(
+                "{}: shard {} of the list: {detail}",
+                path.display(),
+                n + 1
+            ))
+        };
+        let text: ShardText = serde_json::from_value(entry).map_err(|error| refused(error.to_string()))?;
+        let key = |key: &str| {
+            key.parse::<HashKey>()
+                .map_err(|_| refused(format!("expected a hash key below 2^128, found {key:?}")))
+        };
+        let number = |number: &str| {
+            number
+                .parse()
+                .map_err(|_| refused(format!("expected a sequence number, found {number:?}")))
+        };
+        Ok(Shard {
+            id: text.shard_id.as_str().into(),
+            parent: text.parent_shard_id.as_deref().map(Into::into),
+            adjacent_parent: text.adjacent_parent_shard_id.as_deref().map(Into::into),
+            range: HashRange {
+                start: key(&text.hash_key_range.starting_hash_key)?,
+                end: key(&text.hash_key_range.ending_hash_key)?,
+            },
+            starting: number(&text.sequence_number_range.starting_sequence_number)?,
+            ending: text
+                .sequence_number_range
+                .ending_sequence_number
+                .as_deref()
+                .map(number)
+                .transpose()?,
+        })
+    };
+    entries.into_iter().enumerate().map(shard).collect()
+}
+
+/// The rows of a file.
+pub(super) fn rows(path: &Path) -> Result<Vec<RowRead>, Failure> {
+    let entries = entries(path, "Items", Kcl.key_name())?;
+    let row = |(n, entry): (usize, Value)| {
+        let item = parse_item(&entry).map_err(|error| {
+            Failure::unusable(format!(
+                "{}: item {} of the list: {}",
+                path.display(),
+                n + 1,
+                error.message
+            ))
+        })?;
+        Ok(Kcl.decode(&item))
+    };
+    entries.into_iter().enumerate().map(row).collect()
+}

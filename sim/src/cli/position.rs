@@ -1,0 +1,44 @@
+//! Where reading starts, as people say it on the command line.
+
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::time::Wall;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A word, or a time as of RFC 3339.
+pub(super) fn parse_position(text: &str) -> Result<InitialPosition, String> {
+    match text {
+        "trim-horizon" => Ok(InitialPosition::TrimHorizon),
+        "latest" => Ok(InitialPosition::Latest),
+        moment => OffsetDateTime::parse(moment, &Rfc3339)
+            .ok()
+            .and_then(|moment| i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok())
+            .map(|millis| InitialPosition::AtTimestamp(Wall(millis)))
+            .ok_or_else(|| {
+                "expected `trim-horizon`, `latest` or a time such as 2025-01-31T12:00:00Z".to_owned()
+            }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_words_or_times() {
+        assert_eq!(parse_position("latest"), Ok(InitialPosition::Latest));
+        assert_eq!(parse_position("trim-horizon"), Ok(InitialPosition::TrimHorizon));
+        for text in [
+            "2025-01-31T12:00:00Z",
+            "2025-01-31T12:00:00.000Z",
+            "2025-01-31T14:00:00+02:00",
+        ] {
+            assert_eq!(
+                parse_position(text),
+                Ok(InitialPosition::AtTimestamp(Wall(1_738_324_800_000))),
+                "{text}"
+            );
+        }
+        assert!(parse_position("yesterday").unwrap_err().contains("2025-01-31"));
+    }
+}
