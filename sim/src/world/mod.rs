@@ -10,6 +10,7 @@ mod heap;
 mod luck;
 pub(crate) mod names;
 mod novelty;
+mod process;
 mod script;
 mod settle;
 pub(crate) mod stream;
@@ -31,9 +32,8 @@ use heap::{Heap, What};
 use leasehold_engine::Engine;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::digest::Digest;
-use leasehold_engine::draw::draw;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
-use leasehold_engine::input::{Body, Boot, Call, Input};
+use leasehold_engine::input::{Body, Input};
 use leasehold_engine::mutant::Mutant;
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::Output;
@@ -436,45 +436,6 @@ impl World {
         }
     }
 
-    /// Begins a new process of a worker.
-    fn start(&mut self, w: usize, loops: u32) {
-        let now = self.now;
-        let worker = &mut self.workers[w];
-        let generation = worker.generation;
-        let key = (w as u64) << 32 | u64::from(generation);
-        worker
-            .clock
-            .restart(now, self.draws.below("clock-offset", key, 1 << 40));
-        worker.engine = Some(engine(self.mutant));
-        worker.fatal = None;
-        worker.gap_us = 1_000_000;
-        let boot = Boot {
-            worker: format!("w{w}"),
-            incarnation: self.incarnation(w),
-            seed: draw(self.plan.seed, "engine", "", key),
-            config: self.plan.config.clone(),
-        };
-        self.handle(w, Body::Boot(Box::new(boot)));
-        if loops > 0 {
-            let soon = self.draws.magnitude("crash-loop", key, 1_000, 2_000_000);
-            let down_us = self.draws.magnitude("crash-loop-down", key, 10_000, 1_000_000);
-            self.heap.push(
-                now + soon,
-                What::Crash {
-                    worker: w as u16,
-                    generation,
-                    down_us,
-                    loops: loops - 1,
-                },
-            );
-        }
-    }
-
-    fn incarnation(&self, w: usize) -> u64 {
-        let key = (w as u64) << 32 | u64::from(self.workers[w].generation);
-        draw(self.plan.seed, "incarnation", "", key)
-    }
-
     /// Gives one input to a worker's engine, and does what it asks for.
     fn handle(&mut self, w: usize, body: Body) {
         let now = self.now;
@@ -545,115 +506,6 @@ impl World {
         if crate::report::is_worth_a_line(notice) {
             self.note_line(|| format!("w{w} {notice}"));
         }
-    }
-
-    fn stopped(&mut self, w: usize) {
-        let life = self.workers[w].life;
-        let fatal = self.workers[w].fatal.clone();
-        self.fact(Fact::Stopped {
-            life,
-            fatal: fatal.is_some(),
-        });
-        self.note_line(|| {
-            format!(
-                "w{w} has stopped{}",
-                fatal.map(|why| format!(": {why}")).unwrap_or_default()
-            )
-        });
-        let worker = &mut self.workers[w];
-        worker.end();
-        let generation = worker.generation;
-        if worker.core {
-            self.heap.push(
-                self.now + worker.gap_us,
-                What::Start {
-                    worker: w as u16,
-                    generation,
-                    loops: 0,
-                },
-            );
-        }
-    }
-
-    fn crash(&mut self, w: usize, down_us: u64, loops: u32) {
-        let worker = &mut self.workers[w];
-        if worker.engine.is_none() {
-            return;
-        }
-        let life = worker.life;
-        worker.end();
-        let generation = worker.generation;
-        self.marks.set("crash");
-        self.fact(Fact::Died { life });
-        self.note_line(|| format!("w{w} dies"));
-        if self.workers[w].core {
-            self.heap.push(
-                self.now + down_us,
-                What::Start {
-                    worker: w as u16,
-                    generation,
-                    loops,
-                },
-            );
-        }
-    }
-
-    fn pause(&mut self, w: usize, us: u64) {
-        let now = self.now;
-        let worker = &mut self.workers[w];
-        if worker.engine.is_none() || worker.paused.is_some() {
-            return;
-        }
-        worker.paused = Some(now);
-        worker.pauses += 1;
-        let (pause, life) = (worker.pauses, worker.life);
-        self.heap.push(
-            now + us,
-            What::Resume {
-                worker: w as u16,
-                pause,
-            },
-        );
-        self.fact(Fact::Paused { life });
-        self.note_line(|| format!("w{w} stands still for {} ms", us / 1_000));
-    }
-
-    fn resume(&mut self, w: usize, pause: u32) {
-        let worker = &mut self.workers[w];
-        if worker.pauses != pause {
-            return;
-        }
-        let Some(since) = worker.paused.take() else { return };
-        let life = worker.life;
-        let backlog = std::mem::take(&mut worker.backlog);
-        self.fact(Fact::Resumed {
-            life,
-            stood: self.now - since,
-        });
-        self.note_line(|| format!("w{w} goes on"));
-        for what in backlog {
-            match what {
-                // It has waited; it does not make the worker stand still once more.
-                What::Answer { flight } if self.addressee(flight).is_some_and(|(_, lives)| lives) => {
-                    self.answer(flight)
-                }
-                what => self.happen(what),
-            }
-        }
-    }
-
-    fn ask_to_stop(&mut self, w: usize, gap_us: u64) {
-        let worker = &mut self.workers[w];
-        if worker.engine.is_none() || worker.stopping || worker.paused.is_some() {
-            return;
-        }
-        worker.stopping = true;
-        worker.gap_us = gap_us;
-        let life = worker.life;
-        self.marks.set("replace");
-        self.fact(Fact::ShutdownAsked { life });
-        self.note_line(|| format!("w{w} is told to stop"));
-        self.handle(w, Body::Call(Call::Shutdown));
     }
 
     /// The truth about a row may have changed.
