@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 /// with many, a summary.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  leasehold sim --seed 42 --html 42.html\n  leasehold sim --seeds 0..20000 --jobs 2 --json\n  leasehold sim --scenario sim/scenarios/merged-child.toml"
+    after_help = "Examples:\n  leasehold sim --seed 42 --html 42.html\n  leasehold sim --seeds 0..20000 --jobs 2 --json\n  leasehold sim --scenario sim/scenarios/no-parent-wait.toml"
 )]
 pub(super) struct SimArgs {
     /// One world, with a line for every change of state.
