@@ -40,7 +40,7 @@ pub use fence::Fence;
 pub use handler::{Handler, HandlerFn};
 pub use kpl::Misplaced;
 pub use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
-pub use leasehold_engine::notice::{Fatal, Notice};
+pub use leasehold_engine::notice::{Fatal, Notice, Stall};
 pub use leasehold_engine::output::EndReason;
 pub use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 pub use record::Record;

@@ -6,6 +6,7 @@ use leasehold_engine::ids::{FencingToken, LeaseKey, WorkerId};
 use leasehold_engine::input::Outcome;
 use leasehold_engine::notice::Notice;
 use leasehold_engine::time::Mono;
+use std::collections::BTreeSet;
 use std::fmt;
 use tracing::Level;
 
@@ -17,6 +18,8 @@ pub struct Observer {
     each: Option<NoticeFn>,
     fences: Fences,
     held: u64,
+    /// Leases that were said not to move, and not yet to move again.
+    stalled: BTreeSet<LeaseKey>,
     /// The name of this life, once it is told.
     worker: Option<WorkerId>,
 }
@@ -36,6 +39,7 @@ impl Observer {
             each,
             fences,
             held: 0,
+            stalled: BTreeSet::new(),
             worker: None,
         }
     }
@@ -47,6 +51,16 @@ impl Observer {
             self.worker = Some(worker.clone());
         }
         self.log(kind, level, notice);
+        let stalled = match notice {
+            Notice::Stalled { lease, .. } => self.stalled.insert(lease.clone()),
+            Notice::Moving { lease, .. } | Notice::Lost { lease, .. } | Notice::Released { lease } => {
+                self.stalled.remove(lease)
+            }
+            _ => false,
+        };
+        if stalled {
+            metrics::gauge!("leasehold_leases_stalled").set(self.stalled.len() as f64);
+        }
         match notice {
             Notice::Took { .. } => self.count_held(self.held.saturating_add(1)),
             Notice::Lost { lease, .. } | Notice::Released { lease } => {
@@ -104,6 +118,8 @@ impl Observer {
 
     pub(crate) fn stopped(&mut self) {
         self.count_held(0);
+        self.stalled.clear();
+        metrics::gauge!("leasehold_leases_stalled").set(0.0);
     }
 
     fn count_held(&mut self, held: u64) {
@@ -141,6 +157,8 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::Created { .. } => ("created", Level::INFO),
         Notice::Removed { .. } => ("removed", Level::INFO),
         Notice::HandlerFailed { .. } => ("handler-failed", Level::WARN),
+        Notice::Stalled { .. } => ("stalled", Level::WARN),
+        Notice::Moving { .. } => ("moving", Level::INFO),
         Notice::Trimmed { .. } => ("trimmed", Level::ERROR),
         Notice::Trouble { .. } => ("trouble", Level::WARN),
         Notice::Stray { .. } => ("stray", Level::WARN),

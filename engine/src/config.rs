@@ -66,6 +66,9 @@ pub struct Config {
     pub shutdown_timeout: Span,
     /// The pause before a batch is handed over again after its handler failed; grows to `retry_max`.
     pub handler_backoff: Span,
+    /// A lease that is held for this long without anything of its shard being processed, although something is or may be
+    /// there, is reported with the reason; again whenever the time has doubled. 0: never.
+    pub stall_after: Span,
     /// How shards are read.
     pub reader: ReaderConfig,
 }
@@ -126,6 +129,7 @@ impl Default for Config {
             max_creates: 8,
             shutdown_timeout: Span::from_secs(30),
             handler_backoff: Span::from_millis(500),
+            stall_after: Span::from_secs(60),
             reader: ReaderConfig::default(),
         }
     }
@@ -276,6 +280,12 @@ impl Config {
             "shutdown_timeout",
             "at most 24 h",
             self.shutdown_timeout,
+        )?;
+        ensure(
+            self.stall_after <= day,
+            "stall_after",
+            "at most 24 h",
+            self.stall_after,
         )?;
         let reader = &self.reader;
         ensure(

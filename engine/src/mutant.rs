@@ -142,6 +142,12 @@ catalogue! {
         "A renewal writes the whole item and loses what it does not know."
     EndIsBeginning "end-is-beginning"
         "SHARD_END is read as TRIM_HORIZON."
+    AnyTable "any-table"
+        "A table is taken up although its leases are of another stream."
+    StallUnnoticed "stall-unnoticed"
+        "A lease that does not move is not reported."
+    StallForgotten "stall-forgotten"
+        "An answer without records counts as movement, wherever the shard's tip is."
     TakeUnguarded "take-unguarded"
         "A take is written without its condition."
 }

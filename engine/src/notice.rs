@@ -9,6 +9,10 @@ use crate::time::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+mod stall;
+
+pub use stall::Stall;
+
 /// Something that happened, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -102,6 +106,11 @@ pub enum Notice {
         again_in: Span,
         detail: String,
     },
+    /// A lease is held, its shard is or may be behind, and nothing moves: for how long, and why. Said again whenever that
+    /// time has doubled.
+    Stalled { lease: LeaseKey, idle: Span, why: Stall },
+    /// What had stalled moves on.
+    Moving { lease: LeaseKey, after: Span },
     /// Data was trimmed before it was read.
     Trimmed { lease: LeaseKey, detail: String },
     /// A command did not go as it should; it is tried again.
@@ -142,6 +151,8 @@ impl Notice {
             | Notice::Created { lease, .. }
             | Notice::Removed { lease }
             | Notice::HandlerFailed { lease, .. }
+            | Notice::Stalled { lease, .. }
+            | Notice::Moving { lease, .. }
             | Notice::Trimmed { lease, .. } => Some(lease),
             _ => None,
         }
@@ -270,6 +281,10 @@ impl fmt::Display for Notice {
                     "found records of {lease} trimmed before they were read: {detail}"
                 )
             }
+            Notice::Stalled { lease, idle, why } => {
+                write!(f, "has not moved {lease} for {idle}: {why}")
+            }
+            Notice::Moving { lease, after } => write!(f, "moves {lease} again, after {after}"),
             Notice::Trouble {
                 what, how, again_in, ..
             } => write!(f, "could not {what}: {how}; again in {again_in}"),
@@ -430,6 +445,13 @@ pub enum Fatal {
     StreamMissing { stream: String },
     /// The stream was there and is gone, or another one has its name.
     StreamGone { stream: String },
+    /// The lease table was filled from another stream, or from an earlier one of this name.
+    OtherStream {
+        stream: String,
+        table: String,
+        lease: LeaseKey,
+        detail: String,
+    },
     /// Credentials are missing or do not allow what is needed.
     Denied { what: String, detail: String },
 }
@@ -460,6 +482,17 @@ impl fmt::Display for Fatal {
                 f,
                 "stream {stream:?} was deleted (or deleted and created again) while it was read; all leases were released \
                  with their checkpoints; use a new application name for a new stream"
+            ),
+            Fatal::OtherStream {
+                stream,
+                table,
+                lease,
+                detail,
+            } => write!(
+                f,
+                "expected the leases in table {table:?} to be of stream {stream:?}, but of {lease} {detail}: the table was \
+                 filled from another stream, or from an earlier one of this name; choose another table name, or delete the \
+                 table to begin with this stream anew"
             ),
             Fatal::Denied { what, detail } => write!(
                 f,

@@ -35,6 +35,7 @@ impl Core {
         self.fence(ix, &mut tenure);
         self.stage_step(ix, &mut tenure);
         self.write_step(ix, &mut tenure);
+        self.stall_step(ix, &mut tenure);
         self.settle(ix, tenure);
     }
 
@@ -56,7 +57,7 @@ impl Core {
 
     fn lease_wake_at(&self, tenure: &Tenure) -> Mono {
         let now = self.ctx.now;
-        let mut at = tenure.write_at();
+        let mut at = tenure.write_at().min(self.stall_at(tenure));
         if !tenure.lost && !tenure.fenced {
             at = at.min(tenure.valid_until);
             if tenure.flight.is_some() {
@@ -272,6 +273,7 @@ impl Core {
             }
             let children = children.to_vec();
             tenure.reader = None;
+            tenure.movement.moved(now);
             tenure.stage.go(Stage::Ending);
             return self.begin_end(ix, tenure, children);
         }
@@ -391,6 +393,7 @@ impl Core {
             return;
         }
         if applied {
+            tenure.movement.moved(now);
             tenure.stage.go(Stage::Running);
             tenure.reader = Start::from(tenure.durable, self.ctx.config.initial_position)
                 .map(|start| Reader::new(start, now));
@@ -431,6 +434,7 @@ impl Core {
                 tenure.processed = reader.watermark().or(tenure.processed);
                 tenure.attempts = 0;
                 tenure.deliver_after = Mono(0);
+                tenure.movement.moved(now);
                 return;
             }
             Outcome::Refused(refusal) if refusal.why == Why::Gone => {
@@ -485,7 +489,14 @@ impl Core {
                 seed: self.ctx.seed,
                 subject: key.as_ref().map_or("", |key| key.as_str()),
             };
-            match reader.fetched(op, now, &outcome, &context) {
+            let event = reader.fetched(op, now, &outcome, &context);
+            if let Outcome::Applied(Reply::Records(answer)) = &outcome {
+                tenure.movement.fetched(answer, reader.buffered_batches(), now);
+                if answer.count == 0 && self.ctx.planted.is(Mutant::StallForgotten) {
+                    tenure.movement.moved(now);
+                }
+            }
+            match event {
                 Some(Event::ShardMissing) => {
                     tenure.missing = true;
                     self.doubt_stream();
@@ -500,6 +511,10 @@ impl Core {
                 }
                 Some(Event::EndOfShard) | None => {}
                 Some(event) => {
+                    // The position may be of an earlier stream of this name.
+                    if matches!(event, Event::BadPosition { tries, .. } if tries.is_power_of_two()) {
+                        self.doubt_stream();
+                    }
                     let (how, again_in) = trouble(&event, &outcome);
                     let what = format!("read {}", self.key(ix));
                     self.ctx.tell(Notice::Trouble {

@@ -6,7 +6,7 @@ use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, OpId, ShardId};
 use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
-use crate::notice::Notice;
+use crate::notice::{Fatal, Notice};
 use crate::output::{ShardFilter, StreamOp};
 use crate::position::Checkpoint;
 use crate::row::Change;
@@ -122,6 +122,15 @@ impl Core {
 
     /// From the beginning, after a pause: a token may have expired, and a half list is worth nothing.
     fn list_again(&mut self, op: OpId, outcome: &Outcome) {
+        if let Outcome::Refused(refusal) = outcome
+            && refusal.why == Why::Denied
+            && !self.upkeep.recognised
+        {
+            return self.fatal(Fatal::Denied {
+                what: "list the stream's shards".into(),
+                detail: refusal.detail.clone(),
+            });
+        }
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             self.listing = Listing::default();
             return self.doubt_stream();
@@ -181,6 +190,10 @@ impl Core {
 
     fn repair(&mut self, shards: &[Shard]) {
         let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+        if !self.recognise(&by_id) {
+            self.listing = Listing::default();
+            return;
+        }
         for ix in self.view.all() {
             let Some(lease) = self.view.get_mut(ix) else {
                 continue;
@@ -294,6 +307,8 @@ impl Core {
         match sync::plan(&leases, shards, self.ctx.config.initial_position, empty) {
             Ok(plan) => {
                 self.listing = Listing::default();
+                // What fills an empty table is of this stream.
+                self.upkeep.recognised |= empty;
                 let create = plan.create.len() as u32;
                 self.ctx.tell(Notice::Planned {
                     create,

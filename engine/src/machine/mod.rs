@@ -11,6 +11,7 @@
 //! | `consumer`, `stage` | the life of a shard on its owner |
 //! | `ending` | the children's leases, before a shard's end is written |
 //! | `chores` | rows written beside those lanes |
+//! | `stall` | noticing leases that do not move, and saying why |
 //!
 //! `view` and `tenure` hold what they know; `ctx`, `timers` are tools. Inputs are routed by the kind of waiter that the
 //! command's id names. Every lease has one step function that may be called at any time and does what is due.
@@ -24,6 +25,7 @@ mod holding;
 mod listing;
 mod scan;
 mod stage;
+mod stall;
 mod take;
 mod tenure;
 mod timers;
@@ -171,8 +173,12 @@ impl Core {
                     return;
                 }
                 if let Some(reader) = &mut tenure.reader {
+                    let before = tenure.processed;
                     reader.processed_through(through);
                     tenure.processed = reader.watermark().or(tenure.processed);
+                    if tenure.processed > before {
+                        tenure.movement.moved(self.ctx.now);
+                    }
                     if self.ctx.planted.is(Mutant::PartialIsWhole) {
                         tenure.processed = reader.last_handed().or(tenure.processed);
                     }

@@ -3,6 +3,7 @@
 use super::Core;
 use super::ctx::Waiter;
 use super::stage::Stage;
+use super::stall::Movement;
 use super::tenure::{TakeFlight, Taking, Tenure};
 use crate::ids::{FencingToken, OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
@@ -456,6 +457,7 @@ impl Core {
             co_parents: Vec::new(),
             verdicts: 0,
             told_waiting: false,
+            movement: Movement::new(now),
         }));
         let key = lease.key.clone();
         self.ctx.tell(Notice::Took {

@@ -1,6 +1,7 @@
 //! What this worker remembers of a lease it takes or holds.
 
 use super::stage::Stage;
+use super::stall::Movement;
 use crate::ids::{FencingToken, OpId, ShardId, WorkerId};
 use crate::notice::TakeReason;
 use crate::position::{Checkpoint, Position};
@@ -136,6 +137,8 @@ pub(crate) struct Tenure {
     pub(crate) verdicts: u32,
     /// That its end waits for them was told.
     pub(crate) told_waiting: bool,
+    /// Since when nothing has moved.
+    pub(crate) movement: Movement,
 }
 
 /// The application command in flight of a lease.

@@ -4,10 +4,10 @@ use super::Core;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::leader;
 use crate::mutant::Mutant;
-use crate::notice::Notice;
+use crate::notice::{Fatal, Notice};
 use crate::position::Checkpoint;
 use crate::row::Change;
-use crate::shard::HashRange;
+use crate::shard::{HashRange, Shard};
 use crate::sync;
 use crate::time::{Mono, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +30,12 @@ pub(crate) struct Upkeep {
     pub(crate) planned: BTreeMap<LeaseKey, Mono>,
     /// An empty table was seen, and the wait before filling it is over.
     pub(crate) waited_empty: bool,
+    /// The leases were seen to be of this stream, or we filled the table ourselves.
+    pub(crate) recognised: bool,
+    /// A lease that perhaps is of another stream, and since when.
+    suspect: Option<(LeaseKey, Mono)>,
+    /// Since when listings do not show the shard of some unfinished lease.
+    unlisted: Option<Mono>,
 }
 
 impl Core {
@@ -51,6 +57,9 @@ impl Core {
         } else {
             self.upkeep.waited_empty = false;
             self.no_fill();
+            if !self.upkeep.recognised && !self.ctx.planted.is(Mutant::AnyTable) {
+                return self.list_to_repair("there is a lease table already, and it must be of this stream");
+            }
             self.audit();
             self.clean_up();
             // A question that got lost among others is asked again.
@@ -63,6 +72,53 @@ impl Core {
             }
         }
         self.take_share(&balance);
+    }
+
+    /// Whether the leases are of the stream whose shards these are. If not, nothing more is done with them.
+    pub(crate) fn recognise(&mut self, shards: &BTreeMap<&str, &Shard>) -> bool {
+        if self.ctx.planted.is(Mutant::AnyTable) {
+            return true;
+        }
+        let rows = self.view.iter().filter_map(|(_, lease)| lease.row.as_ref());
+        let Some(found) = sync::misfits(rows, shards) else {
+            self.upkeep.suspect = None;
+            return self.upkeep.recognised || self.recognise_first(shards);
+        };
+        // A listing may lag by a scan interval; what it then still contradicts is not of this stream.
+        let now = self.ctx.now;
+        let since = match &self.upkeep.suspect {
+            Some((lease, since)) if *lease == found.lease => *since,
+            _ => now,
+        };
+        if !found.certain && now.since(since) < self.ctx.config.scan_interval {
+            self.upkeep.suspect = Some((found.lease, since));
+            return self.upkeep.recognised;
+        }
+        self.fatal(Fatal::OtherStream {
+            stream: self.ctx.config.stream.clone(),
+            table: self.ctx.config.table.clone(),
+            lease: found.lease,
+            detail: found.detail,
+        });
+        false
+    }
+
+    /// Nothing contradicts the leases. That says something if their shards were listed, or are trimmed; a listing that lags
+    /// shows neither.
+    fn recognise_first(&mut self, shards: &BTreeMap<&str, &Shard>) -> bool {
+        let now = self.ctx.now;
+        let unlisted = self
+            .view
+            .iter()
+            .any(|(_, lease)| lease.unfinished() && !shards.contains_key(lease.key.as_str()));
+        let since = *self.upkeep.unlisted.get_or_insert(now);
+        if unlisted && now.since(since) < self.ctx.config.scan_interval {
+            return false;
+        }
+        self.upkeep.recognised = true;
+        let balance = self.balance();
+        self.take_share(&balance);
+        true
     }
 
     /// The order of leaders is that of KCL 2.x: a fixed shuffle of all owners named in the table.

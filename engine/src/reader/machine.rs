@@ -235,6 +235,11 @@ impl Reader {
         }
     }
 
+    /// How often reading has failed since it last went well.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// The bytes that wait to be processed or are being processed.
     pub fn buffered_bytes(&self) -> u64 {
         self.buffer.bytes()

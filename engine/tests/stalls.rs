@@ -1,0 +1,250 @@
+//! What a worker says of leases that do not move, and of tables that are not of its stream: in scenes.
+
+mod rig;
+
+use leasehold_engine::ids::ShardId;
+use leasehold_engine::input::*;
+use leasehold_engine::notice::{Fatal, Notice, Stall};
+use leasehold_engine::output::*;
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::row::LeaseRow;
+use leasehold_engine::shard::{HashKey, HashRange};
+use leasehold_engine::time::Span;
+use rig::{Rig, Trick};
+
+/// What the first worker said of leases that do not move, in whole seconds.
+fn stalls(rig: &Rig) -> Vec<(u64, Stall)> {
+    let notices = rig.workers[0].notices.iter();
+    notices
+        .filter_map(|(_, notice)| match notice {
+            Notice::Stalled { idle, why, .. } => Some((idle.0 / 1_000_000, why.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+fn moves(rig: &Rig) -> usize {
+    let notices = rig.workers[0].notices.iter();
+    notices
+        .filter(|(_, notice)| matches!(notice, Notice::Moving { .. }))
+        .count()
+}
+
+#[test]
+fn a_handler_that_does_not_return_is_reported_again_whenever_the_time_has_doubled() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(30);
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })).then_some(Trick::Hang)
+    }));
+    rig.put(0, 10);
+    rig.secs(300);
+    let handler = Stall::Handler { attempt: 1 };
+    assert_eq!(
+        stalls(&rig),
+        [(60, handler.clone()), (120, handler.clone()), (240, handler)]
+    );
+    rig.workers[0].trap = None;
+    rig.release(0);
+    rig.secs(100);
+    assert_eq!((stalls(&rig).len(), moves(&rig)), (3, 1));
+    rig.assert_all_processed();
+}
+
+#[test]
+fn a_shard_at_its_tip_has_not_stalled() {
+    let mut rig = Rig::new(2, 1);
+    rig.put(0, 10);
+    rig.secs(1_000);
+    assert_eq!(stalls(&rig), []);
+}
+
+#[test]
+fn nothing_is_reported_where_nobody_wants_to_know() {
+    let mut rig = Rig::new(1, 0);
+    rig.config.stall_after = Span::ZERO;
+    rig.join();
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        matches!(effect, Effect::Consumer(ConsumerOp::Open { .. })).then_some(Trick::Hang)
+    }));
+    rig.secs(1_000);
+    assert_eq!(stalls(&rig), []);
+}
+
+#[test]
+fn every_reason_is_named() {
+    let failed = || Trick::Instead(rig::refused(Why::HandlerFailed, None));
+    type Trap = Box<dyn FnMut(&Effect) -> Option<Trick>>;
+    let cases: Vec<(&str, Trap)> = vec![
+        (
+            "Opening",
+            Box::new(|effect| {
+                matches!(effect, Effect::Consumer(ConsumerOp::Open { .. })).then_some(Trick::Hang)
+            }),
+        ),
+        (
+            "OpenFails",
+            Box::new(move |effect| matches!(effect, Effect::Consumer(ConsumerOp::Open { .. })).then(failed)),
+        ),
+        (
+            "HandlerFails",
+            Box::new(move |effect| {
+                matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })).then(failed)
+            }),
+        ),
+        (
+            "ReadsFail",
+            Box::new(|effect| {
+                matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }))
+                    .then(|| Trick::Instead(Outcome::NotSent(Cause::Throttled)))
+            }),
+        ),
+        (
+            "ReadsEmpty",
+            Box::new(|effect| {
+                let nothing = Fetched {
+                    count: 0,
+                    bytes: 0,
+                    first: None,
+                    last: None,
+                    behind_ms: 5_000,
+                    end: None,
+                };
+                matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }))
+                    .then(|| Trick::Instead(Outcome::Applied(Reply::Records(nothing))))
+            }),
+        ),
+        (
+            "Fenced",
+            Box::new(|effect| {
+                matches!(effect, Effect::Table(TableOp::Write(change)) if change.verb() == "renew" || change.verb() == "checkpoint")
+                    .then(|| Trick::Instead(Outcome::NotSent(Cause::Network)))
+            }),
+        ),
+    ];
+    for (name, trap) in cases {
+        let mut rig = Rig::new(1, 0);
+        rig.put(0, 10);
+        rig.join();
+        rig.workers[0].trap = Some(trap);
+        rig.secs(50);
+        rig.put(0, 10);
+        rig.secs(80);
+        let found = stalls(&rig);
+        let why = found
+            .first()
+            .map(|(_, why)| format!("{why:?}"))
+            .unwrap_or_default();
+        assert!(why.starts_with(name), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn a_child_says_which_parent_it_waits_for() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(30);
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        let parent = ShardId::from("shardId-000000000000").to_lease();
+        matches!(effect, Effect::Consumer(ConsumerOp::Deliver { lease, .. }) if *lease == parent)
+            .then_some(Trick::Hang)
+    }));
+    rig.put(0, 10);
+    let (left, _) = rig.split(0);
+    let child = LeaseRow {
+        parents: vec![Rig::id(0)],
+        range: Some(rig.shards[&Rig::id(left)].range),
+        ..LeaseRow::new(Rig::id(left).to_lease(), Checkpoint::TrimHorizon)
+    };
+    rig.table.as_mut().unwrap().insert(child.key.clone(), child);
+    rig.secs(150);
+    let found = stalls(&rig);
+    assert!(
+        found
+            .iter()
+            .any(|(_, why)| *why == Stall::Parents(vec![Rig::id(0)])),
+        "{found:?}"
+    );
+}
+
+/// A fleet of one that finds a table with this row in it.
+fn begins_with(row: LeaseRow) -> Rig {
+    let mut rig = Rig::new(2, 0);
+    for shard in 0..2 {
+        let range = rig.shards[&Rig::id(shard)].range;
+        let row = LeaseRow {
+            range: Some(range),
+            ..LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon)
+        };
+        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    }
+    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    rig.join();
+    rig
+}
+
+fn refusal(rig: &Rig) -> Option<String> {
+    rig.workers[0]
+        .notices
+        .iter()
+        .find_map(|(_, notice)| match notice {
+            Notice::Fatal(fatal @ Fatal::OtherStream { .. }) => Some(fatal.to_string()),
+            _ => None,
+        })
+}
+
+fn writes(rig: &Rig) -> usize {
+    let sent = rig.workers[0].sent.iter();
+    sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_))))
+        .count()
+}
+
+#[test]
+fn a_table_of_another_stream_is_refused_and_left_alone() {
+    let key = Rig::id(1).to_lease();
+    let others = [
+        LeaseRow {
+            range: Some(HashRange {
+                start: HashKey(5),
+                end: HashKey(9),
+            }),
+            ..LeaseRow::new(key.clone(), Checkpoint::TrimHorizon)
+        },
+        LeaseRow::new(key.clone(), Checkpoint::At(Position::of(0.into()))),
+        LeaseRow::new(key, Checkpoint::ShardEnd),
+    ];
+    for other in others {
+        let mut rig = begins_with(other.clone());
+        rig.secs(120);
+        let refusal = refusal(&rig).unwrap_or_default();
+        assert!(
+            refusal.contains("filled from another stream"),
+            "{other:?}: {refusal:?}"
+        );
+        assert_eq!(writes(&rig), 0, "{other:?}");
+    }
+}
+
+#[test]
+fn a_listing_that_lags_behind_an_end_is_not_taken_for_another_stream() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(30);
+    rig.split(0);
+    rig.secs(100);
+    // A second worker's first listing is older than the end it finds in the table.
+    let mut stale = rig.shards[&Rig::id(0)].clone();
+    stale.ending = None;
+    rig.join();
+    let mut once = true;
+    rig.workers[1].trap = Some(Box::new(move |effect| {
+        let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
+        (lists && std::mem::take(&mut once)).then(|| {
+            Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
+                shards: vec![stale.clone()],
+                more: false,
+            })))
+        })
+    }));
+    rig.secs(200);
+    assert_eq!((rig.owner(1).is_some(), rig.owner(2).is_some()), (true, true));
+    assert_ne!(rig.owner(1), rig.owner(2), "the second worker took its share");
+}
