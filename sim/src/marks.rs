@@ -15,9 +15,11 @@ pub enum Kind {
     Common,
     /// Something that need not, and why.
     Rare(&'static str),
+    /// Something beside which little else can occur, and why.
+    Alone(&'static str),
 }
 
-use Kind::{Common, Fault, Rare};
+use Kind::{Alone, Common, Fault, Rare};
 
 /// All marks, in the order of their names.
 pub const CATALOGUE: &[(&str, Kind)] = &[
@@ -32,10 +34,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/blocked", Common),
     ("engine/created", Common),
     ("engine/ended", Common),
-    (
-        "engine/fatal",
-        Rare("in worlds whose table and stream stay, nothing is fatal"),
-    ),
+    ("engine/fatal", Common),
     ("engine/fenced", Common),
     ("engine/found-own", Common),
     ("engine/handler-failed", Common),
@@ -47,10 +46,12 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ),
     ("engine/lost-taken", Common),
     ("engine/missed-take", Common),
+    ("engine/moving", Common),
     ("engine/released", Common),
     ("engine/removed", Common),
     ("engine/restoring", Common),
     ("engine/resumed", Common),
+    ("engine/stalled", Common),
     ("engine/stole", Common),
     ("engine/stray", Rare("drivers send one outcome for every command")),
     ("engine/took-expired", Common),
@@ -86,7 +87,9 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("stale", Fault),
     ("stale-call", Fault),
     ("stop-on-take", Fault),
+    ("stream-deleted", Fault),
     ("stream-in-use", Common),
+    ("stream-remade", Fault),
     ("stream/applied", Common),
     ("stream/not-sent", Common),
     ("stream/refused/expired", Common),
@@ -96,6 +99,11 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ),
     ("stream/refused/other", Common),
     ("stream/unknown", Common),
+    ("table-deleted", Fault),
+    (
+        "table-of-another",
+        Alone("every worker refuses the table and stops"),
+    ),
     ("table/applied", Common),
     ("table/not-sent", Common),
     ("table/refused/condition", Common),
@@ -106,6 +114,8 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ),
     ("table/unknown", Common),
     ("throttled", Fault),
+    ("trim", Fault),
+    ("trim-unread", Common),
     ("twice", Fault),
     ("unknown-attribute", Fault),
     ("unparsable-row", Fault),
@@ -175,7 +185,7 @@ impl Together {
         for (one, &(mark, kind)) in CATALOGUE.iter().enumerate() {
             for (other, &(fault, of)) in CATALOGUE.iter().enumerate() {
                 let expected = self.single[one] * self.single[other] / self.worlds.max(1);
-                if kind != Fault
+                if !matches!(kind, Fault | Alone(_))
                     && of == Fault
                     && expected >= TELLING
                     && self.pairs[one * CATALOGUE.len() + other] == 0

@@ -68,6 +68,8 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::ConditionIsThrottled => &[P13, P6],
         Mutant::PutForUpdate => &[P14],
         Mutant::EndIsBeginning => &[P5, P2],
+        Mutant::AnyTable => &[P17],
+        Mutant::StallUnnoticed | Mutant::StallForgotten => &[P16],
         Mutant::TakeUnguarded => &[P14, P3],
     }
 }

@@ -197,6 +197,7 @@ fn config(draws: Draws) -> Config {
         max_creates: draws.magnitude("creates", 0, 1, 16) as u32,
         shutdown_timeout: ms("shutdown", 500, 30_000),
         handler_backoff: ms("backoff", 10, 500),
+        stall_after: ms("stall", 500, 30_000),
         reader: ReaderConfig {
             max_records: draws.magnitude("records", 0, 1, 1_000) as u32,
             min_interval: Span::from_millis(draws.between("read", 0, 200, 500)),

@@ -9,6 +9,7 @@ mod clock;
 mod fate;
 mod outage;
 mod process;
+mod ruin;
 mod stream;
 mod strike;
 mod table;
@@ -19,7 +20,8 @@ pub use clock::{ClockFaults, WallStep};
 pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
-pub use stream::{Reshard, ReshardKind, StreamFaults};
+pub use ruin::{Ruin, RuinKind};
+pub use stream::{Reshard, ReshardKind, StreamFaults, Trim};
 pub use strike::{Chance, Deed, Site, Strike};
 pub use table::{RowEdit, RowEditKind, TableFaults};
 
@@ -44,6 +46,9 @@ pub struct Faults {
     pub stream: StreamFaults,
     /// The application.
     pub application: ApplicationFaults,
+    /// What is taken away for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ruin: Option<Ruin>,
     /// Faults of chance as a list: then nothing but what is in it is left to chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strikes: Option<Vec<Strike>>,
@@ -75,6 +80,7 @@ impl Faults {
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
+            ruin: Ruin::draw(draws, setting),
             strikes: None,
         }
     }

@@ -35,12 +35,26 @@ pub enum ReshardKind {
     },
 }
 
+/// The service forgets what is old before it was read: records, and shards closed before them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trim {
+    /// When, in µs.
+    #[serde(with = "micros")]
+    pub at: u64,
+    /// What is older than this, in µs; no less than a scan interval, since a listing may be as far behind.
+    #[serde(with = "micros")]
+    pub keep: u64,
+}
+
 /// All stream faults of a world.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StreamFaults {
     /// Changes of the shards.
     pub reshards: Vec<Reshard>,
+    /// What is forgotten before it was read.
+    pub trims: Vec<Trim>,
     /// How long one change takes.
     #[serde(rename = "update", with = "millis")]
     pub update_ms: i64,
@@ -63,6 +77,9 @@ pub struct StreamFaults {
     pub end_with_records: bool,
     /// Reads that bring nothing although there is something, in one of a thousand.
     pub empty_read: u32,
+    /// Reads of this shard (by its number, modulo) bring nothing while faults last, whatever is in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_shard: Option<u32>,
 }
 
 impl StreamFaults {
@@ -88,9 +105,21 @@ impl StreamFaults {
             }
             reshards.sort_by_key(|reshard| reshard.at);
         }
+        let mut trims = Vec::new();
+        // What was trimmed need not be processed, which loosens other properties: rarer than one in two.
+        if draws.below("trim-rare", 0, 4) == 0 {
+            for n in 0..draws.magnitude("trim", 1, 1, 4) {
+                let mut roll = draws.roll("trim-each", n);
+                let at = roll.below(setting.length_us);
+                let keep = roll.magnitude(100_000, setting.length_us);
+                trims.push(Trim { at, keep });
+            }
+            trims.sort_by_key(|trim| trim.at);
+        }
         let short = |family| draws.coin(family, 0);
         Self {
             reshards,
+            trims,
             update_ms: draws.magnitude("update", 0, 10, 5_000) as i64,
             list_lag_ms: if short("list-lag") {
                 draws.magnitude("list-lag", 1, 50, 5_000) as i64
@@ -116,6 +145,8 @@ impl StreamFaults {
             read_throttled: rate(draws, "read-throttled", 200),
             end_with_records: short("end-with-records"),
             empty_read: rate(draws, "empty-read", 200),
+            dry_shard: (draws.below("dry-shard", 0, 8) == 0)
+                .then(|| draws.below("dry-shard", 1, setting.shards) as u32),
         }
     }
 
@@ -135,6 +166,7 @@ impl Default for StreamFaults {
     fn default() -> Self {
         Self {
             reshards: Vec::new(),
+            trims: Vec::new(),
             update_ms: 100,
             list_lag_ms: 0,
             iterator_expiry_ms: 300_000,
@@ -144,6 +176,7 @@ impl Default for StreamFaults {
             read_throttled: 0,
             end_with_records: false,
             empty_read: 0,
+            dry_shard: None,
         }
     }
 }

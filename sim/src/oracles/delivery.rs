@@ -13,6 +13,8 @@ struct Progress {
     done: u64,
     /// Everything up to here was handed to some handler.
     delivered: u64,
+    /// Everything up to here is gone from the stream.
+    trimmed: u64,
     /// Once: records before the first durable position are not promised.
     loose: bool,
     tampered: bool,
@@ -39,6 +41,18 @@ impl Delivery {
         self.shards
             .get(shard as usize)
             .map_or(0, |progress| progress.done)
+    }
+
+    /// The record up to which a checkpoint must cover what was processed; what is gone needs none.
+    pub(super) fn owed(&self, shard: ShardNo) -> u64 {
+        let progress = self.shards.get(shard as usize);
+        progress.map_or(0, |progress| {
+            if progress.done > progress.trimmed {
+                progress.done
+            } else {
+                0
+            }
+        })
     }
 
     pub(super) fn is_complete(&self, shard: ShardNo, records: u64) -> bool {
@@ -100,7 +114,11 @@ impl Delivery {
                     Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest => {}
                 }
             }
-            Fact::ShardClosed { .. } => {}
+            Fact::Trimmed { shard, before } => {
+                let progress = self.shard(shard);
+                progress.trimmed = progress.trimmed.max(before - 1);
+                progress.done = progress.done.max(progress.trimmed);
+            }
             Fact::Delivered {
                 life,
                 shard,

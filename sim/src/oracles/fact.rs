@@ -144,6 +144,13 @@ pub enum Fact {
         children: Vec<ShardNo>,
     },
 
+    /// What was in a shard before this record is gone, processed or not.
+    Trimmed { shard: ShardNo, before: u64 },
+    /// The service knows nothing of a closed shard any more.
+    Forgotten { shard: ShardNo },
+    /// From now on the table is not of the stream.
+    Foreign,
+
     /// A row changed in the table. `from_record`: the record at which the configured timestamp begins.
     RowChanged {
         shard: ShardNo,
@@ -239,6 +246,14 @@ pub enum Fact {
         reason: EndReason,
         local: Mono,
     },
+
+    /// A life says that it holds this, the row agrees, and there are records that nobody has processed, or an end that was
+    /// not written. Said whenever one looks.
+    Behind { life: LifeNo, shard: ShardNo },
+    /// A worker reported that a shard does not move.
+    Stalled { life: LifeNo, shard: ShardNo },
+    /// A worker reported that it moves again.
+    Moving { life: LifeNo, shard: ShardNo },
 
     /// What a worker says that it holds, when it says so first or says something else than before; compared with the
     /// truth. `until`: the end of its belief in true time.

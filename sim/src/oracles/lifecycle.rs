@@ -149,10 +149,16 @@ impl Lifecycle {
                 if self.owners.len() <= index {
                     self.owners.resize(index + 1, None);
                 }
-                self.owners[index] = match after.and_then(|row| row.owner) {
+                let owner = match after.and_then(|row| row.owner) {
                     Some(Owner::Life(life)) => Some(life),
                     _ => None,
                 };
+                // If the row comes to name its former owner again, that one need not know.
+                if let Some(former) = std::mem::replace(&mut self.owners[index], owner)
+                    && owner != Some(former)
+                {
+                    self.knew.remove(&(former, shard));
+                }
             }
             Fact::Answered {
                 life,

@@ -1,7 +1,8 @@
 //! P2: nothing of a child before the durable end of every parent; an ended parent has its children's leases.
 //!
 //! A parent whose lease was removed after its end counts as ended; so does one that never had a lease, if none of its
-//! ancestors had one either (it ended before the application began). Below an ancestor that had a lease it will get one.
+//! ancestors had one either (it ended before the application began). Below an ancestor that had a lease it will get one,
+//! unless the stream has forgotten it.
 //!
 //! P1 as well: what is below a leased shard starts at its oldest record, whatever the initial position is.
 
@@ -19,6 +20,8 @@ struct Shard {
     start: Option<(Time, Mark)>,
     ended: bool,
     tampered: bool,
+    /// There is nothing to be read of it any more, and nothing tells of it.
+    forgotten: bool,
 }
 
 /// Leases created so close together may come from two workers' listings of the same beginning.
@@ -47,6 +50,7 @@ impl Lineage {
             _ if state.tampered => false,
             Some(ended) => !ended,
             None if state.had_row => !state.ended,
+            None if state.forgotten => false,
             None => state
                 .parents
                 .into_iter()
@@ -57,19 +61,17 @@ impl Lineage {
 
     fn was_leased(&self, shard: ShardNo) -> bool {
         self.shards.get(shard as usize).is_some_and(|state| {
+            // What is forgotten and never had a lease cannot be known: nothing leads over it to what is above.
+            let above = || state.parents.into_iter().flatten();
             !state.tampered
-                && (state.had_row
-                    || state
-                        .parents
-                        .into_iter()
-                        .flatten()
-                        .any(|parent| self.was_leased(parent)))
+                && (state.had_row || (!state.forgotten && above().any(|parent| self.was_leased(parent))))
         })
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::ShardBorn { shard, parents } => self.shard(shard).parents = parents,
+            Fact::Forgotten { shard } => self.shard(shard).forgotten = true,
             Fact::ShardClosed {
                 shard, ref children, ..
             } => self.shard(shard).children = children.clone(),
@@ -93,6 +95,7 @@ impl Lineage {
                 }
                 let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
                 if !ends
+                    || verb.is_none()
                     || before.is_some_and(|row| row.checkpoint == Mark::End)
                     || verb == Some(Verb::Create)
                 {
@@ -116,7 +119,7 @@ impl Lineage {
                             )
                         });
                     }
-                    if !self.shard(child).had_row {
+                    if !self.shard(child).had_row && !self.shard(child).forgotten {
                         verdict.report(Property::P2, now, || {
                             format!("shard {shard} was marked as ended before its child {child} had a lease")
                         });
@@ -177,6 +180,13 @@ mod tests {
             Property::P2,
             family().into_iter().chain(more).map(|fact| (1, fact)),
         )
+    }
+
+    #[test]
+    fn a_child_that_was_forgotten_needs_no_lease() {
+        let one = created(1, Mark::TrimHorizon);
+        assert_eq!(judged([one.clone(), end()]), [Property::P2]);
+        assert_eq!(judged([one, Fact::Forgotten { shard: 2 }, end()]), []);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod cost;
 mod coverage;
 mod delivery;
 pub mod fact;
+mod identity;
 mod isolation;
 mod leadership;
 mod lifecycle;
@@ -17,6 +18,7 @@ mod memory;
 mod overlap;
 mod progress;
 mod resolution;
+mod stalls;
 mod view;
 mod window;
 
@@ -64,6 +66,10 @@ pub enum Property {
     P14,
     /// Requests stay within the stated formula.
     P15,
+    /// What is held, behind and not moving is noticed in bounded time.
+    P16,
+    /// A table of another stream, or of an earlier one of the same name, is refused.
+    P17,
     /// The window of double processing has a bound.
     P18,
     /// Memory stays within the budget.
@@ -186,6 +192,8 @@ pub struct Oracles {
     cost: cost::Cost,
     window: window::Window,
     memory: memory::Memory,
+    stalls: stalls::Stalls,
+    identity: identity::Identity,
     canary: canary::Canary,
     /// What they found.
     pub verdict: Verdict,
@@ -208,6 +216,8 @@ impl Oracles {
             cost: cost::Cost::new(terms),
             window: window::Window::new(terms),
             memory: memory::Memory::new(terms),
+            stalls: stalls::Stalls::new(terms),
+            identity: identity::Identity::default(),
             canary: canary::Canary::new(terms),
             verdict: Verdict::default(),
         }
@@ -235,6 +245,9 @@ impl Oracles {
                 self.cost.observe(now, fact, verdict);
                 self.memory.observe(now, fact, verdict);
             }
+            Fact::Behind { .. } | Fact::Stalled { .. } | Fact::Moving { .. } => {
+                self.stalls.observe(now, fact, verdict);
+            }
             Fact::Fetched { .. } => self.memory.observe(now, fact, verdict),
             Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
             _ => {
@@ -251,6 +264,8 @@ impl Oracles {
                 self.cost.observe(now, fact, verdict);
                 self.window.observe(now, fact, verdict);
                 self.memory.observe(now, fact, verdict);
+                self.stalls.observe(now, fact, verdict);
+                self.identity.observe(now, fact, verdict);
             }
         }
     }
@@ -258,12 +273,18 @@ impl Oracles {
     /// Looks for what is overdue: absence makes no fact.
     pub fn look(&mut self, now: Time) {
         self.lifecycle.look(now, &mut self.verdict);
+        self.stalls.look(now);
         self.canary.look(now, &mut self.verdict);
     }
 
     /// The record up to which a shard has been processed without a gap.
     pub fn processed(&self, shard: ShardNo) -> u64 {
         self.delivery.processed(shard)
+    }
+
+    /// The record that a shard's checkpoint must have come to, once all is well.
+    pub fn owed(&self, shard: ShardNo) -> u64 {
+        self.delivery.owed(shard)
     }
 
     /// Whether nothing more need be processed of a shard with so many records.

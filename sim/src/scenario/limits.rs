@@ -127,6 +127,13 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for reshard in &stream.reshards {
         span("faults.stream.reshards.at", reshard.at)?;
     }
+    for trim in &stream.trims {
+        span("faults.stream.trims.at", trim.at)?;
+        span("faults.stream.trims.keep", trim.keep)?;
+    }
+    if let Some(ruin) = &plan.faults.ruin {
+        span("faults.ruin.at", ruin.at)?;
+    }
     rate("faults.stream.read_throttled", stream.read_throttled)?;
     rate("faults.stream.empty_read", stream.empty_read)?;
     let application = &plan.faults.application;

@@ -29,7 +29,7 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 16 << 20;
 
 /// The options of a configuration that are lengths of time.
-const SPANS: [&str; 12] = [
+const SPANS: [&str; 13] = [
     "lease_duration",
     "renew_interval",
     "scan_interval",
@@ -42,6 +42,7 @@ const SPANS: [&str; 12] = [
     "bootstrap_delay",
     "shutdown_timeout",
     "handler_backoff",
+    "stall_after",
 ];
 const READER_SPANS: [&str; 2] = ["min_interval", "idle_interval"];
 
@@ -337,6 +338,7 @@ mod tests {
             "_timeout",
             "_delay",
             "_backoff",
+            "_after",
             "retry_min",
             "retry_max",
         ];

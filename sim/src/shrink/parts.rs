@@ -1,6 +1,6 @@
 //! The faults of a world as a list of parts that can each be taken away.
 
-use crate::faults::{Interruption, InterruptionKind, Outage, Reshard, RowEdit, Strike, WallStep};
+use crate::faults::{Interruption, InterruptionKind, Outage, Reshard, RowEdit, Ruin, Strike, Trim, WallStep};
 use crate::swarm::Plan;
 
 /// One fault.
@@ -12,6 +12,8 @@ pub(super) enum Part {
     WallStep(WallStep),
     Reshard(Reshard),
     Edit(RowEdit),
+    Trim(Trim),
+    Ruin(Ruin),
 }
 
 /// All faults of a world; the longest-lasting first, since they go with the most else.
@@ -30,6 +32,8 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
             .map(Part::Interruption),
     );
     parts.extend(faults.stream.reshards.iter().cloned().map(Part::Reshard));
+    parts.extend(faults.stream.trims.iter().cloned().map(Part::Trim));
+    parts.extend(faults.ruin.iter().cloned().map(Part::Ruin));
     parts.extend(faults.strikes.iter().flatten().copied().map(Part::Strike));
     parts
 }
@@ -44,6 +48,8 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     faults.table.edits.clear();
     faults.process.interruptions.clear();
     faults.stream.reshards.clear();
+    faults.stream.trims.clear();
+    faults.ruin = None;
     let mut strikes = Vec::new();
     for part in parts.iter().cloned() {
         match part {
@@ -53,6 +59,8 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
             Part::WallStep(step) => faults.clock.steps.push(step),
             Part::Reshard(reshard) => faults.stream.reshards.push(reshard),
             Part::Edit(edit) => faults.table.edits.push(edit),
+            Part::Trim(trim) => faults.stream.trims.push(trim),
+            Part::Ruin(ruin) => faults.ruin = Some(ruin),
         }
     }
     faults.strikes = listed.then_some(strikes);
@@ -70,6 +78,8 @@ pub(super) fn until(plan: &mut Plan, end: u64) {
         .interruptions
         .retain(|interruption| interruption.at < end);
     faults.stream.reshards.retain(|reshard| reshard.at < end);
+    faults.stream.trims.retain(|trim| trim.at < end);
+    faults.ruin.take_if(|ruin| ruin.at >= end);
 }
 
 /// Leaves out what is about workers that are not there.
@@ -112,6 +122,12 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     }
     for reshard in &mut faults.stream.reshards {
         sooner(&mut reshard.at);
+    }
+    for trim in &mut faults.stream.trims {
+        sooner(&mut trim.at);
+    }
+    if let Some(ruin) = &mut faults.ruin {
+        sooner(&mut ruin.at);
     }
     for interruption in &mut faults.process.interruptions {
         sooner(&mut interruption.at);

@@ -47,7 +47,7 @@ fn no_rates(plan: &mut Plan) {
     let table = &mut plan.faults.table;
     (table.stale, table.stale_us, table.hung_lease) = (0, 0, None);
     let stream = &mut plan.faults.stream;
-    (stream.read_throttled, stream.empty_read) = (0, 0);
+    (stream.read_throttled, stream.empty_read, stream.dry_shard) = (0, 0, None);
     let application = &mut plan.faults.application;
     (application.slow, application.fails, application.hangs) = (0, 0, 0);
     (application.slow_us, application.hang_us) = (0, 0);

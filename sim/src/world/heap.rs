@@ -49,6 +49,8 @@ pub(super) enum What {
     Script { entry: u32 },
     /// A reshard that could not be done yet is tried again.
     Reshard { kind: u8, pick: u64, tries: u8 },
+    /// Another stream takes the name of one that was deleted.
+    Remake,
     /// Oracles look for what is overdue.
     Look,
 }

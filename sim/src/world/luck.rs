@@ -71,6 +71,8 @@ impl World {
             found.push(Chance::Hung {
                 executed: roll.below(2) == 0,
             });
+        } else if deed == Deed::Fetch && site.shard.is_some() && site.shard == faults.stream.dry_shard {
+            found.push(Chance::Empty);
         } else if !faults.call.rests(self.draws, self.now) {
             if deed == Deed::Fetch {
                 faults.stream.chances(roll, &mut found);

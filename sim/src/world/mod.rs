@@ -3,6 +3,7 @@
 //! A heap of events is all that drives it. What happens is told to the oracles as facts, and to the digest as inputs and
 //! outputs, so that two runs of one seed can be compared.
 
+mod behind;
 pub(crate) mod call;
 pub(crate) mod clock;
 mod handler;
@@ -11,6 +12,7 @@ mod luck;
 pub(crate) mod names;
 mod novelty;
 mod process;
+mod ruin;
 mod script;
 mod settle;
 pub(crate) mod stream;
@@ -19,7 +21,7 @@ mod view;
 pub(crate) mod worker;
 
 use crate::draws::Draws;
-use crate::faults::Strike;
+use crate::faults::{RuinKind, Strike};
 use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation, canary};
 use crate::report::{ColumnLog, Marks};
@@ -97,6 +99,8 @@ pub struct World {
     said: Vec<view::Said>,
     /// The input under way is the answer to a read of the stream.
     only_read: bool,
+    /// What was taken away for good.
+    ruined: Option<RuinKind>,
 }
 
 /// The truth about one lease.
@@ -215,6 +219,7 @@ impl World {
             changes: 0,
             said: Vec::new(),
             only_read: false,
+            ruined: None,
             plan,
         };
         world.table.mutant = mutant;
@@ -246,6 +251,11 @@ impl World {
             self.put_at(table::wall_ms(0) - age_ms.max(1));
         }
         self.observe_stream();
+        if let Some(ruin) = self.plan.faults.ruin.clone()
+            && ruin.kind == RuinKind::TableOfAnother
+        {
+            self.ruin(ruin.kind, ruin.pick);
+        }
         self.plan_script();
         self.heap.push(self.plan.load.every_us, What::Produce);
         self.heap.push(self.look_every(), What::Look);
@@ -376,7 +386,9 @@ impl World {
             What::Produce => self.produce(),
             What::Script { entry } => self.perform(entry),
             What::Reshard { kind, pick, tries } => self.reshard(kind, pick, tries),
+            What::Remake => self.remake_stream(),
             What::Look => {
+                self.look_for_the_slow();
                 self.oracles.look(self.now);
                 self.look();
                 self.heap.push(self.now + self.look_every(), What::Look);
@@ -499,6 +511,15 @@ impl World {
         }
         if let Some(recording) = &mut self.recording {
             recording.told(self.now, w, notice);
+        }
+        if let (Notice::Stalled { .. } | Notice::Moving { .. }, Some(shard)) =
+            (notice, notice.lease().and_then(names::shard_of))
+        {
+            let life = self.workers[w].life;
+            self.fact(match notice {
+                Notice::Moving { .. } => Fact::Moving { life, shard },
+                _ => Fact::Stalled { life, shard },
+            });
         }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());

@@ -62,7 +62,8 @@ impl World {
         let worker = &mut self.workers[w];
         worker.end();
         let generation = worker.generation;
-        if worker.core {
+        let over = self.ruined.is_some() && self.settling.is_some();
+        if worker.core && !over {
             self.heap.push(
                 self.now + worker.gap_us,
                 What::Start {

@@ -4,7 +4,7 @@ use super::World;
 use super::heap::What;
 use super::table::wall_ms;
 use crate::fakes::kinesis::ShardIndex;
-use crate::faults::{InterruptionKind, Reshard, ReshardKind, RowEdit, RowEditKind};
+use crate::faults::{InterruptionKind, Reshard, ReshardKind, RowEdit, RowEditKind, Ruin, RuinKind, Trim};
 use crate::oracles::{Fact, ShardNo, Time};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::table::{AttributeValue, Item};
@@ -17,6 +17,8 @@ pub(super) enum Entry {
     StepWall { worker: usize, by_ms: i64, freeze: bool },
     Reshard(Reshard),
     Edit(RowEdit),
+    Trim(Trim),
+    Ruin(Ruin),
     Heal,
 }
 
@@ -63,6 +65,18 @@ impl World {
                 .edits
                 .iter()
                 .map(|edit| (edit.at, Entry::Edit(edit.clone()))),
+        );
+        script.extend(
+            faults
+                .stream
+                .trims
+                .iter()
+                .map(|trim| (trim.at, Entry::Trim(trim.clone()))),
+        );
+        let ruin = faults.ruin.iter();
+        script.extend(
+            ruin.filter(|ruin| ruin.kind != RuinKind::TableOfAnother)
+                .map(|ruin| (ruin.at, Entry::Ruin(ruin.clone()))),
         );
         script.push((self.plan.fault_us, Entry::Heal));
         for (entry, (at, _)) in script.iter().enumerate() {
@@ -111,13 +125,15 @@ impl World {
                 self.reshard(kind, u64::from(reshard.pick), 0);
             }
             Entry::Edit(edit) => self.edit(&edit),
+            Entry::Trim(trim) => self.trim(&trim),
+            Entry::Ruin(ruin) => self.ruin(ruin.kind, ruin.pick),
             Entry::Heal => self.heal(),
         }
     }
 
     /// Changes the shards, or tries again when the stream is not busy any more.
     pub(super) fn reshard(&mut self, kind: u8, pick: u64, tries: u8) {
-        if self.is_healed() {
+        if self.is_healed() || self.is_ruined() {
             return;
         }
         let now_ms = wall_ms(self.now);
@@ -215,6 +231,9 @@ impl World {
 
     /// Tells the oracles what became of the shards.
     pub(super) fn observe_stream(&mut self) {
+        if self.is_ruined() {
+            return;
+        }
         let now_ms = wall_ms(self.now);
         let due = self.source.next_change_ms().is_some_and(|due| due <= now_ms);
         if due {
@@ -274,9 +293,35 @@ impl World {
         }
     }
 
+    /// The service forgets what is old.
+    fn trim(&mut self, trim: &Trim) {
+        self.observe_stream();
+        if self.is_ruined() {
+            return;
+        }
+        // Whatever listings still show open, or lack, is younger.
+        let keep_us = trim.keep.max(self.plan.config.scan_interval.0);
+        let before_ms = wall_ms(self.now) - (keep_us / 1_000) as i64;
+        self.source.trim(before_ms);
+        self.fault("trim", None, None);
+        self.note_line(|| format!("what is older than {} ms is forgotten", keep_us / 1_000));
+        for shard in 0..self.shards.len() as ShardNo {
+            let before = self.source.first(shard);
+            if before > self.oracles.processed(shard) + 1 {
+                self.marks.set("trim-unread");
+            }
+            if before > 1 {
+                self.fact(Fact::Trimmed { shard, before });
+            }
+            if self.source.is_forgotten(shard) {
+                self.fact(Fact::Forgotten { shard });
+            }
+        }
+    }
+
     fn edit(&mut self, edit: &RowEdit) {
         let now = self.now;
-        if !self.table.is_usable(now) {
+        if self.is_ruined() || !self.table.is_usable(now) {
             return;
         }
         let text = |name: &'static str, value: String| (name.into(), AttributeValue::s(value));

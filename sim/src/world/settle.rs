@@ -159,6 +159,9 @@ impl World {
             return;
         };
         let now = self.now;
+        if self.is_ruined() {
+            return self.look_at_ruins(&settling);
+        }
         if let Some(key) = self.harmed() {
             let key = key.clone();
             self.oracles.verdict.report(Property::P14, now, || {
@@ -181,6 +184,19 @@ impl World {
             self.settled(since, now - settling.since);
         } else if now > settling.deadline {
             self.stalled(unmet, now - settling.since);
+        }
+    }
+
+    /// All that is left to be done is to stop.
+    fn look_at_ruins(&mut self, settling: &Settling) {
+        let after_us = self.now - settling.since;
+        match self.goes_on() {
+            None => {
+                let bound_us = settling.deadline.saturating_sub(settling.since);
+                self.ending = Some(Ending::Settled { after_us, bound_us });
+            }
+            unmet if self.now > settling.deadline => self.stalled(unmet, after_us),
+            Some(_) => {}
         }
     }
 
@@ -275,7 +291,7 @@ impl World {
         uncovered(&shards).map(|shard| (Property::P4, format!("no lease covers shard {shard}")))
     }
 
-    fn row(&self, shard: usize) -> Option<&leasehold_engine::row::LeaseRow> {
+    pub(super) fn row(&self, shard: usize) -> Option<&leasehold_engine::row::LeaseRow> {
         self.rows.get(shard)?.row.as_ref()
     }
 
@@ -336,6 +352,9 @@ impl World {
             let records = self.source.records(shard as ShardNo);
             let lease = self.rows.get(shard);
             if lease.is_none_or(|lease| !lease.existed) {
+                if self.source.is_forgotten(shard as ShardNo) {
+                    continue;
+                }
                 // Only those that ended before the application began need no lease; coverage sees to the others.
                 if self.plan.config.initial_position == InitialPosition::TrimHorizon {
                     return Some((Property::P4, format!("shard {shard} never had a lease")));
@@ -363,8 +382,8 @@ impl World {
             }
             let seen = self.names.row(row).checkpoint;
             let behind = match (seen, row.checkpoint) {
-                (Mark::At(record), _) => record < self.oracles.processed(shard as ShardNo),
-                (_, Checkpoint::TrimHorizon) => self.oracles.processed(shard as ShardNo) > 0,
+                (Mark::At(record), _) => record < self.oracles.owed(shard as ShardNo),
+                (_, Checkpoint::TrimHorizon) => self.oracles.owed(shard as ShardNo) > 0,
                 _ => false,
             };
             if behind {

@@ -107,6 +107,48 @@ impl Source {
         self.kinesis.put_record(at_ms, self.id, record, None).is_ok()
     }
 
+    /// A person deletes the stream; whether there was one.
+    pub fn delete(&mut self, now_ms: i64) -> bool {
+        self.kinesis.delete_stream(now_ms, STREAM, true).is_ok()
+    }
+
+    /// A person creates another stream of the same name.
+    pub fn remake(&mut self, now_ms: i64, shards: u32) -> bool {
+        let made = self
+            .kinesis
+            .create_stream(now_ms, &CreateStream::provisioned(STREAM, shards));
+        match made {
+            Ok(id) => {
+                self.id = id;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// The service forgets everything older than a time: records, and shards closed before it.
+    pub fn trim(&mut self, before_ms: i64) {
+        self.kinesis.forget_before(self.id, before_ms);
+    }
+
+    /// The first record of a shard that can still be read.
+    pub fn first(&self, shard: ShardNo) -> u64 {
+        let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
+        shard.map_or(1, |shard| {
+            if shard.is_expired() {
+                shard.next_position()
+            } else {
+                shard.first_position()
+            }
+        })
+    }
+
+    /// Whether the service has forgotten a shard.
+    pub fn is_forgotten(&self, shard: ShardNo) -> bool {
+        let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
+        shard.is_some_and(|shard| shard.is_expired())
+    }
+
     /// How many records a shard has.
     pub fn records(&self, shard: ShardNo) -> u64 {
         let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
@@ -210,7 +252,7 @@ impl Source {
         };
         match self
             .kinesis
-            .get_shard_iterator(wall_ms(now), self.id, ShardIndex(shard), start)
+            .get_shard_iterator(wall_ms(now), STREAM, ShardIndex(shard), start)
         {
             Ok(iterator) => (
                 Outcome::Applied(Reply::Iterator),

@@ -28,6 +28,8 @@ const TABLE: &str = "app";
 pub(crate) struct LeaseTable {
     pub dynamo: Dynamo,
     silent_refusal: bool,
+    /// Nobody may create the table.
+    sealed: bool,
     /// The deliberate bug of the codec, if that is where it is.
     pub mutant: Option<Mutant>,
     limit: Option<u32>,
@@ -62,6 +64,7 @@ impl LeaseTable {
         Self {
             dynamo: Dynamo::new(config),
             silent_refusal: faults.silent_refusal,
+            sealed: false,
             mutant: None,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
             decoded: Vec::new(),
@@ -73,6 +76,13 @@ impl LeaseTable {
         let now_ms = wall_ms(now);
         let result = match op {
             TableOp::Describe => Ok(Reply::Table(self.describe(now_ms))),
+            TableOp::Create if self.sealed => {
+                return Outcome::Refused(Refusal {
+                    why: Why::Denied,
+                    current: None,
+                    detail: "is not authorized to perform: dynamodb:CreateTable".into(),
+                });
+            }
             TableOp::Create => self.create(now_ms),
             TableOp::Scan { after, limit } => self.scan(now_ms, after.as_ref(), *limit, reading),
             TableOp::Read { key } => self.read(now_ms, key),
@@ -316,6 +326,26 @@ impl LeaseTable {
     /// A person puts an item.
     pub fn put_by_hand(&mut self, now: Time, item: &Item) -> bool {
         self.dynamo.operator_put(wall_ms(now), TABLE, item).is_ok()
+    }
+
+    /// A person deletes the table, and lets nobody make it anew; whether there was one.
+    pub fn delete_by_hand_whole(&mut self, now: Time) -> bool {
+        let deleted = self.dynamo.delete_table(wall_ms(now), TABLE).is_ok();
+        self.sealed |= deleted;
+        deleted
+    }
+
+    /// The table is there at once.
+    pub fn make_at_once(&mut self, now: Time) {
+        let at_ms = wall_ms(now) - 3_600_000;
+        // A table that could not be made is missed by every worker.
+        let _ = self.create(at_ms);
+        self.dynamo.advance(wall_ms(now));
+    }
+
+    /// A person writes a row.
+    pub fn change_by_hand(&mut self, now: Time, change: &Change) -> bool {
+        self.write(wall_ms(now), change).is_ok()
     }
 
     /// A person removes a row.

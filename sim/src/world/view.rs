@@ -52,6 +52,13 @@ impl Claim {
     }
 }
 
+impl Said {
+    /// The life, and the shards it said it holds.
+    pub(super) fn held(&self) -> (LifeNo, impl Iterator<Item = ShardNo>) {
+        (self.life, self.claims.iter().filter_map(|claim| claim.shard))
+    }
+}
+
 impl World {
     /// What the worker says it holds, for the oracles to compare.
     pub(super) fn compare_view(&mut self, w: usize) {

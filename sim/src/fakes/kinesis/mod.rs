@@ -159,6 +159,15 @@ impl Kinesis {
         }
     }
 
+    /// What no client can do: forgets everything older than `before_ms` at once, as if it had come to the end of its
+    /// retention. The trim horizon never goes back.
+    pub fn forget_before(&mut self, stream: StreamId, before_ms: i64) {
+        if let Ok(stream) = self.stream_mut(stream) {
+            stream.horizon_ms = stream.horizon_ms.max(before_ms);
+            stream.age_all(before_ms);
+        }
+    }
+
     /// The stream a request means, brought up to date.
     pub(crate) fn find(&mut self, now_ms: i64, stream: StreamRef<'_>) -> ApiResult<StreamId> {
         let id = match stream {

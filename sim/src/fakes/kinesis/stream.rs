@@ -73,6 +73,8 @@ pub struct Stream {
     pub(crate) phase: Phase,
     pub(crate) mode: StreamMode,
     pub(crate) retention_hours: u32,
+    /// Everything older than this was forgotten early.
+    pub(crate) horizon_ms: i64,
     pub(crate) max_record_bytes: usize,
     pub(crate) shards: Vec<Arc<Shard>>,
     /// The open shards by where their hash range starts.
@@ -117,6 +119,7 @@ impl Stream {
             created_ms: now_ms,
             mode,
             retention_hours: 24,
+            horizon_ms: i64::MIN,
             max_record_bytes,
             shards: Vec::new(),
             open: BTreeMap::new(),
@@ -252,7 +255,8 @@ impl Stream {
 
     /// Records that arrived before this are gone.
     pub(crate) fn cutoff_ms(&self, now_ms: i64) -> i64 {
-        now_ms.saturating_sub(i64::from(self.retention_hours) * HOUR_MS)
+        let retained = now_ms.saturating_sub(i64::from(self.retention_hours) * HOUR_MS);
+        retained.max(self.horizon_ms)
     }
 
     /// Brings one shard up to date; most of the time there is nothing to do.

@@ -1,0 +1,75 @@
+//! P17: a worker refuses a table that belongs to another stream, or to an earlier life of this one.
+
+use super::{Fact, LifeNo, Property, Time, Verdict};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Identity {
+    /// Table and stream do not belong together.
+    foreign: bool,
+    /// Lives begun since.
+    must_refuse: BTreeSet<LifeNo>,
+}
+
+impl Identity {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::Foreign => self.foreign = true,
+            Fact::Booted { life, .. } if self.foreign => {
+                self.must_refuse.insert(life);
+            }
+            Fact::RowChanged {
+                by: Some(life),
+                shard,
+                verb: Some(verb),
+                ..
+            } if self.must_refuse.contains(&life) => verdict.report(Property::P17, now, || {
+                format!("life {life} made a {verb:?} of shard {shard} in a table that is of another stream")
+            }),
+            Fact::Delivered { life, shard, .. } if self.must_refuse.contains(&life) => {
+                verdict.report(Property::P17, now, || {
+                    format!(
+                        "life {life} was given records of shard {shard} under a lease that is of another stream"
+                    )
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::{Mark, Verb};
+    use super::super::history::{changed, delivered, judge_only, row};
+    use super::*;
+
+    fn judged(facts: Vec<Fact>) -> usize {
+        judge_only(Property::P17, facts.into_iter().map(|fact| (1, fact))).len()
+    }
+
+    #[test]
+    fn whoever_begins_with_a_table_of_another_stream_must_leave_it_alone() {
+        let boot = Fact::Booted { life: 0, worker: 0 };
+        let before = row(None, 1, Mark::At(5));
+        let take = changed(
+            0,
+            Some(0),
+            Verb::Take,
+            Some(before),
+            Some(row(Some(0), 2, Mark::At(5))),
+        );
+        assert_eq!(judged(vec![Fact::Foreign, boot.clone(), take.clone()]), 1);
+        assert_eq!(
+            judged(vec![Fact::Foreign, boot.clone(), delivered(0, 0, 6, 7)]),
+            1
+        );
+        assert_eq!(judged(vec![Fact::Foreign, boot.clone()]), 0);
+        assert_eq!(judged(vec![boot.clone(), take.clone()]), 0);
+        assert_eq!(
+            judged(vec![boot, Fact::Foreign, take]),
+            0,
+            "what it began before, it may end"
+        );
+    }
+}

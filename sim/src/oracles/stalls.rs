@@ -1,0 +1,157 @@
+//! P16: what is held, behind and not moving is noticed in bounded time.
+//!
+//! A worker may take twice as long as its configuration says: reaching the end of a shard, which cannot be seen from
+//! outside, counts as movement.
+
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::time::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Looks are this far apart at most, and what happens at a deadline takes a moment.
+const SLACK_US: u64 = 3_000_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Behind {
+    since: Time,
+    /// When it was last found to be so.
+    seen: Time,
+    reported: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Stalls {
+    /// After this long it must have been noticed, in us.
+    bound_us: Time,
+    behind: BTreeMap<(LifeNo, ShardNo), Behind>,
+    noticed: BTreeSet<(LifeNo, ShardNo)>,
+    stopping: BTreeSet<LifeNo>,
+}
+
+impl Stalls {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let after = terms.config.stall_after;
+        let bound_us = match after {
+            Span::ZERO => Time::MAX,
+            after => terms.at_most(after.times(2)) + SLACK_US,
+        };
+        Self {
+            bound_us,
+            behind: BTreeMap::new(),
+            noticed: BTreeSet::new(),
+            stopping: BTreeSet::new(),
+        }
+    }
+
+    fn moves(&mut self, life: LifeNo, shard: ShardNo) {
+        self.behind.remove(&(life, shard));
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::Behind { life, shard } if !self.stopping.contains(&life) => {
+                let noticed = self.noticed.contains(&(life, shard));
+                let behind = self.behind.entry((life, shard)).or_insert(Behind {
+                    since: now,
+                    seen: now,
+                    reported: false,
+                });
+                behind.seen = now;
+                let since = behind.since;
+                if !noticed && !behind.reported && now - since > self.bound_us {
+                    behind.reported = true;
+                    verdict.report(Property::P16, now, || {
+                        format!(
+                            "life {life} has held shard {shard} for {} ms without moving it, and has not said so",
+                            (now - since) / 1_000
+                        )
+                    });
+                }
+            }
+            Fact::Stalled { life, shard } => {
+                self.noticed.insert((life, shard));
+            }
+            Fact::Moving { life, shard } => {
+                self.noticed.remove(&(life, shard));
+                self.moves(life, shard);
+            }
+            Fact::Processed { life, shard, .. }
+            | Fact::OpenDone { life, shard, .. }
+            | Fact::Closed { life, shard, .. } => {
+                self.noticed.remove(&(life, shard));
+                self.moves(life, shard);
+            }
+            Fact::ShutdownAsked { life } => {
+                self.stopping.insert(life);
+            }
+            Fact::Paused { life } | Fact::Resumed { life, .. } => {
+                self.behind.retain(|(of, _), _| *of != life);
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.behind.retain(|(of, _), _| *of != life);
+                self.noticed.retain(|(of, _)| *of != life);
+            }
+            _ => {}
+        }
+    }
+
+    /// What was not found behind this time is not behind.
+    pub(super) fn look(&mut self, now: Time) {
+        self.behind.retain(|_, behind| behind.seen == now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{config, judge_under, processed};
+    use super::*;
+
+    const SECOND: Time = 1_000_000;
+
+    /// What is found if shard 1 is behind for a minute, with this happening besides.
+    fn minute(others: &[(Time, Fact)]) -> usize {
+        let terms = Terms::plain(leasehold_engine::config::Config {
+            stall_after: Span::from_secs(10),
+            ..config()
+        });
+        let behind = Fact::Behind { life: 0, shard: 1 };
+        let mut facts: Vec<(Time, Fact)> = (0..60).map(|n| (n * SECOND, behind.clone())).collect();
+        facts.extend(others.iter().cloned());
+        facts.sort_by_key(|(at, _)| *at);
+        let found = judge_under(&terms, facts);
+        found
+            .into_iter()
+            .filter(|&property| property == Property::P16)
+            .count()
+    }
+
+    #[test]
+    fn a_shard_that_stands_still_must_be_reported() {
+        assert_eq!(minute(&[]), 1);
+        let stalled = Fact::Stalled { life: 0, shard: 1 };
+        assert_eq!(minute(&[(20 * SECOND, stalled.clone())]), 0);
+        assert_eq!(minute(&[(50 * SECOND, stalled)]), 1, "too late");
+        let other = Fact::Stalled { life: 0, shard: 2 };
+        assert_eq!(minute(&[(20 * SECOND, other)]), 1, "of another shard");
+    }
+
+    #[test]
+    fn what_moves_need_not_be_reported() {
+        let moves: Vec<_> = (1..6).map(|n| (n * 10 * SECOND, processed(0, 1, n))).collect();
+        assert_eq!(minute(&moves), 0);
+        let stood = Fact::Resumed { life: 0, stood: 1 };
+        assert_eq!(
+            minute(&[
+                (10 * SECOND, stood.clone()),
+                (20 * SECOND, stood.clone()),
+                (40 * SECOND, stood.clone())
+            ]),
+            0
+        );
+        assert_eq!(
+            minute(&[(15 * SECOND, stood)]),
+            1,
+            "it stands still afterwards as well"
+        );
+        assert_eq!(minute(&[(5 * SECOND, Fact::ShutdownAsked { life: 0 })]), 0);
+    }
+}

@@ -1,0 +1,51 @@
+//! Shards that are held and not all processed: told to the oracles now and then, since absence makes no fact.
+
+use super::World;
+use crate::oracles::fact::Owner;
+use crate::oracles::{Fact, ShardNo};
+
+impl World {
+    /// Tells which shards are behind.
+    pub(super) fn look_for_the_slow(&mut self) {
+        if self.is_ruined() {
+            return;
+        }
+        let mut slow = Vec::new();
+        for (worker, said) in self.workers.iter().zip(&self.said) {
+            let (life, held) = said.held();
+            // One that knows it must stop, or stands still, has nothing to report.
+            if worker.engine.is_none()
+                || worker.paused.is_some()
+                || worker.fatal.is_some()
+                || worker.life != life
+            {
+                continue;
+            }
+            let behind = held.filter(|&shard| self.is_behind(shard));
+            slow.extend(behind.map(|shard| (life, shard)));
+        }
+        for (life, shard) in slow {
+            if self.owner_of(shard) == Some(Owner::Life(life)) {
+                self.oracles.observe(self.now, &Fact::Behind { life, shard });
+            }
+        }
+    }
+
+    /// Whether something is left to be done with a shard.
+    fn is_behind(&self, shard: ShardNo) -> bool {
+        let closed = self
+            .shards
+            .get(shard as usize)
+            .is_some_and(|family| family.closed);
+        let ended = || {
+            let row = self.row(shard as usize);
+            row.is_some_and(|row| row.checkpoint.is_end())
+        };
+        !self.oracles.is_complete(shard, self.source.records(shard)) || (closed && !ended())
+    }
+
+    fn owner_of(&self, shard: ShardNo) -> Option<Owner> {
+        let owner = self.row(shard as usize)?.actual_owner()?;
+        Some(self.names.owner(owner))
+    }
+}

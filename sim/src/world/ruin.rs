@@ -1,0 +1,108 @@
+//! The stream or the table is gone, or they do not belong together: after that, workers need only stop.
+
+use super::World;
+use super::heap::What;
+use super::table::wall_ms;
+use crate::faults::RuinKind;
+use crate::oracles::{Fact, Property, ShardNo};
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::shard::{HashKey, HashRange};
+
+/// How long there is no stream before there is another one, in µs. Sequence numbers tell creations apart by the second.
+const GAP_US: u64 = 10_000_000;
+
+impl World {
+    /// Whether something was taken away for good.
+    pub(super) fn is_ruined(&self) -> bool {
+        self.ruined.is_some()
+    }
+
+    /// Takes it away.
+    pub(super) fn ruin(&mut self, kind: RuinKind, pick: u32) {
+        let now_ms = wall_ms(self.now);
+        let done = match kind {
+            RuinKind::StreamDeleted => self.source.delete(now_ms),
+            // Leases that nobody has begun with would be right for any stream of this shape.
+            RuinKind::StreamRemade => self.has_progress() && self.source.delete(now_ms),
+            RuinKind::TableDeleted => self.delete_table(),
+            RuinKind::TableOfAnother => self.plant_table(pick),
+        };
+        if !done {
+            return;
+        }
+        self.ruined = Some(kind);
+        self.fault(kind.family(), None, None);
+        self.note_line(|| format!("from now on: {}", kind.family()));
+        match kind {
+            RuinKind::StreamRemade => self.heap.push(self.now + GAP_US, What::Remake),
+            RuinKind::TableOfAnother => self.fact(Fact::Foreign),
+            RuinKind::StreamDeleted | RuinKind::TableDeleted => {}
+        }
+    }
+
+    /// Another stream takes the name of the deleted one.
+    pub(super) fn remake_stream(&mut self) {
+        let shards = self.shards.len() as u32;
+        if self.source.remake(wall_ms(self.now), shards.clamp(1, 400)) {
+            self.note_line(|| "another stream has the name of the deleted one".to_owned());
+            self.fact(Fact::Foreign);
+        }
+    }
+
+    fn has_progress(&self) -> bool {
+        let rows = self.rows.iter().filter_map(|lease| lease.row.as_ref());
+        let mut checkpoints = rows.map(|row| row.checkpoint);
+        checkpoints.any(|checkpoint| matches!(checkpoint, Checkpoint::At(_)))
+    }
+
+    fn delete_table(&mut self) -> bool {
+        if !self.table.delete_by_hand_whole(self.now) {
+            return false;
+        }
+        for shard in 0..self.rows.len() as ShardNo {
+            let key = self.names.shard(shard).to_lease();
+            self.row_written(&key, None, None);
+        }
+        true
+    }
+
+    /// Fills a table before any worker is there, as one of another stream would be.
+    fn plant_table(&mut self, pick: u32) -> bool {
+        self.table.make_at_once(self.now);
+        let begun = Checkpoint::At(Position::of(1_000.into()));
+        for shard in 0..self.plan.shards {
+            let key = self.names.shard(shard).to_lease();
+            let row = match pick % 3 {
+                // Of an earlier stream.
+                0 => LeaseRow::new(key.clone(), begun),
+                // Of a stream whose shards have other ranges.
+                1 => LeaseRow {
+                    range: Some(HashRange {
+                        start: HashKey(u128::from(shard)),
+                        end: HashKey(u128::from(shard)),
+                    }),
+                    ..LeaseRow::new(key.clone(), Checkpoint::TrimHorizon)
+                },
+                // Finished, though the shards are open.
+                _ => LeaseRow::new(key.clone(), Checkpoint::ShardEnd),
+            };
+            self.table
+                .change_by_hand(self.now, &Change::Create(Box::new(row)));
+            self.row_written(&key, None, None);
+        }
+        true
+    }
+
+    /// The first worker that goes on as if nothing had happened.
+    pub(super) fn goes_on(&self) -> Option<(Property, String)> {
+        let kind = self.ruined?;
+        let property = match kind {
+            RuinKind::StreamDeleted | RuinKind::TableDeleted => Property::P16,
+            RuinKind::StreamRemade | RuinKind::TableOfAnother => Property::P17,
+        };
+        let goes_on = |worker: &super::Worker| worker.core && worker.engine.is_some();
+        let w = self.workers.iter().position(goes_on)?;
+        Some((property, format!("w{w} goes on, with {}", kind.family())))
+    }
+}
