@@ -105,6 +105,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
         Rare("a table that is there refuses nothing else"),
     ),
     ("table/unknown", Common),
+    ("throttle-storm", Fault),
     ("throttled", Fault),
     ("twice", Fault),
     ("unknown-attribute", Fault),

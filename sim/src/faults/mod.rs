@@ -9,6 +9,7 @@ mod clock;
 mod fate;
 mod outage;
 mod process;
+mod storm;
 mod stream;
 mod strike;
 mod table;
@@ -19,6 +20,7 @@ pub use clock::{ClockFaults, WallStep};
 pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
+pub use storm::{Service, Storm, StormFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults};
 pub use strike::{Chance, Deed, Site, Strike};
 pub use table::{RowEdit, RowEditKind, TableFaults};
@@ -34,6 +36,8 @@ pub struct Faults {
     pub call: CallFaults,
     /// Workers that cannot reach a service.
     pub outage: OutageFaults,
+    /// Services that turn everybody away.
+    pub storm: StormFaults,
     /// Crashes, pauses, replacements.
     pub process: ProcessFaults,
     /// Clocks.
@@ -70,6 +74,7 @@ impl Faults {
         Self {
             call: CallFaults::draw(draws, setting),
             outage: OutageFaults::draw(draws, setting),
+            storm: StormFaults::draw(draws, setting),
             process: ProcessFaults::draw(draws, setting),
             clock: ClockFaults::draw(draws, setting),
             table: TableFaults::draw(draws, setting),

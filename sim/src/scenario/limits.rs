@@ -74,6 +74,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         of_worker("faults.outage.outages.worker", outage.worker.into())?;
         span("faults.outage.outages.until", outage.until)?;
     }
+    for storm in &plan.faults.storm.storms {
+        span("faults.storm.storms.until", storm.until)?;
+        rate("faults.storm.storms.throttled", storm.throttled)?;
+    }
     let process = &plan.faults.process;
     for interruption in &process.interruptions {
         let name = "faults.process.interruptions";

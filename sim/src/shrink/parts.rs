@@ -1,6 +1,6 @@
 //! The faults of a world as a list of parts that can each be taken away.
 
-use crate::faults::{Interruption, InterruptionKind, Outage, Reshard, RowEdit, Strike, WallStep};
+use crate::faults::{Interruption, InterruptionKind, Outage, Reshard, RowEdit, Storm, Strike, WallStep};
 use crate::swarm::Plan;
 
 /// One fault.
@@ -8,6 +8,7 @@ use crate::swarm::Plan;
 pub(super) enum Part {
     Strike(Strike),
     Outage(Outage),
+    Storm(Storm),
     Interruption(Interruption),
     WallStep(WallStep),
     Reshard(Reshard),
@@ -19,6 +20,7 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
     let faults = &plan.faults;
     let mut parts: Vec<Part> = Vec::new();
     parts.extend(faults.outage.outages.iter().cloned().map(Part::Outage));
+    parts.extend(faults.storm.storms.iter().cloned().map(Part::Storm));
     parts.extend(faults.clock.steps.iter().cloned().map(Part::WallStep));
     parts.extend(faults.table.edits.iter().cloned().map(Part::Edit));
     parts.extend(
@@ -40,6 +42,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     let faults = &mut plan.faults;
     let listed = faults.strikes.is_some();
     faults.outage.outages.clear();
+    faults.storm.storms.clear();
     faults.clock.steps.clear();
     faults.table.edits.clear();
     faults.process.interruptions.clear();
@@ -50,6 +53,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
             Part::Strike(strike) => strikes.push(strike),
             Part::Outage(outage) => faults.outage.outages.push(outage),
             Part::Interruption(interruption) => faults.process.interruptions.push(interruption),
+            Part::Storm(storm) => faults.storm.storms.push(storm),
             Part::WallStep(step) => faults.clock.steps.push(step),
             Part::Reshard(reshard) => faults.stream.reshards.push(reshard),
             Part::Edit(edit) => faults.table.edits.push(edit),
@@ -63,6 +67,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
 pub(super) fn until(plan: &mut Plan, end: u64) {
     let faults = &mut plan.faults;
     faults.outage.outages.retain(|outage| outage.from < end);
+    faults.storm.storms.retain(|storm| storm.from < end);
     faults.clock.steps.retain(|step| step.at < end);
     faults.table.edits.retain(|edit| edit.at < end);
     faults
@@ -103,6 +108,10 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     for outage in &mut faults.outage.outages {
         sooner(&mut outage.from);
         sooner(&mut outage.until);
+    }
+    for storm in &mut faults.storm.storms {
+        sooner(&mut storm.from);
+        sooner(&mut storm.until);
     }
     for step in &mut faults.clock.steps {
         sooner(&mut step.at);

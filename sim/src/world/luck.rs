@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::draws::Roll;
-use crate::faults::{Chance, Deed, Site, Strike};
+use crate::faults::{Chance, Deed, Service, Site, Strike};
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};
 use std::collections::BTreeMap;
@@ -63,6 +63,17 @@ impl World {
         found
     }
 
+    /// Whether a request is turned away because everybody is.
+    fn is_stormy(&self, site: Site) -> bool {
+        let service = if site.deed.is_of_table() {
+            Service::Table
+        } else {
+            Service::Stream
+        };
+        let rate = self.plan.faults.storm.rate(service, self.now);
+        rate > 0 && site.deed != Deed::Setup && self.draws.roll("storm", site.key()).happens(rate)
+    }
+
     fn draw_call(&mut self, site: Site, roll: &mut Roll, way_us: u64) -> Vec<Chance> {
         let mut found = Vec::new();
         let faults = &self.plan.faults;
@@ -71,6 +82,9 @@ impl World {
             found.push(Chance::Hung {
                 executed: roll.below(2) == 0,
             });
+        } else if self.is_stormy(site) {
+            self.marks.set("throttle-storm");
+            found.push(Chance::Throttled);
         } else if !faults.call.rests(self.draws, self.now) {
             if deed == Deed::Fetch {
                 faults.stream.chances(roll, &mut found);
