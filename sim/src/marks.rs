@@ -62,6 +62,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("handler-aborted", Common),
     ("handler-fails", Fault),
     ("handler-hangs", Fault),
+    ("handler-deaf", Fault),
     ("handler-slow", Fault),
     ("hung-lease", Fault),
     ("late", Fault),
@@ -81,6 +82,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("replace", Fault),
     ("server-error", Fault),
     ("slow", Fault),
+    ("says-again", Fault),
     ("split", Fault),
     ("split-at-once", Fault),
     ("stale", Fault),
@@ -112,6 +114,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("unparsable-row", Fault),
     ("wall-freeze", Fault),
     ("wall-step", Fault),
+    ("upgrade", Fault),
 ];
 
 /// How often each pair of marks occurred in one world.

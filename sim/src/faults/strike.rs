@@ -272,6 +272,12 @@ pub enum Chance {
 }
 
 impl Chance {
+    /// The handler takes this much longer, takes no notice of an abort, and ends well.
+    HandlerDeaf {
+        /// In µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
     /// The family's name, for marks.
     pub fn family(self) -> &'static str {
         match self {
@@ -280,6 +286,8 @@ impl Chance {
             Chance::LostAnswer { .. } => "lost-answer",
             Chance::Late { .. } => "late",
             Chance::Throttled => "throttled",
+    /// It says twice more, under its own ownership, how far it was at the beginning of the batch.
+    SaysAgain,
             Chance::ServerError { .. } => "server-error",
             Chance::Twice { .. } => "twice",
             Chance::NotSent => "not-sent",
@@ -309,6 +317,8 @@ pub struct Strike {
     pub on: Site,
     /// What it does.
     pub fault: Chance,
+            Chance::HandlerDeaf { .. } => "handler-deaf",
+            Chance::SaysAgain => "says-again",
 }
 
 #[cfg(test)]

@@ -57,8 +57,9 @@ impl Lifecycle {
 
     /// What a shutdown may take: its timeout, then the last requests, and handlers that do not heed the abort.
     fn allowed(&self) -> u64 {
-        let config = &self.terms.config;
-        let last = config.shutdown_timeout + config.table_timeout + config.table_timeout + config.retry_max;
+        let last = self.terms.most(|config| {
+            config.shutdown_timeout + config.table_timeout + config.table_timeout + config.retry_max
+        });
         self.terms.at_most(last) + self.terms.abort_us + self.terms.deaf_us + SLACK_US
     }
 
@@ -205,7 +206,7 @@ impl Lifecycle {
                         });
                     }
                 }
-                let in_time = self.terms.config.shutdown_timeout.0 / 2;
+                let in_time = self.terms.least(|config| config.shutdown_timeout.0) / 2;
                 if let Some(shutdown) = self.shutdowns.get(&life)
                     && !shutdown.troubled
                     && !fatal

@@ -139,6 +139,8 @@ pub struct Terms {
     pub config: Config,
     /// Some clock is worse than the configuration promises: beliefs may overlap.
     pub clocks_beyond: bool,
+    /// How those are that were upgraded.
+    pub upgraded: Option<Config>,
     /// Handlers that do not heed an abort, and for how long, in µs.
     pub deaf_us: u64,
     /// How long a handler takes to heed an abort, in µs.
@@ -154,6 +156,7 @@ impl Terms {
             config,
             clocks_beyond: false,
             deaf_us: 0,
+            upgraded: None,
             abort_us: 1_000,
             canary: false,
         }
@@ -161,6 +164,16 @@ impl Terms {
 
     /// A span of any worker's clock, in true time, from above.
     pub fn at_most(&self, span: Span) -> u64 {
+    /// The greatest that something can be over all workers.
+    pub fn most<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
+        self.upgraded.iter().map(&of).fold(of(&self.config), T::max)
+    }
+
+    /// The least that something can be over all workers.
+    pub fn least<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
+        self.upgraded.iter().map(&of).fold(of(&self.config), T::min)
+    }
+
         let e = if self.clocks_beyond {
             300_000
         } else {

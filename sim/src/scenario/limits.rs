@@ -40,6 +40,22 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         .check()
         .map_err(|error| format!("in `config`: {error}"))?;
 
+    if let Some(upgraded) = &plan.upgraded {
+        upgraded
+            .check()
+            .map_err(|error| format!("in `upgraded`: {error}"))?;
+        if let Some(option) = plan.config.disagreement(upgraded) {
+            return Err(format!(
+                "`upgraded.{option}`: expected what `config` says, since a fleet promises it each other, found something else"
+            ));
+        }
+    }
+    for turn in &plan.faults.upgrade.turns {
+        of_worker("faults.upgrade.turns.worker", turn.worker.into())?;
+        span("faults.upgrade.turns.at", turn.at)?;
+        span("faults.upgrade.turns.gap", turn.gap_us)?;
+    }
+
     let load = &plan.load;
     within("load.before", load.before.into(), 0, 1_000_000)?;
     within("load.every (in us)", load.every_us, 1_000, DAY_US)?;
@@ -139,6 +155,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("slow_by", application.slow_us),
         ("hang_for", application.hang_us),
         ("abort", application.abort_us),
+        ("deaf_for", application.deaf_us),
     ] {
         span(&format!("faults.application.{name}"), us)?;
     }
@@ -150,6 +167,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("checkpoint", application.checkpoint),
         ("stale_call", application.stale_call),
     ] {
+        ("deaf", application.deaf),
+        ("says_again", application.says_again),
         rate(&format!("faults.application.{name}"), per_mille)?;
     }
     for strike in plan.faults.strikes.iter().flatten() {
@@ -160,7 +179,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             } => request_us.max(answer_us),
             Chance::Late { by_us, .. } | Chance::Stale { by_us } | Chance::HandlerSlow { by_us } => by_us,
             Chance::Twice { after_us, .. } => after_us,
-            Chance::Pause { for_us } | Chance::HandlerHangs { for_us } | Chance::Cut { for_us } => for_us,
+            Chance::Pause { for_us }
+            | Chance::HandlerHangs { for_us }
+            | Chance::HandlerDeaf { for_us }
+            | Chance::Cut { for_us } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
             Chance::Stop { after_us, gap_us } => after_us.max(gap_us),
             _ => 0,

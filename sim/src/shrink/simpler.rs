@@ -17,6 +17,11 @@ pub(super) const CHANGES: &[fn(&mut Plan)] = &[
     |plan| plan.load.every_us = plan.load.every_us.max(1_000_000),
     |plan| plan.load.every_us = plan.load.every_us.max(60_000_000),
     no_rates,
+    |plan| {
+        if plan.faults.upgrade.turns.is_empty() {
+            plan.upgraded = None;
+        }
+    },
 ];
 
 /// With a list of strikes, rates have no effect but on the eye.
@@ -53,6 +58,7 @@ fn no_rates(plan: &mut Plan) {
     (application.slow, application.fails, application.hangs) = (0, 0, 0);
     (application.slow_us, application.hang_us) = (0, 0);
     (
+    (application.deaf, application.deaf_us, application.says_again) = (0, 0, 0);
         application.partial,
         application.checkpoint,
         application.stale_call,
@@ -69,7 +75,7 @@ pub(super) fn options(plan: &Plan) -> Vec<Path> {
     };
     let mut found = Vec::new();
     leaves(&table, &mut Vec::new(), &mut found);
-    found.retain(|path| matches!(path[0].as_str(), "config" | "faults"));
+    found.retain(|path| matches!(path[0].as_str(), "config" | "upgraded" | "faults"));
     found
 }
 

@@ -176,7 +176,7 @@ impl World {
         let mut stream_faults = plan.faults.stream.clone();
         stream_faults.list_lag_ms = stream_faults
             .list_lag_ms
-            .min(plan.config.scan_interval.as_millis() as i64 * 3 / 4);
+            .min(plan.least(|config| config.scan_interval).as_millis() as i64 * 3 / 4);
         let source = Source::new(plan.shards, &plan.load, &stream_faults)
             .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
@@ -603,6 +603,7 @@ fn terms(plan: &Plan) -> Terms {
         clocks_beyond: plan.faults.clock.beyond,
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
+        upgraded: plan.upgraded.clone(),
         canary: canary::fires(plan.seed),
     }
 }

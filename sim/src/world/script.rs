@@ -42,6 +42,11 @@ impl World {
         );
         script.extend(faults.clock.steps.iter().map(|step| {
             (
+        let upgrades = faults.upgrade.turns.iter();
+        script.extend(upgrades.map(|turn| {
+            let kind = InterruptionKind::Replace { gap_us: turn.gap_us };
+            (turn.at, Entry::Interrupt(turn.worker as usize, kind))
+        }));
                 step.at,
                 Entry::StepWall {
                     worker: step.worker as usize,
