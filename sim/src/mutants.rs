@@ -69,6 +69,9 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::PutForUpdate => &[P14],
         Mutant::EndIsBeginning => &[P5, P2],
         Mutant::TakeUnguarded => &[P14, P3],
+        Mutant::OneHandlerAtATime | Mutant::OneReadAtATime => &[P9],
+        Mutant::HandOverWhileSettling => &[P14, P18],
+        Mutant::HandOverUnfinished | Mutant::HandOverTooEarly => &[P8],
     }
 }
 

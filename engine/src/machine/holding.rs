@@ -66,9 +66,12 @@ impl Tenure {
 impl Core {
     /// Emits the next write, if there is one to make.
     pub(crate) fn write_step(&mut self, ix: u32, tenure: &mut Tenure) {
-        let Some(kind) = tenure.next_write(self.ctx.now) else {
+        let Some(mut kind) = tenure.next_write(self.ctx.now) else {
             return;
         };
+        if kind == WriteKind::HandOver && self.ctx.planted.is(Mutant::HandOverUnfinished) {
+            kind = WriteKind::Renew;
+        }
         self.emit(ix, tenure, kind);
     }
 
@@ -202,7 +205,14 @@ impl Core {
         tenure.counter = tenure.counter.saturating_add(1);
         self.proven(ix, tenure, emitted);
         match kind {
-            WriteKind::Renew | WriteKind::Read => self.own_row(ix, tenure),
+            WriteKind::Renew | WriteKind::Read => {
+                if self.ctx.planted.is(Mutant::HandOverUnfinished)
+                    && tenure.stage == Stage::Closed(EndReason::HandedOver)
+                {
+                    tenure.retry_at = tenure.renew_at;
+                }
+                self.own_row(ix, tenure);
+            }
             WriteKind::Restore => {
                 tenure.next_owner = None;
                 self.own_row(ix, tenure);

@@ -150,10 +150,15 @@ impl Lifecycle {
                 if self.owners.len() <= index {
                     self.owners.resize(index + 1, None);
                 }
-                self.owners[index] = match after.and_then(|row| row.owner) {
+                let owner = match after.and_then(|row| row.owner) {
                     Some(Owner::Life(life)) => Some(life),
                     _ => None,
                 };
+                let before = std::mem::replace(&mut self.owners[index], owner);
+                // Whoever is the owner anew has yet to learn of it: somebody else may have made it that.
+                if let Some(life) = owner.filter(|_| owner != before) {
+                    self.knew.remove(&(life, shard));
+                }
             }
             Fact::Answered {
                 life,
@@ -325,6 +330,28 @@ mod tests {
             1,
             "opened twice"
         );
+    }
+
+    #[test]
+    fn what_somebody_else_handed_over_need_not_be_released() {
+        let taken = |by, counter| {
+            let after = row(Some(by), counter, Mark::TrimHorizon);
+            changed(0, Some(by), Verb::Take, None, Some(after))
+        };
+        let after = row(Some(0), 3, Mark::TrimHorizon);
+        let handed = changed(0, Some(1), Verb::HandOver, None, Some(after));
+        let facts = [
+            taken(0, 1),
+            answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied),
+            taken(1, 2),
+            handed,
+            Fact::ShutdownAsked { life: 0 },
+            Fact::Stopped {
+                life: 0,
+                fatal: false,
+            },
+        ];
+        assert_eq!(judged(facts.map(|fact| (1, fact))), 0);
     }
 
     #[test]

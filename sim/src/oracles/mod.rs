@@ -9,6 +9,7 @@ mod cost;
 mod coverage;
 mod delivery;
 pub mod fact;
+mod handover;
 mod isolation;
 mod leadership;
 mod lifecycle;
@@ -18,6 +19,7 @@ mod overlap;
 mod progress;
 mod resolution;
 mod view;
+mod waiting;
 mod window;
 
 #[cfg(test)]
@@ -137,10 +139,10 @@ impl Verdict {
 pub struct Terms {
     /// How the workers are configured.
     pub config: Config,
-    /// Some clock is worse than the configuration promises: beliefs may overlap.
-    pub clocks_beyond: bool,
     /// How those are that were upgraded.
     pub upgraded: Option<Config>,
+    /// Some clock is worse than the configuration promises: beliefs may overlap.
+    pub clocks_beyond: bool,
     /// Handlers that do not heed an abort, and for how long, in µs.
     pub deaf_us: u64,
     /// How long a handler takes to heed an abort, in µs.
@@ -154,16 +156,14 @@ impl Terms {
     pub fn plain(config: Config) -> Self {
         Self {
             config,
+            upgraded: None,
             clocks_beyond: false,
             deaf_us: 0,
-            upgraded: None,
             abort_us: 1_000,
             canary: false,
         }
     }
 
-    /// A span of any worker's clock, in true time, from above.
-    pub fn at_most(&self, span: Span) -> u64 {
     /// The greatest that something can be over all workers.
     pub fn most<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
         self.upgraded.iter().map(&of).fold(of(&self.config), T::max)
@@ -174,6 +174,8 @@ impl Terms {
         self.upgraded.iter().map(&of).fold(of(&self.config), T::min)
     }
 
+    /// A span of any worker's clock, in true time, from above.
+    pub fn at_most(&self, span: Span) -> u64 {
         let e = if self.clocks_beyond {
             300_000
         } else {
@@ -199,6 +201,8 @@ pub struct Oracles {
     cost: cost::Cost,
     window: window::Window,
     memory: memory::Memory,
+    handovers: handover::HandOvers,
+    waiting: waiting::Waiting,
     canary: canary::Canary,
     /// What they found.
     pub verdict: Verdict,
@@ -221,6 +225,8 @@ impl Oracles {
             cost: cost::Cost::new(terms),
             window: window::Window::new(terms),
             memory: memory::Memory::new(terms),
+            handovers: handover::HandOvers::default(),
+            waiting: waiting::Waiting::new(terms),
             canary: canary::Canary::new(terms),
             verdict: Verdict::default(),
         }
@@ -234,10 +240,12 @@ impl Oracles {
                 self.view.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
             }
             Fact::HoldsNoMore { .. } => {
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
             }
             Fact::Said { .. } => self.isolation.observe(now, fact, verdict),
             Fact::Asked { .. } | Fact::Answered { .. } => {
@@ -247,8 +255,12 @@ impl Oracles {
                 self.lifecycle.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
                 self.memory.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
             }
-            Fact::Fetched { .. } => self.memory.observe(now, fact, verdict),
+            Fact::Fetched { .. } => {
+                self.memory.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
+            }
             Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
             _ => {
                 self.delivery.observe(now, fact, verdict);
@@ -264,6 +276,8 @@ impl Oracles {
                 self.cost.observe(now, fact, verdict);
                 self.window.observe(now, fact, verdict);
                 self.memory.observe(now, fact, verdict);
+                self.handovers.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
             }
         }
     }
@@ -271,6 +285,7 @@ impl Oracles {
     /// Looks for what is overdue: absence makes no fact.
     pub fn look(&mut self, now: Time) {
         self.lifecycle.look(now, &mut self.verdict);
+        self.waiting.look(now, &mut self.verdict);
         self.canary.look(now, &mut self.verdict);
     }
 

@@ -132,6 +132,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     span_ms("faults.table.create", table.create_ms)?;
     rate("faults.table.stale", table.stale)?;
     span("faults.table.stale_by", table.stale_us)?;
+    rate("faults.table.hand_over_on_take", table.hand_over_on_take)?;
     for edit in &table.edits {
         span("faults.table.edits.at", edit.at)?;
     }
@@ -154,8 +155,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("batch", application.batch_us),
         ("slow_by", application.slow_us),
         ("hang_for", application.hang_us),
-        ("abort", application.abort_us),
         ("deaf_for", application.deaf_us),
+        ("abort", application.abort_us),
     ] {
         span(&format!("faults.application.{name}"), us)?;
     }
@@ -166,9 +167,9 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("partial", application.partial),
         ("checkpoint", application.checkpoint),
         ("stale_call", application.stale_call),
-    ] {
         ("deaf", application.deaf),
         ("says_again", application.says_again),
+    ] {
         rate(&format!("faults.application.{name}"), per_mille)?;
     }
     for strike in plan.faults.strikes.iter().flatten() {
@@ -184,6 +185,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             | Chance::HandlerDeaf { for_us }
             | Chance::Cut { for_us } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
+            Chance::HandOver { after_us, cut_us, .. } => after_us.max(cut_us),
             Chance::Stop { after_us, gap_us } => after_us.max(gap_us),
             _ => 0,
         };

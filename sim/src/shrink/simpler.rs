@@ -52,13 +52,14 @@ fn no_rates(plan: &mut Plan) {
     (outage.now, outage.now_us) = (0, 0);
     let table = &mut plan.faults.table;
     (table.stale, table.stale_us, table.hung_lease) = (0, 0, None);
+    table.hand_over_on_take = 0;
     let stream = &mut plan.faults.stream;
     (stream.read_throttled, stream.empty_read) = (0, 0);
     let application = &mut plan.faults.application;
     (application.slow, application.fails, application.hangs) = (0, 0, 0);
     (application.slow_us, application.hang_us) = (0, 0);
-    (
     (application.deaf, application.deaf_us, application.says_again) = (0, 0, 0);
+    (
         application.partial,
         application.checkpoint,
         application.stale_call,

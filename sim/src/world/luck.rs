@@ -115,6 +115,11 @@ impl World {
             self.luck.crashes_on_write += 1;
             found.push(crash);
         }
+        if deed == Deed::Take && self.owner_of(site.shard).is_some() {
+            let lease_us = self.plan.config.lease_duration.0;
+            let faults = &self.plan.faults;
+            found.extend(faults.table.chance_of_hand_over(roll, lease_us));
+        }
         found
     }
 
@@ -157,7 +162,7 @@ pub(super) fn deed(ask: Ask) -> Deed {
             Verb::Checkpoint => Deed::Checkpoint,
             Verb::End => Deed::End,
             Verb::Release => Deed::Release,
-            Verb::HandOver => Deed::HandOver,
+            Verb::BeginHandOver | Verb::HandOver => Deed::HandOver,
             Verb::SetRange => Deed::SetRange,
             Verb::Delete => Deed::Delete,
         },

@@ -375,6 +375,7 @@ impl World {
             }
             What::Produce => self.produce(),
             What::Script { entry } => self.perform(entry),
+            What::HandOver { shard, to } => self.begin_hand_over(shard, to),
             What::Reshard { kind, pick, tries } => self.reshard(kind, pick, tries),
             What::Look => {
                 self.oracles.look(self.now);
@@ -502,6 +503,8 @@ impl World {
         }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());
+            let life = self.workers[w].life;
+            self.fact(Fact::GivesUp { life });
         }
         if crate::report::is_worth_a_line(notice) {
             self.note_line(|| format!("w{w} {notice}"));
@@ -600,10 +603,10 @@ fn terms(plan: &Plan) -> Terms {
     let (most, deaf) = plan.faults.worst_handler();
     Terms {
         config: plan.config.clone(),
+        upgraded: plan.upgraded.clone(),
         clocks_beyond: plan.faults.clock.beyond,
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
-        upgraded: plan.upgraded.clone(),
         canary: canary::fires(plan.seed),
     }
 }

@@ -275,6 +275,17 @@ impl World {
         self.rows.get(shard)?.row.as_ref()
     }
 
+    /// A hand-over that is neither done nor given up.
+    fn handing_over(&self) -> Option<(Property, String)> {
+        let mut rows = self.rows.iter().enumerate();
+        rows.find_map(|(shard, lease)| {
+            let row = lease.row.as_ref()?;
+            let (old, next) = (row.handing_over.as_ref()?, &row.owner);
+            let sentence = format!("shard {shard} is still being handed over from {old} to {next:?}");
+            Some((Property::P8, sentence))
+        })
+    }
+
     /// An unfinished lease without a worker of the core that renews it.
     fn unattended(&self) -> Option<(Property, String)> {
         let patience = 2 * self.plan.config.lease_duration.0;
