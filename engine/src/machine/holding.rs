@@ -23,11 +23,12 @@ impl Tenure {
             return None;
         }
         match self.stage {
+            // A stolen lease is kept until its former owner must know: whoever finds it released, or its own, starts at
+            // once.
+            Stage::Closed(_) if now < self.open_after => {}
             Stage::Closed(EndReason::HandedOver) if self.next_owner.is_some() => {
                 return Some(WriteKind::HandOver);
             }
-            // A stolen lease is kept until its former owner must know: whoever finds it released starts at once.
-            Stage::Closed(_) if now < self.open_after => {}
             Stage::Closed(_) => return Some(WriteKind::Release),
             Stage::Ending if self.children_left == 0 => return Some(WriteKind::End),
             Stage::Draining(_) if self.app.is_none() && !self.is_durable() => return self.checkpoint_write(),
@@ -53,7 +54,6 @@ impl Tenure {
             at = at.min(if self.flush { Mono(0) } else { self.checkpoint_at });
         }
         match self.stage {
-            Stage::Closed(EndReason::HandedOver) if self.next_owner.is_some() => at = Mono(0),
             Stage::Closed(_) => at = at.min(self.open_after),
             Stage::Ending if self.children_left == 0 => at = Mono(0),
             Stage::Draining(_) if self.app.is_none() && !self.is_durable() => at = Mono(0),
