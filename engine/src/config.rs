@@ -17,6 +17,11 @@ pub enum InitialPosition {
 }
 
 /// The configuration of a worker. All of it is recorded in a trace's first record.
+///
+/// What a fleet promises each other must be the same on all of its workers: `table`, `stream`, `initial_position`,
+/// `lease_duration` and `clock_rate_error_ppm`. A holder counts on nobody taking its lease before its own `lease_duration`
+/// has passed, so a change of these needs all workers to be stopped. Everything else may differ, for instance while a
+/// fleet is replaced one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -162,6 +167,25 @@ impl Config {
     pub fn hold(&self) -> Span {
         let e = u64::from(self.clock_rate_error_ppm.min(999_999));
         self.lease_duration.scaled(1_000_000 - e, 1_000_000 + e)
+    }
+
+    /// The first option in which two workers differ although the workers of a fleet must agree on it.
+    pub fn disagreement(&self, other: &Config) -> Option<&'static str> {
+        [
+            ("table", self.table == other.table),
+            ("stream", self.stream == other.stream),
+            (
+                "initial_position",
+                self.initial_position == other.initial_position,
+            ),
+            ("lease_duration", self.lease_duration == other.lease_duration),
+            (
+                "clock_rate_error_ppm",
+                self.clock_rate_error_ppm == other.clock_rate_error_ppm,
+            ),
+        ]
+        .into_iter()
+        .find_map(|(option, agrees)| (!agrees).then_some(option))
     }
 
     /// Checks every value against its limits and against the others.

@@ -150,6 +150,16 @@ catalogue! {
         "An answer without records counts as movement, wherever the shard's tip is."
     TakeUnguarded "take-unguarded"
         "A take is written without its condition."
+    OneHandlerAtATime "one-handler-at-a-time"
+        "A batch is handed over only while no other shard's handler runs."
+    OneReadAtATime "one-read-at-a-time"
+        "A shard is read only while no other shard's read is under way."
+    HandOverUnfinished "hand-over-unfinished"
+        "A lease that is being handed over is renewed for ever instead of given up."
+    HandOverWhileSettling "hand-over-while-settling"
+        "A stolen lease is handed over before its former owner must know that it was stolen."
+    HandOverTooEarly "hand-over-too-early"
+        "A lease is handed over before what was processed is durable."
 }
 
 /// The bug an engine has, if any.

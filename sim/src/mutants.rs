@@ -71,6 +71,9 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::AnyTable => &[P17],
         Mutant::StallUnnoticed | Mutant::StallForgotten => &[P16],
         Mutant::TakeUnguarded => &[P14, P3],
+        Mutant::OneHandlerAtATime | Mutant::OneReadAtATime => &[P9],
+        Mutant::HandOverWhileSettling => &[P14, P18],
+        Mutant::HandOverUnfinished | Mutant::HandOverTooEarly => &[P8],
     }
 }
 

@@ -4,7 +4,7 @@
 //! is drawn here fixes the run; a [`Plan`] can be printed, and is all there is to know about a world beforehand.
 
 use crate::draws::Draws;
-use crate::faults::{Faults, Setting};
+use crate::faults::{Faults, Setting, UpgradeFaults};
 use crate::scenario::span::micros;
 use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
 use leasehold_engine::time::{Span, Wall};
@@ -15,6 +15,9 @@ pub const EPOCH_MS: i64 = 1_700_000_000_000;
 
 /// How much older than the application its stream is.
 pub const STREAM_AGE_MS: i64 = 60_000;
+
+/// The shards of a wide world: a page of ListShards has no more than 1,000.
+const WIDE: u32 = 1_100;
 
 /// Everything that is fixed about a world before it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct Plan {
     pub fault_us: u64,
     /// How all workers are configured.
     pub config: Config,
+    /// How those are that the fleet is being upgraded to.
+    pub upgraded: Option<Config>,
     /// What is written to the stream.
     pub load: Load,
     /// What goes wrong.
@@ -66,6 +71,14 @@ impl Plan {
     /// Draws the world of a seed.
     pub fn draw(seed: u64) -> Self {
         let draws = Draws::new(seed);
+        let plan = Self::ordinary(seed, draws);
+        match draws.below("wide", 0, 1_500) {
+            0 => plan.widened(),
+            _ => plan,
+        }
+    }
+
+    fn ordinary(seed: u64, draws: Draws) -> Self {
         let workers = match draws.below("workers-rare", 0, 40) {
             0 => 32,
             _ => draws.between("workers", 0, 1, 6) as u32,
@@ -74,15 +87,7 @@ impl Plan {
             0 => 200,
             _ => draws.magnitude("shards", 0, 1, 32) as u32,
         };
-        let fault_us = draws.magnitude("length", 0, 10_000_000, 300_000_000);
         let config = config(draws);
-        let setting = Setting {
-            workers: u64::from(workers),
-            shards: u64::from(shards),
-            length_us: fault_us,
-            lease_us: config.lease_duration.0,
-            rate_ppm: u64::from(config.clock_rate_error_ppm),
-        };
         let load = Load {
             before: if draws.coin("before", 0) {
                 draws.magnitude("before", 1, 1, 500) as u32
@@ -93,15 +98,58 @@ impl Plan {
             burst: draws.magnitude("put-burst", 0, 1, 30) as u32,
             bytes: draws.magnitude("put-bytes", 0, 1, 20_000) as u32,
         };
-        Self {
+        let plan = Self {
             seed,
-            workers,
-            shards,
-            fault_us,
+            workers: 0,
+            shards: 0,
+            fault_us: 0,
+            upgraded: upgraded(draws, &config),
             config,
             load,
-            faults: Faults::draw(draws, setting),
-        }
+            faults: Faults::default(),
+        };
+        plan.resized(
+            workers,
+            shards,
+            draws.magnitude("length", 0, 10_000_000, 300_000_000),
+        )
+    }
+
+    /// More shards than a page of ListShards has, and all else modest, or it would take for ever.
+    fn widened(mut self) -> Self {
+        self.config = Config {
+            initial_position: self.config.initial_position,
+            scan_interval: Span::from_secs(6),
+            reader: ReaderConfig {
+                idle_interval: Span::from_secs(4),
+                ..ReaderConfig::default()
+            },
+            ..named()
+        };
+        self.upgraded = None;
+        self.load.every_us = self.load.every_us.max(1_000_000);
+        self.load.burst = self.load.burst.min(10);
+        let (workers, length_us) = (self.workers.min(3), self.fault_us.min(20_000_000));
+        let mut plan = self.resized(workers, WIDE, length_us);
+        plan.faults.upgrade.turns.clear();
+        plan.faults.table.tiny_page = 0;
+        plan.faults.stream.list_page = 0;
+        plan
+    }
+
+    /// How workers may be configured.
+    pub fn configs(&self) -> impl Iterator<Item = &Config> {
+        std::iter::once(&self.config).chain(&self.upgraded)
+    }
+
+    /// The greatest that something can be over all configurations.
+    pub fn most<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
+        self.configs().skip(1).map(&of).fold(of(&self.config), T::max)
+    }
+
+    /// The least that something can be over all configurations.
+    pub fn least<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
+        self.configs().skip(1).map(&of).fold(of(&self.config), T::min)
     }
 
     /// A world of this size and length instead, configured alike, with faults drawn anew for it.
@@ -143,6 +191,16 @@ impl Plan {
     }
 }
 
+/// What is the same in every world.
+fn named() -> Config {
+    Config {
+        table: "app".into(),
+        stream: "orders".into(),
+        ..Config::default()
+    }
+}
+
+/// The configuration of a fleet.
 fn config(draws: Draws) -> Config {
     let initial_position = match draws.below("initial", 0, 4) {
         0 => InitialPosition::Latest,
@@ -152,10 +210,8 @@ fn config(draws: Draws) -> Config {
         _ => InitialPosition::TrimHorizon,
     };
     let named = Config {
-        table: "app".into(),
-        stream: "orders".into(),
         initial_position,
-        ..Config::default()
+        ..named()
     };
     if draws.below("shrunk", 0, 8) == 0 {
         return Config {
@@ -163,17 +219,28 @@ fn config(draws: Draws) -> Config {
             ..named
         };
     }
-    let ms = |name: &str, low: u64, high: u64| {
-        Span(draws.magnitude(name, 0, low.max(1) * 1_000, high.max(1) * 1_000))
-    };
-    let lease_duration = ms("lease", 1_000, 10_000);
+    let lease_duration = Span(draws.magnitude("lease", 0, 1_000_000, 10_000_000));
     let clock_rate_error_ppm = [0, 1_000, 10_000, 50_000][draws.below("rate-error", 0, 4) as usize];
-    let sized = Config {
+    let promised = Config {
         lease_duration,
         clock_rate_error_ppm,
         ..named
     };
-    let hold = sized.hold();
+    tuned(draws, promised)
+}
+
+/// What a fleet is upgraded to: all that may differ within a fleet is drawn anew.
+fn upgraded(draws: Draws, config: &Config) -> Option<Config> {
+    let anew = Draws::new(draws.roll("upgraded", 0).bits());
+    UpgradeFaults::happens(draws).then(|| tuned(anew, config.clone()))
+}
+
+/// Draws what each worker may choose for itself.
+fn tuned(draws: Draws, promised: Config) -> Config {
+    let ms = |name: &str, low: u64, high: u64| {
+        Span(draws.magnitude(name, 0, low.max(1) * 1_000, high.max(1) * 1_000))
+    };
+    let (lease_duration, hold) = (promised.lease_duration, promised.hold());
     let share =
         |name: &str, low: u64, high: u64, of: Span| Span(draws.between(name, 0, of.0 / low, of.0 / high));
     Config {
@@ -206,7 +273,7 @@ fn config(draws: Draws) -> Config {
             buffer_bytes: draws.magnitude("buffer", 0, 10_000, 8 << 20),
             buffer_batches: draws.between("batches", 0, 1, 4) as u32,
         },
-        ..sized
+        ..promised
     }
 }
 
@@ -225,9 +292,49 @@ mod tests {
     fn every_drawn_configuration_is_accepted() {
         for seed in 0..5_000 {
             let plan = Plan::draw(seed);
-            assert_eq!(plan.config.check(), Ok(()), "seed {seed}");
+            for config in plan.configs() {
+                assert_eq!(config.check(), Ok(()), "seed {seed}");
+            }
             assert!(plan.workers >= 1 && plan.shards >= 1);
         }
+    }
+
+    #[test]
+    fn now_and_then_a_world_has_more_shards_than_a_page() {
+        let wide: Vec<u64> = (0..15_000)
+            .filter(|&seed| Plan::draw(seed).shards == WIDE)
+            .collect();
+        assert!((3..25).contains(&wide.len()), "{wide:?}");
+    }
+
+    #[test]
+    fn bounds_are_those_of_the_worse_configuration() {
+        let mut plan = Plan::draw(0);
+        let renewals = |seconds| Config {
+            renew_interval: Span::from_secs(seconds),
+            ..Config::default()
+        };
+        (plan.config, plan.upgraded) = (renewals(2), None);
+        assert_eq!(plan.most(|config| config.renew_interval), Span::from_secs(2));
+        plan.upgraded = Some(renewals(3));
+        assert_eq!(plan.most(|config| config.renew_interval), Span::from_secs(3));
+        plan.upgraded = Some(renewals(1));
+        assert_eq!(plan.most(|config| config.renew_interval), Span::from_secs(2));
+        assert_eq!(plan.least(|config| config.renew_interval), Span::from_secs(1));
+    }
+
+    #[test]
+    fn an_upgrade_keeps_what_a_fleet_promises_each_other() {
+        let mut upgrades = 0;
+        for seed in 0..2_000 {
+            let plan = Plan::draw(seed);
+            assert_eq!(plan.upgraded.is_some(), !plan.faults.upgrade.turns.is_empty());
+            let Some(upgraded) = &plan.upgraded else { continue };
+            upgrades += 1;
+            assert_eq!(plan.config.disagreement(upgraded), None, "seed {seed}");
+            assert_ne!(plan.config, *upgraded, "seed {seed}");
+        }
+        assert!((400..600).contains(&upgrades), "{upgrades} of 2000");
     }
 
     #[test]
@@ -236,10 +343,11 @@ mod tests {
             (0..1_000).filter(|&seed| count(&Plan::draw(seed).faults)).count()
         };
         type Family<'a> = (&'a str, &'a dyn Fn(&Faults) -> bool);
-        let families: [Family<'_>; 8] = [
+        let families: [Family<'_>; 9] = [
             ("lost answer", &|f| f.call.lost_answer > 0),
             ("late", &|f| f.call.late > 0),
-            ("outage", &|f| !f.outage.outages.is_empty()),
+            ("outage at a moment that matters", &|f| f.outage.now > 0),
+            ("storm", &|f| !f.storm.storms.is_empty()),
             ("stale", &|f| f.table.stale > 0),
             ("reshard", &|f| !f.stream.reshards.is_empty()),
             ("interruptions on write", &|f| f.process.crash_on_write > 0),

@@ -74,7 +74,9 @@ impl Core {
             }
             Stage::Running => {
                 if let Some(reader) = &tenure.reader {
-                    at = at.min(reader.wake_at(&self.ctx.config.reader));
+                    if !self.reads_elsewhere() {
+                        at = at.min(reader.wake_at(&self.ctx.config.reader));
+                    }
                     if tenure.app.is_none() && tenure.deliver_after > now && reader.front().is_some() {
                         at = at.min(tenure.deliver_after);
                     }
@@ -137,7 +139,10 @@ impl Core {
         let exit = self.exit(tenure);
         match (tenure.stage, exit) {
             (Stage::Waiting, Some(reason)) => {
-                if self.ctx.planted.is(Mutant::ReleaseWhileSettling) {
+                let handed = reason == EndReason::HandedOver;
+                if self.ctx.planted.is(Mutant::ReleaseWhileSettling)
+                    || (handed && self.ctx.planted.is(Mutant::HandOverWhileSettling))
+                {
                     tenure.open_after = Mono(0);
                 }
                 tenure.stage.go(Stage::Closed(reason));
@@ -264,6 +269,7 @@ impl Core {
     /// Reads, and hands over.
     fn run_step(&mut self, ix: u32, tenure: &mut Tenure) {
         let now = self.ctx.now;
+        let held_back = self.reads_elsewhere();
         let Some(reader) = &mut tenure.reader else { return };
         if tenure.app.is_none()
             && let Some(children) = reader.finished()
@@ -277,7 +283,7 @@ impl Core {
             tenure.stage.go(Stage::Ending);
             return self.begin_end(ix, tenure, children);
         }
-        while let Some(want) = reader.next(now, &self.ctx.config.reader) {
+        while !held_back && let Some(want) = reader.next(now, &self.ctx.config.reader) {
             let Some(lease) = self.view.get(ix) else { return };
             let shard = lease.key.to_shard();
             let op = match want {
@@ -294,6 +300,12 @@ impl Core {
         let fenced = now >= tenure.valid_until && !self.ctx.planted.is(Mutant::NoFence);
         if tenure.app.is_some() || tenure.lost || fenced || now < tenure.deliver_after {
             return;
+        }
+        if self.ctx.planted.is(Mutant::OneHandlerAtATime) {
+            let mut others = self.view.iter().filter_map(|(_, lease)| lease.tenure.as_ref());
+            if others.any(|other| matches!(other.app, Some((_, AppFlight::Deliver { .. })))) {
+                return;
+            }
         }
         let Some(front) = reader.front() else { return };
         tenure.attempts += 1;
@@ -318,6 +330,13 @@ impl Core {
         }
     }
 
+    /// A planted bug: a read of one shard holds back those of all others.
+    fn reads_elsewhere(&self) -> bool {
+        let tenures = self.view.iter().filter_map(|(_, lease)| lease.tenure.as_ref());
+        let mut readers = tenures.filter_map(|tenure| tenure.reader.as_ref());
+        self.ctx.planted.is(Mutant::OneReadAtATime) && readers.any(Reader::is_reading)
+    }
+
     /// The shard ended and the answer named no children. They may exist all the same: the stream's shards are listed.
     fn look_for_children(&mut self, tenure: &mut Tenure) {
         if !tenure.missing && self.ctx.now >= tenure.look_at {
@@ -337,7 +356,8 @@ impl Core {
         if !tenure.opened || (tenure.lost && self.ctx.planted.is(Mutant::NoCloseWhenLost)) {
             return tenure.stage.go(Stage::Closed(reason));
         }
-        let hopeless = tenure.lost || self.forced() || self.boot.table_gone;
+        let early = reason == EndReason::HandedOver && self.ctx.planted.is(Mutant::HandOverTooEarly);
+        let hopeless = tenure.lost || self.forced() || self.boot.table_gone || early;
         if hopeless || (tenure.is_durable() && tenure.flight.is_none()) {
             self.close(ix, tenure, reason);
         }

@@ -23,11 +23,12 @@ impl Tenure {
             return None;
         }
         match self.stage {
+            // A stolen lease is kept until its former owner must know: whoever finds it released, or its own, starts at
+            // once.
+            Stage::Closed(_) if now < self.open_after => {}
             Stage::Closed(EndReason::HandedOver) if self.next_owner.is_some() => {
                 return Some(WriteKind::HandOver);
             }
-            // A stolen lease is kept until its former owner must know: whoever finds it released starts at once.
-            Stage::Closed(_) if now < self.open_after => {}
             Stage::Closed(_) => return Some(WriteKind::Release),
             Stage::Ending if self.children_left == 0 => return Some(WriteKind::End),
             Stage::Draining(_) if self.app.is_none() && !self.is_durable() => return self.checkpoint_write(),
@@ -53,7 +54,6 @@ impl Tenure {
             at = at.min(if self.flush { Mono(0) } else { self.checkpoint_at });
         }
         match self.stage {
-            Stage::Closed(EndReason::HandedOver) if self.next_owner.is_some() => at = Mono(0),
             Stage::Closed(_) => at = at.min(self.open_after),
             Stage::Ending if self.children_left == 0 => at = Mono(0),
             Stage::Draining(_) if self.app.is_none() && !self.is_durable() => at = Mono(0),
@@ -66,9 +66,12 @@ impl Tenure {
 impl Core {
     /// Emits the next write, if there is one to make.
     pub(crate) fn write_step(&mut self, ix: u32, tenure: &mut Tenure) {
-        let Some(kind) = tenure.next_write(self.ctx.now) else {
+        let Some(mut kind) = tenure.next_write(self.ctx.now) else {
             return;
         };
+        if kind == WriteKind::HandOver && self.ctx.planted.is(Mutant::HandOverUnfinished) {
+            kind = WriteKind::Renew;
+        }
         self.emit(ix, tenure, kind);
     }
 
@@ -202,7 +205,14 @@ impl Core {
         tenure.counter = tenure.counter.saturating_add(1);
         self.proven(ix, tenure, emitted);
         match kind {
-            WriteKind::Renew | WriteKind::Read => self.own_row(ix, tenure),
+            WriteKind::Renew | WriteKind::Read => {
+                if self.ctx.planted.is(Mutant::HandOverUnfinished)
+                    && tenure.stage == Stage::Closed(EndReason::HandedOver)
+                {
+                    tenure.retry_at = tenure.renew_at;
+                }
+                self.own_row(ix, tenure);
+            }
             WriteKind::Restore => {
                 tenure.next_owner = None;
                 self.own_row(ix, tenure);

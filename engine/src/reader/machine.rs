@@ -217,6 +217,11 @@ impl Reader {
         self.buffer.handed()
     }
 
+    /// Whether a command is under way. For a planted bug only.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.flight.is_some()
+    }
+
     /// Whether the reader waits for [`resume`](Self::resume).
     pub fn is_paused(&self) -> bool {
         self.paused

@@ -24,12 +24,19 @@ pub struct ApplicationFaults {
     /// For how long, in µs.
     #[serde(rename = "hang_for", with = "micros")]
     pub hang_us: u64,
+    /// The handler takes no notice of an abort and finishes its batch, as one does that never yields.
+    pub deaf: u32,
+    /// How much longer that takes, in µs.
+    #[serde(rename = "deaf_for", with = "micros")]
+    pub deaf_us: u64,
     /// Says before the end of a batch how far it is.
     pub partial: u32,
     /// Asks for a checkpoint.
     pub checkpoint: u32,
     /// Says what is old news, or of a former ownership.
     pub stale_call: u32,
+    /// Says once more, and again, what it said long ago.
+    pub says_again: u32,
     /// How long a handler takes to heed an abort, in µs.
     #[serde(rename = "abort", with = "micros")]
     pub abort_us: u64,
@@ -44,9 +51,12 @@ impl ApplicationFaults {
             fails: rate(draws, "handler-fails", 100),
             hangs: rate(draws, "handler-hangs", 20),
             hang_us: draws.magnitude("handler-hangs", 2, 100_000, setting.lease_us.saturating_mul(4)),
+            deaf: rate(draws, "handler-deaf", 20),
+            deaf_us: draws.magnitude("handler-deaf", 2, 100_000, setting.lease_us.saturating_mul(3)),
             partial: rate(draws, "partial-ack", 1_000),
             checkpoint: rate(draws, "explicit-checkpoint", 1_000),
             stale_call: rate(draws, "stale-call", 50),
+            says_again: rate(draws, "says-again", 50),
             abort_us: draws.magnitude("abort-time", 0, 100, 50_000),
         }
     }
@@ -55,6 +65,8 @@ impl ApplicationFaults {
     pub fn chances(&self, roll: &mut Roll, found: &mut Vec<Chance>) {
         let by_us = roll.magnitude(1_000, self.slow_us);
         let for_us = roll.magnitude(1_000, self.hang_us);
+        // Drawn apart, so that it shifts nothing else.
+        let deaf_us = Roll::clone(roll).magnitude(1_000, self.deaf_us);
         let families = [
             (self.slow, Chance::HandlerSlow { by_us }),
             (self.hangs, Chance::HandlerHangs { for_us }),
@@ -62,6 +74,8 @@ impl ApplicationFaults {
             (self.partial, Chance::Partial),
             (self.checkpoint, Chance::Checkpoint),
             (self.stale_call, Chance::StaleCall),
+            (self.deaf, Chance::HandlerDeaf { for_us: deaf_us }),
+            (self.says_again, Chance::SaysAgain),
         ];
         for (per_mille, chance) in families {
             if roll.happens(per_mille) {
@@ -81,9 +95,12 @@ impl Default for ApplicationFaults {
             fails: 0,
             hangs: 0,
             hang_us: 0,
+            deaf: 0,
+            deaf_us: 0,
             partial: 0,
             checkpoint: 0,
             stale_call: 0,
+            says_again: 0,
             abort_us: 1_000,
         }
     }

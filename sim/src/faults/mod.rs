@@ -10,9 +10,11 @@ mod fate;
 mod outage;
 mod process;
 mod ruin;
+mod storm;
 mod stream;
 mod strike;
 mod table;
+mod upgrade;
 
 pub use application::ApplicationFaults;
 pub use call::CallFaults;
@@ -21,9 +23,11 @@ pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
 pub use ruin::{Ruin, RuinKind};
+pub use storm::{Service, Storm, StormFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults, Trim};
 pub use strike::{Chance, Deed, Site, Strike};
 pub use table::{RowEdit, RowEditKind, TableFaults};
+pub use upgrade::{Upgrade, UpgradeFaults};
 
 use crate::draws::Draws;
 use serde::{Deserialize, Serialize};
@@ -36,8 +40,12 @@ pub struct Faults {
     pub call: CallFaults,
     /// Workers that cannot reach a service.
     pub outage: OutageFaults,
+    /// Services that turn everybody away.
+    pub storm: StormFaults,
     /// Crashes, pauses, replacements.
     pub process: ProcessFaults,
+    /// Workers that are replaced by ones configured otherwise.
+    pub upgrade: UpgradeFaults,
     /// Clocks.
     pub clock: ClockFaults,
     /// The lease table.
@@ -75,7 +83,9 @@ impl Faults {
         Self {
             call: CallFaults::draw(draws, setting),
             outage: OutageFaults::draw(draws, setting),
+            storm: StormFaults::draw(draws, setting),
             process: ProcessFaults::draw(draws, setting),
+            upgrade: UpgradeFaults::draw(draws, setting),
             clock: ClockFaults::draw(draws, setting),
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
@@ -92,19 +102,21 @@ impl Faults {
         let Some(strikes) = &self.strikes else {
             let application = &self.application;
             let add = |rate: u32, us: u64| if rate > 0 { us } else { 0 };
-            let most =
-                add(application.slow, application.slow_us) + add(application.hangs, application.hang_us);
-            return (most, application.hangs > 0);
+            let most = add(application.slow, application.slow_us)
+                + add(application.hangs, application.hang_us)
+                + add(application.deaf, application.deaf_us);
+            return (most, application.hangs + application.deaf > 0);
         };
-        let (mut slow, mut hang) = (0, 0);
+        let (mut slow, mut hang, mut deaf) = (0, 0, 0);
         for strike in strikes {
             match strike.fault {
                 Chance::HandlerSlow { by_us } => slow = slow.max(by_us),
                 Chance::HandlerHangs { for_us } => hang = hang.max(for_us),
+                Chance::HandlerDeaf { for_us } => deaf = deaf.max(for_us),
                 _ => {}
             }
         }
-        (slow + hang, hang > 0)
+        (slow + hang + deaf, hang + deaf > 0)
     }
 }
 

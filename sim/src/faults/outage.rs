@@ -58,10 +58,11 @@ impl OutageFaults {
             now: rate(draws, "outage-now", 40),
             now_us: draws.magnitude("outage-now", 2, 10_000, setting.lease_us.saturating_mul(4)),
         };
-        if !draws.coin("outage", 0) {
-            return faults;
-        }
-        let count = draws.magnitude("outage", 1, 1, 12);
+        let count = if draws.coin("outage", 0) {
+            draws.magnitude("outage", 1, 1, 12)
+        } else {
+            0
+        };
         let mut outages: Vec<Outage> = (0..count)
             .map(|n| {
                 let mut roll = draws.roll("outage-each", n);
@@ -83,6 +84,9 @@ impl OutageFaults {
                 }
             })
             .collect();
+        if setting.workers > 1 && draws.coin("swizzle", 0) {
+            outages.extend(swizzle(draws, setting));
+        }
         outages.sort_by_key(|outage| outage.from);
         faults.outages = outages;
         faults
@@ -93,5 +97,78 @@ impl OutageFaults {
         let happens = roll.happens(self.now);
         let for_us = roll.magnitude(1_000, self.now_us);
         happens.then_some(Chance::Cut { for_us })
+    }
+}
+
+/// Some workers are cut off one after the other, and come back one after the other in another order.
+fn swizzle(draws: Draws, setting: Setting) -> Vec<Outage> {
+    let mut roll = draws.roll("swizzle", 1);
+    let most = setting.workers.min(8);
+    let count = roll.between(2, most) as usize;
+    let mut order = |of: Vec<u32>| {
+        let mut keyed: Vec<(u64, u32)> = of.into_iter().map(|worker| (roll.bits(), worker)).collect();
+        keyed.sort_unstable();
+        keyed.into_iter().map(|(_, worker)| worker).collect::<Vec<_>>()
+    };
+    let mut leaving = order((0..setting.workers as u32).collect());
+    leaving.truncate(count);
+    let returning = order(leaving.clone());
+    let from = roll.below(setting.length_us);
+    let lease = setting.lease_us;
+    let apart = roll.magnitude(lease / 20, lease);
+    let all_gone = from + apart * count as u64 + roll.magnitude(lease / 20, lease * 2);
+    let what = roll.below(4);
+    let fast = roll.below(2) == 0;
+    let place = |worker: &u32| returning.iter().position(|back| back == worker).unwrap_or(0) as u64;
+    (0..)
+        .zip(&leaving)
+        .map(|(n, worker)| Outage {
+            from: from + apart * n,
+            until: all_gone + apart * place(worker),
+            worker: *worker,
+            table: what != 0,
+            stream: what < 2,
+            direction: Direction::Requests,
+            fast,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_swizzle_cuts_off_one_by_one_and_ends_one_by_one_in_another_order() {
+        let setting = Setting {
+            workers: 6,
+            shards: 1,
+            length_us: 60_000_000,
+            lease_us: 4_000_000,
+            rate_ppm: 0,
+        };
+        let mut reordered = 0;
+        for seed in 0..50 {
+            let outages = swizzle(Draws::new(seed), setting);
+            let workers: BTreeSet<u32> = outages.iter().map(|outage| outage.worker).collect();
+            assert!(
+                workers.len() == outages.len() && outages.len() >= 2,
+                "{outages:?}"
+            );
+            assert!(outages.is_sorted_by(|one, next| one.from < next.from));
+            let last = outages.iter().map(|outage| outage.from).max();
+            assert!(
+                outages.iter().all(|outage| Some(outage.until) > last),
+                "{outages:?}"
+            );
+            let ends: BTreeSet<u64> = outages.iter().map(|outage| outage.until).collect();
+            assert_eq!(ends.len(), outages.len());
+            reordered += u32::from(!outages.is_sorted_by_key(|outage| outage.until));
+        }
+        assert!(
+            reordered > 20,
+            "only {reordered} of 50 came back in another order"
+        );
     }
 }

@@ -243,6 +243,17 @@ pub enum Chance {
         #[serde(rename = "gap", with = "micros")]
         gap_us: u64,
     },
+    /// The lease it is about is about to be handed over, once somebody owns it: its next owner is named.
+    HandOver {
+        /// After how long, in µs.
+        #[serde(rename = "after", with = "micros")]
+        after_us: u64,
+        /// For how long the one it is taken from does not reach the table, in µs.
+        #[serde(rename = "cut", with = "micros")]
+        cut_us: u64,
+        /// To which of the others, modulo how many there are and one more who died just then.
+        to: u32,
+    },
     /// From now on the worker does not reach the lease table.
     Cut {
         /// In µs.
@@ -261,6 +272,12 @@ pub enum Chance {
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
+    /// The handler takes this much longer, takes no notice of an abort, and ends well.
+    HandlerDeaf {
+        /// In µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
     /// The handler returns an error, somewhere in the batch.
     HandlerFails,
     /// The handler says before the end of the batch how far it is.
@@ -269,6 +286,8 @@ pub enum Chance {
     Checkpoint,
     /// It says what is old news, or of a former ownership.
     StaleCall,
+    /// It says twice more, under its own ownership, how far it was at the beginning of the batch.
+    SaysAgain,
 }
 
 impl Chance {
@@ -290,6 +309,7 @@ impl Chance {
             Chance::Pause { .. } => "pause-on-answer",
             Chance::Crash { .. } => "crash-on-write",
             Chance::Stop { .. } => "stop-on-take",
+            Chance::HandOver { .. } => "hand-over-on-take",
             Chance::Cut { .. } => "outage-now",
             Chance::HandlerSlow { .. } => "handler-slow",
             Chance::HandlerHangs { .. } => "handler-hangs",
@@ -297,6 +317,8 @@ impl Chance {
             Chance::Partial => "partial-ack",
             Chance::Checkpoint => "explicit-checkpoint",
             Chance::StaleCall => "stale-call",
+            Chance::HandlerDeaf { .. } => "handler-deaf",
+            Chance::SaysAgain => "says-again",
         }
     }
 }

@@ -28,6 +28,8 @@ pub enum RowEditKind {
     Unparsable,
     /// An attribute nobody knows appears on a lease.
     Attribute,
+    /// A leader of another library begins to hand a lease over to another worker, or to one that is not there.
+    HandOver,
     /// A person removes a lease.
     Delete,
 }
@@ -50,6 +52,8 @@ pub struct TableFaults {
     pub silent_refusal: bool,
     /// What others do.
     pub edits: Vec<RowEdit>,
+    /// Hand-overs that others begin right after a lease was taken from somebody, in one of a thousand of these.
+    pub hand_over_on_take: u32,
     /// Writes of this lease (by shard number, modulo) hang: they are never answered while faults last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hung_lease: Option<u32>,
@@ -61,6 +65,16 @@ impl TableFaults {
         let stale = roll.happens(self.stale);
         let by_us = roll.magnitude(1_000, self.stale_us);
         stale.then_some(Chance::Stale { by_us })
+    }
+
+    /// Whether chance has a lease handed over soon after it is taken, which lasts so long, in µs.
+    pub fn chance_of_hand_over(&self, roll: &mut Roll, lease_us: u64) -> Option<Chance> {
+        let happens = roll.happens(self.hand_over_on_take);
+        let after_us = roll.magnitude(1_000, lease_us);
+        let cut = roll.magnitude(lease_us / 4, lease_us * 2);
+        let cut_us = if roll.below(4) == 0 { 0 } else { cut };
+        let to = roll.below(1 << 31) as u32;
+        happens.then_some(Chance::HandOver { after_us, cut_us, to })
     }
 
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
@@ -80,6 +94,7 @@ impl TableFaults {
         add("foreign-row", 10, RowEditKind::Foreign);
         add("unparsable-row", 5, RowEditKind::Unparsable);
         add("unknown-attribute", 10, RowEditKind::Attribute);
+        add("hand-over-begun", 8, RowEditKind::HandOver);
         // A deletion by hand loosens several properties, so it is kept rare.
         if draws.below("delete-rare", 0, 5) == 0 {
             add("delete-row", 3, RowEditKind::Delete);
@@ -99,6 +114,7 @@ impl TableFaults {
             } else {
                 0
             },
+            hand_over_on_take: rate(draws, "hand-over-on-take", 1_000),
             silent_refusal: draws.coin("silent-refusal", 0),
             edits,
             hung_lease: draws

@@ -16,6 +16,7 @@
 
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::config::Config;
 use std::collections::BTreeMap;
 
 const WINDOW_US: u64 = 20_000_000;
@@ -50,16 +51,21 @@ pub(super) struct Cost {
 
 impl Cost {
     pub(super) fn new(terms: &Terms) -> Self {
-        let config = &terms.config;
         let window = terms.at_most(leasehold_engine::time::Span(WINDOW_US)) + 1_000_000;
         let times = |every: u64| window / every.max(1) + 1;
-        let growth = u64::from((config.retry_max.0 / config.retry_min.0.max(1)).max(1).ilog2());
+        let retries = |config: &Config| {
+            let growth = (config.retry_max.0 / config.retry_min.0.max(1)).max(1).ilog2();
+            2 * (u64::from(growth) + times(config.retry_max.0)) + 4
+        };
+        let renewals = |config: &Config| {
+            let renew = config.renew_interval.0;
+            times(renew) + times(config.checkpoint_interval.0.max(renew / 8))
+        };
         Self {
-            renewals: times(config.renew_interval.0)
-                + times(config.checkpoint_interval.0.max(config.renew_interval.0 / 8)),
-            fetches: times(config.reader.min_interval.0),
-            scans: times(config.scan_interval.0),
-            retries: 2 * (growth + times(config.retry_max.0)) + 4,
+            renewals: terms.most(renewals),
+            fetches: terms.most(|config| times(config.reader.min_interval.0)),
+            scans: terms.most(|config| times(config.scan_interval.0)),
+            retries: terms.most(retries),
             page: 1,
             rows: 0,
             counts: BTreeMap::new(),

@@ -25,8 +25,10 @@ pub enum Owner {
 /// A lease row, as far as oracles care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its owner.
+    /// Its owner; the old one while it is being handed over.
     pub owner: Option<Owner>,
+    /// Who is to own it next, while it is being handed over.
+    pub next: Option<Owner>,
     /// Its counter.
     pub counter: u64,
     /// Its checkpoint.
@@ -81,6 +83,8 @@ pub enum Verb {
     Checkpoint,
     End,
     Release,
+    /// Somebody who leads names the next owner.
+    BeginHandOver,
     HandOver,
     SetRange,
     Delete,
@@ -127,6 +131,8 @@ pub enum Fact {
     ShutdownAsked { life: LifeNo },
     /// A worker says that nothing will follow. `fatal`: it could not go on.
     Stopped { life: LifeNo, fatal: bool },
+    /// A worker found that it cannot go on, and lets go of everything.
+    GivesUp { life: LifeNo },
     /// A worker stands still from now on.
     Paused { life: LifeNo },
     /// A worker stood still, and goes on.

@@ -42,6 +42,7 @@ pub fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, Fact)>) 
 pub fn row(owner: Option<u32>, counter: u64, checkpoint: Mark) -> Row {
     Row {
         owner: owner.map(Owner::Life),
+        next: None,
         counter,
         checkpoint,
     }

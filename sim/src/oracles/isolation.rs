@@ -31,8 +31,7 @@ const SLACK_US: u64 = 250_000;
 
 impl Isolation {
     pub(super) fn new(terms: &Terms) -> Self {
-        let config = &terms.config;
-        let pause = config.renew_interval + config.retry_max;
+        let pause = terms.most(|config| config.renew_interval + config.retry_max);
         Self {
             bound: terms.at_most(pause) + SLACK_US,
             lives: Vec::new(),

@@ -57,8 +57,9 @@ impl Lifecycle {
 
     /// What a shutdown may take: its timeout, then the last requests, and handlers that do not heed the abort.
     fn allowed(&self) -> u64 {
-        let config = &self.terms.config;
-        let last = config.shutdown_timeout + config.table_timeout + config.table_timeout + config.retry_max;
+        let last = self.terms.most(|config| {
+            config.shutdown_timeout + config.table_timeout + config.table_timeout + config.retry_max
+        });
         self.terms.at_most(last) + self.terms.abort_us + self.terms.deaf_us + SLACK_US
     }
 
@@ -153,11 +154,10 @@ impl Lifecycle {
                     Some(Owner::Life(life)) => Some(life),
                     _ => None,
                 };
-                // If the row comes to name its former owner again, that one need not know.
-                if let Some(former) = std::mem::replace(&mut self.owners[index], owner)
-                    && owner != Some(former)
-                {
-                    self.knew.remove(&(former, shard));
+                let before = std::mem::replace(&mut self.owners[index], owner);
+                // Whoever is the owner anew has yet to learn of it: somebody else may have made it that.
+                if let Some(life) = owner.filter(|_| owner != before) {
+                    self.knew.remove(&(life, shard));
                 }
             }
             Fact::Answered {
@@ -211,7 +211,7 @@ impl Lifecycle {
                         });
                     }
                 }
-                let in_time = self.terms.config.shutdown_timeout.0 / 2;
+                let in_time = self.terms.least(|config| config.shutdown_timeout.0) / 2;
                 if let Some(shutdown) = self.shutdowns.get(&life)
                     && !shutdown.troubled
                     && !fatal
@@ -330,6 +330,28 @@ mod tests {
             1,
             "opened twice"
         );
+    }
+
+    #[test]
+    fn what_somebody_else_handed_over_need_not_be_released() {
+        let taken = |by, counter| {
+            let after = row(Some(by), counter, Mark::TrimHorizon);
+            changed(0, Some(by), Verb::Take, None, Some(after))
+        };
+        let after = row(Some(0), 3, Mark::TrimHorizon);
+        let handed = changed(0, Some(1), Verb::HandOver, None, Some(after));
+        let facts = [
+            taken(0, 1),
+            answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied),
+            taken(1, 2),
+            handed,
+            Fact::ShutdownAsked { life: 0 },
+            Fact::Stopped {
+                life: 0,
+                fatal: false,
+            },
+        ];
+        assert_eq!(judged(facts.map(|fact| (1, fact))), 0);
     }
 
     #[test]

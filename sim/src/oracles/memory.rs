@@ -21,10 +21,9 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(terms: &Terms) -> Self {
-        let reader = &terms.config.reader;
         Self {
-            batches: reader.buffer_batches as usize,
-            bytes: reader.buffer_bytes,
+            batches: terms.most(|config| config.reader.buffer_batches) as usize,
+            bytes: terms.most(|config| config.reader.buffer_bytes),
             waiting: BTreeMap::new(),
             done: BTreeMap::new(),
         }

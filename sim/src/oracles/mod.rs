@@ -9,6 +9,7 @@ mod cost;
 mod coverage;
 mod delivery;
 pub mod fact;
+mod handover;
 mod identity;
 mod isolation;
 mod leadership;
@@ -20,6 +21,7 @@ mod progress;
 mod resolution;
 mod stalls;
 mod view;
+mod waiting;
 mod window;
 
 #[cfg(test)]
@@ -143,6 +145,8 @@ impl Verdict {
 pub struct Terms {
     /// How the workers are configured.
     pub config: Config,
+    /// How those are that were upgraded.
+    pub upgraded: Option<Config>,
     /// Some clock is worse than the configuration promises: beliefs may overlap.
     pub clocks_beyond: bool,
     /// Handlers that do not heed an abort, and for how long, in µs.
@@ -158,11 +162,22 @@ impl Terms {
     pub fn plain(config: Config) -> Self {
         Self {
             config,
+            upgraded: None,
             clocks_beyond: false,
             deaf_us: 0,
             abort_us: 1_000,
             canary: false,
         }
+    }
+
+    /// The greatest that something can be over all workers.
+    pub fn most<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
+        self.upgraded.iter().map(&of).fold(of(&self.config), T::max)
+    }
+
+    /// The least that something can be over all workers.
+    pub fn least<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
+        self.upgraded.iter().map(&of).fold(of(&self.config), T::min)
     }
 
     /// A span of any worker's clock, in true time, from above.
@@ -194,6 +209,8 @@ pub struct Oracles {
     memory: memory::Memory,
     stalls: stalls::Stalls,
     identity: identity::Identity,
+    handovers: handover::HandOvers,
+    waiting: waiting::Waiting,
     canary: canary::Canary,
     /// What they found.
     pub verdict: Verdict,
@@ -218,6 +235,8 @@ impl Oracles {
             memory: memory::Memory::new(terms),
             stalls: stalls::Stalls::new(terms),
             identity: identity::Identity::default(),
+            handovers: handover::HandOvers::default(),
+            waiting: waiting::Waiting::new(terms),
             canary: canary::Canary::new(terms),
             verdict: Verdict::default(),
         }
@@ -231,10 +250,12 @@ impl Oracles {
                 self.view.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
             }
             Fact::HoldsNoMore { .. } => {
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
             }
             Fact::Said { .. } => self.isolation.observe(now, fact, verdict),
             Fact::Asked { .. } | Fact::Answered { .. } => {
@@ -244,11 +265,15 @@ impl Oracles {
                 self.lifecycle.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
                 self.memory.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
+            }
+            Fact::Fetched { .. } => {
+                self.memory.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
             }
             Fact::Behind { .. } | Fact::Stalled { .. } | Fact::Moving { .. } => {
                 self.stalls.observe(now, fact, verdict);
             }
-            Fact::Fetched { .. } => self.memory.observe(now, fact, verdict),
             Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
             _ => {
                 self.delivery.observe(now, fact, verdict);
@@ -266,6 +291,8 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.stalls.observe(now, fact, verdict);
                 self.identity.observe(now, fact, verdict);
+                self.handovers.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
             }
         }
     }
@@ -274,6 +301,7 @@ impl Oracles {
     pub fn look(&mut self, now: Time) {
         self.lifecycle.look(now, &mut self.verdict);
         self.stalls.look(now);
+        self.waiting.look(now, &mut self.verdict);
         self.canary.look(now, &mut self.verdict);
     }
 

@@ -40,6 +40,22 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         .check()
         .map_err(|error| format!("in `config`: {error}"))?;
 
+    if let Some(upgraded) = &plan.upgraded {
+        upgraded
+            .check()
+            .map_err(|error| format!("in `upgraded`: {error}"))?;
+        if let Some(option) = plan.config.disagreement(upgraded) {
+            return Err(format!(
+                "`upgraded.{option}`: expected what `config` says, since a fleet promises it each other, found something else"
+            ));
+        }
+    }
+    for turn in &plan.faults.upgrade.turns {
+        of_worker("faults.upgrade.turns.worker", turn.worker.into())?;
+        span("faults.upgrade.turns.at", turn.at)?;
+        span("faults.upgrade.turns.gap", turn.gap_us)?;
+    }
+
     let load = &plan.load;
     within("load.before", load.before.into(), 0, 1_000_000)?;
     within("load.every (in us)", load.every_us, 1_000, DAY_US)?;
@@ -73,6 +89,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for outage in &plan.faults.outage.outages {
         of_worker("faults.outage.outages.worker", outage.worker.into())?;
         span("faults.outage.outages.until", outage.until)?;
+    }
+    for storm in &plan.faults.storm.storms {
+        span("faults.storm.storms.until", storm.until)?;
+        rate("faults.storm.storms.throttled", storm.throttled)?;
     }
     let process = &plan.faults.process;
     for interruption in &process.interruptions {
@@ -112,6 +132,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     span_ms("faults.table.create", table.create_ms)?;
     rate("faults.table.stale", table.stale)?;
     span("faults.table.stale_by", table.stale_us)?;
+    rate("faults.table.hand_over_on_take", table.hand_over_on_take)?;
     for edit in &table.edits {
         span("faults.table.edits.at", edit.at)?;
     }
@@ -141,6 +162,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("batch", application.batch_us),
         ("slow_by", application.slow_us),
         ("hang_for", application.hang_us),
+        ("deaf_for", application.deaf_us),
         ("abort", application.abort_us),
     ] {
         span(&format!("faults.application.{name}"), us)?;
@@ -152,6 +174,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("partial", application.partial),
         ("checkpoint", application.checkpoint),
         ("stale_call", application.stale_call),
+        ("deaf", application.deaf),
+        ("says_again", application.says_again),
     ] {
         rate(&format!("faults.application.{name}"), per_mille)?;
     }
@@ -163,8 +187,12 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             } => request_us.max(answer_us),
             Chance::Late { by_us, .. } | Chance::Stale { by_us } | Chance::HandlerSlow { by_us } => by_us,
             Chance::Twice { after_us, .. } => after_us,
-            Chance::Pause { for_us } | Chance::HandlerHangs { for_us } | Chance::Cut { for_us } => for_us,
+            Chance::Pause { for_us }
+            | Chance::HandlerHangs { for_us }
+            | Chance::HandlerDeaf { for_us }
+            | Chance::Cut { for_us } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
+            Chance::HandOver { after_us, cut_us, .. } => after_us.max(cut_us),
             Chance::Stop { after_us, gap_us } => after_us.max(gap_us),
             _ => 0,
         };

@@ -66,6 +66,8 @@ struct Text {
     load: Load,
     #[serde(default)]
     config: Table,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upgraded: Option<Table>,
     #[serde(default)]
     faults: Faults,
 }
@@ -87,12 +89,18 @@ impl FromStr for Scenario {
                 text.version
             )));
         }
+        let config = read_config("config", text.config, &named()).map_err(BadScenario)?;
+        let upgraded = text
+            .upgraded
+            .map(|given| read_config("upgraded", given, &config).map_err(BadScenario))
+            .transpose()?;
         let plan = Plan {
             seed: text.seed,
             workers: text.workers,
             shards: text.shards,
             fault_us: text.faults_last,
-            config: read_config(text.config).map_err(BadScenario)?,
+            config,
+            upgraded,
             load: text.load,
             faults: text.faults,
         };
@@ -152,16 +160,18 @@ fn named() -> Config {
     }
 }
 
-fn read_config(mut given: Table) -> Result<Config, String> {
+/// Reads the options given under a name; what is not said is as in `plain`.
+fn read_config(section: &str, mut given: Table, plain: &Config) -> Result<Config, String> {
     let to_us = |table: &mut Table, name: &str| {
         let Some(value) = table.get_mut(name) else {
             return Ok(());
         };
         let text = value.as_str().ok_or_else(|| {
-            format!("`config.{name}`: expected a length of time such as \"2 s\", found {value}")
+            format!("`{section}.{name}`: expected a length of time such as \"2 s\", found {value}")
         })?;
-        let us = span::read(text).map_err(|error| format!("`config.{name}`: {error}"))?;
-        let us = i64::try_from(us).map_err(|_| format!("`config.{name}`: expected less, found {text:?}"))?;
+        let us = span::read(text).map_err(|error| format!("`{section}.{name}`: {error}"))?;
+        let us =
+            i64::try_from(us).map_err(|_| format!("`{section}.{name}`: expected less, found {text:?}"))?;
         *value = Value::Integer(us);
         Ok::<(), String>(())
     };
@@ -173,11 +183,11 @@ fn read_config(mut given: Table) -> Result<Config, String> {
             to_us(reader, name)?;
         }
     }
-    let mut whole = Table::try_from(named()).map_err(|error| format!("in `config`: {error}"))?;
+    let mut whole = Table::try_from(plain).map_err(|error| format!("in `{section}`: {error}"))?;
     merge(&mut whole, given);
     whole
         .try_into()
-        .map_err(|error: toml::de::Error| format!("in `config`: {}", error.message().replace('\n', ", ")))
+        .map_err(|error: toml::de::Error| format!("in `{section}`: {}", error.message().replace('\n', ", ")))
 }
 
 fn merge(into: &mut Table, from: Table) {
@@ -191,6 +201,8 @@ fn merge(into: &mut Table, from: Table) {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let upgraded = self.plan.upgraded.as_ref();
+        let upgraded = upgraded.map(|upgraded| show_config(upgraded, &self.plan.config));
         let text = Text {
             version: VERSION,
             about: self.about.clone(),
@@ -201,7 +213,8 @@ impl fmt::Display for Scenario {
             shards: self.plan.shards,
             faults_last: self.plan.fault_us,
             load: self.plan.load.clone(),
-            config: show_config(&self.plan.config).map_err(|_| fmt::Error)?,
+            config: show_config(&self.plan.config, &named()).map_err(|_| fmt::Error)?,
+            upgraded: upgraded.transpose().map_err(|_| fmt::Error)?,
             faults: self.plan.faults.clone(),
         };
         let mut whole = Table::try_from(text).map_err(|_| fmt::Error)?;
@@ -219,10 +232,10 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// A configuration's options that are not the ordinary ones.
-fn show_config(config: &Config) -> Result<Table, toml::ser::Error> {
+/// A configuration's options that are not as in `plain`.
+fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Error> {
     let mut given = Table::try_from(config)?;
-    prune(&mut given, &Table::try_from(named())?);
+    prune(&mut given, &Table::try_from(plain)?);
     let to_text = |table: &mut Table, name: &str| {
         if let Some(value) = table.get_mut(name)
             && let Some(us) = value.as_integer()

@@ -73,6 +73,7 @@ pub(crate) fn verb(verb: Verb) -> &'static str {
         Verb::Checkpoint => "checkpoint",
         Verb::End => "end",
         Verb::Release => "release",
+        Verb::BeginHandOver => "begin to hand over",
         Verb::HandOver => "hand over",
         Verb::SetRange => "set the range of",
         Verb::Delete => "delete",

@@ -1,6 +1,8 @@
 //! The faults of a world as a list of parts that can each be taken away.
 
-use crate::faults::{Interruption, InterruptionKind, Outage, Reshard, RowEdit, Ruin, Strike, Trim, WallStep};
+use crate::faults::{
+    Interruption, InterruptionKind, Outage, Reshard, RowEdit, Ruin, Storm, Strike, Trim, Upgrade, WallStep,
+};
 use crate::swarm::Plan;
 
 /// One fault.
@@ -8,6 +10,8 @@ use crate::swarm::Plan;
 pub(super) enum Part {
     Strike(Strike),
     Outage(Outage),
+    Storm(Storm),
+    Upgrade(Upgrade),
     Interruption(Interruption),
     WallStep(WallStep),
     Reshard(Reshard),
@@ -21,6 +25,8 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
     let faults = &plan.faults;
     let mut parts: Vec<Part> = Vec::new();
     parts.extend(faults.outage.outages.iter().cloned().map(Part::Outage));
+    parts.extend(faults.storm.storms.iter().cloned().map(Part::Storm));
+    parts.extend(faults.upgrade.turns.iter().cloned().map(Part::Upgrade));
     parts.extend(faults.clock.steps.iter().cloned().map(Part::WallStep));
     parts.extend(faults.table.edits.iter().cloned().map(Part::Edit));
     parts.extend(
@@ -44,6 +50,8 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     let faults = &mut plan.faults;
     let listed = faults.strikes.is_some();
     faults.outage.outages.clear();
+    faults.storm.storms.clear();
+    faults.upgrade.turns.clear();
     faults.clock.steps.clear();
     faults.table.edits.clear();
     faults.process.interruptions.clear();
@@ -56,6 +64,8 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
             Part::Strike(strike) => strikes.push(strike),
             Part::Outage(outage) => faults.outage.outages.push(outage),
             Part::Interruption(interruption) => faults.process.interruptions.push(interruption),
+            Part::Storm(storm) => faults.storm.storms.push(storm),
+            Part::Upgrade(turn) => faults.upgrade.turns.push(turn),
             Part::WallStep(step) => faults.clock.steps.push(step),
             Part::Reshard(reshard) => faults.stream.reshards.push(reshard),
             Part::Edit(edit) => faults.table.edits.push(edit),
@@ -71,6 +81,8 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
 pub(super) fn until(plan: &mut Plan, end: u64) {
     let faults = &mut plan.faults;
     faults.outage.outages.retain(|outage| outage.from < end);
+    faults.storm.storms.retain(|storm| storm.from < end);
+    faults.upgrade.turns.retain(|turn| turn.at < end);
     faults.clock.steps.retain(|step| step.at < end);
     faults.table.edits.retain(|edit| edit.at < end);
     faults
@@ -87,6 +99,7 @@ pub(super) fn keep_possible(plan: &mut Plan) {
     let workers = plan.workers;
     let faults = &mut plan.faults;
     faults.outage.outages.retain(|outage| outage.worker < workers);
+    faults.upgrade.turns.retain(|turn| turn.worker < workers);
     faults.clock.steps.retain(|step| step.worker < workers);
     faults.clock.rate_ppm.truncate(workers as usize);
     faults
@@ -113,6 +126,14 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     for outage in &mut faults.outage.outages {
         sooner(&mut outage.from);
         sooner(&mut outage.until);
+    }
+    for storm in &mut faults.storm.storms {
+        sooner(&mut storm.from);
+        sooner(&mut storm.until);
+    }
+    for turn in &mut faults.upgrade.turns {
+        sooner(&mut turn.at);
+        sooner(&mut turn.gap_us);
     }
     for step in &mut faults.clock.steps {
         sooner(&mut step.at);
@@ -164,6 +185,7 @@ mod tests {
                 Part::Outage(outage) => outage.worker,
                 Part::Interruption(interruption) => interruption.worker,
                 Part::WallStep(step) => step.worker,
+                Part::Upgrade(turn) => turn.worker,
                 _ => 0,
             };
             assert!(of(&plan).iter().all(|part| about(part) == 0));

@@ -17,6 +17,11 @@ pub(super) const CHANGES: &[fn(&mut Plan)] = &[
     |plan| plan.load.every_us = plan.load.every_us.max(1_000_000),
     |plan| plan.load.every_us = plan.load.every_us.max(60_000_000),
     no_rates,
+    |plan| {
+        if plan.faults.upgrade.turns.is_empty() {
+            plan.upgraded = None;
+        }
+    },
 ];
 
 /// With a list of strikes, rates have no effect but on the eye.
@@ -39,6 +44,7 @@ fn no_rates(plan: &mut Plan) {
         *rate = 0;
     }
     (call.slow_us, call.late_us, call.weather_us) = (0, 0, 0);
+    plan.faults.storm.storms.clear();
     let process = &mut plan.faults.process;
     (process.crash_on_write, process.crash_on_write_most) = (0, 0);
     (process.pause_on_answer, process.pause_us, process.stop_on_take) = (0, 0, 0);
@@ -46,11 +52,13 @@ fn no_rates(plan: &mut Plan) {
     (outage.now, outage.now_us) = (0, 0);
     let table = &mut plan.faults.table;
     (table.stale, table.stale_us, table.hung_lease) = (0, 0, None);
+    table.hand_over_on_take = 0;
     let stream = &mut plan.faults.stream;
     (stream.read_throttled, stream.empty_read, stream.dry_shard) = (0, 0, None);
     let application = &mut plan.faults.application;
     (application.slow, application.fails, application.hangs) = (0, 0, 0);
     (application.slow_us, application.hang_us) = (0, 0);
+    (application.deaf, application.deaf_us, application.says_again) = (0, 0, 0);
     (
         application.partial,
         application.checkpoint,
@@ -68,7 +76,7 @@ pub(super) fn options(plan: &Plan) -> Vec<Path> {
     };
     let mut found = Vec::new();
     leaves(&table, &mut Vec::new(), &mut found);
-    found.retain(|path| matches!(path[0].as_str(), "config" | "faults"));
+    found.retain(|path| matches!(path[0].as_str(), "config" | "upgraded" | "faults"));
     found
 }
 

@@ -25,7 +25,7 @@ impl World {
             slow.extend(behind.map(|shard| (life, shard)));
         }
         for (life, shard) in slow {
-            if self.owner_of(shard) == Some(Owner::Life(life)) {
+            if self.renewer_of(shard) == Some(Owner::Life(life)) {
                 self.oracles.observe(self.now, &Fact::Behind { life, shard });
             }
         }
@@ -44,7 +44,7 @@ impl World {
         !self.oracles.is_complete(shard, self.source.records(shard)) || (closed && !ended())
     }
 
-    fn owner_of(&self, shard: ShardNo) -> Option<Owner> {
+    fn renewer_of(&self, shard: ShardNo) -> Option<Owner> {
         let owner = self.row(shard as usize)?.actual_owner()?;
         Some(self.names.owner(owner))
     }

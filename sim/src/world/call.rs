@@ -331,6 +331,15 @@ impl World {
                         },
                     );
                 }
+                Chance::HandOver { after_us, cut_us, to } => {
+                    if let Some((_, _, Some(shard))) = asked {
+                        if let Some(victim) = self.owner_of(Some(shard)) {
+                            self.cut_off(victim, cut_us);
+                        }
+                        let at = self.now.saturating_add(after_us);
+                        self.heap.push(at, What::HandOver { shard, to });
+                    }
+                }
                 // The request itself still gets through.
                 Chance::Cut { for_us } => self.cut_off(w, for_us),
                 Chance::Crash { after_us, down_us } => {

@@ -37,6 +37,9 @@ struct Handling {
     checkpoint: bool,
     fails: bool,
     stale_call: bool,
+    says_again: bool,
+    /// It takes no notice of an abort and finishes.
+    deaf: bool,
     ends: Time,
     deaf_until: Time,
     give_up: Time,
@@ -178,6 +181,7 @@ impl World {
         let mut ends = now + ordinary;
         let mut deaf_until = 0;
         let (mut partial, mut checkpoint, mut fails, mut stale_call) = (false, false, false, false);
+        let (mut deaf, mut says_again) = (false, false);
         for chance in chances {
             self.fault(chance.family(), Some(w), None);
             match chance {
@@ -186,6 +190,11 @@ impl World {
                     ends = ends.saturating_add(for_us);
                     deaf_until = ends;
                 }
+                Chance::HandlerDeaf { for_us } => {
+                    ends = ends.saturating_add(for_us);
+                    deaf = true;
+                }
+                Chance::SaysAgain => says_again = true,
                 Chance::HandlerFails => fails = true,
                 Chance::Partial => partial = true,
                 Chance::Checkpoint => checkpoint = true,
@@ -202,6 +211,8 @@ impl World {
             checkpoint,
             fails,
             stale_call,
+            says_again,
+            deaf,
             ends: ends.min(give_up),
             deaf_until,
             give_up,
@@ -261,6 +272,9 @@ impl World {
             Stage::Opening { aborted, .. } => *aborted = true,
             Stage::Idle => {}
             Stage::Handling(handling) => {
+                if handling.deaf {
+                    return;
+                }
                 handling.aborted = true;
                 if handling.deaf_until > now {
                     return;
@@ -377,7 +391,28 @@ impl World {
             shard,
             token: token.0,
         });
+        let ended_well = matches!(outcome, Outcome::Applied(_)) && handling.first <= handling.last;
         self.done(w, handling.op, outcome);
+        if handling.says_again
+            && ended_well
+            && self.workers[w].life == life
+            && self.workers[w].engine.is_some()
+        {
+            let lease = self.names.shard(shard).to_lease();
+            if let Some(through) = self.source.position(shard, handling.first) {
+                for _ in 0..2 {
+                    let lease = lease.clone();
+                    self.handle(
+                        w,
+                        Body::Call(Call::Processed {
+                            lease,
+                            token,
+                            through,
+                        }),
+                    );
+                }
+            }
+        }
         if handling.stale_call && self.workers[w].life == life && self.workers[w].engine.is_some() {
             let lease = self.names.shard(shard).to_lease();
             if let Some(through) = self.source.position(shard, handling.first) {

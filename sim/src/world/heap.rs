@@ -47,6 +47,8 @@ pub(super) enum What {
     Produce,
     /// The next entry of the script.
     Script { entry: u32 },
+    /// Somebody who leads begins to hand a lease over.
+    HandOver { shard: u32, to: u32 },
     /// A reshard that could not be done yet is tried again.
     Reshard { kind: u8, pick: u64, tries: u8 },
     /// Another stream takes the name of one that was deleted.

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::draws::Roll;
-use crate::faults::{Chance, Deed, Site, Strike};
+use crate::faults::{Chance, Deed, Service, Site, Strike};
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};
 use std::collections::BTreeMap;
@@ -63,6 +63,17 @@ impl World {
         found
     }
 
+    /// Whether a request is turned away because everybody is.
+    fn is_stormy(&self, site: Site) -> bool {
+        let service = if site.deed.is_of_table() {
+            Service::Table
+        } else {
+            Service::Stream
+        };
+        let rate = self.plan.faults.storm.rate(service, self.now);
+        rate > 0 && site.deed != Deed::Setup && self.draws.roll("storm", site.key()).happens(rate)
+    }
+
     fn draw_call(&mut self, site: Site, roll: &mut Roll, way_us: u64) -> Vec<Chance> {
         let mut found = Vec::new();
         let faults = &self.plan.faults;
@@ -73,6 +84,9 @@ impl World {
             });
         } else if deed == Deed::Fetch && site.shard.is_some() && site.shard == faults.stream.dry_shard {
             found.push(Chance::Empty);
+        } else if self.is_stormy(site) {
+            self.marks.set("throttle-storm");
+            found.push(Chance::Throttled);
         } else if !faults.call.rests(self.draws, self.now) {
             if deed == Deed::Fetch {
                 faults.stream.chances(roll, &mut found);
@@ -102,6 +116,11 @@ impl World {
         {
             self.luck.crashes_on_write += 1;
             found.push(crash);
+        }
+        if deed == Deed::Take && self.owner_of(site.shard).is_some() {
+            let lease_us = self.plan.config.lease_duration.0;
+            let faults = &self.plan.faults;
+            found.extend(faults.table.chance_of_hand_over(roll, lease_us));
         }
         found
     }
@@ -145,7 +164,7 @@ pub(super) fn deed(ask: Ask) -> Deed {
             Verb::Checkpoint => Deed::Checkpoint,
             Verb::End => Deed::End,
             Verb::Release => Deed::Release,
-            Verb::HandOver => Deed::HandOver,
+            Verb::BeginHandOver | Verb::HandOver => Deed::HandOver,
             Verb::SetRange => Deed::SetRange,
             Verb::Delete => Deed::Delete,
         },

@@ -180,7 +180,7 @@ impl World {
         let mut stream_faults = plan.faults.stream.clone();
         stream_faults.list_lag_ms = stream_faults
             .list_lag_ms
-            .min(plan.config.scan_interval.as_millis() as i64 * 3 / 4);
+            .min(plan.least(|config| config.scan_interval).as_millis() as i64 * 3 / 4);
         let source = Source::new(plan.shards, &plan.load, &stream_faults)
             .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
@@ -385,6 +385,7 @@ impl World {
             }
             What::Produce => self.produce(),
             What::Script { entry } => self.perform(entry),
+            What::HandOver { shard, to } => self.begin_hand_over(shard, to),
             What::Reshard { kind, pick, tries } => self.reshard(kind, pick, tries),
             What::Remake => self.remake_stream(),
             What::Look => {
@@ -523,6 +524,8 @@ impl World {
         }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());
+            let life = self.workers[w].life;
+            self.fact(Fact::GivesUp { life });
         }
         if crate::report::is_worth_a_line(notice) {
             self.note_line(|| format!("w{w} {notice}"));
@@ -621,6 +624,7 @@ fn terms(plan: &Plan) -> Terms {
     let (most, deaf) = plan.faults.worst_handler();
     Terms {
         config: plan.config.clone(),
+        upgraded: plan.upgraded.clone(),
         clocks_beyond: plan.faults.clock.beyond,
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,

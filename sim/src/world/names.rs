@@ -43,6 +43,11 @@ impl Names {
     pub fn row(&self, row: &LeaseRow) -> Row {
         Row {
             owner: row.actual_owner().map(|owner| self.owner(owner)),
+            next: row
+                .handing_over
+                .as_ref()
+                .and(row.owner.as_ref())
+                .map(|next| self.owner(next)),
             counter: row.counter,
             checkpoint: Mark::of(row.checkpoint, record_of),
         }

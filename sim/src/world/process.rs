@@ -19,11 +19,16 @@ impl World {
         worker.engine = Some(engine(self.mutant));
         worker.fatal = None;
         worker.gap_us = 1_000_000;
+        let upgraded = self.plan.upgraded.as_ref();
+        let upgraded = upgraded.filter(|_| self.plan.faults.upgrade.reached(w as u32, now));
+        if upgraded.is_some() {
+            self.marks.set("upgrade");
+        }
         let boot = Boot {
             worker: format!("w{w}"),
             incarnation: self.incarnation(w),
             seed: draw(self.plan.seed, "engine", "", key),
-            config: self.plan.config.clone(),
+            config: upgraded.unwrap_or(&self.plan.config).clone(),
         };
         self.handle(w, Body::Boot(Box::new(boot)));
         if loops > 0 {

@@ -2,11 +2,13 @@
 
 use super::World;
 use super::heap::What;
+use super::names::shard_of;
 use super::table::wall_ms;
 use crate::fakes::kinesis::ShardIndex;
 use crate::faults::{InterruptionKind, Reshard, ReshardKind, RowEdit, RowEditKind, Ruin, RuinKind, Trim};
+use crate::oracles::fact::{Owner, Verb};
 use crate::oracles::{Fact, ShardNo, Time};
-use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::table::{AttributeValue, Item};
 use std::sync::Arc;
 
@@ -42,6 +44,11 @@ impl World {
                 .iter()
                 .map(|i| (i.at, Entry::Interrupt(i.worker as usize, i.kind))),
         );
+        let upgrades = faults.upgrade.turns.iter();
+        script.extend(upgrades.map(|turn| {
+            let kind = InterruptionKind::Replace { gap_us: turn.gap_us };
+            (turn.at, Entry::Interrupt(turn.worker as usize, kind))
+        }));
         script.extend(faults.clock.steps.iter().map(|step| {
             (
                 step.at,
@@ -356,6 +363,11 @@ impl World {
                     }
                 }
             }
+            RowEditKind::HandOver => {
+                if let Some(shard) = self.pick_lease(edit.pick.into()).as_ref().and_then(shard_of) {
+                    self.begin_hand_over(shard, edit.pick >> 16);
+                }
+            }
             RowEditKind::Delete => {
                 if let Some(key) = self.pick_lease(edit.pick.into())
                     && self.table.delete_by_hand(now, &key)
@@ -366,6 +378,45 @@ impl World {
                 }
             }
         }
+    }
+
+    /// A leader as KCL 3 has them names the next owner of a lease; the present one is to see to the rest.
+    pub(super) fn begin_hand_over(&mut self, shard: ShardNo, to: u32) {
+        let row = self.rows.get(shard as usize).and_then(|lease| lease.row.as_ref());
+        let row = row.filter(|row| row.handing_over.is_none() && !row.checkpoint.is_end());
+        let Some((key, old)) = row.and_then(|row| Some((row.key.clone(), row.owner.clone()?))) else {
+            return;
+        };
+        if self.is_healed() {
+            return;
+        }
+        let others: Vec<WorkerId> = self
+            .workers
+            .iter()
+            .filter_map(|worker| worker.engine.as_ref()?.worker().cloned())
+            .filter(|name| *name != old)
+            .collect();
+        // One of so many is somebody who died just then.
+        let place = to as usize % (others.len() + 1);
+        let next = others.get(place).cloned().unwrap_or_else(|| "late-worker".into());
+        let Some(item) = self.table.item(&key) else { return };
+        let mut item = Item::clone(item);
+        for (name, owner) in [("leaseOwner", next), ("checkpointOwner", old)] {
+            item.insert(name.into(), AttributeValue::s(owner));
+        }
+        if self.table.put_by_hand(self.now, &item) {
+            self.fault("hand-over-begun", None, None);
+            self.row_written(&key, Some(Verb::BeginHandOver), None);
+        }
+    }
+
+    /// The worker whose present life owns a lease, by its row.
+    pub(super) fn owner_of(&self, shard: Option<ShardNo>) -> Option<usize> {
+        let row = self.rows.get(shard? as usize)?.row.as_ref()?;
+        let owner = self.names.owner(row.actual_owner()?);
+        self.workers
+            .iter()
+            .position(|worker| worker.engine.is_some() && owner == Owner::Life(worker.life))
     }
 
     fn put_stranger(&mut self, item: Item, key: String, mark: &'static str) {

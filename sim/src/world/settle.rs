@@ -7,8 +7,9 @@ use super::World;
 use super::heap::What;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
-use leasehold_engine::config::InitialPosition;
+use leasehold_engine::config::{Config, InitialPosition};
 use leasehold_engine::position::Checkpoint;
+use leasehold_engine::time::Span;
 use serde::Serialize;
 
 /// The state of the time after the faults.
@@ -92,48 +93,43 @@ impl World {
 
     /// How long it may take until all is well: stated from the configuration, generous but finite.
     fn bound(&self) -> u64 {
-        let config = &self.plan.config;
+        let plan = &self.plan;
+        let (faults, load) = (&plan.faults, &plan.load);
+        let most = |of: fn(&Config) -> Span| plan.most(of).0;
         let rows = (self.shards.len() as u64 + 20).max(1);
-        let faults = &self.plan.faults;
-        let page = match (
-            u64::from(config.scan_page_limit),
-            u64::from(faults.table.tiny_page),
-        ) {
-            (0, 0) => rows,
-            (a, 0) | (0, a) => a,
-            (a, b) => a.min(b),
-        };
-        let list_page = if faults.stream.list_page == 0 {
-            rows
-        } else {
-            u64::from(faults.stream.list_page)
-        };
+        let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
+        let page = plan
+            .least(|config| page_of(config.scan_page_limit))
+            .min(page_of(faults.table.tiny_page));
+        let list_page = page_of(faults.stream.list_page);
         let round_trip = 2 * faults.call.latency_us;
-        let scan = config.scan_interval.0 + (rows / page + 2) * round_trip + config.table_timeout.0;
-        let list = (rows / list_page + 2) * round_trip + config.stream_timeout.0;
+        let table_timeout = most(|config| config.table_timeout);
+        let stream_timeout = most(|config| config.stream_timeout);
+        let retry_max = most(|config| config.retry_max);
+        let scan = most(|config| config.scan_interval) + (rows / page + 2) * round_trip + table_timeout;
+        let list = (rows / list_page + 2) * round_trip + stream_timeout;
         // A lease changes hands: it is seen to be idle, it is taken, it is left to settle.
-        let take = 3 * config.lease_duration.0 + 3 * scan + 2 * config.retry_max.0 + config.table_timeout.0;
+        let take = 3 * plan.config.lease_duration.0 + 3 * scan + 2 * retry_max + table_timeout;
         // Missing leases are noticed, planned and created.
-        let sync = (u64::from(config.audit_confidence) + 3) * scan
-            + list
-            + rows * round_trip
-            + config.bootstrap_delay.0;
+        let confidence = u64::from(plan.most(|config| config.audit_confidence));
+        let sync = (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay);
         let application = &faults.application;
-        let batches = |records: u64| records / u64::from(config.reader.max_records.max(1)) + 2;
-        let pace = config.reader.min_interval.0.max(config.reader.idle_interval.0)
+        let max_records = u64::from(plan.least(|config| config.reader.max_records).max(1));
+        let batches = |records: u64| records / max_records + 2;
+        let pace = most(|config| config.reader.min_interval.max(config.reader.idle_interval))
             + application.batch_us
             + round_trip;
         let longest = (0..self.shards.len() as ShardNo)
             .map(|shard| self.source.records(shard))
             .max()
             .unwrap_or(0);
-        let bytes =
-            longest * u64::from(self.plan.load.bytes) * 1_000_000 / config.reader.bytes_per_second.max(1);
-        let read = batches(longest) * pace + bytes + config.stream_timeout.0 + config.handler_backoff.0;
-        let generation = take + sync + read + config.checkpoint_interval.0 + 4 * config.retry_max.0;
+        let rate = plan.least(|config| config.reader.bytes_per_second).max(1);
+        let bytes = longest * u64::from(load.bytes) * 1_000_000 / rate;
+        let read = batches(longest) * pace + bytes + stream_timeout + most(|config| config.handler_backoff);
+        let generation = take + sync + read + most(|config| config.checkpoint_interval) + 4 * retry_max;
         // One steal after a scan, if need be for every lease.
-        let balance = rows * scan / u64::from(config.max_steals.max(1));
-        let stuck = config.shutdown_timeout.0 + faults.worst_handler().0 + 20_000_000;
+        let balance = rows * scan / u64::from(plan.least(|config| config.max_steals).max(1));
+        let stuck = most(|config| config.shutdown_timeout) + faults.worst_handler().0 + 20_000_000;
         3 * ((self.depth() + 2) * generation + balance + stuck) + self.quiet()
     }
 
@@ -149,8 +145,7 @@ impl World {
 
     /// For how long nothing may move.
     fn quiet(&self) -> u64 {
-        let config = &self.plan.config;
-        3 * config.scan_interval.0 + 2 * config.lease_duration.0
+        3 * self.plan.most(|config| config.scan_interval).0 + 2 * self.plan.config.lease_duration.0
     }
 
     /// Judges the state of things, if the faults are over.
@@ -256,6 +251,7 @@ impl World {
     fn unmet(&self) -> Option<(Property, String)> {
         self.without_core()
             .or_else(|| self.uncovered())
+            .or_else(|| self.handing_over())
             .or_else(|| self.unattended())
             .or_else(|| self.undelivered())
     }
@@ -293,6 +289,17 @@ impl World {
 
     pub(super) fn row(&self, shard: usize) -> Option<&leasehold_engine::row::LeaseRow> {
         self.rows.get(shard)?.row.as_ref()
+    }
+
+    /// A hand-over that is neither done nor given up.
+    fn handing_over(&self) -> Option<(Property, String)> {
+        let mut rows = self.rows.iter().enumerate();
+        rows.find_map(|(shard, lease)| {
+            let row = lease.row.as_ref()?;
+            let (old, next) = (row.handing_over.as_ref()?, &row.owner);
+            let sentence = format!("shard {shard} is still being handed over from {old} to {next:?}");
+            Some((Property::P8, sentence))
+        })
     }
 
     /// An unfinished lease without a worker of the core that renews it.

@@ -1,0 +1,101 @@
+//! Times at which a service turns nearly everybody away.
+
+use super::Setting;
+use crate::draws::Draws;
+use crate::scenario::span::micros;
+use serde::{Deserialize, Serialize};
+
+/// Which service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// The lease table.
+    Table,
+    /// The stream.
+    Stream,
+}
+
+/// One time of throttling. It strikes the requests of all workers alike, unlike single throttled requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Storm {
+    /// From, in µs.
+    #[serde(with = "micros")]
+    pub from: u64,
+    /// Until, in µs.
+    #[serde(with = "micros")]
+    pub until: u64,
+    /// Whose requests are throttled.
+    pub service: Service,
+    /// In one of a thousand requests.
+    pub throttled: u32,
+}
+
+/// All storms of a world.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StormFaults {
+    /// In the order of their beginning.
+    pub storms: Vec<Storm>,
+}
+
+impl StormFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        let mut faults = Self::default();
+        if !draws.coin("throttle-storm", 0) {
+            return faults;
+        }
+        for n in 0..draws.magnitude("throttle-storm", 1, 1, 5) {
+            let mut roll = draws.roll("throttle-storm-each", n);
+            let from = roll.below(setting.length_us);
+            let length = roll.magnitude(setting.lease_us / 8, setting.lease_us.saturating_mul(3));
+            faults.storms.push(Storm {
+                from,
+                until: from + length,
+                service: if roll.below(3) == 0 {
+                    Service::Stream
+                } else {
+                    Service::Table
+                },
+                throttled: roll.between(600, 1_000) as u32,
+            });
+        }
+        faults.storms.sort_by_key(|storm| storm.from);
+        faults
+    }
+
+    /// How many of a thousand requests to a service are throttled at `now`.
+    pub fn rate(&self, service: Service, now: u64) -> u32 {
+        self.storms
+            .iter()
+            .filter(|storm| storm.service == service && (storm.from..storm.until).contains(&now))
+            .map(|storm| storm.throttled)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_storm_of_a_service_counts_while_it_lasts() {
+        let storm = |from, until, service, throttled| Storm {
+            from,
+            until,
+            service,
+            throttled,
+        };
+        let faults = StormFaults {
+            storms: vec![
+                storm(10, 20, Service::Table, 700),
+                storm(15, 30, Service::Table, 900),
+                storm(10, 40, Service::Stream, 1_000),
+            ],
+        };
+        let table = [9, 10, 15, 29, 30].map(|now| faults.rate(Service::Table, now));
+        assert_eq!(table, [0, 700, 900, 900, 0]);
+        assert_eq!(faults.rate(Service::Stream, 30), 1_000);
+    }
+}

@@ -1,0 +1,424 @@
+//! P9: one shard does not delay another.
+//!
+//! While a worker believes in an open shard, what was fetched of it is handed over as soon as its own handler is free, and
+//! it is read on as long as little waits: whatever handlers and reads of other shards do. What may lie between is the
+//! shard's own: the pause after a failure of its handler or of a read, and the pace at which it is read.
+
+use super::fact::{Ask, How, Owner};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::time::Span;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// One open shard of one life.
+#[derive(Clone, Debug, Default)]
+struct Shard {
+    open: bool,
+    /// It is being let go of, or may be.
+    leaving: bool,
+    /// Its worker stands still.
+    stands: bool,
+    /// When the belief ends, in true time.
+    until: Time,
+    /// Batches fetched and not processed: their last record, and their bytes.
+    waiting: VecDeque<(u64, u64)>,
+    /// What the read that is being answered brought: only then is it known to have been waited for.
+    brought: Option<(u64, u64, u64)>,
+    /// How far this life said to have processed it.
+    through: u64,
+    /// The last record of the batch that the handler is at.
+    handling: Option<u64>,
+    /// Since when something could have been handed over, but for the pause after a failure.
+    free_since: Time,
+    failed: bool,
+    /// When the handler was last done with all of its batch.
+    done_at: Option<Time>,
+    /// The read under way, or the one whose refusal has to be looked into first.
+    reading: Option<u64>,
+    /// Since when it could have been read, but for its pace.
+    readable_since: Time,
+    /// What the last answer's size asks for, in µs.
+    pace_us: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    /// The longest pauses after a failure of a handler, and between two reads, in µs.
+    handler_pause: u64,
+    read_pause: u64,
+    terms: Terms,
+    shards: BTreeMap<(ShardNo, LifeNo), Shard>,
+    /// How far each shard was processed by anybody: what is fetched of that again may be dropped at once.
+    done: BTreeMap<ShardNo, u64>,
+    /// They take no more records, and may have been read to their end.
+    closed: BTreeSet<ShardNo>,
+    /// They let go of everything.
+    stopping: BTreeSet<LifeNo>,
+}
+
+const SLACK_US: u64 = 250_000;
+
+impl Waiting {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let at_most = |span: Span| terms.at_most(span);
+        Self {
+            handler_pause: at_most(terms.most(|config| config.retry_max.max(config.handler_backoff))),
+            read_pause: at_most(terms.most(|config| {
+                let reader = &config.reader;
+                config
+                    .retry_max
+                    .max(reader.idle_interval)
+                    .max(reader.min_interval)
+            })),
+            terms: terms.clone(),
+            shards: BTreeMap::new(),
+            done: BTreeMap::new(),
+            closed: BTreeSet::new(),
+            stopping: BTreeSet::new(),
+        }
+    }
+
+    fn of_life(&mut self, life: LifeNo) -> impl Iterator<Item = &mut Shard> {
+        let of = self.shards.iter_mut().filter(move |((_, of), _)| *of == life);
+        of.map(|(_, shard)| shard)
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact) {
+        match *fact {
+            Fact::OpenBegun { life, shard, .. } => {
+                let leaving = self.stopping.contains(&life);
+                let until = self.shards.get(&(shard, life)).map_or(0, |known| known.until);
+                let begun = Shard {
+                    leaving,
+                    until,
+                    ..Shard::default()
+                };
+                self.shards.insert((shard, life), begun);
+            }
+            Fact::Closed { life, shard, .. } => drop(self.shards.remove(&(shard, life))),
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.shards.retain(|(_, of), _| *of != life);
+            }
+            Fact::ShardClosed { shard, .. } => drop(self.closed.insert(shard)),
+            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
+                self.stopping.insert(life);
+                self.of_life(life).for_each(|shard| shard.leaving = true);
+            }
+            Fact::Paused { life } => self.of_life(life).for_each(|shard| shard.stands = true),
+            Fact::Resumed { life, .. } => self.of_life(life).for_each(|shard| {
+                shard.stands = false;
+                shard.free_since = now;
+                shard.readable_since = now;
+            }),
+            Fact::RowChanged { shard, after, .. } => {
+                let of = self.shards.range_mut((shard, 0)..=(shard, LifeNo::MAX));
+                for ((_, life), known) in of {
+                    let ours =
+                        |row: super::fact::Row| row.owner == Some(Owner::Life(*life)) && row.next.is_none();
+                    known.leaving |= !after.is_some_and(ours);
+                }
+            }
+            Fact::Processed {
+                life, shard, through, ..
+            } => {
+                let done = self.done.entry(shard).or_default();
+                *done = through.max(*done);
+                if let Some(known) = self.shards.get_mut(&(shard, life)) {
+                    known.through = through.max(known.through);
+                    if known.handling.is_some_and(|last| last <= through) {
+                        known.done_at = Some(now);
+                    }
+                    known.let_go(now, &self.terms);
+                }
+            }
+            Fact::Answered {
+                life,
+                ask: Ask::GetRecords | Ask::GetIterator,
+                about: Some(shard),
+                op,
+                how,
+                ..
+            } => {
+                if let Some(known) = self.shards.get_mut(&(shard, life)) {
+                    if known.reading == Some(op) {
+                        known.reading = known.reading.filter(|_| how == How::Refused);
+                        known.readable_since = now;
+                        known.keep(now, &self.terms);
+                    }
+                    // A former ownership's answer is of no use to this one.
+                    known.brought = None;
+                }
+            }
+            Fact::HoldsNoMore { life, shard } => {
+                if let Some(known) = self.shards.get_mut(&(shard, life)) {
+                    known.leaving = true;
+                }
+            }
+            Fact::OpenDone { life, shard, .. }
+            | Fact::Holds { life, shard, .. }
+            | Fact::Asked {
+                life,
+                ask: Ask::GetRecords | Ask::GetIterator,
+                about: Some(shard),
+                ..
+            }
+            | Fact::Fetched { life, shard, .. }
+            | Fact::Delivered { life, shard, .. }
+            | Fact::HandlerEnded { life, shard, .. } => {
+                match self.shards.get_mut(&(shard, life)) {
+                    Some(known) => known.observe(now, fact, &self.terms),
+                    None => {
+                        // It may be opened later.
+                        if let Fact::Holds { until, .. } = *fact {
+                            let known = self.shards.entry((shard, life)).or_default();
+                            known.until = until;
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
+        let keys: Vec<_> = self.shards.keys().copied().collect();
+        for (shard, life) in keys {
+            let Some(known) = self.shards.get(&(shard, life)) else {
+                continue;
+            };
+            if !known.open || known.leaving || known.stands || known.until <= now {
+                continue;
+            }
+            let done = self.done.get(&shard).copied().unwrap_or(0);
+            let pause = if known.failed { self.handler_pause } else { 0 };
+            let idle = now.saturating_sub(known.free_since);
+            let due = known.handling.is_none() && known.waiting.iter().any(|(last, _)| *last > done);
+            let late = due && idle > pause + SLACK_US;
+            let pause_read = self.read_pause + known.pace_us + SLACK_US;
+            let unread = now.saturating_sub(known.readable_since);
+            let neglected = known.reading.is_none()
+                && !self.closed.contains(&shard)
+                && !known.is_full(&self.terms)
+                && unread > pause_read;
+            if late {
+                verdict.report(Property::P9, now, || {
+                    format!(
+                        "life {life} has records of shard {shard} and its handler has been free for {} ms, {} ms are allowed",
+                        idle / 1_000,
+                        (pause + SLACK_US) / 1_000
+                    )
+                });
+            }
+            if neglected {
+                verdict.report(Property::P9, now, || {
+                    format!(
+                        "life {life} has not read shard {shard} for {} ms though little of it waits, {} ms are allowed",
+                        unread / 1_000,
+                        pause_read / 1_000
+                    )
+                });
+            }
+            if let Some(known) = self.shards.get_mut(&(shard, life)) {
+                known.free_since = if late { now } else { known.free_since };
+                known.readable_since = if neglected { now } else { known.readable_since };
+            }
+        }
+    }
+}
+
+impl Shard {
+    /// With so much waiting it need not be read.
+    fn is_full(&self, terms: &Terms) -> bool {
+        let bytes: u64 = self.waiting.iter().map(|(_, bytes)| bytes).sum();
+        self.waiting.len() >= terms.least(|config| config.reader.buffer_batches) as usize
+            || bytes >= terms.least(|config| config.reader.buffer_bytes)
+    }
+
+    /// Keeps what a read brought.
+    fn keep(&mut self, now: Time, terms: &Terms) {
+        let Some((first, last, bytes)) = self.brought.take() else {
+            return;
+        };
+        if self.waiting.is_empty() && self.handling.is_none() {
+            self.free_since = now;
+        }
+        // What was fetched before and is fetched again was given up.
+        if self.waiting.back().is_some_and(|(before, _)| *before >= first) {
+            self.waiting.clear();
+        }
+        self.waiting.push_back((last, bytes));
+        let rate = terms.least(|config| config.reader.bytes_per_second).max(1);
+        self.pace_us = terms.at_most(Span(bytes.saturating_mul(1_000_000) / rate));
+    }
+
+    /// Forgets batches that were processed, but for the one that the handler is still at.
+    fn let_go(&mut self, now: Time, terms: &Terms) {
+        let full = self.is_full(terms);
+        let over = |last: u64| last <= self.through && self.handling != Some(last);
+        while self.waiting.front().is_some_and(|(last, _)| over(*last)) {
+            self.waiting.pop_front();
+        }
+        if full {
+            self.readable_since = now;
+        }
+    }
+
+    fn observe(&mut self, now: Time, fact: &Fact, terms: &Terms) {
+        match *fact {
+            Fact::OpenDone { .. } => {
+                self.open = true;
+                self.free_since = now;
+                self.readable_since = now;
+            }
+            Fact::Holds { until, .. } => {
+                if self.until <= now {
+                    self.free_since = now;
+                    self.readable_since = now;
+                }
+                self.until = until;
+            }
+            Fact::Asked { op, .. } => {
+                self.reading = Some(op);
+                self.pace_us = 0;
+                self.brought = None;
+            }
+            Fact::Fetched {
+                first, last, bytes, ..
+            } => self.brought = Some((first, last, bytes)),
+            Fact::Delivered { last, .. } => self.handling = Some(last),
+            Fact::HandlerEnded { .. } => {
+                self.handling = None;
+                self.free_since = now;
+                self.failed = self.done_at != Some(now);
+                self.let_go(now, terms);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::Mark;
+    use super::super::fact::Verb;
+    use super::super::history::{answered, asked, changed, delivered, judge_only, processed, row};
+    use super::*;
+
+    fn open() -> Vec<(u64, Fact)> {
+        let (life, shard, token) = (0, 0, 1);
+        let holds = Fact::Holds {
+            life,
+            shard,
+            counter: 1,
+            checkpoint: Mark::TrimHorizon,
+            open: true,
+            until: 100_000_000,
+        };
+        vec![
+            (0, Fact::OpenBegun { life, shard, token }),
+            (0, holds),
+            (0, Fact::OpenDone { life, shard, token }),
+            (0, asked(0, Ask::GetRecords, 0, 1, 0, 0)),
+        ]
+    }
+
+    fn fetched(op: u64, first: u64, last: u64) -> [Fact; 2] {
+        let fetched = Fact::Fetched {
+            life: 0,
+            shard: 0,
+            first,
+            last,
+            bytes: 1,
+        };
+        [fetched, answered(0, Ask::GetRecords, 0, op, How::Applied)]
+    }
+
+    fn ended() -> Fact {
+        Fact::HandlerEnded {
+            life: 0,
+            shard: 0,
+            token: 1,
+        }
+    }
+
+    fn born() -> Fact {
+        Fact::ShardBorn {
+            shard: 9,
+            parents: [None, None],
+        }
+    }
+
+    fn judged(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+        let facts = open().into_iter().chain(more);
+        judge_only(Property::P9, facts).len()
+    }
+
+    /// Read again all the time, so that only hand-overs are judged.
+    fn and_reading(more: Vec<(u64, Fact)>) -> usize {
+        let [records, answer] = fetched(1, 1, 5);
+        let reading = (1, asked(0, Ask::GetRecords, 0, 2, 0, 0));
+        judged([(1, records), (1, answer), reading].into_iter().chain(more))
+    }
+
+    #[test]
+    fn what_was_fetched_is_handed_over_at_once() {
+        let soon = vec![(200_000, delivered(0, 0, 1, 5)), (9_000_000, born())];
+        assert_eq!(and_reading(soon), 0, "a slow handler");
+        assert_eq!(and_reading(vec![(400_000, born())]), 1, "nobody is at it");
+        let [records, answer] = fetched(2, 6, 9);
+        let one_by_one = vec![
+            (2, delivered(0, 0, 1, 5)),
+            (3, records),
+            (3, answer),
+            (4, asked(0, Ask::GetRecords, 0, 3, 0, 0)),
+            (2_000_000, processed(0, 0, 5)),
+            (2_000_000, ended()),
+        ];
+        assert_eq!(and_reading(one_by_one.clone()), 0);
+        let forgotten = one_by_one.into_iter().chain([(2_400_000, born())]);
+        assert_eq!(and_reading(forgotten.collect()), 1, "its handler is free again");
+    }
+
+    #[test]
+    fn a_failure_allows_for_a_pause_and_no_more() {
+        let failed = |until| {
+            let ended = (1_000_000, ended());
+            and_reading(vec![(2, delivered(0, 0, 1, 5)), ended, (until, born())])
+        };
+        assert_eq!((failed(5_000_000), failed(7_000_000)), (0, 1));
+    }
+
+    #[test]
+    fn what_is_being_let_go_of_need_not_be_handed_over() {
+        let later = (9_000_000, born());
+        let stopping = (2, Fact::ShutdownAsked { life: 0 });
+        assert_eq!(and_reading(vec![stopping, later.clone()]), 0);
+        let paused = (2, Fact::Paused { life: 0 });
+        assert_eq!(and_reading(vec![paused, later.clone()]), 0);
+        let taken = Some(row(Some(1), 2, Mark::TrimHorizon));
+        let taken = (2, changed(0, Some(1), Verb::Take, None, taken));
+        assert_eq!(and_reading(vec![taken, later]), 0);
+    }
+
+    #[test]
+    fn a_shard_is_read_on_while_little_of_it_waits() {
+        let [records, answer] = fetched(1, 1, 5);
+        let read = |more: Vec<(u64, Fact)>| {
+            let begun = [
+                (1, records.clone()),
+                (1, answer.clone()),
+                (1, delivered(0, 0, 1, 5)),
+            ];
+            judged(begun.into_iter().chain(more))
+        };
+        assert_eq!(read(vec![(4_000_000, born())]), 0);
+        assert_eq!(read(vec![(6_000_000, born())]), 1);
+        let under_way = (3_000_000, asked(0, Ask::GetRecords, 0, 2, 0, 0));
+        assert_eq!(read(vec![under_way, (60_000_000, born())]), 0);
+        let closed = Fact::ShardClosed {
+            shard: 0,
+            records: 5,
+            children: vec![],
+        };
+        assert_eq!(read(vec![(2, closed), (60_000_000, born())]), 0);
+    }
+}
