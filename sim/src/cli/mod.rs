@@ -14,6 +14,7 @@ mod diff;
 mod exhaust;
 mod exit;
 mod explain;
+mod input;
 #[cfg(feature = "cli")]
 mod local;
 mod logging;

@@ -34,7 +34,7 @@ mod write;
 pub use config::{EndOfShard, KinesisConfig};
 pub use consumers::{ConsumerPage, ConsumerStatus, ConsumerSummary};
 pub use error::{ApiError, ApiResult};
-pub use ids::{ShardIndex, StreamId, StreamRef};
+pub use ids::{ShardIndex, StreamId, StreamRef, is_name as is_stream_name};
 pub use iterator::{IteratorStart, ShardIterator};
 pub use list_shards::{ListShards, ShardFilter, ShardPage};
 pub use list_streams::StreamPage;
