@@ -148,3 +148,82 @@ fn what_cannot_be_used_is_refused_with_a_sentence() {
         assert!(said.contains(expected), "{args:?}: {said}");
     }
 }
+
+/// Worlds that begin with the stream and the table of the same files.
+fn worlds(leases: &str, more: &[&str]) -> Output {
+    let shards = file("shards.json");
+    let failures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("what-if-failures");
+    Command::new(env!("CARGO_BIN_EXE_leasehold"))
+        .args([
+            "sim",
+            "--shards",
+            &shards,
+            "--leases",
+            leases,
+            "--json",
+            "--no-shrink",
+        ])
+        .arg("--failures")
+        .arg(failures)
+        .args(more)
+        .output()
+        .expect("the command starts")
+}
+
+#[test]
+fn worlds_that_begin_with_the_files_come_right() {
+    let run = || json_of(&worlds(&file("leases.json"), &["--seeds", "0..50"]));
+    let (one, other) = (run(), run());
+    assert_eq!(one["seeds"], 50);
+    assert_eq!(one["violations"], json!([]));
+    assert_eq!(one["digest"], other["digest"]);
+}
+
+#[test]
+fn what_keeps_a_table_from_coming_right_is_named_as_in_the_files() {
+    let text = std::fs::read_to_string(file("leases.json")).expect("a file");
+    let mut table: Value = serde_json::from_str(&text).expect("JSON");
+    table["Items"][1]["leaseCounter"] = json!({"S": "many"});
+    let broken = written("unreadable.json", &table.to_string());
+    let output = worlds(broken.to_str().expect("a path of text"), &["--seed", "3"]);
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let violation = &summary["violations"][0];
+    assert_eq!(violation["property"], "P4");
+    let said = violation["summary"].as_str().expect("a sentence");
+    assert!(said.contains("cannot be read: leaseCounter"), "{said}");
+    assert!(said.ends_with("is shardId-000000000091"), "{said}");
+    let again = violation["scenario"].as_str().expect("a command");
+    assert!(again.starts_with("leasehold sim --seed 3 --shards "), "{again}");
+}
+
+#[test]
+fn worlds_cannot_begin_with_what_is_no_table() {
+    let dialect = written(
+        "other-dialect.json",
+        r#"{"Items": [{"shard_id": {"S": "a"}, "owner": {"S": "b"}}]}"#,
+    );
+    let cases = [
+        (
+            dialect.to_str().expect("a path of text").to_owned(),
+            "expected a row of KCL's lease table",
+        ),
+        (file("shards.json"), "expected an object with a list \"Items\""),
+    ];
+    for (leases, expected) in cases {
+        let output = worlds(&leases, &["--seed", "1"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected) && said.contains(&leases), "{said}");
+    }
+    let alone = Command::new(env!("CARGO_BIN_EXE_leasehold"))
+        .args(["sim", "--shards", &file("shards.json")])
+        .output()
+        .expect("the command starts");
+    assert_eq!(alone.status.code(), Some(2));
+}

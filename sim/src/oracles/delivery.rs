@@ -101,6 +101,7 @@ impl Delivery {
                 }
             }
             Fact::ShardClosed { .. } => {}
+            Fact::Given { shard, through, .. } => self.shard(shard).done = through,
             Fact::Delivered {
                 life,
                 shard,

@@ -144,6 +144,14 @@ pub enum Fact {
         children: Vec<ShardNo>,
     },
 
+    /// What went before the world: records up to this one were processed. `ended`: a lease of the shard has no end to come,
+    /// or the shard was trimmed away below its lease.
+    Given {
+        shard: ShardNo,
+        through: u64,
+        ended: bool,
+    },
+
     /// A row changed in the table. `from_record`: the record at which the configured timestamp begins.
     RowChanged {
         shard: ShardNo,

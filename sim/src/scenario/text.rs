@@ -4,10 +4,12 @@ use super::{Scenario, limits, span};
 use crate::faults::Faults;
 use crate::oracles::Property;
 use crate::swarm::{Load, Plan};
+use crate::whatif::Start;
 use leasehold_engine::config::Config;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// A text that is no scenario: what was expected, what was found, and where.
@@ -67,6 +69,8 @@ struct Text {
     config: Table,
     #[serde(default)]
     faults: Faults,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start: Option<Start>,
 }
 
 impl FromStr for Scenario {
@@ -94,6 +98,7 @@ impl FromStr for Scenario {
             config: read_config(text.config).map_err(BadScenario)?,
             load: text.load,
             faults: text.faults,
+            start: text.start.map(Arc::new),
         };
         limits::check(&plan).map_err(BadScenario)?;
         Ok(Scenario {
@@ -202,6 +207,7 @@ impl fmt::Display for Scenario {
             load: self.plan.load.clone(),
             config: show_config(&self.plan.config).map_err(|_| fmt::Error)?,
             faults: self.plan.faults.clone(),
+            start: self.plan.start.as_deref().cloned(),
         };
         let mut whole = Table::try_from(text).map_err(|_| fmt::Error)?;
         for (name, plain) in [

@@ -5,6 +5,7 @@
 
 pub(crate) mod call;
 pub(crate) mod clock;
+pub(crate) mod given;
 mod handler;
 mod heap;
 mod luck;
@@ -177,8 +178,11 @@ impl World {
         stream_faults.list_lag_ms = stream_faults
             .list_lag_ms
             .min(plan.config.scan_interval.as_millis() as i64 * 3 / 4);
-        let source = Source::new(plan.shards, &plan.load, &stream_faults)
-            .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
+        let source = match &plan.start {
+            Some(start) => Source::given(start, draws, &plan.load, &stream_faults),
+            None => Source::new(plan.shards, &plan.load, &stream_faults),
+        }
+        .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
         let mut world = Self {
             mutant,
@@ -246,6 +250,7 @@ impl World {
             self.put_at(table::wall_ms(0) - age_ms.max(1));
         }
         self.observe_stream();
+        self.put_given();
         self.plan_script();
         self.heap.push(self.plan.load.every_us, What::Produce);
         self.heap.push(self.look_every(), What::Look);

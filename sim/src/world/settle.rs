@@ -5,10 +5,14 @@
 
 use super::World;
 use super::heap::What;
+use crate::fakes::kinesis::ShardIndex;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
 use leasehold_engine::config::InitialPosition;
+use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::RowRead;
 use serde::Serialize;
 
 /// The state of the time after the faults.
@@ -272,7 +276,25 @@ impl World {
                 lease: self.row(shard).map(|row| self.names.row(row).checkpoint),
             })
             .collect();
-        uncovered(&shards).map(|shard| (Property::P4, format!("no lease covers shard {shard}")))
+        uncovered(&shards).map(|shard| {
+            (
+                Property::P4,
+                format!("no lease covers shard {shard}{}", self.unread(shard)),
+            )
+        })
+    }
+
+    /// What is wrong with the row of a shard, if it cannot be read as a lease.
+    fn unread(&self, shard: ShardNo) -> String {
+        let key = LeaseKey::from(ShardIndex(shard).to_string());
+        match self.table.item(&key).map(|item| Kcl.decode(item)) {
+            Some(RowRead::Unreadable { detail, .. }) => format!(", since its row cannot be read: {detail}"),
+            Some(RowRead::Foreign { kind, .. }) => format!(", since its row is a {kind}"),
+            Some(RowRead::Lease(row)) if row.checkpoint.is_end() => {
+                ", which its row says has ended".to_owned()
+            }
+            _ => String::new(),
+        }
     }
 
     fn row(&self, shard: usize) -> Option<&leasehold_engine::row::LeaseRow> {
