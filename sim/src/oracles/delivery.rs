@@ -201,6 +201,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_processed_before_the_world_is_not_missed() {
+        let given = Fact::Given {
+            shard: 0,
+            through: 10,
+            ended: false,
+        };
+        let history = [created(0, Mark::At(10)), delivered(0, 0, 11, 12)];
+        let told = [given].into_iter().chain(history.clone());
+        assert_eq!(judge_only(Property::P1, told.map(|fact| (1, fact))), []);
+        assert_eq!(judge_only(Property::P1, history.map(|fact| (1, fact))).len(), 2);
+    }
+
+    #[test]
     fn a_start_at_latest_is_loose_until_its_first_checkpoint() {
         let before = row(Some(0), 1, Mark::Latest);
         let checkpoint = changed(

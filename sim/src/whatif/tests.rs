@@ -155,9 +155,10 @@ fn a_row_that_cannot_be_read_is_what_keeps_a_shard_uncovered() {
     let found = violations(broken, 3);
     assert_eq!(found.len(), 3, "{found:?}");
     for (property, sentence) in found {
-        assert_eq!(property, Property::P4);
+        // The child of a merge with the sound neighbour has a lease, and waits for ever.
+        assert!(matches!(property, Property::P4 | Property::P6), "{property:?}");
         assert!(
-            sentence.contains("no lease covers shard 5, since its row cannot be read"),
+            sentence.contains("since the row of shard 5 cannot be read: leaseCounter"),
             "{sentence}"
         );
         assert!(

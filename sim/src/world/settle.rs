@@ -14,6 +14,7 @@ use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::RowRead;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The state of the time after the faults.
 #[derive(Clone, Debug)]
@@ -284,17 +285,29 @@ impl World {
         })
     }
 
-    /// What is wrong with the row of a shard, if it cannot be read as a lease.
+    /// What is wrong with the row of a shard, or with one above it that has to end first, if that cannot be read as a lease.
     fn unread(&self, shard: ShardNo) -> String {
-        let key = LeaseKey::from(ShardIndex(shard).to_string());
-        match self.table.item(&key).map(|item| Kcl.decode(item)) {
-            Some(RowRead::Unreadable { detail, .. }) => format!(", since its row cannot be read: {detail}"),
-            Some(RowRead::Foreign { kind, .. }) => format!(", since its row is a {kind}"),
-            Some(RowRead::Lease(row)) if row.checkpoint.is_end() => {
-                ", which its row says has ended".to_owned()
+        let mut seen = BTreeSet::new();
+        let mut above = vec![shard];
+        while let Some(n) = above.pop() {
+            if !seen.insert(n) {
+                continue;
             }
-            _ => String::new(),
+            let key = LeaseKey::from(ShardIndex(n).to_string());
+            match self.table.item(&key).map(|item| Kcl.decode(item)) {
+                Some(RowRead::Unreadable { detail, .. }) => {
+                    return format!(", since the row of shard {n} cannot be read: {detail}");
+                }
+                Some(RowRead::Foreign { kind, .. }) => {
+                    return format!(", since the row of shard {n} is a {kind}");
+                }
+                Some(RowRead::Lease(row)) if n == shard && row.checkpoint.is_end() => {
+                    return ", which its row says has ended".to_owned();
+                }
+                _ => above.extend(self.shards[n as usize].parents.into_iter().flatten()),
+            }
         }
+        String::new()
     }
 
     fn row(&self, shard: usize) -> Option<&leasehold_engine::row::LeaseRow> {
@@ -334,7 +347,10 @@ impl World {
             {
                 return Some((
                     Property::P6,
-                    format!("w{w} owns shard {shard} and does not process it"),
+                    format!(
+                        "w{w} owns shard {shard} and does not process it{}",
+                        self.unread(shard as ShardNo)
+                    ),
                 ));
             }
         }
