@@ -20,4 +20,5 @@ pub mod shrink;
 #[cfg(feature = "stack")]
 pub mod stack;
 pub mod swarm;
+pub mod whatif;
 pub mod world;

@@ -3,6 +3,7 @@
 use crate::marks::{BlindSpot, Together};
 use crate::oracles::{Property, Time, canary};
 use crate::swarm::Plan;
+use crate::whatif::Given;
 use crate::world::{Ending, Found, World};
 use leasehold_engine::digest::Digest;
 use leasehold_engine::mutant::Mutant;
@@ -31,6 +32,8 @@ pub struct Options {
     pub check_every: u64,
     /// Nothing goes wrong.
     pub no_faults: bool,
+    /// Worlds begin with this stream and table.
+    pub given: Option<Given>,
     /// Give every engine this bug. Has an effect only with the feature `mutants`.
     pub mutant: Option<Mutant>,
 }
@@ -42,6 +45,8 @@ pub struct WorldReport {
     pub seed: u64,
     /// What was drawn, in one line.
     pub configuration: String,
+    /// What the command that repeats it has to be given besides the seed.
+    pub flags: String,
     /// All else.
     pub found: Found,
 }
@@ -137,9 +142,17 @@ impl Looking {
     }
 }
 
+/// The world of one seed, before anything is left out.
+pub fn plan_of(seed: u64, options: &Options) -> Plan {
+    match &options.given {
+        Some(given) => given.plan(seed),
+        None => Plan::draw(seed),
+    }
+}
+
 /// Runs the world of one seed.
 pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
-    let drawn = Plan::draw(seed);
+    let drawn = plan_of(seed, options);
     let plan = if options.no_faults {
         drawn.without_faults()
     } else {
@@ -149,6 +162,7 @@ pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
     WorldReport {
         seed,
         configuration,
+        flags: flags(options),
         found: World::new(plan, options).run(),
     }
 }
@@ -161,8 +175,18 @@ pub fn run_plan(plan: Plan, options: &Options) -> Result<Found, String> {
 impl WorldReport {
     /// The command that repeats this world, and what it was like.
     pub fn scenario(&self) -> String {
-        format!("leasehold sim --seed {} ({})", self.seed, self.configuration)
+        format!(
+            "leasehold sim --seed {}{} ({})",
+            self.seed, self.flags, self.configuration
+        )
     }
+}
+
+fn flags(options: &Options) -> String {
+    options
+        .given
+        .as_ref()
+        .map_or_else(String::new, |given| given.flags.clone())
 }
 
 /// Runs the worlds of a range of seeds on so many threads. The result does not depend on how many.
@@ -188,6 +212,7 @@ pub fn run_seeds_until(
     let began = Instant::now();
     let next = AtomicU64::new(seeds.start);
     let mut gathering = Gathering {
+        options,
         next: seeds.start,
         waiting: BTreeMap::new(),
         summary: Summary::default(),
@@ -237,7 +262,8 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Puts reports back into the order of seeds.
-struct Gathering {
+struct Gathering<'a> {
+    options: &'a Options,
     next: u64,
     waiting: BTreeMap<u64, Result<WorldReport, String>>,
     summary: Summary,
@@ -248,7 +274,7 @@ struct Gathering {
     shares: Vec<u64>,
 }
 
-impl Gathering {
+impl Gathering<'_> {
     /// What can only be said at the end.
     fn finish(&mut self) {
         self.shares.sort_unstable();
@@ -295,7 +321,8 @@ impl Gathering {
         let report = match report {
             Ok(report) => report,
             Err(message) => {
-                let scenario = format!("leasehold sim --seed {seed} ({})", Plan::draw(seed).summary());
+                let (flags, plan) = (flags(self.options), plan_of(seed, self.options));
+                let scenario = format!("leasehold sim --seed {seed}{flags} ({})", plan.summary());
                 let summary_line = format!("a panic: {message}");
                 summary.violations.push(SeedViolation {
                     seed,
@@ -318,7 +345,10 @@ impl Gathering {
                 seed,
                 property: violation.property,
                 at: violation.at,
-                summary: violation.summary,
+                summary: match &self.options.given {
+                    Some(given) => given.start.with_names(&violation.summary),
+                    None => violation.summary,
+                },
                 scenario: scenario.clone(),
             }));
         summary.excused += u64::from(matches!(found.ending, Ending::Excused(_)));

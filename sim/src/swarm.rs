@@ -6,9 +6,11 @@
 use crate::draws::Draws;
 use crate::faults::{Faults, Setting, UpgradeFaults};
 use crate::scenario::span::micros;
+use crate::whatif::Start;
 use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
 use leasehold_engine::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The wall clock of every world at its beginning, in ms since the Unix epoch.
 pub const EPOCH_MS: i64 = 1_700_000_000_000;
@@ -38,6 +40,8 @@ pub struct Plan {
     pub load: Load,
     /// What goes wrong.
     pub faults: Faults,
+    /// The stream and the table, if they are there already; they have the shards then.
+    pub start: Option<Arc<Start>>,
 }
 
 /// What is written to the stream.
@@ -107,6 +111,7 @@ impl Plan {
             config,
             load,
             faults: Faults::default(),
+            start: None,
         };
         plan.resized(
             workers,

@@ -3,6 +3,7 @@
 //! Results go to stdout, logs and progress to stderr. The exit code is 0 if all is well, 1 if what was looked for was
 //! found (a violation, a divergence, a lost record), 2 if the command or its input cannot be used.
 
+mod bench;
 #[cfg(feature = "cli")]
 mod clients;
 #[cfg(feature = "cli")]
@@ -14,6 +15,7 @@ mod diff;
 mod exhaust;
 mod exit;
 mod explain;
+mod input;
 #[cfg(feature = "cli")]
 mod local;
 mod logging;
@@ -78,6 +80,8 @@ enum Command {
     Exhaust(exhaust::ExhaustArgs),
     /// Say what shard sync would do to a lease table, and what is wrong with it, from two files.
     Plan(plan::PlanArgs),
+    /// Measure how fast this machine runs the engine, the simulator and the reader.
+    Bench(bench::BenchArgs),
     /// Feed a recorded trace to the engine again and compare what it answers.
     Replay(replay::ReplayArgs),
     /// Show a trace as a timeline: one page that needs nothing else.
@@ -109,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Digests(args) => determinism::digests(&args),
         Command::Exhaust(args) => exhaust::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Diff(args) => diff::run(&args),

@@ -1,15 +1,21 @@
 //! `leasehold plan`: what shard sync would do to a table, and what is wrong with it, from two files and without a network.
 
-mod input;
+mod other;
 mod survey;
 
 use super::exit::{self, Failure, Verdict};
-use super::position::parse_position;
+use super::input;
+use super::position::{parse_moment, parse_position};
 use clap::{Args, ValueEnum};
 use leasehold_engine::config::InitialPosition;
+use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::row::RowRead;
+use leasehold_engine::time::Wall;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use survey::Asked;
 
 /// Say what shard sync would create in a lease table and why, what is wrong with the table, and who would get what.
 ///
@@ -17,7 +23,7 @@ use std::path::PathBuf;
 /// print: one object, several after one another (pages), or an array of them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json"
+    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z"
 )]
 pub(super) struct PlanArgs {
     /// The shards of the stream: what ListShards answered.
@@ -32,6 +38,16 @@ pub(super) struct PlanArgs {
     /// How leases are kept in the table.
     #[arg(long, value_enum, default_value_t = Dialect::Kcl)]
     dialect: Dialect,
+    /// KCL 3's worker metrics: what Scan of their table answered, or of a lease table that holds them. Workers that have not
+    /// reported for a minute are taken for dead, and their leases are assigned to others.
+    #[arg(long, value_name = "FILE")]
+    workers: Option<PathBuf>,
+    /// The time at which the files were written, as of RFC 3339; by default this moment.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    now: Option<Wall>,
+    /// The stream that the table should belong to: rows that name another one are told, and left out of everything else.
+    #[arg(long, value_name = "NAME", value_parser = other::parse_stream)]
+    stream: Option<String>,
     /// Results as one JSON object.
     #[arg(long)]
     json: bool,
@@ -82,8 +98,23 @@ struct Survey {
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     let Dialect::Kcl = args.dialect;
     let shards = input::shards(&args.shards)?;
-    let rows = input::rows(&args.leases)?;
-    let survey = survey::survey(&shards, &rows, args.from);
+    let mut items = input::items(&args.leases)?;
+    let heartbeats = match &args.workers {
+        Some(path) => input::heartbeats(path)?,
+        None => Vec::new(),
+    };
+    let others = match &args.stream {
+        Some(stream) => other::take_out(&mut items, stream),
+        None => Vec::new(),
+    };
+    let rows: Vec<RowRead> = items.iter().map(|item| Kcl.decode(item)).collect();
+    let asked = Asked {
+        from: args.from,
+        heartbeats: &heartbeats,
+        now: args.now.unwrap_or_else(this_moment),
+    };
+    let mut survey = survey::survey(&shards, &rows, &asked);
+    survey.findings.splice(0..0, others);
     if args.json {
         exit::print_json(&survey)?;
     } else {
@@ -94,6 +125,11 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     } else {
         Verdict::Fine
     })
+}
+
+fn this_moment() -> Wall {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn describe(survey: &Survey) -> String {

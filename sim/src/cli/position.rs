@@ -10,14 +10,19 @@ pub(super) fn parse_position(text: &str) -> Result<InitialPosition, String> {
     match text {
         "trim-horizon" => Ok(InitialPosition::TrimHorizon),
         "latest" => Ok(InitialPosition::Latest),
-        moment => OffsetDateTime::parse(moment, &Rfc3339)
-            .ok()
-            .and_then(|moment| i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok())
-            .map(|millis| InitialPosition::AtTimestamp(Wall(millis)))
-            .ok_or_else(|| {
-                "expected `trim-horizon`, `latest` or a time such as 2025-01-31T12:00:00Z".to_owned()
-            }),
+        moment => parse_moment(moment)
+            .map(InitialPosition::AtTimestamp)
+            .map_err(|error| error.replacen("expected ", "expected `trim-horizon`, `latest` or ", 1)),
     }
+}
+
+/// A time as of RFC 3339.
+pub(super) fn parse_moment(text: &str) -> Result<Wall, String> {
+    OffsetDateTime::parse(text, &Rfc3339)
+        .ok()
+        .and_then(|moment| i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok())
+        .map(Wall)
+        .ok_or_else(|| "expected a time such as 2025-01-31T12:00:00Z".to_owned())
 }
 
 #[cfg(test)]

@@ -138,12 +138,12 @@ impl fmt::Display for Kept {
     }
 }
 
-/// Shrinks what a seed violates and writes it into a folder. None: it violates nothing any more.
-pub(super) fn keep(seed: u64, folder: &Path) -> Result<Option<Kept>, Failure> {
-    match shrink(&Plan::draw(seed), None) {
+/// Shrinks what a drawn world violates and writes it into a folder. None: it violates nothing any more.
+pub(super) fn keep(plan: &Plan, folder: &Path) -> Result<Option<Kept>, Failure> {
+    match shrink(plan, None) {
         Some(shrunk) => {
             let property = shrunk.scenario.violates.map(|property| format!("-{property:?}"));
-            let name = format!("seed-{seed}{}", property.unwrap_or_default());
+            let name = format!("seed-{}{}", plan.seed, property.unwrap_or_default());
             write(&shrunk, &name, folder).map(Some)
         }
         None => Ok(None),

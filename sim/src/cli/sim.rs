@@ -1,9 +1,14 @@
 //! `leasehold sim`: simulated worlds.
 
 use super::exit::{self, Failure, Verdict};
+use super::input;
+use super::position::parse_position;
 use super::scenario;
 use super::show;
-use crate::run::{Options, SeedViolation, Summary, WorldReport, run_seed, run_seeds, run_seeds_until};
+use crate::run::{
+    Options, SeedViolation, Summary, WorldReport, plan_of, run_seed, run_seeds, run_seeds_until,
+};
+use crate::whatif::{Given, Start, Unusable};
 use crate::world::Ending;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,6 +16,7 @@ use leasehold::machine::Machine as _;
 use leasehold::recorder::{MemorySink, Recorder};
 use leasehold::trace::OutputDigest;
 use leasehold_engine::Engine;
+use leasehold_engine::config::InitialPosition;
 use leasehold_engine::input::Input;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,6 +24,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Run simulated fleets through resharding, crashes, lost answers and skewed clocks, and judge what happened.
@@ -26,7 +33,7 @@ use std::sync::atomic::Ordering;
 /// with many, a summary.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  leasehold sim --seed 42 --html 42.html\n  leasehold sim --seeds 0..20000 --jobs 2 --json\n  leasehold sim --scenario sim/scenarios/no-parent-wait.toml"
+    after_help = "Examples:\n  leasehold sim --seed 42 --html 42.html\n  leasehold sim --seeds 0..20000 --jobs 2 --json\n  leasehold sim --scenario sim/scenarios/no-parent-wait.toml\n  leasehold sim --shards shards.json --leases leases.json"
 )]
 pub(super) struct SimArgs {
     /// One world, with a line for every change of state.
@@ -53,6 +60,16 @@ pub(super) struct SimArgs {
     /// The world of a scenario file, with a line for every change of state.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds"])]
     scenario: Option<PathBuf>,
+    /// Worlds that begin with a real stream: the shards that `aws kinesis list-shards` printed.
+    #[arg(long, value_name = "FILE", requires = "leases", conflicts_with = "scenario")]
+    shards: Option<PathBuf>,
+    /// And with its lease table: the rows that `aws dynamodb scan` printed. The owners in it are dead; new workers are started.
+    #[arg(long, value_name = "FILE", requires = "shards", conflicts_with = "scenario")]
+    leases: Option<PathBuf>,
+    /// With --shards: where shards nobody has read yet are started, trim-horizon, latest or a time as of RFC 3339 (which
+    /// stands for some time of the stream's life).
+    #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position, requires = "shards")]
+    from: InitialPosition,
     /// Also fail (exit code 1) if the run was not looking: a missing canary, too many excuses, marks that did not occur.
     #[arg(long)]
     gate: bool,
@@ -92,21 +109,56 @@ pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
     let (Dialect::Kcl | Dialect::All) = args.dialect;
     match (&args.scenario, args.seed) {
         (Some(file), _) => scenario::run(file, args.json),
-        (None, Some(seed)) => one(seed, args),
-        (None, None) => many(args),
+        (None, Some(seed)) => one(seed, args, given(args)?),
+        (None, None) => many(args, given(args)?),
     }
 }
 
-fn one(seed: u64, args: &SimArgs) -> Result<Verdict, Failure> {
+/// The stream and the table that worlds begin with, if they are given.
+fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
+    let (Some(shards), Some(leases)) = (&args.shards, &args.leases) else {
+        return Ok(None);
+    };
+    let start = Start::of(&input::shards(shards)?, input::items(leases)?).map_err(|error| match error {
+        Unusable::Shards(sentence) => Failure::unusable(format!("{}: {sentence}", shards.display())),
+        Unusable::Table(sentence) => Failure::unusable(format!("{}: {sentence}", leases.display())),
+    })?;
+    let from = match args.from {
+        InitialPosition::TrimHorizon => String::new(),
+        InitialPosition::Latest => " --from latest".to_owned(),
+        // Which one does not matter.
+        InitialPosition::AtTimestamp(_) => " --from 2025-01-31T12:00:00Z".to_owned(),
+    };
+    Ok(Some(Given {
+        start: Arc::new(start),
+        from: args.from,
+        flags: format!(
+            " --shards {} --leases {}{from}",
+            shards.display(),
+            leases.display()
+        ),
+    }))
+}
+
+fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
     let options = Options {
         log: !args.json,
         trace: args.trace.is_some(),
         record: args.html.is_some() || args.mermaid.is_some(),
+        given,
         ..Options::default()
     };
     if args.json {
         // The same object as of many worlds.
-        let summary = run_seeds(seed..seed.saturating_add(1), 1, &Options::default(), &|_| {});
+        let summary = run_seeds(
+            seed..seed.saturating_add(1),
+            1,
+            &Options {
+                given: options.given.clone(),
+                ..Options::default()
+            },
+            &|_| {},
+        );
         if options.trace || options.record {
             let report = run_seed(seed, &options);
             if let Some(path) = &args.trace {
@@ -123,7 +175,7 @@ fn one(seed: u64, args: &SimArgs) -> Result<Verdict, Failure> {
             eprintln!("recorded {}", file.display());
         }
     }
-    exit::print(&describe_world(&report))?;
+    exit::print(&describe_world(&report, options.given.as_ref()))?;
     show::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
     Ok(if report.found.violations.is_empty() {
         Verdict::Fine
@@ -132,7 +184,7 @@ fn one(seed: u64, args: &SimArgs) -> Result<Verdict, Failure> {
     })
 }
 
-fn describe_world(report: &WorldReport) -> String {
+fn describe_world(report: &WorldReport, given: Option<&Given>) -> String {
     let found = &report.found;
     let mut text = found.log.join("\n");
     let _ = write!(text, "\n\nseed {}: {}\n", report.seed, report.configuration);
@@ -142,7 +194,10 @@ fn describe_world(report: &WorldReport) -> String {
             "VIOLATION of {:?} at {:.3} s: {}",
             violation.property,
             violation.at as f64 / 1e6,
-            violation.summary
+            match given {
+                Some(given) => given.start.with_names(&violation.summary),
+                None => violation.summary.clone(),
+            }
         );
     }
     let verdict = match (&found.ending, found.violations.is_empty()) {
@@ -167,7 +222,7 @@ fn describe_world(report: &WorldReport) -> String {
     text
 }
 
-fn many(args: &SimArgs) -> Result<Verdict, Failure> {
+fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
     let bar = ProgressBar::new(args.seeds.end - args.seeds.start);
     bar.set_style(
@@ -175,11 +230,15 @@ fn many(args: &SimArgs) -> Result<Verdict, Failure> {
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     let stop = super::signal::flag()?;
+    let options = Options {
+        given,
+        ..Options::default()
+    };
     let summary = run_seeds_until(
         &stop,
         args.seeds.clone(),
         jobs.map_or(1, NonZeroUsize::get),
-        &Options::default(),
+        &options,
         &|done| bar.set_position(done),
     );
     bar.finish_and_clear();
@@ -187,7 +246,9 @@ fn many(args: &SimArgs) -> Result<Verdict, Failure> {
         eprintln!("interrupted after {} worlds", summary.seeds);
     }
     let kept = match summary.violations.first() {
-        Some(violation) if !args.no_shrink => scenario::keep(violation.seed, &args.failures)?,
+        Some(violation) if !args.no_shrink => {
+            scenario::keep(&plan_of(violation.seed, &options), &args.failures)?
+        }
         _ => None,
     };
     if args.json {

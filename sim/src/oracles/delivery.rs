@@ -119,6 +119,7 @@ impl Delivery {
                 progress.trimmed = progress.trimmed.max(before - 1);
                 progress.done = progress.done.max(progress.trimmed);
             }
+            Fact::Given { shard, through, .. } => self.shard(shard).done = through,
             Fact::Delivered {
                 life,
                 shard,
@@ -215,6 +216,19 @@ mod tests {
             Some(row(Some(0), 2, Mark::Nowhere)),
         );
         assert_eq!(judge_only(Property::P1, [(1, nowhere)]), [Property::P1]);
+    }
+
+    #[test]
+    fn what_was_processed_before_the_world_is_not_missed() {
+        let given = Fact::Given {
+            shard: 0,
+            through: 10,
+            ended: false,
+        };
+        let history = [created(0, Mark::At(10)), delivered(0, 0, 11, 12)];
+        let told = [given].into_iter().chain(history.clone());
+        assert_eq!(judge_only(Property::P1, told.map(|fact| (1, fact))), []);
+        assert_eq!(judge_only(Property::P1, history.map(|fact| (1, fact))).len(), 2);
     }
 
     #[test]

@@ -156,6 +156,13 @@ pub enum Fact {
     Forgotten { shard: ShardNo },
     /// From now on the table is not of the stream.
     Foreign,
+    /// What went before the world: records up to this one were processed. `ended`: a lease of the shard has no end to come,
+    /// or the shard was trimmed away below its lease.
+    Given {
+        shard: ShardNo,
+        through: u64,
+        ended: bool,
+    },
 
     /// A row changed in the table. `from_record`: the record at which the configured timestamp begins.
     RowChanged {

@@ -75,6 +75,12 @@ impl Lineage {
             Fact::ShardClosed {
                 shard, ref children, ..
             } => self.shard(shard).children = children.clone(),
+            Fact::Given {
+                shard, ended: true, ..
+            } => {
+                let state = self.shard(shard);
+                (state.had_row, state.ended) = (true, true);
+            }
             Fact::RowChanged {
                 shard,
                 by,
@@ -101,8 +107,8 @@ impl Lineage {
                 {
                     return;
                 }
-                state.ended = true;
-                if state.children.is_empty() {
+                let ended_before = std::mem::replace(&mut state.ended, true);
+                if state.children.is_empty() && !ended_before {
                     verdict.report(Property::P2, now, || {
                         format!("shard {shard} was marked as ended by {by:?} while it is open")
                     });

@@ -47,6 +47,9 @@ impl Memory {
                     waiting.push_back((last, bytes));
                 }
             }
+            Fact::Given { shard, through, .. } => {
+                self.done.insert(shard, through);
+            }
             Fact::Processed {
                 life, shard, through, ..
             } => {

@@ -4,10 +4,12 @@ use super::{Scenario, limits, span};
 use crate::faults::Faults;
 use crate::oracles::Property;
 use crate::swarm::{Load, Plan};
+use crate::whatif::Start;
 use leasehold_engine::config::Config;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// A text that is no scenario: what was expected, what was found, and where.
@@ -70,6 +72,8 @@ struct Text {
     upgraded: Option<Table>,
     #[serde(default)]
     faults: Faults,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start: Option<Start>,
 }
 
 impl FromStr for Scenario {
@@ -103,6 +107,7 @@ impl FromStr for Scenario {
             upgraded,
             load: text.load,
             faults: text.faults,
+            start: text.start.map(Arc::new),
         };
         limits::check(&plan).map_err(BadScenario)?;
         Ok(Scenario {
@@ -216,6 +221,7 @@ impl fmt::Display for Scenario {
             config: show_config(&self.plan.config, &named()).map_err(|_| fmt::Error)?,
             upgraded: upgraded.transpose().map_err(|_| fmt::Error)?,
             faults: self.plan.faults.clone(),
+            start: self.plan.start.as_deref().cloned(),
         };
         let mut whole = Table::try_from(text).map_err(|_| fmt::Error)?;
         for (name, plain) in [

@@ -55,7 +55,7 @@ pub fn shrink(plan: &Plan, mutant: Option<Mutant>) -> Option<Shrunk> {
         runs: 0,
     };
     let mut best = search.fix(plan)?;
-    for smaller in search.reseed(plan.seed) {
+    for smaller in search.reseed(plan) {
         if smaller.burden() < best.burden() {
             best = smaller;
         }
@@ -164,8 +164,8 @@ impl Search {
     }
 
     /// Smaller worlds that violate the same.
-    fn reseed(&mut self, seed: u64) -> Vec<Case> {
-        let draws = Draws::new(seed);
+    fn reseed(&mut self, first: &Plan) -> Vec<Case> {
+        let draws = Draws::new(first.seed);
         let mut found = Vec::new();
         let until = self.inputs + MOST_INPUTS_ON_SEEDS;
         for n in 0..MOST_SEEDS {
@@ -174,6 +174,10 @@ impl Search {
             }
             let mut plan = Plan::draw(draws.roll("smaller", n).bits() >> 1);
             let (workers, shards) = (1 + n / 2 % 3, 1 + n % 2);
+            plan.start = first.start.clone();
+            if plan.start.is_some() {
+                plan.config.initial_position = first.config.initial_position;
+            }
             plan.workers = plan.workers.clamp(1, workers as u32);
             plan.shards = plan.shards.min(shards as u32);
             plan.fault_us = plan.fault_us.min(20_000_000);

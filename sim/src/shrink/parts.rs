@@ -96,6 +96,9 @@ pub(super) fn until(plan: &mut Plan, end: u64) {
 
 /// Leaves out what is about workers that are not there.
 pub(super) fn keep_possible(plan: &mut Plan) {
+    if let Some(start) = &plan.start {
+        plan.shards = start.shards.len() as u32;
+    }
     let workers = plan.workers;
     let faults = &mut plan.faults;
     faults.outage.outages.retain(|outage| outage.worker < workers);

@@ -6,6 +6,7 @@
 mod behind;
 pub(crate) mod call;
 pub(crate) mod clock;
+pub(crate) mod given;
 mod handler;
 mod heap;
 mod luck;
@@ -181,8 +182,11 @@ impl World {
         stream_faults.list_lag_ms = stream_faults
             .list_lag_ms
             .min(plan.least(|config| config.scan_interval).as_millis() as i64 * 3 / 4);
-        let source = Source::new(plan.shards, &plan.load, &stream_faults)
-            .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
+        let source = match &plan.start {
+            Some(start) => Source::given(start, draws, &plan.load, &stream_faults),
+            None => Source::new(plan.shards, &plan.load, &stream_faults),
+        }
+        .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
         let mut world = Self {
             mutant,
@@ -251,8 +255,10 @@ impl World {
             self.put_at(table::wall_ms(0) - age_ms.max(1));
         }
         self.observe_stream();
+        self.put_given();
         if let Some(ruin) = self.plan.faults.ruin.clone()
             && ruin.kind == RuinKind::TableOfAnother
+            && self.plan.start.is_none()
         {
             self.ruin(ruin.kind, ruin.pick);
         }

@@ -5,12 +5,17 @@
 
 use super::World;
 use super::heap::What;
+use crate::fakes::kinesis::ShardIndex;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
 use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::RowRead;
 use leasehold_engine::time::Span;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The state of the time after the faults.
 #[derive(Clone, Debug)]
@@ -284,7 +289,37 @@ impl World {
                 lease: self.row(shard).map(|row| self.names.row(row).checkpoint),
             })
             .collect();
-        uncovered(&shards).map(|shard| (Property::P4, format!("no lease covers shard {shard}")))
+        uncovered(&shards).map(|shard| {
+            (
+                Property::P4,
+                format!("no lease covers shard {shard}{}", self.unread(shard)),
+            )
+        })
+    }
+
+    /// What is wrong with the row of a shard, or with one above it that has to end first, if that cannot be read as a lease.
+    fn unread(&self, shard: ShardNo) -> String {
+        let mut seen = BTreeSet::new();
+        let mut above = vec![shard];
+        while let Some(n) = above.pop() {
+            if !seen.insert(n) {
+                continue;
+            }
+            let key = LeaseKey::from(ShardIndex(n).to_string());
+            match self.table.item(&key).map(|item| Kcl.decode(item)) {
+                Some(RowRead::Unreadable { detail, .. }) => {
+                    return format!(", since the row of shard {n} cannot be read: {detail}");
+                }
+                Some(RowRead::Foreign { kind, .. }) => {
+                    return format!(", since the row of shard {n} is a {kind}");
+                }
+                Some(RowRead::Lease(row)) if n == shard && row.checkpoint.is_end() => {
+                    return ", which its row says has ended".to_owned();
+                }
+                _ => above.extend(self.shards[n as usize].parents.into_iter().flatten()),
+            }
+        }
+        String::new()
     }
 
     pub(super) fn row(&self, shard: usize) -> Option<&leasehold_engine::row::LeaseRow> {
@@ -335,7 +370,10 @@ impl World {
             {
                 return Some((
                     Property::P6,
-                    format!("w{w} owns shard {shard} and does not process it"),
+                    format!(
+                        "w{w} owns shard {shard} and does not process it{}",
+                        self.unread(shard as ShardNo)
+                    ),
                 ));
             }
         }

@@ -1,8 +1,9 @@
 //! The stream as workers reach it: the in-memory Kinesis, with listings that lag.
 
+use super::given::past;
 use super::names::{Names, number, record_of, sequence};
 use super::table::wall_ms;
-use crate::draws::Roll;
+use crate::draws::{Draws, Roll};
 use crate::fakes::kinesis::{
     ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord,
     ShardFilter, ShardIndex, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
@@ -10,6 +11,7 @@ use crate::fakes::kinesis::{
 use crate::faults::StreamFaults;
 use crate::oracles::{ShardNo, Time};
 use crate::swarm::{EPOCH_MS, Load, STREAM_AGE_MS};
+use crate::whatif::Start;
 use bytes::Bytes;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::{Cause, Fetched, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
@@ -54,32 +56,29 @@ pub(crate) enum Carry {
 impl Source {
     /// A stream that is older than the application.
     pub fn new(shards: u32, load: &Load, faults: &StreamFaults) -> Result<Self, ApiError> {
-        let end_of_shard = if faults.end_with_records {
-            EndOfShard::WithLastRecords
-        } else {
-            EndOfShard::OwnAnswer
-        };
-        let mut kinesis = Kinesis::new(KinesisConfig {
-            create_ms: 0,
-            update_ms: faults.update_ms,
-            limits: faults.limits,
-            iterator_expiry_ms: faults.iterator_expiry_ms,
-            token_expiry_ms: faults.token_expiry_ms,
-            end_of_shard,
-            ..KinesisConfig::default()
-        });
-        let id = kinesis.create_stream(
-            EPOCH_MS - STREAM_AGE_MS,
-            &CreateStream::provisioned(STREAM, shards),
-        )?;
-        Ok(Self {
+        let mut kinesis = account(faults);
+        let created_ms = EPOCH_MS - STREAM_AGE_MS;
+        let id = kinesis.create_stream(created_ms, &CreateStream::provisioned(STREAM, shards))?;
+        Ok(Self::of(kinesis, id, load, faults))
+    }
+
+    /// A stream that is there already.
+    pub fn given(start: &Start, draws: Draws, load: &Load, faults: &StreamFaults) -> Result<Self, ApiError> {
+        let mut kinesis = account(faults);
+        let (created_ms, shards) = past(start, draws, &Bytes::from_static(&PAYLOAD[..size(load)]));
+        let id = kinesis.restore_stream(EPOCH_MS, STREAM, created_ms, &shards)?;
+        Ok(Self::of(kinesis, id, load, faults))
+    }
+
+    fn of(kinesis: Kinesis, id: StreamId, load: &Load, faults: &StreamFaults) -> Self {
+        Self {
             kinesis,
             id,
             list_lag_ms: faults.list_lag_ms,
             list_page: (faults.list_page > 0).then_some(faults.list_page),
             key: "key".into(),
-            bytes: (load.bytes as usize).clamp(1, PAYLOAD.len()),
-        })
+            bytes: size(load),
+        }
     }
 
     /// The listing tells the truth from now on.
@@ -332,6 +331,28 @@ impl Source {
         };
         (Outcome::Applied(Reply::Records(fetched)), carry)
     }
+}
+
+/// The account that has the stream.
+fn account(faults: &StreamFaults) -> Kinesis {
+    let end_of_shard = if faults.end_with_records {
+        EndOfShard::WithLastRecords
+    } else {
+        EndOfShard::OwnAnswer
+    };
+    Kinesis::new(KinesisConfig {
+        create_ms: 0,
+        update_ms: faults.update_ms,
+        limits: faults.limits,
+        iterator_expiry_ms: faults.iterator_expiry_ms,
+        token_expiry_ms: faults.token_expiry_ms,
+        end_of_shard,
+        ..KinesisConfig::default()
+    })
+}
+
+fn size(load: &Load) -> usize {
+    (load.bytes as usize).clamp(1, PAYLOAD.len())
 }
 
 /// The shard an operation is about.

@@ -123,7 +123,7 @@ impl LeaseTable {
         }
     }
 
-    fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
+    pub(super) fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
         let partition = KeyAttribute {
             name: Kcl.key_name().into(),
             key_type: KeyType::S,

@@ -1,5 +1,6 @@
 //! A table and a list of shards, compared.
 
+use super::super::input::Heartbeat;
 use super::{Assignment, Creation, Finding, Survey};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
@@ -7,10 +8,24 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
 use leasehold_engine::sync;
+use leasehold_engine::time::Wall;
 use std::collections::BTreeMap;
 
+/// What is to be known besides the table and the shards.
+pub(super) struct Asked<'a> {
+    /// Where shards nobody has read yet are started.
+    pub from: InitialPosition,
+    /// When workers said last that they live.
+    pub heartbeats: &'a [Heartbeat],
+    pub now: Wall,
+}
+
+/// A worker that has not reported for so long is taken for dead, in ms: twice the interval of reports, as KCL 3 has it. A
+/// lease duration would be too short, since reports are made every 30 s.
+const STALE_MS: i64 = 60_000;
+
 /// Everything there is to say about them.
-pub(super) fn survey(shards: &[Shard], rows: &[RowRead], from: InitialPosition) -> Survey {
+pub(super) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> Survey {
     let mut survey = Survey::default();
     let mut leases: BTreeMap<LeaseKey, &LeaseRow> = BTreeMap::new();
     for row in rows {
@@ -29,9 +44,22 @@ pub(super) fn survey(shards: &[Shard], rows: &[RowRead], from: InitialPosition) 
         }
     }
     survey.judge(shards, &leases);
-    survey.plan(shards, &leases, from);
-    survey.assign(&leases);
+    survey.plan(shards, &leases, asked.from);
+    let ages = ages(asked);
+    survey.stale(&ages, &leases);
+    survey.assign(&leases, &ages);
     survey
+}
+
+/// How long ago each worker reported last, in ms. It may have reported into two tables.
+fn ages(asked: &Asked<'_>) -> BTreeMap<WorkerId, i64> {
+    let mut ages = BTreeMap::new();
+    for Heartbeat { worker, at } in asked.heartbeats {
+        let age = asked.now.0.saturating_sub(at.0);
+        let least = ages.entry(worker.clone()).or_insert(age);
+        *least = age.min(*least);
+    }
+    ages
 }
 
 impl Survey {
@@ -49,7 +77,11 @@ impl Survey {
         for (key, lease) in leases {
             let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
             let Some(shard) = listed.get(key.as_str()) else {
-                let detail = if lease.checkpoint.is_end() {
+                let detail = if let Some((_, shard)) = key.as_str().rsplit_once(':') {
+                    format!(
+                        "it is a row of KCL's multi-stream mode, which is not taken for the lease of {shard}"
+                    )
+                } else if lease.checkpoint.is_end() {
                     "its shard is not listed any more; it is finished, and will be removed".to_owned()
                 } else {
                     format!(
@@ -141,21 +173,42 @@ impl Survey {
         }
     }
 
-    /// Who would take what nobody owns: the workers with the fewest leases, as a scan would show them.
-    fn assign(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+    /// Workers that have not reported for too long.
+    fn stale(&mut self, ages: &BTreeMap<WorkerId, i64>, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+        for (worker, age) in ages.iter().filter(|(_, age)| **age > STALE_MS) {
+            let owns =
+                |lease: &&&LeaseRow| !lease.checkpoint.is_end() && lease.actual_owner() == Some(worker);
+            let detail = format!(
+                "{worker} reported last {} s ago, and has {} unfinished leases, to be taken",
+                age / 1_000,
+                leases.values().filter(owns).count()
+            );
+            self.find("stale-worker", None, detail);
+        }
+    }
+
+    /// Who would take what nobody alive owns: the workers with the fewest leases, as a scan would show them.
+    fn assign(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>, ages: &BTreeMap<WorkerId, i64>) {
+        let is_stale = |worker: &WorkerId| ages.get(worker).is_some_and(|age| *age > STALE_MS);
+        let owner = |lease: &LeaseRow| lease.actual_owner().filter(|owner| !is_stale(owner)).cloned();
         let unfinished = || leases.iter().filter(|(_, lease)| !lease.checkpoint.is_end());
-        let mut counts: BTreeMap<&WorkerId, usize> = BTreeMap::new();
-        for owner in unfinished().filter_map(|(_, lease)| lease.actual_owner()) {
+        let alive = ages.keys().filter(|worker| !is_stale(worker));
+        let mut counts: BTreeMap<WorkerId, usize> = alive.map(|worker| (worker.clone(), 0)).collect();
+        for owner in unfinished().filter_map(|(_, lease)| owner(lease)) {
             *counts.entry(owner).or_default() += 1;
         }
         let share = unfinished().count().div_ceil(counts.len().max(1));
-        for (key, _) in unfinished().filter(|(_, lease)| lease.actual_owner().is_none()) {
+        for (key, lease) in unfinished().filter(|(_, lease)| owner(lease).is_none()) {
             let Some((worker, count)) = counts.iter_mut().min_by_key(|(_, count)| **count) else {
                 break;
             };
+            let who = match lease.actual_owner() {
+                Some(dead) => format!("{dead} has it and does not report any more"),
+                None => "nobody has it".to_owned(),
+            };
             let (to, reason) = (
                 worker.to_string(),
-                format!("nobody has it, and {worker} has only {count} of a fair share of {share}"),
+                format!("{who}, and {worker} has only {count} of a fair share of {share}"),
             );
             *count += 1;
             self.assign.push(Assignment {
@@ -221,10 +274,18 @@ mod tests {
         survey.findings.iter().map(|finding| finding.kind).collect()
     }
 
+    fn asked(from: InitialPosition) -> Asked<'static> {
+        Asked {
+            from,
+            heartbeats: &[],
+            now: Wall(0),
+        }
+    }
+
     #[test]
     fn an_empty_table_gets_what_is_open_at_the_initial_position() {
         let created = |from| {
-            let survey = survey(&family(), &[], from);
+            let survey = survey(&family(), &[], &asked(from));
             survey
                 .create
                 .into_iter()
@@ -241,7 +302,7 @@ mod tests {
             lease("a", None, Checkpoint::ShardEnd),
             lease("b", Some("w1"), Checkpoint::TrimHorizon),
         ];
-        let survey = survey(&family(), &rows, InitialPosition::Latest);
+        let survey = survey(&family(), &rows, &asked(InitialPosition::Latest));
         assert_eq!(kinds(&survey), ["ended-without-children", "hole"]);
         assert_eq!(survey.create.len(), 1);
         assert_eq!(
@@ -266,7 +327,7 @@ mod tests {
             },
             lease("a", Some("w1"), at(5)),
         ];
-        let survey = survey(&family(), &rows, InitialPosition::TrimHorizon);
+        let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
         assert_eq!(
             kinds(&survey),
             [
@@ -288,10 +349,64 @@ mod tests {
             lease("d", Some("w2"), Checkpoint::TrimHorizon),
             lease("e", None, Checkpoint::TrimHorizon),
         ];
-        let survey = survey(&family(), &rows, InitialPosition::TrimHorizon);
+        let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
         assert_eq!(survey.assign.len(), 1);
         assert_eq!((&*survey.assign[0].lease_key, &*survey.assign[0].to), ("e", "w2"));
         assert!(!kinds(&survey).contains(&"unbalanced"), "3 and 2 are even enough");
+    }
+
+    #[test]
+    fn leases_of_a_worker_that_reports_no_more_are_taken() {
+        let rows = [
+            lease("a", Some("dead"), Checkpoint::TrimHorizon),
+            lease("b", Some("dead"), Checkpoint::TrimHorizon),
+            lease("c", Some("alive"), Checkpoint::TrimHorizon),
+            lease("d", Some("silent"), Checkpoint::TrimHorizon),
+        ];
+        let beat = |worker: &str, at| Heartbeat {
+            worker: worker.into(),
+            at: Wall(at),
+        };
+        // The second report of a worker may stand in another table.
+        let heartbeats = [
+            beat("dead", 0),
+            beat("dead", 40_000),
+            beat("alive", 0),
+            beat("alive", 99_000),
+            beat("new", 90_000),
+        ];
+        let at = |now| {
+            let asked = Asked {
+                heartbeats: &heartbeats,
+                now: Wall(now),
+                ..asked(InitialPosition::TrimHorizon)
+            };
+            survey(&family(), &rows, &asked)
+        };
+        let survey = at(100_001);
+        let stale: Vec<_> = survey
+            .findings
+            .iter()
+            .filter(|finding| finding.kind == "stale-worker")
+            .collect();
+        assert_eq!(stale.len(), 1);
+        assert!(
+            stale[0]
+                .detail
+                .starts_with("dead reported last 60 s ago, and has 2 "),
+            "{stale:?}"
+        );
+        let taken: Vec<_> = survey
+            .assign
+            .iter()
+            .map(|given| (&*given.lease_key, &*given.to))
+            .collect();
+        assert_eq!(
+            taken,
+            [("a", "new"), ("b", "alive")],
+            "one that never reported is left alone"
+        );
+        assert!(!kinds(&at(100_000)).contains(&"stale-worker") && at(100_000).assign.is_empty());
     }
 
     #[test]
@@ -301,7 +416,7 @@ mod tests {
             shard("b", Some("a"), true, (0, 9)),
         ];
         let rows = [lease("a", None, Checkpoint::TrimHorizon)];
-        let survey = survey(&shards, &rows, InitialPosition::TrimHorizon);
+        let survey = survey(&shards, &rows, &asked(InitialPosition::TrimHorizon));
         assert!(survey.hopeless && survey.create.is_empty());
         assert!(kinds(&survey).contains(&"bad-listing"));
     }

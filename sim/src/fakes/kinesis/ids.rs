@@ -92,7 +92,7 @@ impl<'a> Arn<'a> {
 }
 
 /// Letters, digits, `_`, `.` and `-`, at least one.
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text
             .bytes()

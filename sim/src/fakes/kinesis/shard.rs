@@ -206,8 +206,13 @@ impl Shard {
     pub(crate) fn age(&mut self, cutoff_ms: i64) {
         self.log.trim_before(cutoff_ms);
         if self.closed_ms.is_some_and(|at| at <= cutoff_ms) {
-            self.expired = true;
-            self.log.trim_to(u64::MAX);
+            self.expire();
         }
+    }
+
+    /// Forgets the shard and what is in it.
+    pub(crate) fn expire(&mut self) {
+        self.expired = true;
+        self.log.trim_to(u64::MAX);
     }
 }

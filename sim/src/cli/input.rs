@@ -1,10 +1,12 @@
 //! What the AWS command line prints, as shards and rows.
 
-use super::super::exit::Failure;
+use super::exit::Failure;
 use crate::fakes::dynamo::json::parse_item;
 use leasehold_engine::dialect::{Dialect as _, Kcl};
-use leasehold_engine::row::RowRead;
+use leasehold_engine::ids::WorkerId;
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
+use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_engine::time::Wall;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
@@ -127,19 +129,76 @@ pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
     entries.into_iter().enumerate().map(shard).collect()
 }
 
-/// The rows of a file.
-pub(super) fn rows(path: &Path) -> Result<Vec<RowRead>, Failure> {
+/// The rows of a lease table, as they are.
+pub(super) fn items(path: &Path) -> Result<Vec<Item>, Failure> {
     let entries = entries(path, "Items", Kcl.key_name())?;
-    let row = |(n, entry): (usize, Value)| {
-        let item = parse_item(&entry).map_err(|error| {
+    let item = |(n, entry): (usize, Value)| {
+        parse_item(&entry).map_err(|error| {
             Failure::unusable(format!(
                 "{}: item {} of the list: {}",
                 path.display(),
                 n + 1,
                 error.message
             ))
-        })?;
-        Ok(Kcl.decode(&item))
+        })
     };
-    entries.into_iter().enumerate().map(row).collect()
+    entries.into_iter().enumerate().map(item).collect()
+}
+
+/// When a worker said last that it lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Heartbeat {
+    pub worker: WorkerId,
+    pub at: Wall,
+}
+
+/// The attribute of KCL 3's worker metrics with the time of the last report, in whole seconds.
+const LAST_UPDATE: &str = "lut";
+/// What worker metrics call themselves. In a table of their own, some versions leave it out.
+const METRICS: &str = "WORKER_METRIC_STATS";
+
+/// The worker metrics of a file: of KCL 3's table for them, or of a lease table that has other rows as well.
+pub(super) fn heartbeats(path: &Path) -> Result<Vec<Heartbeat>, Failure> {
+    let entries = entries(path, "Items", LAST_UPDATE)?;
+    let mut found = Vec::new();
+    for (n, entry) in entries.iter().enumerate() {
+        let refused = |detail: String| {
+            Failure::unusable(format!(
+                "{}: item {} of the list: {detail}",
+                path.display(),
+                n + 1
+            ))
+        };
+        let item = parse_item(entry).map_err(|error| refused(error.message.into_owned()))?;
+        let kind = item.get("entityType").and_then(AttributeValue::as_s);
+        let is_metrics = kind.map_or_else(|| item.contains_key(LAST_UPDATE), |kind| kind == METRICS);
+        if !is_metrics {
+            continue;
+        }
+        let name = item.get("wid").or_else(|| item.get(Kcl.key_name()));
+        let worker = name.and_then(AttributeValue::as_s).ok_or_else(|| {
+            refused("expected a worker's name as the string wid or leaseKey, found none".into())
+        })?;
+        let seconds = item
+            .get(LAST_UPDATE)
+            .and_then(AttributeValue::as_n)
+            .and_then(|seconds| i64::from(seconds.parse::<u32>().ok()?).checked_mul(1_000))
+            .ok_or_else(|| {
+                refused(format!(
+                    "expected the time of the last report of {worker} as the number {LAST_UPDATE}, in seconds since 1970"
+                ))
+            })?;
+        found.push(Heartbeat {
+            worker: worker.into(),
+            at: Wall(seconds),
+        });
+    }
+    if found.is_empty() && !entries.is_empty() {
+        return Err(Failure::unusable(format!(
+            "{}: expected worker metrics, with the time of the last report as {LAST_UPDATE}, found none in {} items",
+            path.display(),
+            entries.len()
+        )));
+    }
+    Ok(found)
 }

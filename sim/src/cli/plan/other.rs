@@ -1,0 +1,124 @@
+//! Rows that name another stream than the table should belong to.
+//!
+//! KCL's multi-stream mode keys a row `account:stream:epoch:shard`, and says `account:stream:epoch` in `streamName` as well.
+
+use super::Finding;
+use crate::fakes::kinesis::is_stream_name;
+use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::table::{AttributeValue, Item};
+
+/// What multi-stream mode calls a stream, in a row of it.
+const STREAM_NAME: &str = "streamName";
+
+/// The name of a stream, or what multi-stream mode calls it.
+pub(super) fn parse_stream(text: &str) -> Result<String, String> {
+    let (account, name, epoch) = parts(text).unwrap_or(("0", text, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_stream_name(name) && name.len() <= 128 && is_number(account) && is_number(epoch) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected the name of a stream, such as orders, or account:stream:epoch as multi-stream mode has it".into())
+    }
+}
+
+/// Takes out the rows that name another stream, and tells of each.
+pub(super) fn take_out(items: &mut Vec<Item>, stream: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    items.retain(|item| {
+        let Some(named) = named(item).filter(|named| !is_same(named, stream)) else {
+            return true;
+        };
+        findings.push(Finding {
+            kind: "other-stream",
+            lease_key: text(item, Kcl.key_name()).map(str::to_owned),
+            detail: format!("it names the stream {named}, and the table should belong to {stream}; it is left out of the plan"),
+        });
+        false
+    });
+    findings
+}
+
+/// The stream that a row names, if it names one.
+fn named(item: &Item) -> Option<&str> {
+    text(item, STREAM_NAME).or_else(|| {
+        let (stream, _) = text(item, Kcl.key_name())?.rsplit_once(':')?;
+        parts(stream).map(|_| stream)
+    })
+}
+
+/// Whether both mean one stream; either may be the name alone.
+fn is_same(a: &str, b: &str) -> bool {
+    match (parts(a), parts(b)) {
+        (Some(_), Some(_)) | (None, None) => a == b,
+        (Some((_, name, _)), None) => name == b,
+        (None, Some((_, name, _))) => a == name,
+    }
+}
+
+fn parts(text: &str) -> Option<(&str, &str, &str)> {
+    let (account, rest) = text.split_once(':')?;
+    let (name, epoch) = rest.split_once(':')?;
+    (!epoch.contains(':')).then_some((account, name, epoch))
+}
+
+fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    item.get(name).and_then(AttributeValue::as_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(key: &str, stream: Option<&str>) -> Item {
+        let text = |name: &'static str, value: &str| (name.into(), AttributeValue::s(value));
+        let mut item = Item::from([text("leaseKey", key)]);
+        item.extend(stream.map(|stream| text(STREAM_NAME, stream)));
+        item
+    }
+
+    #[test]
+    fn rows_that_name_another_stream_are_taken_out() {
+        let rows = [
+            item("shardId-000000000000", None),
+            item("shardId-000000000001", Some("orders")),
+            item("shardId-000000000002", Some("bills")),
+            item("12:orders:1700000000:shardId-000000000003", None),
+            item("12:bills:1700000000:shardId-000000000004", None),
+            item(
+                "12:orders:1700000000:shardId-000000000005",
+                Some("12:bills:1700000000"),
+            ),
+            item("a:b", None),
+        ];
+        let others = |stream| {
+            let mut items = rows.to_vec();
+            let findings = take_out(&mut items, stream);
+            assert_eq!(items.len() + findings.len(), rows.len());
+            assert!(findings.iter().all(|finding| finding.kind == "other-stream"));
+            let number = |finding: Finding| finding.lease_key.and_then(|key| key.chars().last());
+            findings.into_iter().filter_map(number).collect::<String>()
+        };
+        assert_eq!(others("orders"), "245");
+        assert_eq!(others("12:orders:1700000000"), "245");
+        assert_eq!(others("12:orders:1800000000"), "2345");
+    }
+
+    #[test]
+    fn a_stream_has_a_name_that_it_can_have() {
+        for good in ["orders", "a.b_c-D", "123456789012:orders:1700000000"] {
+            assert_eq!(parse_stream(good).as_deref(), Ok(good));
+        }
+        let long = "x".repeat(129);
+        for bad in [
+            "",
+            "two words",
+            "12:orders",
+            "a:orders:1",
+            "12:orders:x",
+            "1:2:3:4",
+            &long,
+        ] {
+            assert!(parse_stream(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! From what AWS says to a world's beginning: shards numbered densely, and everything that names them renamed.
+
+use super::{GivenRow, GivenShard, MOST, ShardState, Start};
+use crate::fakes::kinesis::{SequenceNumber as FakeSequence, SequenceParts, ShardIndex};
+use crate::world::names::number;
+use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::ids::ShardId;
+use leasehold_engine::position::{Checkpoint, SequenceNumber};
+use leasehold_engine::row::{LeaseRow, RowRead};
+use leasehold_engine::shard::{HashRange, Shard};
+use leasehold_engine::sync::Lineage;
+use leasehold_engine::table::{AttributeValue, Item};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why no world can begin so, as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// The list of shards is to blame.
+    Shards(String),
+    /// The table is.
+    Table(String),
+}
+
+/// A checkpoint that is a number no record of the stream has.
+const NOWHERE: &str = "0";
+
+impl Start {
+    /// The beginning that a listing and the rows of a table describe.
+    ///
+    /// Trimmed shards are those that are named and not listed: parents, and the shards of leases. A lease whose checkpoint is
+    /// no number of its shard keeps one that no record has.
+    ///
+    /// # Errors
+    /// If the listing is inconsistent or not whole, or the rows are not those of one table of KCL's.
+    pub fn of(listing: &[Shard], items: Vec<Item>) -> Result<Self, Unusable> {
+        let lineage = Lineage::new(listing);
+        lineage
+            .check()
+            .map_err(|error| Unusable::Shards(error.to_string()))?;
+        let open: Vec<Shard> = lineage
+            .shards()
+            .filter(|shard| shard.is_open())
+            .cloned()
+            .collect();
+        Lineage::new(&open)
+            .check_coverage()
+            .map_err(|error| Unusable::Shards(format!("of the open shards: {error}")))?;
+        let rows = keyed(items)?;
+        let trimmed = trimmed(&lineage, &rows);
+        if lineage.len() + trimmed.len() > MOST || rows.len() > MOST {
+            let found = lineage.len() + trimmed.len();
+            return Err(Unusable::Shards(format!(
+                "expected no more than {MOST} shards and {MOST} rows, found {found} and {}",
+                rows.len()
+            )));
+        }
+        let listed = lineage.ancestors_first().iter().map(|n| &lineage.shard(*n).id);
+        let order: Vec<&ShardId> = trimmed.keys().chain(listed).collect();
+        let numbers: BTreeMap<&str, u32> = order.iter().zip(0..).map(|(id, n)| (id.as_str(), n)).collect();
+        let mut shards: Vec<GivenShard> = trimmed
+            .iter()
+            .map(|(id, range)| GivenShard {
+                name: id.to_string(),
+                parents: Vec::new(),
+                range: *range,
+                state: ShardState::Trimmed,
+            })
+            .collect();
+        for n in lineage.ancestors_first() {
+            let shard = lineage.shard(*n);
+            let mut parents: Vec<u32> = shard.parents().map(|parent| numbers[parent.as_str()]).collect();
+            parents.dedup();
+            shards.push(GivenShard {
+                name: shard.id.to_string(),
+                parents,
+                range: shard.range,
+                state: if shard.is_open() {
+                    ShardState::Open
+                } else {
+                    ShardState::Closed
+                },
+            });
+        }
+        let renaming = Renaming {
+            lineage: &lineage,
+            numbers,
+        };
+        let start = Self {
+            rows: rows
+                .into_iter()
+                .map(|(item, read)| renaming.row(item, &read))
+                .collect(),
+            shards,
+        };
+        start.check_rows().map_err(Unusable::Table)?;
+        start.check().map_err(Unusable::Shards)?;
+        Ok(start)
+    }
+}
+
+/// The rows with what they are. Every item of KCL's table has a key, and a table has no key twice.
+fn keyed(items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusable> {
+    let mut keys = BTreeSet::new();
+    let mut rows = Vec::with_capacity(items.len());
+    for (n, item) in items.into_iter().enumerate() {
+        let key = item.get(Kcl.key_name()).and_then(AttributeValue::as_s);
+        let Some(key) = key.filter(|key| !key.is_empty()) else {
+            return Err(Unusable::Table(format!(
+                "item {} of the list: expected a row of KCL's lease table, with the key {}, found the attributes {}",
+                n + 1,
+                Kcl.key_name(),
+                item.keys()
+                    .take(5)
+                    .map(AsRef::as_ref)
+                    .collect::<Vec<&str>>()
+                    .join(", ")
+            )));
+        };
+        if !keys.insert(key.to_owned()) {
+            return Err(Unusable::Table(format!(
+                "item {} of the list: expected one row {key}, found a second: pages of different scans, perhaps",
+                n + 1
+            )));
+        }
+        let read = Kcl.decode(&item);
+        rows.push((item, read));
+    }
+    Ok(rows)
+}
+
+/// The shards that are named and not listed, with the keys they covered as far as that is known.
+fn trimmed(lineage: &Lineage<'_>, rows: &[(Item, RowRead)]) -> BTreeMap<ShardId, HashRange> {
+    let mut found: BTreeMap<ShardId, Option<HashRange>> = BTreeMap::new();
+    for shard in lineage.shards() {
+        for parent in shard.parents() {
+            let range = found.entry(parent.clone()).or_default();
+            *range = Some(range.map_or(shard.range, |range| HashRange {
+                start: range.start.min(shard.range.start),
+                end: range.end.max(shard.range.end),
+            }));
+        }
+    }
+    for (_, read) in rows {
+        let key = ShardId::from(read.key().as_str());
+        if let RowRead::Lease(LeaseRow {
+            parents,
+            children,
+            range,
+            ..
+        }) = read
+        {
+            for named in parents.iter().chain(children) {
+                found.entry(named.clone()).or_default();
+            }
+            let known = found.entry(key).or_default();
+            *known = range.or(*known);
+        } else if number(key.as_str()).is_some() {
+            found.entry(key).or_default();
+        }
+    }
+    found.retain(|id, _| lineage.find(id).is_none());
+    let whole = |(id, range): (ShardId, Option<HashRange>)| (id, range.unwrap_or(HashRange::ALL));
+    found.into_iter().map(whole).collect()
+}
+
+struct Renaming<'a> {
+    lineage: &'a Lineage<'a>,
+    numbers: BTreeMap<&'a str, u32>,
+}
+
+impl Renaming<'_> {
+    fn name(&self, id: &str) -> String {
+        self.numbers
+            .get(id)
+            .map_or_else(|| id.to_owned(), |n| ShardIndex(*n).to_string())
+    }
+
+    fn row(&self, mut item: Item, read: &RowRead) -> GivenRow {
+        let key = read.key().as_str();
+        item.insert(Kcl.key_name().into(), AttributeValue::s(self.name(key)));
+        let RowRead::Lease(row) = read else {
+            return GivenRow { item, through: None };
+        };
+        for value in item.values_mut() {
+            if let AttributeValue::Ss(ids) = value
+                && ids.iter().all(|id| self.numbers.contains_key(id.as_str()))
+            {
+                *ids = ids.iter().map(|id| self.name(id)).collect();
+            }
+        }
+        let Checkpoint::At(position) = row.checkpoint else {
+            return GivenRow { item, through: None };
+        };
+        let through = match self.lineage.find(&ShardId::from(key)) {
+            Some(n) => share(self.lineage.shard(n), position.sequence),
+            // Whatever it was, it is gone.
+            None => Some(500),
+        };
+        let text = |value: &str| AttributeValue::s(value.to_owned());
+        item.insert("checkpoint".into(), text(NOWHERE));
+        item.insert("checkpointSubSequenceNumber".into(), AttributeValue::n(0));
+        GivenRow { item, through }
+    }
+}
+
+/// How far into its shard a number is, in thousandths; none if the shard cannot have it. Of an open shard nobody knows.
+fn share(shard: &Shard, at: SequenceNumber) -> Option<u32> {
+    if at < shard.starting || shard.ending.is_some_and(|ending| at > ending) {
+        return None;
+    }
+    let Some(ending) = shard.ending else {
+        return Some(500);
+    };
+    // The largest part of a number counts records, and an ending has the greatest count there is: time tells more.
+    let time = |number: SequenceNumber| {
+        let parts: Option<SequenceParts> = FakeSequence::from_words(number.words()).parts();
+        parts.map(|parts| parts.time_secs)
+    };
+    Some(match (time(shard.starting), time(at), time(ending)) {
+        (Some(from), Some(at), Some(to)) if from < to => {
+            (at.saturating_sub(from).min(to - from) * 1_000 / (to - from)) as u32
+        }
+        _ => 500,
+    })
+}

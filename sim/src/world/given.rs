@@ -1,0 +1,162 @@
+//! A world that begins with a stream and a table that are there already.
+
+use super::World;
+use super::names::{number, sequence};
+use super::table::{LeaseTable, wall_ms};
+use crate::draws::Draws;
+use crate::fakes::kinesis::{HashRange, SequenceNumber, SequenceParts, ShardIndex, ShardPast};
+use crate::faults::Faults;
+use crate::oracles::fact::Verb;
+use crate::oracles::{Fact, ShardNo};
+use crate::swarm::{EPOCH_MS, STREAM_AGE_MS};
+use crate::whatif::{GivenRow, GivenShard, ShardState, Start, generations};
+use bytes::Bytes;
+use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::row::RowRead;
+use leasehold_engine::table::AttributeValue;
+use std::sync::Arc;
+
+/// A generation of shards is at least that old, in ms: their numbers begin with the second they were made in.
+const GENERATION_MS: i64 = 2_000;
+
+/// The past of the shards, and when it began: at the trim horizon, when what was trimmed was closed. Each generation opens
+/// when the one before it closes; every shard has records.
+pub(super) fn past(start: &Start, draws: Draws, data: &Bytes) -> (i64, Vec<ShardPast>) {
+    let generations = generations(&start.shards);
+    let count = i64::from(generations.iter().max().copied().unwrap_or(0)) + 1;
+    let step_ms = (STREAM_AGE_MS / count).max(GENERATION_MS);
+    let created_ms = EPOCH_MS - step_ms * count;
+    let began_ms = |n: usize| created_ms + i64::from(generations[n]) * step_ms;
+    let mut closed_ms = vec![None; start.shards.len()];
+    for (n, shard) in start.shards.iter().enumerate() {
+        for parent in &shard.parents {
+            closed_ms[*parent as usize] = Some(began_ms(n));
+        }
+    }
+    let past = |(n, shard): (usize, &GivenShard)| {
+        let (opened_ms, closed_ms) = match shard.state {
+            ShardState::Open => (began_ms(n), None),
+            ShardState::Closed => (began_ms(n), closed_ms[n]),
+            ShardState::Trimmed => (created_ms - GENERATION_MS, Some(created_ms)),
+        };
+        let mut parents = shard.parents.iter().map(|parent| ShardIndex(*parent));
+        ShardPast {
+            parents: [parents.next(), parents.next()],
+            hash_range: HashRange {
+                start: shard.range.start.0,
+                end: shard.range.end.0,
+            },
+            opened_ms,
+            closed_ms,
+            expired: shard.state == ShardState::Trimmed,
+            records: draws.between("given-records", n as u64, 2, 40) as u32,
+            data: data.clone(),
+        }
+    };
+    (created_ms, start.shards.iter().enumerate().map(past).collect())
+}
+
+impl World {
+    /// Puts the rows that are there at the beginning, and tells the oracles what went before.
+    pub(super) fn put_given(&mut self) {
+        let Some(start) = self.plan.start.clone() else {
+            return;
+        };
+        self.table.create_before(self.plan.faults.table.create_ms);
+        self.rows.resize_with(start.shards.len(), super::Lease::default);
+        let mut leases = vec![None; start.shards.len()];
+        for row in &start.rows {
+            if let (Some(shard), RowRead::Lease(lease)) = (number(row.key()), Kcl.decode(&row.item)) {
+                leases[shard as usize] = Some((lease.checkpoint.is_end(), row.through));
+            }
+        }
+        for (n, (passed, lease)) in start.passed().into_iter().zip(leases).enumerate() {
+            let records = self.source.records(n as ShardNo);
+            let trimmed = start.shards[n].state == ShardState::Trimmed;
+            let (through, ended) = match lease {
+                Some((true, _)) => (records, true),
+                Some((false, _)) if trimmed => (records, true),
+                Some((false, Some(through))) => (record(records, through), false),
+                Some((false, None)) => continue,
+                None if passed || trimmed => {
+                    self.rows[n].existed = true;
+                    (records, passed && !trimmed)
+                }
+                None => continue,
+            };
+            let shard = n as ShardNo;
+            self.fact(Fact::Given {
+                shard,
+                through,
+                ended,
+            });
+        }
+        for row in &start.rows {
+            self.put_row(row);
+        }
+    }
+
+    fn put_row(&mut self, row: &GivenRow) {
+        let key = LeaseKey::from(row.key());
+        let mut item = row.item.clone();
+        if let (Some(shard), Some(through)) = (number(key.as_str()), row.through) {
+            let record = record(self.source.records(shard), through);
+            item.insert(
+                "checkpoint".into(),
+                AttributeValue::s(self.given_number(shard, record)),
+            );
+        }
+        let put = self.table.put_by_hand(self.now, &item);
+        assert!(put, "a given row was refused: {key}");
+        if self.table.lease(&key).is_some() {
+            self.row_written(&key, Some(Verb::Create), None);
+        } else {
+            self.strangers.push((key, Arc::new(item)));
+        }
+    }
+
+    /// The number of a record, even if that was trimmed.
+    fn given_number(&self, shard: ShardNo, record: u64) -> String {
+        if let Some(position) = self.source.position(shard, record) {
+            return position.sequence.to_string();
+        }
+        let shard_of = |stream: &crate::fakes::kinesis::Stream| Some(stream.shard(ShardIndex(shard))?.info());
+        let parts = self
+            .source
+            .truth()
+            .and_then(shard_of)
+            .and_then(|info| info.starting_sequence.parts());
+        let number = parts.map(|parts| {
+            SequenceNumber::new(SequenceParts {
+                position: record,
+                ..parts
+            })
+        });
+        number.map_or_else(String::new, |number| sequence(number).to_string())
+    }
+}
+
+/// The key of the first row that no table can have.
+pub(crate) fn refused(rows: &[GivenRow]) -> Option<&str> {
+    let mut table = LeaseTable::new(&Faults::default());
+    table.create_before(0);
+    let refused = |row: &&GivenRow| !table.put_by_hand(0, &row.item);
+    rows.iter().find(refused).map(GivenRow::key)
+}
+
+impl LeaseTable {
+    /// The table exists when the world begins.
+    fn create_before(&mut self, create_ms: i64) {
+        let created = self.create(wall_ms(0) - create_ms - 1);
+        assert!(
+            created.is_ok() && self.is_usable(0),
+            "the table is there: {created:?}"
+        );
+    }
+}
+
+/// The record that is this many thousandths into a shard: never the one before the first.
+fn record(records: u64, through: u32) -> u64 {
+    (records * u64::from(through) / 1_000).max(1)
+}
