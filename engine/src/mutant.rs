@@ -158,6 +158,8 @@ catalogue! {
         "A lease that is being handed over is renewed for ever instead of given up."
     HandOverWhileSettling "hand-over-while-settling"
         "A stolen lease is handed over before its former owner must know that it was stolen."
+    CreateWhenFenced "create-when-fenced"
+        "The leases of an ended shard's children are created although others may have processed and removed them."
     HandOverTooEarly "hand-over-too-early"
         "A lease is handed over before what was processed is durable."
 }

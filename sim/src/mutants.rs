@@ -72,6 +72,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::StallUnnoticed | Mutant::StallForgotten => &[P16],
         Mutant::TakeUnguarded => &[P14, P3],
         Mutant::OneHandlerAtATime | Mutant::OneReadAtATime => &[P9],
+        Mutant::CreateWhenFenced => &[P5, P2],
         Mutant::HandOverWhileSettling => &[P14, P18],
         Mutant::HandOverUnfinished | Mutant::HandOverTooEarly => &[P8],
     }

@@ -107,6 +107,17 @@ impl Core {
                 self.drop_chore(slot);
                 continue;
             }
+            // Once the belief has run out, others may have ended the shard, processed its children and removed them.
+            let parent = chore
+                .child_of
+                .and_then(|parent| self.view.get(parent)?.tenure.as_ref());
+            if parent.is_some_and(|tenure| !tenure.believes(now))
+                && !self.ctx.planted.is(Mutant::CreateWhenFenced)
+            {
+                chore.again_at = now + self.ctx.config.renew_interval;
+                self.chores.waiting.push_back(slot);
+                continue;
+            }
             let change = chore.change.clone();
             chore.flight = Some(self.ctx.table(Waiter::Chore(slot), TableOp::Write(change)));
             self.chores.in_flight += 1;

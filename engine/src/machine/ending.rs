@@ -89,7 +89,10 @@ impl Core {
         } else {
             left
         };
-        self.chores_step();
+        // Later in this turn they are begun only if the belief holds.
+        if tenure.believes(self.ctx.now) || self.ctx.planted.is(Mutant::CreateWhenFenced) {
+            self.chores_step();
+        }
     }
 
     /// A consistent look at another parent's row came back.
