@@ -8,7 +8,7 @@ use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{LeaseRow, RowRead};
-use leasehold_engine::shard::{HashKey, HashRange};
+use leasehold_engine::shard::{HashKey, HashRange, Shard};
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 
@@ -47,6 +47,19 @@ pub fn rows(count: u32) -> Vec<RowRead> {
         .collect()
 }
 
+/// The open shard that a row is of.
+fn shard_of(row: &RowRead) -> Option<Shard> {
+    let row = row.lease()?;
+    Some(Shard {
+        id: row.key.to_shard(),
+        parent: None,
+        adjacent_parent: None,
+        range: row.range?,
+        starting: 1.into(),
+        ending: None,
+    })
+}
+
 impl Bench {
     /// Boots an engine and lets it take `count` leases. Its handlers never finish opening, so that only renewals remain.
     pub fn holding(count: u32) -> Bench {
@@ -54,6 +67,7 @@ impl Bench {
             table: "app".into(),
             stream: "orders".into(),
             scan_interval: Span::from_secs(80_000),
+            cleanup_delay: Span::ZERO,
             ..Config::default()
         };
         let mut bench = Bench {
@@ -131,6 +145,10 @@ impl Bench {
                 Effect::Stream(StreamOp::Describe) => Reply::Stream(StreamState {
                     readable: true,
                     created: Wall(1),
+                }),
+                Effect::Stream(StreamOp::ListShards { .. }) => Reply::Shards(ShardPage {
+                    shards: self.rows.iter().filter_map(shard_of).collect(),
+                    more: false,
                 }),
                 _ => Reply::Done,
             };

@@ -61,7 +61,9 @@ pub struct Config {
     pub settle_stolen: bool,
     /// A gap in the hash space must be seen by this many scans in a row before shards are listed to close it.
     pub audit_confidence: u32,
-    /// How long a wholly processed lease is kept at least before it may be removed; 0: it is never removed.
+    /// How long a wholly processed lease is kept at least before it may be removed; 0: it is never removed. No less than
+    /// [`least_cleanup_delay`](Self::least_cleanup_delay) of any worker of the fleet: one whose view is older than that would
+    /// create anew what was processed and removed.
     pub cleanup_delay: Span,
     /// The longest wait, drawn at random, before an empty table is filled.
     pub bootstrap_delay: Span,
@@ -188,6 +190,12 @@ impl Config {
         .find_map(|(option, agrees)| (!agrees).then_some(option))
     }
 
+    /// How long a finished lease must be kept if it is ever removed. A worker may plan with a view of two scan intervals
+    /// ago, and carries out its plan within two lease durations and a request.
+    pub fn least_cleanup_delay(&self) -> Span {
+        self.scan_interval.times(2) + self.lease_duration.times(2) + self.table_timeout
+    }
+
     /// Checks every value against its limits and against the others.
     ///
     /// # Errors
@@ -280,6 +288,15 @@ impl Config {
             "checkpoint_interval",
             "at most 24 h",
             self.checkpoint_interval,
+        )?;
+        ensure(
+            self.cleanup_delay == Span::ZERO || self.cleanup_delay >= self.least_cleanup_delay(),
+            "cleanup_delay",
+            format!(
+                "0 (never) or at least {}, as it takes for every worker to have seen that a lease ended",
+                self.least_cleanup_delay()
+            ),
+            self.cleanup_delay,
         )?;
         ensure(
             self.audit_confidence >= 1,

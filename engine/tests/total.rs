@@ -10,6 +10,7 @@ use leasehold_engine::input::*;
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
+use leasehold_engine::shard::{HashRange, Shard};
 use leasehold_engine::time::{Mono, Span, Wall};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -132,6 +133,17 @@ fn a_counter_at_its_end_stays_there() {
                 Effect::Stream(StreamOp::Describe) => Reply::Stream(StreamState {
                     readable: true,
                     created: Wall(1),
+                }),
+                Effect::Stream(StreamOp::ListShards { .. }) => Reply::Shards(ShardPage {
+                    shards: vec![Shard {
+                        id: row.key.to_shard(),
+                        parent: None,
+                        adjacent_parent: None,
+                        range: HashRange::ALL,
+                        starting: 0.into(),
+                        ending: None,
+                    }],
+                    more: false,
                 }),
                 _ => Reply::Done,
             };

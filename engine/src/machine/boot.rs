@@ -10,6 +10,8 @@ use crate::time::{Mono, Span, Wall};
 
 /// How long a table may take to become usable (KCL waits as long).
 const TABLE_PATIENCE: Span = Span::from_secs(600);
+/// The least time between two looks at the stream while running.
+const STREAM_PAUSE: Span = Span::from_secs(1);
 /// How often in a row credentials may be missing at boot before the worker gives up.
 const CREDENTIAL_PATIENCE: u32 = 5;
 
@@ -206,6 +208,8 @@ impl Core {
                 self.boot.stream_created = Some(state.created);
                 if running {
                     self.boot.stream_doubt = false;
+                    // Many shards may end at once; one listing in a while answers for all of them.
+                    self.boot.again_at = self.ctx.now + STREAM_PAUSE;
                     self.list_to_repair("a shard was not found");
                 } else {
                     self.boot.step = Step::Done;

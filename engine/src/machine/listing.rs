@@ -6,13 +6,13 @@ use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, OpId, ShardId};
 use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
-use crate::notice::{Fatal, Notice};
+use crate::notice::Notice;
 use crate::output::{ShardFilter, StreamOp};
 use crate::position::Checkpoint;
 use crate::row::Change;
 use crate::shard::{ChildShard, Shard};
 use crate::sync;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use std::collections::BTreeMap;
 
 /// What a listing is for.
@@ -30,6 +30,8 @@ pub(crate) struct Listing {
     purpose: Option<Purpose>,
     in_flight: bool,
     began: Mono,
+    /// When the first page of those that are together was asked for.
+    first_page_at: Mono,
     /// To fill a table, and complete, but slow: whether the table is still empty must be seen first.
     stale: bool,
     next_at: Mono,
@@ -67,6 +69,7 @@ impl Core {
         self.listing = Listing {
             purpose: Some(purpose),
             began: self.ctx.now,
+            first_page_at: self.ctx.now,
             next_at: self.ctx.now,
             ..Listing::default()
         };
@@ -120,22 +123,20 @@ impl Core {
         }
     }
 
-    /// From the beginning, after a pause: a token may have expired, and a half list is worth nothing.
+    /// The same page after a pause, or, if it was refused or the others are old, all from the beginning.
     fn list_again(&mut self, op: OpId, outcome: &Outcome) {
-        if let Outcome::Refused(refusal) = outcome
-            && refusal.why == Why::Denied
-            && !self.upkeep.recognised
-        {
-            return self.fatal(Fatal::Denied {
-                what: "list the stream's shards".into(),
-                detail: refusal.detail.clone(),
-            });
-        }
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             self.listing = Listing::default();
             return self.doubt_stream();
         }
-        let pause = self.list_pause();
+        let now = self.ctx.now;
+        let refused = matches!(outcome, Outcome::Refused(_) | Outcome::Applied(_));
+        let young = now.since(self.listing.first_page_at) < self.ctx.config.scan_interval;
+        let pause = if !refused && young {
+            self.page_pause()
+        } else {
+            self.list_pause()
+        };
         if self.ctx.planted.is(Mutant::ListingGivesUp) {
             self.listing.next_at = Mono::NEVER;
         }
@@ -148,10 +149,16 @@ impl Core {
         });
     }
 
-    fn list_pause(&mut self) -> crate::time::Span {
+    fn page_pause(&mut self) -> Span {
         self.listing.failures += 1;
         let pause = self.ctx.backoff("list", "", self.listing.failures);
         self.listing.next_at = self.ctx.now + pause;
+        pause
+    }
+
+    fn list_pause(&mut self) -> Span {
+        let pause = self.page_pause();
+        self.listing.first_page_at = self.ctx.now + pause;
         self.listing.after = None;
         self.listing.shards.clear();
         pause
@@ -324,13 +331,22 @@ impl Core {
                 let expires = self.ctx.now + patience;
                 // A single listing may lag, and show a child without its parent. What is created beside existing leases
                 // must have been missing for a scan interval; scans that still show the hole bring further listings.
+                // And the view that it is missing from must be of about now: others may have created it, or what is above.
                 let now = self.ctx.now;
+                let interval = self.ctx.config.scan_interval;
+                let scans = self.scan.complete;
+                let fresh = now.since(self.scan.completed_at) <= interval.times(2);
                 let before = std::mem::take(&mut self.upkeep.planned);
+                let mut blind = false;
                 for planned in plan.create {
-                    let first = before.get(&planned.row.key).copied().unwrap_or(now);
+                    let (first, then) = before.get(&planned.row.key).copied().unwrap_or((now, scans));
+                    let seen = fresh && scans > then;
+                    let old = now.since(first) >= interval;
                     let believed = self.ctx.planted.is(Mutant::BelieveOneListing);
-                    if !empty && now.since(first) < self.ctx.config.scan_interval && !believed {
-                        self.upkeep.planned.insert(planned.row.key.clone(), first);
+                    let certain = empty || believed || (old && seen);
+                    if !certain {
+                        blind |= !fresh;
+                        self.upkeep.planned.insert(planned.row.key.clone(), (first, then));
                         continue;
                     }
                     self.add_chore(
@@ -339,6 +355,9 @@ impl Core {
                         None,
                         expires,
                     );
+                }
+                if blind {
+                    self.scan_now();
                 }
                 self.chores_step();
             }

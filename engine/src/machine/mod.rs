@@ -289,14 +289,25 @@ impl Core {
         self.chores_step();
     }
 
-    fn stop_step(&mut self, deadline: Mono) {
+    fn stop_step(&mut self, mut deadline: Mono) {
+        let now = self.ctx.now;
         let urgency = u8::from(self.forced()) + u8::from(self.out_of_patience());
         if urgency > self.urgency {
-            self.urgency = urgency;
+            // Whoever stood still over these moments gets the time that was to follow them.
+            let left = self
+                .ctx
+                .config
+                .table_timeout
+                .times(2 - u64::from(self.urgency.min(1)));
+            if let Phase::Stopping { deadline: known, .. } = &mut self.phase {
+                *known = (*known).max(now + left);
+                deadline = *known;
+            }
+            self.urgency += 1;
             self.arm_busy();
         }
         self.chores_step();
-        if self.busy == 0 || self.ctx.now >= deadline {
+        if self.busy == 0 || now >= deadline {
             self.phase = Phase::Stopped;
             self.ctx.tell(Notice::Stopped);
         }

@@ -32,8 +32,9 @@ pub(crate) struct Scan {
     pub(crate) occupied: BTreeSet<LeaseKey>,
     occupied_now: BTreeSet<LeaseKey>,
     unreadable: u32,
-    /// Whole scans that ended.
+    /// Whole scans that ended, and when the last one did.
     pub(crate) complete: u64,
+    pub(crate) completed_at: Mono,
 }
 
 impl Scan {
@@ -146,6 +147,7 @@ impl Core {
     fn scan_complete(&mut self) {
         self.scan.within = false;
         self.scan.complete += 1;
+        self.scan.completed_at = self.ctx.now;
         self.scan.occupied = std::mem::take(&mut self.scan.occupied_now);
         // Late rather than early: workers that started together drift apart.
         let spread = self.ctx.draw_below(

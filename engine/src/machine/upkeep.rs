@@ -26,8 +26,8 @@ pub(crate) struct Upkeep {
     told: bool,
     /// Scans in a row that showed a hole.
     hole_seen: u32,
-    /// What the last listing made us plan to create, and since when.
-    pub(crate) planned: BTreeMap<LeaseKey, Mono>,
+    /// What the last listing made us plan to create: since when, and how many scans there were then.
+    pub(crate) planned: BTreeMap<LeaseKey, (Mono, u64)>,
     /// An empty table was seen, and the wait before filling it is over.
     pub(crate) waited_empty: bool,
     /// The leases were seen to be of this stream, or we filled the table ourselves.
