@@ -47,7 +47,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::NoPatience => &[P13],
         Mutant::PartialIsWhole => &[P1],
         Mutant::ReadOnAtLatest => &[P1],
-        Mutant::EmptyIsEnd => &[P1],
+        Mutant::EmptyIsEnd => &[P1, P2, P9],
         Mutant::Unpaced => &[P15],
         Mutant::NoBudget => &[P19],
         Mutant::UnknownChildIsCreated => &[P2, P4],

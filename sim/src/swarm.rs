@@ -4,7 +4,7 @@
 //! is drawn here fixes the run; a [`Plan`] can be printed, and is all there is to know about a world beforehand.
 
 use crate::draws::Draws;
-use crate::faults::{Faults, Setting, UpgradeFaults};
+use crate::faults::{Faults, Setting, UpgradeFaults, churns};
 use crate::scenario::span::micros;
 use crate::whatif::Start;
 use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
@@ -282,10 +282,13 @@ fn tuned(draws: Draws, promised: Config) -> Config {
     }
 }
 
+/// No sooner than any configuration that is drawn allows: workers with different ones are in one fleet.
 fn cleanup(draws: Draws, lease_us: u64) -> Span {
+    let least = lease_us.saturating_mul(7);
     match draws.below("cleanup", 0, 4) {
+        _ if churns(draws) => Span(draws.magnitude("cleanup", 1, least, least.saturating_mul(2))),
         0 => Span::ZERO,
-        _ => Span(draws.magnitude("cleanup", 1, lease_us, lease_us.saturating_mul(20))),
+        _ => Span(draws.magnitude("cleanup", 1, least, least.saturating_mul(4))),
     }
 }
 

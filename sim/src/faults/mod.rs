@@ -120,6 +120,12 @@ impl Faults {
     }
 }
 
+/// Whether shards change all the time, what is finished is soon removed, and workers are often cut off for long while that
+/// goes on: together, these find what has long been settled by others. One world in twelve.
+pub(crate) fn churns(draws: Draws) -> bool {
+    draws.below("churn", 0, 12) == 0
+}
+
 /// A probability in one of a thousand, if the family is on: log-uniform up to `most`.
 pub(crate) fn rate(draws: Draws, family: &str, most: u64) -> u32 {
     if draws.coin(family, 0) {

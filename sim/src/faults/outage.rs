@@ -1,6 +1,6 @@
 //! Workers that cannot reach a service for a while.
 
-use super::{Chance, Setting, rate};
+use super::{Chance, Setting, churns, rate};
 use crate::draws::{Draws, Roll};
 use crate::scenario::span::micros;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,12 @@ impl OutageFaults {
             now: rate(draws, "outage-now", 40),
             now_us: draws.magnitude("outage-now", 2, 10_000, setting.lease_us.saturating_mul(4)),
         };
+        if churns(draws) {
+            faults.now = draws.between("outage-now", 3, 20, 200) as u32;
+            faults.now_us = setting
+                .lease_us
+                .saturating_mul(draws.between("outage-now", 4, 4, 40));
+        }
         let count = if draws.coin("outage", 0) {
             draws.magnitude("outage", 1, 1, 12)
         } else {

@@ -6,8 +6,8 @@ use crate::draws::Draws;
 use crate::scenario::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// One in so many worlds is ruined.
-const RARE: u64 = 16;
+/// Five in so many worlds are ruined.
+const RARE: u64 = 64;
 
 /// What is taken away, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,11 +51,12 @@ impl RuinKind {
 
 impl Ruin {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Option<Self> {
-        let kind = match draws.below("ruin", 0, RARE * 4) {
+        let kind = match draws.below("ruin", 0, RARE) {
             0 => RuinKind::StreamDeleted,
-            1 => RuinKind::StreamRemade,
-            2 => RuinKind::TableDeleted,
-            3 => RuinKind::TableOfAnother,
+            // It takes leases that were begun with, so some of these come to nothing.
+            1 | 2 => RuinKind::StreamRemade,
+            3 => RuinKind::TableDeleted,
+            4 => RuinKind::TableOfAnother,
             _ => return None,
         };
         Some(Self {

@@ -1,6 +1,6 @@
 //! The stream: resharding, listings that lag, tokens and iterators that expire, reads that are throttled.
 
-use super::{Chance, Setting, rate};
+use super::{Chance, Setting, churns, rate};
 use crate::draws::{Draws, Roll};
 use crate::scenario::span::{micros, millis};
 use serde::{Deserialize, Serialize};
@@ -85,8 +85,10 @@ pub struct StreamFaults {
 impl StreamFaults {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         let mut reshards = Vec::new();
-        if draws.coin("reshard", 0) {
-            for n in 0..draws.magnitude("reshard", 1, 1, 10) {
+        let churns = churns(draws);
+        if churns || draws.coin("reshard", 0) {
+            let most = if churns { 40 } else { 10 };
+            for n in 0..draws.magnitude("reshard", 1, if churns { 8 } else { 1 }, most) {
                 let mut roll = draws.roll("reshard-each", n);
                 let kind = match roll.below(8) {
                     0..3 => ReshardKind::Split,

@@ -40,10 +40,9 @@ impl HandOvers {
                 if let Some(Owner::Life(life)) = owner(after)
                     && (owner(before) != owner(after) || verb == Some(Verb::Take))
                 {
+                    // By a take, or handed back.
                     self.done.remove(&(shard, life));
-                    if verb == Some(Verb::Take) {
-                        self.gone.remove(&(shard, life));
-                    }
+                    self.gone.remove(&(shard, life));
                 }
             }
             Fact::Processed {

@@ -29,10 +29,13 @@ pub(super) struct Stalls {
 
 impl Stalls {
     pub(super) fn new(terms: &Terms) -> Self {
-        let after = terms.config.stall_after;
-        let bound_us = match after {
+        let (least, most) = (
+            terms.least(|config| config.stall_after),
+            terms.most(|config| config.stall_after),
+        );
+        let bound_us = match least {
             Span::ZERO => Time::MAX,
-            after => terms.at_most(after.times(2)) + SLACK_US,
+            _ => terms.at_most(most.times(2)) + SLACK_US,
         };
         Self {
             bound_us,

@@ -53,6 +53,8 @@ pub(super) struct Waiting {
     closed: BTreeSet<ShardNo>,
     /// They let go of everything.
     stopping: BTreeSet<LifeNo>,
+    /// Shards that their owners are to hand over.
+    promised: BTreeSet<ShardNo>,
 }
 
 const SLACK_US: u64 = 250_000;
@@ -74,6 +76,7 @@ impl Waiting {
             done: BTreeMap::new(),
             closed: BTreeSet::new(),
             stopping: BTreeSet::new(),
+            promised: BTreeSet::new(),
         }
     }
 
@@ -85,7 +88,7 @@ impl Waiting {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact) {
         match *fact {
             Fact::OpenBegun { life, shard, .. } => {
-                let leaving = self.stopping.contains(&life);
+                let leaving = self.stopping.contains(&life) || self.promised.contains(&shard);
                 let until = self.shards.get(&(shard, life)).map_or(0, |known| known.until);
                 let begun = Shard {
                     leaving,
@@ -99,6 +102,7 @@ impl Waiting {
                 self.shards.retain(|(_, of), _| *of != life);
             }
             Fact::ShardClosed { shard, .. } => drop(self.closed.insert(shard)),
+            Fact::Given { shard, through, .. } => drop(self.done.insert(shard, through)),
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 self.stopping.insert(life);
                 self.of_life(life).for_each(|shard| shard.leaving = true);
@@ -110,6 +114,11 @@ impl Waiting {
                 shard.readable_since = now;
             }),
             Fact::RowChanged { shard, after, .. } => {
+                if after.is_some_and(|row| row.next.is_some()) {
+                    self.promised.insert(shard);
+                } else {
+                    self.promised.remove(&shard);
+                }
                 let of = self.shards.range_mut((shard, 0)..=(shard, LifeNo::MAX));
                 for ((_, life), known) in of {
                     let ours =

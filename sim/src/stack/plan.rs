@@ -137,7 +137,7 @@ fn config(draws: Draws) -> Config {
         checkpoint_interval: ms("checkpoint", 200, 3_000),
         max_steals: draws.between("steals", 0, 1, 3) as u32,
         settle_stolen: draws.below("settle", 0, 4) != 0,
-        cleanup_delay: [Span::ZERO, Span::from_secs(10)][draws.below("cleanup", 0, 2) as usize],
+        cleanup_delay: [Span::ZERO, Span::from_secs(28)][draws.below("cleanup", 0, 2) as usize],
         bootstrap_delay: ms("bootstrap", 0, 1_500),
         max_creates: draws.between("creates", 0, 1, 8) as u32,
         shutdown_timeout: Span::from_secs(12),

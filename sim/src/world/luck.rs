@@ -134,8 +134,13 @@ impl World {
                 self.plan.faults.application.chances(roll, &mut found);
                 if let Some(cut) = self.plan.faults.outage.chance(roll) {
                     found.push(cut);
-                    // A handler that is still at it when the lease is another's is what such a cut is about.
-                    if let (Chance::Cut { for_us }, true) = (cut, roll.below(2) == 0) {
+                    // A handler that is still at it when the lease is another's is what such a cut is about. What does not
+                    // heed an abort is long enough as it is.
+                    let deaf = |chance: &Chance| {
+                        matches!(chance, Chance::HandlerHangs { .. } | Chance::HandlerDeaf { .. })
+                    };
+                    let slows = roll.below(2) == 0 && !found.iter().any(deaf);
+                    if let (Chance::Cut { for_us }, true) = (cut, slows) {
                         let by_us = for_us * 2;
                         found.push(Chance::HandlerSlow { by_us });
                     }
