@@ -550,6 +550,10 @@ impl World {
             (InitialPosition::AtTimestamp(wall), None, Some(_)) => self.source.first_at(shard, wall),
             _ => 1,
         };
+        if after.is_none() {
+            // What people had put on the row went with it.
+            self.attributes.retain(|known| known != key);
+        }
         let lease = &mut self.rows[index];
         let old = lease.row.take();
         let before_row = old.as_ref().map(|row| self.names.row(row));
