@@ -232,22 +232,8 @@ impl World {
             leaves: None,
             local,
         });
-        if let (
-            Outcome::Applied(Reply::Records(fetched)),
-            &Carry::Batch {
-                shard, first, last, ..
-            },
-        ) = (&outcome, &carry)
-            && fetched.count > 0
-        {
-            let bytes = fetched.bytes;
-            self.fact(&Fact::Fetched {
-                life,
-                shard,
-                first,
-                last,
-                bytes,
-            });
+        if let Some(fact) = carry.fetched(life, &outcome) {
+            self.fact(&fact);
         }
         Arc::make_mut(&mut self.workers[w]).adapter.keep(op.n, carry);
         self.answered(w, op, (ask, about), &outcome);

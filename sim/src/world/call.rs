@@ -468,22 +468,8 @@ impl World {
             .take()
             .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
         self.land(id, flight);
-        if let (
-            Outcome::Applied(Reply::Records(fetched)),
-            &Carry::Batch {
-                shard, first, last, ..
-            },
-        ) = (&outcome, &carry)
-            && fetched.count > 0
-        {
-            let bytes = fetched.bytes;
-            self.fact(Fact::Fetched {
-                life,
-                shard,
-                first,
-                last,
-                bytes,
-            });
+        if let Some(fact) = carry.fetched(life, &outcome) {
+            self.fact(fact);
         }
         self.workers[w].adapter.keep(op.n, carry);
         self.marks.set(outcome_mark(ask, &outcome));

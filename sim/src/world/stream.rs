@@ -9,7 +9,7 @@ use crate::fakes::kinesis::{
     ShardFilter, ShardIndex, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
 };
 use crate::faults::StreamFaults;
-use crate::oracles::{ShardNo, Time};
+use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::swarm::{EPOCH_MS, Load, STREAM_AGE_MS};
 use crate::whatif::Start;
 use bytes::Bytes;
@@ -51,6 +51,27 @@ pub(crate) enum Carry {
         last: u64,
         next: Option<ShardIterator>,
     },
+}
+
+impl Carry {
+    /// What the oracles are told of an answer that brought records to a life.
+    pub(crate) fn fetched(&self, life: LifeNo, outcome: &Outcome) -> Option<Fact> {
+        match (outcome, self) {
+            (
+                Outcome::Applied(Reply::Records(fetched)),
+                &Carry::Batch {
+                    shard, first, last, ..
+                },
+            ) if fetched.count > 0 => Some(Fact::Fetched {
+                life,
+                shard,
+                first,
+                last,
+                bytes: fetched.bytes,
+            }),
+            _ => None,
+        }
+    }
 }
 
 impl Source {
