@@ -206,7 +206,7 @@ impl World {
                     Some(None) => gone(),
                     token => source.list(now, filter, token.flatten(), names, &mut roll),
                 };
-                (Ask::ListShards, None, listed)
+                (Ask::page(after), None, listed)
             }
             StreamOp::GetIterator { shard, from } => {
                 let shard = shard_no(&shard);

@@ -114,7 +114,7 @@ impl Cost {
                     (Ask::GetRecords, Some(shard)) => Kind::Records(shard),
                     (Ask::GetIterator, Some(shard)) => Kind::Iterators(shard),
                     (Ask::ScanPage, _) => Kind::Scan,
-                    (Ask::ListShards, _) => Kind::List,
+                    (Ask::ListShards | Ask::ListMore, _) => Kind::List,
                     _ => Kind::Setup,
                 };
                 let allowed = self.allowed(kind);

@@ -1,5 +1,6 @@
 //! What is known to have happened in a world: the only thing an oracle may look at.
 
+use leasehold_engine::ids::OpId;
 use leasehold_engine::output::EndReason;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
@@ -101,12 +102,24 @@ pub enum Ask {
     Read,
     /// One write.
     Write(Verb),
-    /// One page of shards.
+    /// The first page of shards.
     ListShards,
+    /// A further page of shards.
+    ListMore,
     /// An iterator.
     GetIterator,
     /// Records.
     GetRecords,
+}
+
+impl Ask {
+    /// A page of shards, by the request whose page it follows.
+    pub fn page(after: Option<OpId>) -> Self {
+        match after {
+            None => Self::ListShards,
+            Some(_) => Self::ListMore,
+        }
+    }
 }
 
 /// How a request ended, as its sender was told.

@@ -1,5 +1,5 @@
-//! P11: after quiet at most one worker lists shards (the liveness phase asks who did), and a worker that was told to
-//! stop takes nothing.
+//! P11: after quiet at most one worker begins to list shards (the liveness phase asks who did), and a worker that was
+//! told to stop takes nothing. Further pages do not count: a listing of a thousand shards may take longer than the quiet.
 
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, Time, Verdict};
@@ -68,10 +68,11 @@ mod tests {
     #[test]
     fn listers_are_those_who_listed_lately() {
         let mut leadership = Leadership::default();
-        for (at, life) in [(1, 0), (5, 1), (9, 2)] {
+        let (first, more) = (Ask::ListShards, Ask::ListMore);
+        for (at, life, ask) in [(1, 0, first), (5, 1, first), (7, 0, more), (9, 2, first)] {
             let listed = Fact::Asked {
                 life,
-                ask: Ask::ListShards,
+                ask,
                 about: None,
                 op: at,
                 guard: None,

@@ -268,6 +268,7 @@ fn name(ask: Ask) -> (&'static str, &'static str) {
         Ask::Read => ("read", "table"),
         Ask::Write(verb) => (words::verb(verb), "table"),
         Ask::ListShards => ("list shards", "stream"),
+        Ask::ListMore => ("list more shards", "stream"),
         Ask::GetIterator => ("get iterator", "stream"),
         Ask::GetRecords => ("get records", "stream"),
     }

@@ -247,14 +247,15 @@ impl World {
             StreamOp::Describe => (Request::DescribeStream, Ask::Setup, None),
             StreamOp::ListShards { filter, after } => {
                 let token = after.map(|op| adapter.token(op.n).map(str::to_owned));
+                let ask = Ask::page(after);
                 match token {
-                    Some(None) => (Request::Gone, Ask::ListShards, None),
+                    Some(None) => (Request::Gone, ask, None),
                     token => (
                         Request::List {
                             filter,
                             token: token.flatten(),
                         },
-                        Ask::ListShards,
+                        ask,
                         None,
                     ),
                 }

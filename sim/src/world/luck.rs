@@ -159,7 +159,7 @@ pub(super) fn deed(ask: Ask) -> Deed {
         Ask::Setup => Deed::Setup,
         Ask::ScanPage => Deed::Scan,
         Ask::Read => Deed::Read,
-        Ask::ListShards => Deed::List,
+        Ask::ListShards | Ask::ListMore => Deed::List,
         Ask::GetIterator => Deed::Iterator,
         Ask::GetRecords => Deed::Fetch,
         Ask::Write(verb) => match verb {
