@@ -147,4 +147,18 @@ impl Engine {
     pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
         self.core.iter().flat_map(|core| core.held())
     }
+
+    /// Moves into `into` the slots of all leases of which this worker may hold more, less or otherwise than when this was
+    /// last asked; [`Engine::held_in`] says what it is now. A slot stands for one lease as long as that is known, then
+    /// perhaps for another.
+    pub fn touched(&mut self, into: &mut Vec<u32>) {
+        if let Some(core) = &mut self.core {
+            core.touched(into);
+        }
+    }
+
+    /// What this worker holds of the lease in a slot; absent if nothing.
+    pub fn held_in(&self, slot: u32) -> Option<Held<'_>> {
+        self.core.as_ref()?.held_in(slot)
+    }
 }

@@ -345,17 +345,16 @@ impl Core {
     }
 
     pub(crate) fn held(&self) -> impl Iterator<Item = Held<'_>> {
-        self.view.unordered().filter_map(|lease| {
-            let tenure = lease.tenure.as_ref().filter(|tenure| !tenure.lost)?;
-            Some(Held {
-                lease: &lease.key,
-                token: tenure.token,
-                counter: tenure.counter,
-                checkpoint: tenure.durable,
-                valid_until: tenure.valid_until,
-                open: tenure.stage.is_open(),
-            })
-        })
+        self.view.unordered().filter_map(view::Lease::held)
+    }
+
+    /// Moves out the slots of leases of which more or less may be held than at the last call.
+    pub(crate) fn touched(&mut self, into: &mut Vec<u32>) {
+        self.view.take_touched(into);
+    }
+
+    pub(crate) fn held_in(&self, slot: u32) -> Option<Held<'_>> {
+        self.view.get(slot)?.held()
     }
 
     /// Moves the outputs out, keeping the memory.

@@ -2,11 +2,28 @@
 
 use super::tenure::{Taking, Tenure};
 use super::timers::Timers;
+use crate::engine::Held;
 use crate::ids::LeaseKey;
 use crate::row::LeaseRow;
 use crate::time::Mono;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+
+/// What takes no part in comparisons: it says nothing of the state that answers depend on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Aside<T>(T);
+
+impl<T> PartialEq for Aside<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Aside<T> {}
+
+impl<T> Hash for Aside<T> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
 
 /// One lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +45,8 @@ pub(crate) struct Lease {
     pub(crate) tenure: Option<Box<Tenure>>,
     /// The time of the live entry in the timers; `NEVER` for none.
     pub(crate) armed: Mono,
+    /// Whether it is among those that may have changed.
+    touched: Aside<bool>,
 }
 
 impl Lease {
@@ -39,6 +58,19 @@ impl Lease {
     /// Whether anything of ours is going on with it.
     pub(crate) fn busy(&self) -> bool {
         self.taking.is_some() || self.tenure.is_some()
+    }
+
+    /// What we say we hold of it, if we own it.
+    pub(crate) fn held(&self) -> Option<Held<'_>> {
+        let tenure = self.tenure.as_ref().filter(|tenure| !tenure.lost)?;
+        Some(Held {
+            lease: &self.key,
+            token: tenure.token,
+            counter: tenure.counter,
+            checkpoint: tenure.durable,
+            valid_until: tenure.valid_until,
+            open: tenure.stage.is_open(),
+        })
     }
 
     /// Whether we own it, as far as we know.
@@ -54,6 +86,8 @@ pub(crate) struct View {
     free: Vec<u32>,
     by_key: BTreeMap<LeaseKey, u32>,
     pub(crate) timers: Timers,
+    /// Leases that may have changed since somebody asked for them.
+    touched: Aside<Vec<u32>>,
 }
 
 /// The keys follow from the slots, and timers from what each lease is armed for.
@@ -79,6 +113,7 @@ impl View {
             taking: None,
             tenure: None,
             armed: Mono::NEVER,
+            touched: Aside(false),
         };
         let ix = match self.free.pop() {
             Some(ix) => {
@@ -103,7 +138,22 @@ impl View {
     }
 
     pub(crate) fn get_mut(&mut self, ix: u32) -> Option<&mut Lease> {
-        self.slots.get_mut(ix as usize)?.as_mut()
+        let lease = self.slots.get_mut(ix as usize)?.as_mut()?;
+        if !lease.touched.0 {
+            lease.touched.0 = true;
+            self.touched.0.push(ix);
+        }
+        Some(lease)
+    }
+
+    /// Moves out the numbers of the leases that may have changed since the last time.
+    pub(crate) fn take_touched(&mut self, into: &mut Vec<u32>) {
+        for ix in self.touched.0.drain(..) {
+            if let Some(lease) = self.slots.get_mut(ix as usize).and_then(Option::as_mut) {
+                lease.touched.0 = false;
+            }
+            into.push(ix);
+        }
     }
 
     /// The row of a key, if one is known.
@@ -115,6 +165,9 @@ impl View {
         if let Some(lease) = self.slots.get_mut(ix as usize).and_then(Option::take) {
             self.by_key.remove(&lease.key);
             self.free.push(ix);
+            if !lease.touched.0 {
+                self.touched.0.push(ix);
+            }
         }
     }
 

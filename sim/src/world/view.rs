@@ -12,7 +12,10 @@ use leasehold_engine::time::Mono;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
     life: LifeNo,
-    claims: Vec<Claim>,
+    /// By the engine's slots.
+    claims: Vec<Option<Claim>>,
+    /// Memory for what may have changed.
+    touched: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,30 +43,29 @@ impl Claim {
 
     /// Whether it says the same of its lease.
     fn repeats(&self, held: &Held<'_>) -> bool {
-        self.counter == held.counter
+        self.lease == *held.lease
+            && self.counter == held.counter
             && self.valid_until == held.valid_until
             && self.open == held.open
             && self.checkpoint == held.checkpoint
-    }
-
-    fn is_of(&self, lease: &LeaseKey) -> bool {
-        // Almost always the very same text.
-        std::ptr::eq(self.lease.as_str(), lease.as_str()) || self.lease == *lease
     }
 }
 
 impl Said {
     /// The life, and the shards it said it holds.
     pub(super) fn held(&self) -> (LifeNo, impl Iterator<Item = ShardNo>) {
-        (self.life, self.claims.iter().filter_map(|claim| claim.shard))
+        (
+            self.life,
+            self.claims.iter().flatten().filter_map(|claim| claim.shard),
+        )
     }
 }
 
 impl World {
     /// What the worker says it holds, for the oracles to compare.
     pub(super) fn compare_view(&mut self, w: usize) {
-        let worker = &self.workers[w];
-        let (Some(engine), life) = (&worker.engine, worker.life) else {
+        let worker = &mut self.workers[w];
+        let (Some(engine), life) = (&mut worker.engine, worker.life) else {
             return;
         };
         let now = self.now;
@@ -75,28 +77,33 @@ impl World {
             said.claims.clear();
             said.life = life;
         }
-        let mut at = 0;
-        let mut changed = Vec::new();
-        for held in engine.held() {
-            // Almost always it stands where it stood last time.
-            match (at..said.claims.len()).find(|&place| said.claims[place].is_of(held.lease)) {
-                Some(place) if place == at => {}
-                Some(place) => said.claims.swap(at, place),
-                None => {
-                    said.claims.insert(at, Claim::new(&held));
-                    changed.push(at);
-                }
+        let mut touched = std::mem::take(&mut said.touched);
+        engine.touched(&mut touched);
+        touched.sort_unstable();
+        touched.dedup();
+        touched.retain(|&slot| {
+            let at = slot as usize;
+            if said.claims.len() <= at {
+                said.claims.resize_with(at + 1, || None);
             }
-            if !said.claims[at].repeats(&held) {
-                said.claims[at] = Claim::new(&held);
-                changed.push(at);
+            let held = engine.held_in(slot);
+            let before = &mut said.claims[at];
+            if let (Some(claim), Some(held)) = (&before, &held)
+                && claim.repeats(held)
+            {
+                return false;
             }
-            at += 1;
-        }
-        for shard in said.claims.drain(at..).filter_map(|claim| claim.shard) {
-            self.oracles.observe(now, &Fact::HoldsNoMore { life, shard });
-        }
-        for claim in changed.into_iter().map(|at| &said.claims[at]) {
+            let other = |claim: &Claim| held.as_ref().is_none_or(|held| claim.lease != *held.lease);
+            if let Some(shard) = before.take_if(|claim| other(claim)).and_then(|claim| claim.shard) {
+                self.oracles.observe(now, &Fact::HoldsNoMore { life, shard });
+            }
+            *before = held.as_ref().map(Claim::new);
+            before.is_some()
+        });
+        for claim in touched
+            .drain(..)
+            .filter_map(|slot| said.claims[slot as usize].as_ref())
+        {
             let Some(shard) = claim.shard else { continue };
             let fact = Fact::Holds {
                 life,
@@ -108,6 +115,7 @@ impl World {
             };
             self.oracles.observe(now, &fact);
         }
+        said.touched = touched;
         self.oracles.observe(now, &Fact::Said { life });
     }
 }
