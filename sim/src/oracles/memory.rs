@@ -15,6 +15,10 @@ pub(super) struct Memory {
     batches: usize,
     bytes: u64,
     waiting: BTreeMap<(LifeNo, ShardNo), Waiting>,
+    /// The last read of each open shard: the answer to one from before it was opened is dropped.
+    reading: BTreeMap<(LifeNo, ShardNo), u64>,
+    /// What the answer under way brought: whose, from where to where, and its bytes.
+    brought: Option<(LifeNo, ShardNo, [u64; 3])>,
     /// How far each shard was processed by anybody: what is fetched of that again may be dropped at once.
     done: BTreeMap<ShardNo, u64>,
 }
@@ -25,6 +29,8 @@ impl Memory {
             batches: terms.most(|config| config.reader.buffer_batches) as usize,
             bytes: terms.most(|config| config.reader.buffer_bytes),
             waiting: BTreeMap::new(),
+            reading: BTreeMap::new(),
+            brought: None,
             done: BTreeMap::new(),
         }
     }
@@ -37,7 +43,24 @@ impl Memory {
                 first,
                 last,
                 bytes,
+            } => self.brought = Some((life, shard, [first, last, bytes])),
+            Fact::Answered {
+                life,
+                ask: Ask::GetRecords,
+                about: Some(shard),
+                op,
+                ..
             } => {
+                let Some((_, _, [first, last, bytes])) = self
+                    .brought
+                    .take()
+                    .filter(|(of, about, _)| (*of, *about) == (life, shard))
+                else {
+                    return;
+                };
+                if self.reading.get(&(life, shard)) != Some(&op) {
+                    return;
+                }
                 let waiting = self.waiting.entry((life, shard)).or_default();
                 // What was fetched before and is fetched again was given up.
                 if waiting.back().is_some_and(|(before, _)| *before >= first) {
@@ -63,16 +86,20 @@ impl Memory {
             }
             Fact::OpenBegun { life, shard, .. } | Fact::Closed { life, shard, .. } => {
                 self.waiting.remove(&(life, shard));
+                self.reading.remove(&(life, shard));
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 self.waiting.retain(|(of, _), _| *of != life);
+                self.reading.retain(|(of, _), _| *of != life);
             }
             Fact::Asked {
                 life,
                 ask: Ask::GetRecords,
                 about: Some(shard),
+                op,
                 ..
             } => {
+                self.reading.insert((life, shard), op);
                 let Some(waiting) = self
                     .waiting
                     .get(&(life, shard))
@@ -100,25 +127,39 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{asked, config, judge_under, processed};
+    use super::super::fact::How;
+    use super::super::history::{answered, asked, config, judge_under, processed};
     use super::*;
 
-    fn fetched(first: u64, last: u64, bytes: u64) -> Fact {
-        Fact::Fetched {
+    /// An answer with records.
+    fn answer(op: u64, first: u64, last: u64, bytes: u64) -> Vec<Fact> {
+        let fetched = Fact::Fetched {
             life: 0,
             shard: 0,
             first,
             last,
             bytes,
-        }
+        };
+        vec![fetched, answered(0, Ask::GetRecords, 0, op, How::Applied)]
     }
 
-    fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
+    /// A read that brings records.
+    fn fetched(first: u64, last: u64, bytes: u64) -> Vec<Fact> {
+        let mut facts = vec![asked(0, Ask::GetRecords, 0, first, 0, 0)];
+        facts.extend(answer(first, first, last, bytes));
+        facts
+    }
+
+    fn done(through: u64) -> Vec<Fact> {
+        vec![processed(0, 0, through)]
+    }
+
+    fn judged(facts: impl IntoIterator<Item = Vec<Fact>>) -> usize {
         let mut config = config();
         config.reader.buffer_batches = 2;
         config.reader.buffer_bytes = 1_000;
-        let mut facts: Vec<Fact> = facts.into_iter().collect();
-        facts.push(asked(0, Ask::GetRecords, 0, 9, 0, 0));
+        let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
+        facts.push(asked(0, Ask::GetRecords, 0, 99, 0, 0));
         judge_under(&Terms::plain(config), facts.into_iter().map(|fact| (1, fact)))
             .into_iter()
             .filter(|&found| found == Property::P19)
@@ -129,16 +170,22 @@ mod tests {
     fn within_the_budget_more_may_be_asked_for() {
         assert_eq!(judged([]), 0);
         assert_eq!(judged([fetched(1, 5, 900)]), 0);
-        assert_eq!(
-            judged([fetched(1, 5, 900), fetched(6, 9, 900), processed(0, 0, 5)]),
-            0
-        );
-        assert_eq!(judged([fetched(1, 5, 5_000), processed(0, 0, 5)]), 0);
+        assert_eq!(judged([fetched(1, 5, 900), fetched(6, 9, 900), done(5)]), 0);
+        assert_eq!(judged([fetched(1, 5, 5_000), done(5)]), 0);
         assert_eq!(
             judged([fetched(1, 5, 900), fetched(1, 5, 900)]),
             0,
             "fetched again"
         );
+    }
+
+    #[test]
+    fn what_was_asked_for_before_the_shard_was_opened_again_is_dropped() {
+        let (life, shard, token) = (0, 0, 2);
+        let opened = vec![Fact::OpenBegun { life, shard, token }];
+        let ask = vec![asked(0, Ask::GetRecords, 0, 1, 0, 0)];
+        assert_eq!(judged([ask.clone(), answer(1, 1, 5, 2_000)]), 1);
+        assert_eq!(judged([ask, opened, answer(1, 1, 5, 2_000)]), 0);
     }
 
     #[test]
@@ -150,7 +197,7 @@ mod tests {
             "too many batches"
         );
         assert_eq!(
-            judged([fetched(1, 5, 1), fetched(6, 9, 1), processed(0, 0, 4)]),
+            judged([fetched(1, 5, 1), fetched(6, 9, 1), done(4)]),
             1,
             "half a batch is in memory as a whole"
         );

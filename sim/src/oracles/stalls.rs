@@ -77,12 +77,12 @@ impl Stalls {
                 self.noticed.remove(&(life, shard));
                 self.moves(life, shard);
             }
-            Fact::Processed { life, shard, .. }
-            | Fact::OpenDone { life, shard, .. }
-            | Fact::Closed { life, shard, .. } => {
+            Fact::Processed { life, shard, .. } | Fact::OpenDone { life, shard, .. } => {
                 self.noticed.remove(&(life, shard));
                 self.moves(life, shard);
             }
+            // What was said of a shard before it was closed holds on while its lease cannot be let go of.
+            Fact::Closed { life, shard, .. } => self.moves(life, shard),
             Fact::ShutdownAsked { life } => {
                 self.stopping.insert(life);
             }
