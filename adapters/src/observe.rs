@@ -139,6 +139,7 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::Chose(_) => ("chose", Level::DEBUG),
         Notice::Took { .. } => ("took", Level::INFO),
         Notice::MissedTake { .. } => ("missed-take", Level::DEBUG),
+        Notice::Claimed { .. } => ("claimed", Level::INFO),
         Notice::Adopted { .. } => ("adopted", Level::INFO),
         Notice::Fenced { .. } => ("fenced", Level::WARN),
         Notice::Resumed { .. } => ("resumed", Level::INFO),

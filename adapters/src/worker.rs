@@ -15,6 +15,7 @@ use crate::runtime::Runtime;
 use crate::store::Store;
 use leasehold_engine::Engine;
 use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::dialect::{Dialect, Kcl};
 use leasehold_engine::input::Boot;
 use leasehold_engine::notice::Notice;
 use std::error::Error as StdError;
@@ -75,6 +76,7 @@ impl fmt::Debug for Worker {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     config: Config,
+    dialect: SharedDialect,
     worker_id: Option<String>,
     runtime: Option<Arc<dyn Runtime>>,
     identity: Option<(u64, u64)>,
@@ -97,6 +99,7 @@ struct Services {
     stream: Option<MakeStream>,
 }
 
+type SharedDialect = Arc<dyn Dialect + Send + Sync>;
 type MakeStream = Box<dyn FnOnce(Store) -> StreamPort + Send>;
 
 impl fmt::Debug for Builder {
@@ -111,6 +114,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             config: Config::default(),
+            dialect: Arc::new(Kcl),
             worker_id: None,
             runtime: None,
             identity: None,
@@ -161,6 +165,14 @@ impl Builder {
     /// The application's name, which is also the name of its lease table. Workers with the same one share the shards.
     pub fn application(mut self, name: impl Into<String>) -> Self {
         self.config.table = name.into();
+        self
+    }
+
+    /// How rows of the lease table are spelled, and what follows from that; by default as by KCL for Java
+    /// ([`Kcl`](crate::dialect::Kcl)).
+    pub fn dialect(mut self, dialect: impl Dialect + Send + Sync + 'static) -> Self {
+        self.config.policies = dialect.policies();
+        self.dialect = Arc::new(dialect);
         self
     }
 
@@ -272,6 +284,7 @@ impl Services {
     fn ports(
         self,
         config: &Config,
+        dialect: SharedDialect,
         runtime: &Arc<dyn Runtime>,
         store: &Store,
     ) -> (Option<TablePort>, Option<StreamPort>) {
@@ -280,7 +293,8 @@ impl Services {
         #[cfg(feature = "aws")]
         let table = table.or_else(|| {
             let client = self.dynamodb?;
-            Some(Arc::new(crate::aws::DynamoTable::new(&client, runtime, config)))
+            let table = crate::aws::DynamoTable::new(&client, runtime, config);
+            Some(Arc::new(table.with_dialect(dialect)))
         });
         #[cfg(feature = "aws")]
         let stream = stream.or_else(|| {
@@ -335,7 +349,9 @@ impl Worker {
         };
         let store = Store::new(builder.misplaced);
         let fences = Fences::default();
-        let (table, stream) = builder.services.ports(&builder.config, &runtime, &store);
+        let (table, stream) = builder
+            .services
+            .ports(&builder.config, builder.dialect, &runtime, &store);
         let (Some(table), Some(stream)) = (table, stream) else {
             return Err(Error::Missing {
                 what: "a client for the stream and one for the table",

@@ -1,5 +1,6 @@
 //! How a worker behaves. Checked once, at the edge: a bad value is refused with a sentence, never adjusted.
 
+use crate::policy::Policies;
 use crate::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -78,6 +79,8 @@ pub struct Config {
     pub stall_after: Span,
     /// How shards are read.
     pub reader: ReaderConfig,
+    /// What follows from the table's format: that of its [`Dialect`](crate::dialect::Dialect). The default is KCL's.
+    pub policies: Policies,
 }
 
 /// How one shard is read.
@@ -138,6 +141,7 @@ impl Default for Config {
             handler_backoff: Span::from_millis(500),
             stall_after: Span::from_secs(60),
             reader: ReaderConfig::default(),
+            policies: Policies::default(),
         }
     }
 }
@@ -180,6 +184,7 @@ impl Config {
                 "initial_position",
                 self.initial_position == other.initial_position,
             ),
+            ("policies", self.policies == other.policies),
             ("lease_duration", self.lease_duration == other.lease_duration),
             (
                 "clock_rate_error_ppm",

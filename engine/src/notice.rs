@@ -48,6 +48,8 @@ pub enum Notice {
         lease: LeaseKey,
         owner: Option<WorkerId>,
     },
+    /// We asked the owner of a lease to hand it over to us.
+    Claimed { lease: LeaseKey, owner: WorkerId },
     /// A write whose outcome was not known turned out to have been ours and applied.
     Adopted { lease: LeaseKey, counter: u64 },
     /// We cannot be sure any more to own a lease: nothing is handed to its handler until that is cleared up.
@@ -137,6 +139,7 @@ impl Notice {
             Notice::Unreadable { key: lease, .. }
             | Notice::Took { lease, .. }
             | Notice::MissedTake { lease, .. }
+            | Notice::Claimed { lease, .. }
             | Notice::Adopted { lease, .. }
             | Notice::Fenced { lease }
             | Notice::Resumed { lease }
@@ -176,6 +179,7 @@ impl Notice {
                 ..
             } => Some(owner),
             Notice::MissedTake { owner, .. } => owner.as_ref(),
+            Notice::Claimed { owner, .. } => Some(owner),
             Notice::Lost {
                 why: LossReason::Taken { by, .. },
                 ..
@@ -222,6 +226,7 @@ impl fmt::Display for Notice {
             Notice::MissedTake { lease, owner: None } => {
                 write!(f, "wanted {lease}, but somebody else changed it")
             }
+            Notice::Claimed { lease, owner } => write!(f, "asked {owner} for {lease}"),
             Notice::Adopted { lease, counter } => {
                 write!(
                     f,

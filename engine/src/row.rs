@@ -16,7 +16,8 @@ pub struct LeaseRow {
     /// Present while a graceful hand-over is under way: the old owner, who may still renew and checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handing_over: Option<WorkerId>,
-    /// Grows by one with every renewal, take and checkpoint: the evidence of life, and the guard of writes.
+    /// Grows with every renewal, take and checkpoint: the evidence of life, and the guard of writes. What it counts is a
+    /// matter of the table format ([`Life`](crate::policy::Life)).
     pub counter: u64,
     /// How often the owner changed since the last checkpoint.
     #[serde(default)]
@@ -104,6 +105,8 @@ impl RowRead {
 pub struct Guard {
     /// The counter last known to be durable.
     pub counter: u64,
+    /// The counter that the write leaves.
+    pub next: u64,
     /// Us.
     pub holder: WorkerId,
     /// Set while the row is being handed over from us: then we are its old owner, and this is the next.
@@ -117,23 +120,40 @@ pub struct Guard {
 pub enum Change {
     /// Put a whole new row, if there is none with its key.
     Create(Box<LeaseRow>),
-    /// Grow the counter by one.
+    /// Let the counter grow.
     Renew {
         /// The row.
         key: LeaseKey,
         /// What must hold.
         guard: Guard,
     },
-    /// Become the owner; the counter grows by one and an unfinished hand-over is cleared.
+    /// Become the owner; the counter grows and an unfinished hand-over is cleared.
     Take {
         /// The row.
         key: LeaseKey,
         /// The counter that must still be there.
         counter: u64,
+        /// The counter that the write leaves.
+        next: u64,
         /// The owner as read (it must still be the owner); absent: nobody.
         from: Option<WorkerId>,
+        /// The checkpoint as read. It must still be there if checkpoints of others leave the counter as it is.
+        checkpoint: Checkpoint,
         /// The new owner: us.
         to: WorkerId,
+    },
+    /// Ask the owner to hand the lease over to us; the counter stays as it is.
+    Claim {
+        /// The row.
+        key: LeaseKey,
+        /// The counter that must still be there.
+        counter: u64,
+        /// The owner as read.
+        from: WorkerId,
+        /// The checkpoint as read.
+        checkpoint: Checkpoint,
+        /// Who asks: us.
+        by: WorkerId,
     },
     /// Store how far the shard has been processed; counts as a renewal.
     Checkpoint {
@@ -153,14 +173,14 @@ pub enum Change {
         /// The shards it was split or merged into.
         children: Vec<ShardId>,
     },
-    /// Give up ownership; the counter grows by one.
+    /// Give up ownership; the counter grows.
     Release {
         /// The row.
         key: LeaseKey,
         /// What must hold.
         guard: Guard,
     },
-    /// Complete a graceful hand-over: the next owner becomes the only one; the counter grows by one.
+    /// Complete a graceful hand-over: the next owner becomes the only one; the counter grows.
     HandOver {
         /// The row.
         key: LeaseKey,
@@ -190,6 +210,7 @@ impl Change {
             Change::Create(row) => &row.key,
             Change::Renew { key, .. }
             | Change::Take { key, .. }
+            | Change::Claim { key, .. }
             | Change::Checkpoint { key, .. }
             | Change::End { key, .. }
             | Change::Release { key, .. }
@@ -199,12 +220,42 @@ impl Change {
         }
     }
 
+    /// The counter it relies on.
+    pub fn guard(&self) -> Option<u64> {
+        match self {
+            Change::Create(_) | Change::SetRange { .. } => None,
+            Change::Renew { guard, .. }
+            | Change::Checkpoint { guard, .. }
+            | Change::End { guard, .. }
+            | Change::Release { guard, .. }
+            | Change::HandOver { guard, .. } => Some(guard.counter),
+            Change::Take { counter, .. } | Change::Claim { counter, .. } | Change::Delete { counter, .. } => {
+                Some(*counter)
+            }
+        }
+    }
+
+    /// The counter it leaves, if it changes it.
+    pub fn leaves(&self) -> Option<u64> {
+        match self {
+            Change::Create(row) => Some(row.counter),
+            Change::Renew { guard, .. }
+            | Change::Checkpoint { guard, .. }
+            | Change::End { guard, .. }
+            | Change::Release { guard, .. }
+            | Change::HandOver { guard, .. } => Some(guard.next),
+            Change::Take { next, .. } => Some(*next),
+            Change::Claim { .. } | Change::SetRange { .. } | Change::Delete { .. } => None,
+        }
+    }
+
     /// A short name for logs.
     pub fn verb(&self) -> &'static str {
         match self {
             Change::Create(_) => "create",
             Change::Renew { .. } => "renew",
             Change::Take { .. } => "take",
+            Change::Claim { .. } => "claim",
             Change::Checkpoint { .. } => "checkpoint",
             Change::End { .. } => "end",
             Change::Release { .. } => "release",

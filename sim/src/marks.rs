@@ -32,6 +32,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/adopted", Common),
     ("engine/bad-listing", Common),
     ("engine/blocked", Common),
+    ("engine/claimed", Common),
     ("engine/created", Common),
     ("engine/ended", Common),
     ("engine/fatal", Common),

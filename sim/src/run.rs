@@ -5,6 +5,7 @@ use crate::oracles::{Property, Time, canary};
 use crate::swarm::Plan;
 use crate::whatif::Given;
 use crate::world::{Ending, Found, World};
+use leasehold_engine::dialect::Kind;
 use leasehold_engine::digest::Digest;
 use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
@@ -32,6 +33,8 @@ pub struct Options {
     pub check_every: u64,
     /// Nothing goes wrong.
     pub no_faults: bool,
+    /// The dialects that worlds are drawn of; none: KCL's.
+    pub dialects: Vec<Kind>,
     /// Worlds begin with this stream and table.
     pub given: Option<Given>,
     /// Give every engine this bug. Has an effect only with the feature `mutants`.
@@ -146,7 +149,8 @@ impl Looking {
 pub fn plan_of(seed: u64, options: &Options) -> Plan {
     match &options.given {
         Some(given) => given.plan(seed),
-        None => Plan::draw(seed),
+        None if options.dialects.is_empty() => Plan::draw(seed),
+        None => Plan::draw_of(seed, &options.dialects),
     }
 }
 
@@ -183,10 +187,13 @@ impl WorldReport {
 }
 
 fn flags(options: &Options) -> String {
-    options
-        .given
-        .as_ref()
-        .map_or_else(String::new, |given| given.flags.clone())
+    let given = options.given.as_ref();
+    let given = given.map_or_else(String::new, |given| given.flags.clone());
+    match options.dialects[..] {
+        [] | [Kind::Kcl] => given,
+        [dialect] => format!(" --dialect {dialect}{given}"),
+        _ => format!(" --dialect all{given}"),
+    }
 }
 
 /// Runs the worlds of a range of seeds on so many threads. The result does not depend on how many.

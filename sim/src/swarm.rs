@@ -8,6 +8,7 @@ use crate::faults::{Faults, Setting, UpgradeFaults, churns};
 use crate::scenario::span::micros;
 use crate::whatif::Start;
 use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
+use leasehold_engine::dialect::Kind;
 use leasehold_engine::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ const WIDE: u32 = 1_100;
 pub struct Plan {
     /// What it was drawn from.
     pub seed: u64,
+    /// How leases are spelled in the table.
+    pub dialect: Kind,
     /// How many workers.
     pub workers: u32,
     /// How many shards at the beginning.
@@ -82,6 +85,27 @@ impl Plan {
         }
     }
 
+    /// Draws the world of a seed, of one of these dialects.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn draw_of(seed: u64, dialects: &[Kind]) -> Self {
+        let draws = Draws::new(seed);
+        let drawn = draws.below("dialect", 0, dialects.len() as u64);
+        Self::draw(seed).with_dialect(dialects[drawn as usize])
+    }
+
+    /// The same world with its leases spelled otherwise.
+    pub fn with_dialect(mut self, dialect: Kind) -> Self {
+        self.dialect = dialect;
+        let policies = dialect.dialect().policies();
+        self.config.policies = policies;
+        if let Some(config) = &mut self.upgraded {
+            config.policies = policies;
+        }
+        self
+    }
+
     fn ordinary(seed: u64, draws: Draws) -> Self {
         let workers = match draws.below("workers-rare", 0, 40) {
             0 => 32,
@@ -104,6 +128,7 @@ impl Plan {
         };
         let plan = Self {
             seed,
+            dialect: Kind::Kcl,
             workers: 0,
             shards: 0,
             fault_us: 0,

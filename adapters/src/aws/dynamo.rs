@@ -64,6 +64,13 @@ impl DynamoTable {
         }
     }
 
+    /// Reads and writes rows otherwise. The policies of the worker's configuration must be this dialect's.
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Arc<dyn Dialect + Send + Sync>) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
     async fn describe(self) -> Outcome {
         let sent = Sent::default();
         let answer = self

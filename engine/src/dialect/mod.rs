@@ -1,17 +1,31 @@
 //! Table formats: how lease rows and changes are spelled as items and writes.
 
+mod calendar;
+mod deadline;
 mod kcl;
+mod kcl_rb;
+mod reading;
+mod vmware_go_kcl;
 
 pub use kcl::Kcl;
+pub use kcl_rb::KclRb;
+pub use vmware_go_kcl::VmwareGoKcl;
 
 use crate::ids::LeaseKey;
+use crate::policy::Policies;
 use crate::row::{Change, RowRead};
 use crate::table::{Item, ItemWrite};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// A table format. Pure: two of them never see each other's state, and none has any.
 pub trait Dialect {
     /// The name of the table's hash key attribute, a string; there is no sort key.
     fn key_name(&self) -> &'static str;
+
+    /// What follows from the format for a worker's rules.
+    fn policies(&self) -> Policies;
 
     /// The primary key of a row.
     fn key(&self, key: &LeaseKey) -> Item;
@@ -21,4 +35,86 @@ pub trait Dialect {
 
     /// The one conditional write that makes a change. It leaves alone every attribute that it does not name.
     fn encode(&self, change: &Change) -> ItemWrite;
+}
+
+/// The table formats that are known here, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// [`Kcl`].
+    #[default]
+    Kcl,
+    /// [`VmwareGoKcl`].
+    VmwareGoKcl,
+    /// [`KclRb`].
+    KclRb,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Kcl, Self::VmwareGoKcl, Self::KclRb];
+
+    /// Its codec.
+    pub fn dialect(self) -> &'static (dyn Dialect + Send + Sync) {
+        match self {
+            Self::Kcl => &Kcl,
+            Self::VmwareGoKcl => &VmwareGoKcl,
+            Self::KclRb => &KclRb,
+        }
+    }
+
+    /// Its name, as it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kcl => "kcl",
+            Self::VmwareGoKcl => "vmware-go-kcl",
+            Self::KclRb => "kcl-rb",
+        }
+    }
+}
+
+impl Dialect for Kind {
+    fn key_name(&self) -> &'static str {
+        self.dialect().key_name()
+    }
+
+    fn policies(&self) -> Policies {
+        self.dialect().policies()
+    }
+
+    fn key(&self, key: &LeaseKey) -> Item {
+        self.dialect().key(key)
+    }
+
+    fn decode(&self, item: &Item) -> RowRead {
+        self.dialect().decode(item)
+    }
+
+    fn encode(&self, change: &Change) -> ItemWrite {
+        self.dialect().encode(change)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        known.ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
+            format!("expected {}, found {text:?}", names.join(" or "))
+        })
+    }
+}
+
+impl fmt::Debug for dyn Dialect + Send + Sync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dialect({})", self.key_name())
+    }
 }

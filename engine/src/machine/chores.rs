@@ -205,6 +205,7 @@ impl Core {
                 });
                 self.observe(*row, false);
             }
+            Change::Claim { from, .. } if applied => self.ctx.tell(Notice::Claimed { lease, owner: from }),
             Change::Delete { .. } if applied => {
                 if let Some(ix) = self.view.find(lease.as_str())
                     && self.view.get(ix).is_some_and(|lease| !lease.busy())

@@ -235,12 +235,14 @@ impl Core {
         } else if tenure.looking == Some(op) {
             tenure.looking = None;
             match outcome {
-                Outcome::Applied(Reply::Row(None)) if !tenure.parents.is_empty() => {
-                    tenure.parents.remove(0);
-                    tenure.look_at = now;
-                }
-                Outcome::Applied(Reply::Row(Some(row))) => {
-                    let unfinished = row.lease().is_none_or(|row| !row.checkpoint.is_end());
+                Outcome::Applied(Reply::Row(row)) => {
+                    let unfinished = match &row {
+                        Some(row) => row.lease().is_none_or(|row| !row.checkpoint.is_end()),
+                        None => {
+                            let child = self.key(ix);
+                            self.is_unread(&tenure.parents[0], &child, tenure.movement.since)
+                        }
+                    };
                     if unfinished {
                         tenure.look_at = now + self.ctx.config.renew_interval;
                         tenure.parents.rotate_left(1);

@@ -121,6 +121,12 @@ impl Ctx {
         }
     }
 
+    /// The counter for the next write of a row that shows `counter`.
+    pub(crate) fn next_counter(&self, counter: u64) -> u64 {
+        let life = self.config.policies.life;
+        life.next(counter, self.wall, self.config.lease_duration)
+    }
+
     /// Asks for something to be done; its outcome will go to `waiter`.
     pub(crate) fn issue(&mut self, waiter: Waiter, give_up: Mono, effect: Effect) -> OpId {
         self.next_op += 1;

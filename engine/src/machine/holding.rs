@@ -78,8 +78,12 @@ impl Core {
     fn emit(&mut self, ix: u32, tenure: &mut Tenure, kind: WriteKind) {
         let Some(lease) = self.view.get(ix) else { return };
         let key = lease.key.clone();
+        if kind != WriteKind::Read && tenure.unresolved.is_none() {
+            tenure.next = self.ctx.next_counter(tenure.counter);
+        }
         let guard = Guard {
             counter: tenure.counter,
+            next: tenure.next,
             holder: self.ctx.me.clone(),
             next_owner: tenure.next_owner.clone(),
         };
@@ -102,7 +106,7 @@ impl Core {
                 TableOp::Write(Change::Create(Box::new(LeaseRow {
                     owner: Some(self.ctx.me.clone()),
                     handing_over: None,
-                    counter: tenure.counter.saturating_add(1),
+                    counter: tenure.next,
                     checkpoint: tenure.durable,
                     ..known
                 })))
@@ -202,7 +206,7 @@ impl Core {
 
     /// A write was acknowledged. With it, no earlier one of the same guard was or will be applied.
     fn applied(&mut self, ix: u32, tenure: &mut Tenure, kind: WriteKind, emitted: Mono) {
-        tenure.counter = tenure.counter.saturating_add(1);
+        tenure.counter = tenure.next;
         self.proven(ix, tenure, emitted);
         match kind {
             WriteKind::Renew | WriteKind::Read => {
@@ -233,7 +237,11 @@ impl Core {
 
     /// The row is known to have been ours by a write emitted at `emitted`: the belief is counted from there.
     fn proven(&mut self, ix: u32, tenure: &mut Tenure, emitted: Mono) {
-        tenure.unresolved = None;
+        // Others may act on the time in the row, which was drawn for the first of these attempts.
+        let emitted = match tenure.unresolved.take() {
+            Some(maybe) if self.ctx.config.policies.life.tells_time() => maybe.since.min(emitted),
+            _ => emitted,
+        };
         tenure.failures = 0;
         tenure.retry_at = Mono(0);
         let stamp = if self.ctx.planted.is(Mutant::StampAtReceipt) {
@@ -305,7 +313,7 @@ impl Core {
             }
         };
         let blind = self.ctx.planted.is(Mutant::NoAdoption) || tenure.never_adopt;
-        let next = row.counter == tenure.counter.saturating_add(1) && !blind;
+        let next = row.counter == tenure.next && !blind;
         if row.checkpoint.is_end() {
             if tried_end && (next || row.owner.is_none()) {
                 return self.ended(ix, tenure);

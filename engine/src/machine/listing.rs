@@ -201,6 +201,8 @@ impl Core {
             self.listing = Listing::default();
             return;
         }
+        self.learn_lineage(shards, self.listing.began);
+        let fills = self.needs_listings();
         for ix in self.view.all() {
             let Some(lease) = self.view.get_mut(ix) else {
                 continue;
@@ -208,6 +210,7 @@ impl Core {
             let shard = by_id.get(lease.key.as_str());
             if let (Some(row), Some(shard)) = (&mut lease.row, shard)
                 && row.range.is_none()
+                && !fills
             {
                 row.range = Some(shard.range);
                 let change = Change::SetRange {
@@ -227,6 +230,11 @@ impl Core {
             }
         }
         self.create_planned(shards, false);
+        if fills {
+            // What could not be taken before for want of its parents can be now.
+            let balance = self.balance();
+            self.take_share(&balance);
+        }
     }
 
     /// A shard was not found when it was read. Only the list of the living stream says what that meant: KCL takes it
@@ -312,8 +320,13 @@ impl Core {
     fn create_planned(&mut self, shards: &[Shard], empty: bool) {
         let leases = self.known_leases();
         match sync::plan(&leases, shards, self.ctx.config.initial_position, empty) {
-            Ok(plan) => {
+            Ok(mut plan) => {
                 self.listing = Listing::default();
+                if !empty && self.absence_is_unread() {
+                    let initial = self.ctx.config.initial_position;
+                    plan.create
+                        .extend(sync::unread(&leases, shards, initial, &plan.create));
+                }
                 // What fills an empty table is of this stream.
                 self.upkeep.recognised |= empty;
                 let create = plan.create.len() as u32;
@@ -334,13 +347,14 @@ impl Core {
                 // And the view that it is missing from must be of about now: others may have created it, or what is above.
                 let now = self.ctx.now;
                 let interval = self.ctx.config.scan_interval;
-                let scans = self.scan.complete;
+                // A scan under way has passed some keys already.
+                let begun = self.scan.number;
                 let fresh = now.since(self.scan.completed_at) <= interval.times(2);
                 let before = std::mem::take(&mut self.upkeep.planned);
                 let mut blind = false;
                 for planned in plan.create {
-                    let (first, then) = before.get(&planned.row.key).copied().unwrap_or((now, scans));
-                    let seen = fresh && scans > then;
+                    let (first, then) = before.get(&planned.row.key).copied().unwrap_or((now, begun));
+                    let seen = fresh && self.scan.complete > then;
                     let old = now.since(first) >= interval;
                     let believed = self.ctx.planted.is(Mutant::BelieveOneListing);
                     let certain = empty || believed || (old && seen);

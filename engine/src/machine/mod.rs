@@ -6,6 +6,7 @@
 //! | `scan` | reading the whole table, and what a row does to the view |
 //! | `upkeep` | after a scan: order of leaders, audit, clean-up |
 //! | `listing` | listing shards, and creating the leases that are missing |
+//! | `lineage` | what a listing says that rows do not |
 //! | `take` | becoming an owner: balance, taking, stealing |
 //! | `holding` | the lane of writes of a held lease: renewing, checkpoints, ends, releases |
 //! | `consumer`, `stage` | the life of a shard on its owner |
@@ -22,6 +23,7 @@ mod consumer;
 mod ctx;
 mod ending;
 mod holding;
+mod lineage;
 mod listing;
 mod scan;
 mod stage;
@@ -61,6 +63,7 @@ pub(crate) struct Core {
     boot: boot::Boot,
     scan: scan::Scan,
     listing: listing::Listing,
+    lineage: lineage::Lineage,
     chores: chores::Chores,
     upkeep: upkeep::Upkeep,
     phase: Phase,
@@ -91,6 +94,7 @@ impl Core {
             boot: boot::Boot::default(),
             scan: scan::Scan::default(),
             listing: listing::Listing::default(),
+            lineage: lineage::Lineage::default(),
             chores: chores::Chores::default(),
             upkeep: upkeep::Upkeep::default(),
             phase: Phase::Running,

@@ -32,7 +32,7 @@ pub(crate) struct Scan {
     pub(crate) occupied: BTreeSet<LeaseKey>,
     occupied_now: BTreeSet<LeaseKey>,
     unreadable: u32,
-    /// Whole scans that ended, and when the last one did.
+    /// The number of the last whole scan that ended, and when it did.
     pub(crate) complete: u64,
     pub(crate) completed_at: Mono,
 }
@@ -146,7 +146,7 @@ impl Core {
 
     fn scan_complete(&mut self) {
         self.scan.within = false;
-        self.scan.complete += 1;
+        self.scan.complete = self.scan.number;
         self.scan.completed_at = self.ctx.now;
         self.scan.occupied = std::mem::take(&mut self.scan.occupied_now);
         // Late rather than early: workers that started together drift apart.
@@ -171,7 +171,8 @@ impl Core {
     }
 
     /// Takes note of a row as some answer showed it. `scanned`: by a scan, which may be stale.
-    pub(crate) fn observe(&mut self, row: LeaseRow, scanned: bool) {
+    pub(crate) fn observe(&mut self, mut row: LeaseRow, scanned: bool) {
+        self.complete_lineage(&mut row);
         let now = self.ctx.now;
         let number = self.scan.number;
         let ix = self.view.intern(&row.key);

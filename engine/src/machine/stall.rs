@@ -16,7 +16,7 @@ use crate::time::{Mono, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Movement {
     /// Something was processed, or it was seen that there was nothing to process.
-    since: Mono,
+    pub(crate) since: Mono,
     /// How long that was ago when it was last told; 0: it was not.
     told: Span,
     /// It moved after it was told that it did not: for so long.

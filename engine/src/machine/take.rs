@@ -5,11 +5,13 @@ use super::ctx::Waiter;
 use super::stage::Stage;
 use super::stall::Movement;
 use super::tenure::{TakeFlight, Taking, Tenure};
+use super::view::Lease;
 use crate::ids::{FencingToken, OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
 use crate::notice::{Choice, Notice, TakeReason};
 use crate::output::TableOp;
+use crate::policy::Steal;
 use crate::row::{Change, RowRead};
 use crate::time::{Mono, Span};
 use std::collections::BTreeMap;
@@ -65,6 +67,7 @@ impl Core {
                 }
                 // A lease we are still letting go of cannot be taken again before that is over.
                 _ if lease.busy() => {}
+                _ if !self.knows_lineage(row) => {}
                 None if self.ctx.planted.is(Mutant::NoTakeOfUnowned) => {}
                 owner => {
                     balance.unowned += u32::from(owner.is_none());
@@ -128,6 +131,16 @@ impl Core {
 
     /// KCL's rule: from the most loaded worker, what it has above its share, or one if we lack two and more.
     fn steal(&mut self, balance: &Balance, mine: u32, need: u32) {
+        let policy = self.ctx.config.policies.steal;
+        let claimed = match policy {
+            Steal::Take => 0,
+            Steal::Claim => self.claimed(),
+            Steal::Never => return,
+        };
+        let (mine, need) = (mine + claimed, need.saturating_sub(claimed));
+        if need == 0 {
+            return;
+        }
         let busiest = balance
             .counts
             .iter()
@@ -160,6 +173,10 @@ impl Core {
         order.sort_unstable();
         self.tell_choice(balance, mine, Some(victim), &order, spare);
         for (_, ix) in order.into_iter().take(spare) {
+            if policy == Steal::Claim {
+                self.claim(ix);
+                continue;
+            }
             let why = TakeReason::Stolen {
                 owner: victim.clone(),
                 theirs: *theirs,
@@ -168,6 +185,33 @@ impl Core {
             };
             self.take(ix, why);
         }
+        self.chores_step();
+    }
+
+    /// Leases of others that are being handed over to us.
+    fn claimed(&self) -> u32 {
+        let ours = |lease: &Lease| {
+            let row = lease.row.as_ref().filter(|row| row.handing_over.is_some());
+            row.is_some_and(|row| row.owner.as_ref() == Some(&self.ctx.me))
+        };
+        self.view.unordered().filter(|lease| ours(lease)).count() as u32
+    }
+
+    /// Asks the owner of a lease for it. A later scan shows that it gave it up.
+    fn claim(&mut self, ix: u32) {
+        let Some(lease) = self.view.get(ix) else { return };
+        let Some((row, from)) = lease.row.as_ref().and_then(|row| Some((row, row.owner.clone()?))) else {
+            return;
+        };
+        let change = Change::Claim {
+            key: lease.key.clone(),
+            counter: row.counter,
+            from,
+            checkpoint: row.checkpoint,
+            by: self.ctx.me.clone(),
+        };
+        let expires = self.ctx.now + self.ctx.config.table_timeout;
+        self.add_chore(change, "its owner has more than its share".into(), None, expires);
     }
 
     /// Says what was weighed, the leases in the order drawn; the first `now` are taken.
@@ -235,6 +279,7 @@ impl Core {
         };
         lease.taking = Some(Taking {
             counter: row.counter,
+            next: row.counter,
             from: row.owner.clone(),
             checkpoint: row.checkpoint,
             why,
@@ -265,11 +310,14 @@ impl Core {
         }
         if taking.failures == 0 {
             taking.first_emitted = now;
+            taking.next = self.ctx.next_counter(taking.counter);
         }
         let change = Change::Take {
             key: lease.key.clone(),
             counter: taking.counter,
+            next: taking.next,
             from: taking.from.clone(),
+            checkpoint: taking.checkpoint,
             to: self.ctx.me.clone(),
         };
         taking.flight = TakeFlight::Write(self.ctx.table(Waiter::Lane(ix), TableOp::Write(change)));
@@ -277,8 +325,9 @@ impl Core {
 
     fn drop_taking(&mut self, ix: u32) {
         if let Some(lease) = self.view.get_mut(ix)
-            && lease.taking.take().is_some()
+            && let Some(taking) = lease.taking.take()
         {
+            lease.robbed |= taking.failures > 0 && matches!(taking.why, TakeReason::Stolen { .. });
             self.busy -= 1;
         }
     }
@@ -355,7 +404,7 @@ impl Core {
             Some(RowRead::Lease(row)) => {
                 if row.owner.as_ref() == Some(&self.ctx.me)
                     && row.handing_over.is_none()
-                    && row.counter == taking.counter.saturating_add(1)
+                    && row.counter == taking.next
                 {
                     self.ctx.tell(Notice::Adopted {
                         lease: key,
@@ -363,7 +412,8 @@ impl Core {
                     });
                     return self.own(ix, taking.clone());
                 }
-                if row.counter == taking.counter && row.owner == taking.from && taking.failures < MAX_TRIES {
+                let same = row.owner == taking.from && row.checkpoint == taking.checkpoint;
+                if row.counter == taking.counter && same && taking.failures < MAX_TRIES {
                     // Not applied, or not yet. The same guard makes a second attempt safe beside a late first one.
                     if let Some(taking) = self.view.get_mut(ix).and_then(|lease| lease.taking.as_mut()) {
                         taking.flight = TakeFlight::Pause(self.ctx.now);
@@ -389,15 +439,17 @@ impl Core {
     fn own(&mut self, ix: u32, taking: Taking) {
         let now = self.ctx.now;
         let config = &self.ctx.config;
-        let counter = taking.counter.saturating_add(1);
+        let counter = taking.next;
         let token = if self.ctx.planted.is(Mutant::TokenReused) {
             FencingToken(1)
         } else {
             FencingToken(counter)
         };
         // A former owner that may live believes until its next write is refused, at the latest for a lease duration
-        // after the take was applied.
-        let settle = matches!(taking.why, TakeReason::Stolen { .. })
+        // after the take was applied: ours, or an earlier one that was given up and made the row ours all the same.
+        let robbed = self.view.get(ix).is_some_and(|lease| lease.robbed);
+        let stolen = matches!(taking.why, TakeReason::Stolen { .. });
+        let settle = (stolen || robbed && taking.why == TakeReason::Ours)
             && config.settle_stolen
             && !self.ctx.planted.is(Mutant::NoSettle);
         let open_after = if settle { now + config.lease_duration } else { now };
@@ -418,10 +470,12 @@ impl Core {
             row.handing_over = None;
         }
         lease.observed_at = now;
+        lease.robbed = false;
         lease.taking = None;
         lease.tenure = Some(Box::new(Tenure {
             token,
             counter,
+            next: counter.saturating_add(1),
             durable: taking.checkpoint,
             valid_until: taking.first_emitted + self.ctx.hold,
             fenced: false,

@@ -14,9 +14,11 @@ use crate::time::Mono;
 pub(crate) struct Taking {
     /// The counter that must still be there.
     pub(crate) counter: u64,
+    /// The counter that all attempts leave.
+    pub(crate) next: u64,
     /// The owner as read.
     pub(crate) from: Option<WorkerId>,
-    /// The checkpoint as read. It is exact if the take succeeds: a checkpoint moves the counter.
+    /// The checkpoint as read. It is exact if the take succeeds: a checkpoint moves the counter, or is guarded itself.
     pub(crate) checkpoint: Checkpoint,
     /// Why we take it.
     pub(crate) why: TakeReason,
@@ -71,6 +73,8 @@ pub(crate) struct Tenure {
     pub(crate) token: FencingToken,
     /// The counter of the last write known to be durable.
     pub(crate) counter: u64,
+    /// The counter that our next write leaves, or those of unknown outcome since: all of them the same.
+    pub(crate) next: u64,
     /// The checkpoint known to be durable.
     pub(crate) durable: Checkpoint,
     /// We believe before this moment.

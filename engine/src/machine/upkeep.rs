@@ -1,10 +1,12 @@
 //! What follows from a whole scan: who leads, what is missing, what can go, what is taken.
 
 use super::Core;
+use super::view::Lease;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::leader;
 use crate::mutant::Mutant;
 use crate::notice::{Fatal, Notice};
+use crate::policy::Finished;
 use crate::position::Checkpoint;
 use crate::row::Change;
 use crate::shard::{HashRange, Shard};
@@ -26,7 +28,7 @@ pub(crate) struct Upkeep {
     told: bool,
     /// Scans in a row that showed a hole.
     hole_seen: u32,
-    /// What the last listing made us plan to create: since when, and how many scans there were then.
+    /// What the last listing made us plan to create: since when, and which scan was the last to have begun then.
     pub(crate) planned: BTreeMap<LeaseKey, (Mono, u64)>,
     /// An empty table was seen, and the wait before filling it is over.
     pub(crate) waited_empty: bool,
@@ -61,6 +63,7 @@ impl Core {
                 return self.list_to_repair("there is a lease table already, and it must be of this stream");
             }
             self.audit();
+            self.ask_lineage();
             self.clean_up();
             // A question that got lost among others is asked again.
             if self
@@ -176,7 +179,7 @@ impl Core {
         for (_, lease) in self.view.iter().filter(|(_, lease)| lease.unfinished()) {
             match lease.row.as_ref().and_then(|row| row.range) {
                 Some(range) => ranges.push(range),
-                None => unknown += 1,
+                None => unknown += u32::from(!self.needs_listings()),
             }
         }
         let hole = sync::first_hole(ranges.into_iter());
@@ -185,7 +188,10 @@ impl Core {
         }
         if (hole.is_none() && unknown == 0) || self.ctx.planted.is(Mutant::NoAudit) {
             self.upkeep.hole_seen = 0;
-            self.upkeep.planned.clear();
+            // Without a hole nothing is missing, unless every listed shard is to have a row.
+            if !self.absence_is_unread() {
+                self.upkeep.planned.clear();
+            }
             return;
         }
         self.upkeep.hole_seen += 1;
@@ -205,7 +211,33 @@ impl Core {
         }
     }
 
-    /// Removes finished leases that nobody needs any more: their children have begun, and their parents are gone.
+    /// Lists the shards if a lease cannot be taken because its parents are not known, and, as the leader, now and then to
+    /// learn which finished shards the stream forgot.
+    fn ask_lineage(&mut self) {
+        if !self.needs_listings() {
+            return;
+        }
+        let unknown = |lease: &Lease| {
+            let row = lease.row.as_ref().filter(|row| !row.checkpoint.is_end());
+            row.is_some_and(|row| !self.knows_lineage(row))
+        };
+        if self.view.unordered().any(unknown) {
+            return self.list_to_repair("what shards some leases came from is not known");
+        }
+        let (now, delay) = (self.ctx.now, self.ctx.config.cleanup_delay);
+        let waits = |lease: &Lease| {
+            lease.ended_at != Mono::NEVER
+                && now.since(lease.ended_at) >= delay
+                && self.still_listed(&lease.key, now - delay).is_none()
+        };
+        let leads = self.ctx.config.policies.finished == Finished::WhenForgotten && self.deputy() == 0;
+        if leads && delay > Span::ZERO && self.view.unordered().any(waits) {
+            self.list_to_repair("the stream may have forgotten shards that were read to their end");
+        }
+    }
+
+    /// Removes finished leases that nobody needs any more: their children have begun, and their parents are gone; or
+    /// their shards are.
     fn clean_up(&mut self) {
         let delay = self.ctx.config.cleanup_delay;
         if delay == Span::ZERO {
@@ -231,7 +263,11 @@ impl Core {
                     .parents
                     .iter()
                     .any(|parent| self.view.row(parent.as_str()).is_some());
-                (row.checkpoint.is_end() && children && !ancestors).then(|| Change::Delete {
+                let needless = match self.ctx.config.policies.finished {
+                    Finished::WhenRead => children && !ancestors,
+                    Finished::WhenForgotten => self.still_listed(&lease.key, lease.ended_at) == Some(false),
+                };
+                (row.checkpoint.is_end() && needless).then(|| Change::Delete {
                     key: lease.key.clone(),
                     counter: row.counter,
                 })

@@ -39,6 +39,8 @@ pub(crate) struct Lease {
     pub(crate) seen_by: u64,
     /// How often in a row an older counter than the known one was read.
     pub(crate) older_seen: u8,
+    /// An attempt to steal it was given up, and may have been applied: its owner may believe in it beside us.
+    pub(crate) robbed: bool,
     /// An attempt to become its owner.
     pub(crate) taking: Option<Taking>,
     /// Our ownership, from the take until the application let go of it.
@@ -110,6 +112,7 @@ impl View {
             ended_at: Mono::NEVER,
             seen_by: 0,
             older_seen: 0,
+            robbed: false,
             taking: None,
             tenure: None,
             armed: Mono::NEVER,

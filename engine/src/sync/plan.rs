@@ -19,7 +19,7 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::Shard;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A lease to create.
@@ -100,6 +100,36 @@ pub fn plan(
     survey.mark_needed();
     survey.descend();
     Ok(survey.into_plan())
+}
+
+/// Where the rows of finished shards stay as long as their shards are listed: every listed shard without one, which nobody
+/// can have read. Those that `planned` has already are left out.
+///
+/// There are such only from the trim horizon. From elsewhere, what was there before is not wanted.
+pub fn unread(
+    leases: &BTreeMap<LeaseKey, Checkpoint>,
+    shards: &[Shard],
+    initial: InitialPosition,
+    planned_already: &[PlannedLease],
+) -> Vec<PlannedLease> {
+    if initial != InitialPosition::TrimHorizon {
+        return Vec::new();
+    }
+    let known: BTreeSet<_> = planned_already
+        .iter()
+        .map(|lease| lease.row.key.as_str())
+        .collect();
+    shards
+        .iter()
+        .filter(|shard| !leases.contains_key(shard.id.as_str()) && !known.contains(shard.id.as_str()))
+        .map(|shard| {
+            planned(
+                shard,
+                Checkpoint::TrimHorizon,
+                "its shard is listed, and nobody has read it".to_owned(),
+            )
+        })
+        .collect()
 }
 
 /// For an empty table: every shard open at the initial position.

@@ -13,6 +13,8 @@ pub enum Condition {
     Equals(AttributeName, AttributeValue),
     /// All of these hold. Never empty when it is rendered: DynamoDB has no text for that.
     All(Vec<Condition>),
+    /// One of these holds at least. Never empty when it is rendered.
+    Any(Vec<Condition>),
 }
 
 /// Changes of single attributes. All others of the item stay as they are.

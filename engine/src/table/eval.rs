@@ -42,6 +42,7 @@ pub fn holds(condition: &Condition, item: Option<&Item>) -> bool {
         Condition::NotExists(name) => value(name).is_none(),
         Condition::Equals(name, expected) => value(name).is_some_and(|found| same(found, expected)),
         Condition::All(conditions) => conditions.iter().all(|condition| holds(condition, item)),
+        Condition::Any(conditions) => conditions.iter().any(|condition| holds(condition, item)),
     }
 }
 

@@ -55,14 +55,21 @@ impl Rendered {
             Condition::Exists(name) => format!("attribute_exists({})", self.name(name)),
             Condition::NotExists(name) => format!("attribute_not_exists({})", self.name(name)),
             Condition::Equals(name, value) => format!("{} = {}", self.name(name), self.value(value)),
-            Condition::All(conditions) => {
-                let parts: Vec<String> = conditions
-                    .iter()
-                    .map(|condition| self.condition_text(condition))
-                    .collect();
-                parts.join(" AND ")
-            }
+            Condition::All(conditions) => self.joined(conditions, " AND "),
+            Condition::Any(conditions) => self.joined(conditions, " OR "),
         }
+    }
+
+    fn joined(&mut self, conditions: &[Condition], with: &str) -> String {
+        let mut parts = Vec::with_capacity(conditions.len());
+        for condition in conditions {
+            let text = self.condition_text(condition);
+            parts.push(match condition {
+                Condition::All(_) | Condition::Any(_) => format!("({text})"),
+                _ => text,
+            });
+        }
+        parts.join(with)
     }
 
     /// The placeholder of a name; one for all its appearances, as DynamoDB demands.

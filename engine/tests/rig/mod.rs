@@ -5,6 +5,7 @@
 
 use leasehold_engine::Engine;
 use leasehold_engine::config::Config;
+use leasehold_engine::dialect::Dialect;
 use leasehold_engine::ids::*;
 use leasehold_engine::input::*;
 use leasehold_engine::notice::Notice;
@@ -47,6 +48,8 @@ pub struct Rig {
     pub config: Config,
     pub workers: Vec<Worker>,
     pub table: Option<BTreeMap<LeaseKey, LeaseRow>>,
+    /// Rows are written and read through it, if there is one.
+    pub dialect: Option<&'static dyn Dialect>,
     pub shards: BTreeMap<ShardId, Shard>,
     pub records: BTreeMap<ShardId, Vec<u64>>,
     pub stream_created: Option<Wall>,
@@ -62,6 +65,17 @@ pub fn config() -> Config {
 }
 
 impl Rig {
+    /// The same, with rows of this format.
+    pub fn with_dialect(dialect: &'static dyn Dialect, shards: u32, workers: u32) -> Rig {
+        let mut rig = Rig::new(shards, 0);
+        rig.dialect = Some(dialect);
+        rig.config.policies = dialect.policies();
+        for _ in 0..workers {
+            rig.join();
+        }
+        rig
+    }
+
     /// A stream of `shards` shards, an existing empty table, and `workers` workers.
     pub fn new(shards: u32, workers: u32) -> Rig {
         let mut rig = Rig {
@@ -69,6 +83,7 @@ impl Rig {
             config: config(),
             workers: Vec::new(),
             table: Some(BTreeMap::new()),
+            dialect: None,
             shards: BTreeMap::new(),
             records: BTreeMap::new(),
             stream_created: Some(Wall(1)),
@@ -303,7 +318,10 @@ impl Rig {
             },
             TableOp::Write(change) => match &mut self.table {
                 None => missing(),
-                Some(rows) => write(rows, change),
+                Some(rows) => match self.dialect {
+                    None => write(rows, change),
+                    Some(dialect) => write_through(dialect, rows, change),
+                },
             },
         }
     }
@@ -495,6 +513,29 @@ fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
         }
 }
 
+/// One guarded change of a row as an item.
+fn write_through(dialect: &dyn Dialect, rows: &mut BTreeMap<LeaseKey, LeaseRow>, change: &Change) -> Outcome {
+    let current = rows.get(change.key()).cloned();
+    let mut item = None;
+    if let Some(row) = &current {
+        let put = dialect.encode(&Change::Create(Box::new(row.clone())));
+        put.carry_out(&mut item).unwrap();
+    }
+    if dialect.encode(change).carry_out(&mut item).is_err() {
+        return refused(Why::ConditionFailed, current);
+    }
+    match item.map(|item| dialect.decode(&item)) {
+        Some(RowRead::Lease(row)) => {
+            rows.insert(row.key.clone(), row);
+        }
+        None => {
+            rows.remove(change.key());
+        }
+        Some(other) => panic!("{other:?}"),
+    }
+    Outcome::Applied(Reply::Done)
+}
+
 /// One guarded change of the rows.
 pub fn write(rows: &mut BTreeMap<LeaseKey, LeaseRow>, change: &Change) -> Outcome {
     let current = rows.get(change.key()).cloned();
@@ -502,6 +543,9 @@ pub fn write(rows: &mut BTreeMap<LeaseKey, LeaseRow>, change: &Change) -> Outcom
         (Change::Create(_), None) => true,
         (Change::Create(_), Some(_)) | (_, None) => false,
         (Change::Take { counter, from, .. }, Some(row)) => row.counter == *counter && row.owner == *from,
+        (Change::Claim { counter, from, .. }, Some(row)) => {
+            row.counter == *counter && row.owner.as_ref() == Some(from) && row.handing_over.is_none()
+        }
         (Change::Delete { counter, .. }, Some(row)) => row.counter == *counter && row.checkpoint.is_end(),
         (Change::SetRange { .. }, Some(row)) => row.range.is_none(),
         (
@@ -530,6 +574,10 @@ pub fn write(rows: &mut BTreeMap<LeaseKey, LeaseRow>, change: &Change) -> Outcom
             row.range = Some(*range);
             return Outcome::Applied(Reply::Done);
         }
+        Change::Claim { by, .. } => {
+            row.handing_over = row.owner.replace(by.clone());
+            return Outcome::Applied(Reply::Done);
+        }
         Change::Take { to, .. } => {
             row.owner = Some(to.clone());
             row.handing_over = None;
@@ -545,6 +593,6 @@ pub fn write(rows: &mut BTreeMap<LeaseKey, LeaseRow>, change: &Change) -> Outcom
         Change::HandOver { .. } => row.handing_over = None,
         _ => {}
     }
-    row.counter += 1;
+    row.counter = change.leaves().unwrap_or(row.counter);
     Outcome::Applied(Reply::Done)
 }

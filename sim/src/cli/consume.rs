@@ -8,7 +8,8 @@ use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use leasehold::dialect::Kind;
 use leasehold::{Batch, Control, Error, Fatal, InitialPosition, Notice, Position, Record, Worker};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::time::Wall;
@@ -45,8 +46,8 @@ pub(super) struct ConsumeArgs {
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
     /// How leases are kept in the table.
-    #[arg(long, value_enum, default_value_t = Dialect::Kcl)]
-    dialect: Dialect,
+    #[arg(long, default_value_t)]
+    dialect: Kind,
     /// A name for this worker, for people.
     #[arg(long, value_name = "NAME")]
     worker_id: Option<String>,
@@ -59,13 +60,6 @@ pub(super) struct ConsumeArgs {
     /// Stop after this many records.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_records: Option<u64>,
-}
-
-/// A way to keep leases in a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Dialect {
-    /// As the Kinesis Client Library does, so that both can work on the same table.
-    Kcl,
 }
 
 #[derive(Serialize)]
@@ -206,7 +200,6 @@ impl Printer {
 }
 
 pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
-    let Dialect::Kcl = args.dialect;
     let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region).await?;
     let worker_id = args
         .worker_id
@@ -216,6 +209,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .dynamodb(clients.dynamodb)
         .stream(args.stream)
         .application(args.application)
+        .dialect(args.dialect)
         .initial_position(args.from)
         .worker_id(worker_id);
     if let Some(path) = args.trace {

@@ -19,6 +19,8 @@ mod input;
 #[cfg(feature = "cli")]
 mod local;
 mod logging;
+#[cfg(feature = "cli")]
+mod migrate;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod plan;
@@ -66,6 +68,9 @@ enum Command {
     /// Consume a stream: one JSON line per record.
     #[cfg(feature = "cli")]
     Consume(consume::ConsumeArgs),
+    /// Move an application's leases to another table: checkpoints, parents and ends.
+    #[cfg(feature = "cli")]
+    Migrate(migrate::MigrateArgs),
     /// Run simulated fleets through faults and judge what happened.
     Sim(sim::SimArgs),
     /// Put deliberate bugs into the engine and see whether the oracles catch them.
@@ -106,6 +111,8 @@ pub fn main() -> ExitCode {
         Command::Local(args) => on_tokio(local::run(args)),
         #[cfg(feature = "cli")]
         Command::Consume(args) => on_tokio(consume::run(args)),
+        #[cfg(feature = "cli")]
+        Command::Migrate(args) => on_tokio(migrate::run(args)),
         Command::Sim(args) => sim::run(&args),
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),

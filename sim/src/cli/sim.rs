@@ -17,6 +17,7 @@ use leasehold::recorder::{MemorySink, Recorder};
 use leasehold::trace::OutputDigest;
 use leasehold_engine::Engine;
 use leasehold_engine::config::InitialPosition;
+use leasehold_engine::dialect::Kind;
 use leasehold_engine::input::Input;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ pub(super) struct SimArgs {
     #[arg(long, value_name = "J")]
     jobs: Option<NonZeroUsize>,
     /// How leases are kept in the table.
-    #[arg(long, value_enum, default_value_t = Dialect::All)]
+    #[arg(long, value_enum, default_value_t = Dialect::Kcl)]
     dialect: Dialect,
     /// With --seed: record each life of a worker, for `leasehold replay`; `out.jsonl` makes `out.0.jsonl` and so on.
     #[arg(long, value_name = "FILE", requires = "seed")]
@@ -91,8 +92,23 @@ pub(super) struct SimArgs {
 enum Dialect {
     /// As the Kinesis Client Library does.
     Kcl,
-    /// Every one there is.
+    /// As vmware-go-kcl does.
+    VmwareGoKcl,
+    /// As kcl-rb does.
+    KclRb,
+    /// Every one there is, by turns.
     All,
+}
+
+impl Dialect {
+    fn kinds(self) -> Vec<Kind> {
+        match self {
+            Dialect::Kcl => vec![Kind::Kcl],
+            Dialect::VmwareGoKcl => vec![Kind::VmwareGoKcl],
+            Dialect::KclRb => vec![Kind::KclRb],
+            Dialect::All => Kind::ALL.to_vec(),
+        }
+    }
 }
 
 pub(super) fn parse_range(text: &str) -> Result<Range<u64>, String> {
@@ -105,8 +121,6 @@ pub(super) fn parse_range(text: &str) -> Result<Range<u64>, String> {
 }
 
 pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
-    // There is one dialect, so both choices mean it.
-    let (Dialect::Kcl | Dialect::All) = args.dialect;
     match (&args.scenario, args.seed) {
         (Some(file), _) => scenario::run(file, args.json),
         (None, Some(seed)) => one(seed, args, given(args)?),
@@ -145,6 +159,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
         log: !args.json,
         trace: args.trace.is_some(),
         record: args.html.is_some() || args.mermaid.is_some(),
+        dialects: args.dialect.kinds(),
         given,
         ..Options::default()
     };
@@ -154,6 +169,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
             seed..seed.saturating_add(1),
             1,
             &Options {
+                dialects: options.dialects.clone(),
                 given: options.given.clone(),
                 ..Options::default()
             },
@@ -231,6 +247,7 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
     );
     let stop = super::signal::flag()?;
     let options = Options {
+        dialects: args.dialect.kinds(),
         given,
         ..Options::default()
     };

@@ -81,6 +81,8 @@ pub enum Verb {
     Create,
     Renew,
     Take,
+    /// The owner is asked for the lease.
+    Claim,
     Checkpoint,
     End,
     Release,

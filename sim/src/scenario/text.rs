@@ -6,6 +6,7 @@ use crate::oracles::Property;
 use crate::swarm::{Load, Plan};
 use crate::whatif::Start;
 use leasehold_engine::config::Config;
+use leasehold_engine::dialect::Kind;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -60,6 +61,8 @@ struct Text {
     mutant: Option<String>,
     #[serde(default, with = "seed")]
     seed: u64,
+    #[serde(default, skip_serializing_if = "is_kcl")]
+    dialect: Kind,
     workers: u32,
     shards: u32,
     #[serde(with = "span::micros")]
@@ -74,6 +77,10 @@ struct Text {
     faults: Faults,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start: Option<Start>,
+}
+
+fn is_kcl(dialect: &Kind) -> bool {
+    *dialect == Kind::Kcl
 }
 
 impl FromStr for Scenario {
@@ -100,6 +107,7 @@ impl FromStr for Scenario {
             .transpose()?;
         let plan = Plan {
             seed: text.seed,
+            dialect: Kind::Kcl,
             workers: text.workers,
             shards: text.shards,
             fault_us: text.faults_last,
@@ -108,7 +116,8 @@ impl FromStr for Scenario {
             load: text.load,
             faults: text.faults,
             start: text.start.map(Arc::new),
-        };
+        }
+        .with_dialect(text.dialect);
         limits::check(&plan).map_err(BadScenario)?;
         Ok(Scenario {
             about: text.about,
@@ -214,6 +223,7 @@ impl fmt::Display for Scenario {
             violates: self.violates,
             mutant: self.mutant.clone(),
             seed: self.plan.seed,
+            dialect: self.plan.dialect,
             workers: self.plan.workers,
             shards: self.plan.shards,
             faults_last: self.plan.fault_us,
@@ -240,6 +250,11 @@ impl fmt::Display for Scenario {
 
 /// A configuration's options that are not as in `plain`.
 fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Error> {
+    // They follow from the dialect.
+    let config = Config {
+        policies: plain.policies,
+        ..config.clone()
+    };
     let mut given = Table::try_from(config)?;
     prune(&mut given, &Table::try_from(plain)?);
     let to_text = |table: &mut Table, name: &str| {

@@ -70,6 +70,7 @@ pub(crate) fn verb(verb: Verb) -> &'static str {
         Verb::Create => "create",
         Verb::Renew => "renew",
         Verb::Take => "take",
+        Verb::Claim => "claim",
         Verb::Checkpoint => "checkpoint",
         Verb::End => "end",
         Verb::Release => "release",

@@ -314,6 +314,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
             why: TakeReason::Stolen { .. },
             ..
         } => MarkKind::Steal,
+        Notice::Claimed { .. } => MarkKind::Steal,
         Notice::Took { .. } => MarkKind::Take,
         Notice::Released { .. } => MarkKind::Release,
         Notice::Lost { .. } | Notice::MissedTake { .. } => MarkKind::Lost,

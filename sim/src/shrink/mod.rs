@@ -172,7 +172,7 @@ impl Search {
             if found.len() >= CANDIDATES || self.inputs >= until {
                 break;
             }
-            let mut plan = Plan::draw(draws.roll("smaller", n).bits() >> 1);
+            let mut plan = Plan::draw(draws.roll("smaller", n).bits() >> 1).with_dialect(first.dialect);
             let (workers, shards) = (1 + n / 2 % 3, 1 + n % 2);
             plan.start = first.start.clone();
             if plan.start.is_some() {

@@ -529,6 +529,7 @@ pub(crate) fn verb(change: &Change) -> Verb {
         Change::Create(_) => Verb::Create,
         Change::Renew { .. } => Verb::Renew,
         Change::Take { .. } => Verb::Take,
+        Change::Claim { .. } => Verb::Claim,
         Change::Checkpoint { .. } => Verb::Checkpoint,
         Change::End { .. } => Verb::End,
         Change::Release { .. } => Verb::Release,
@@ -545,20 +546,12 @@ pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
         TableOp::Describe | TableOp::Create => (Ask::Setup, None, None, None),
         TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),
         TableOp::Read { key } => (Ask::Read, shard_of(key), None, None),
-        TableOp::Write(change) => {
-            let (guard, leaves) = match change {
-                Change::Create(row) => (None, Some(row.counter)),
-                Change::Renew { guard, .. }
-                | Change::Checkpoint { guard, .. }
-                | Change::End { guard, .. }
-                | Change::Release { guard, .. }
-                | Change::HandOver { guard, .. } => (Some(guard.counter), Some(guard.counter + 1)),
-                Change::Take { counter, .. } => (Some(*counter), Some(*counter + 1)),
-                Change::Delete { counter, .. } => (Some(*counter), None),
-                Change::SetRange { .. } => (None, None),
-            };
-            (Ask::Write(verb(change)), shard_of(change.key()), guard, leaves)
-        }
+        TableOp::Write(change) => (
+            Ask::Write(verb(change)),
+            shard_of(change.key()),
+            change.guard(),
+            change.leaves(),
+        ),
     }
 }
 

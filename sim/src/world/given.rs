@@ -11,7 +11,7 @@ use crate::oracles::{Fact, ShardNo};
 use crate::swarm::{EPOCH_MS, STREAM_AGE_MS};
 use crate::whatif::{GivenRow, GivenShard, ShardState, Start, generations};
 use bytes::Bytes;
-use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::row::RowRead;
 use leasehold_engine::table::AttributeValue;
@@ -67,7 +67,9 @@ impl World {
         self.rows.resize_with(start.shards.len(), super::Lease::default);
         let mut leases = vec![None; start.shards.len()];
         for row in &start.rows {
-            if let (Some(shard), RowRead::Lease(lease)) = (number(row.key()), Kcl.decode(&row.item)) {
+            if let (Some(shard), RowRead::Lease(lease)) =
+                (number(row.key()), self.table.dialect.decode(&row.item))
+            {
                 leases[shard as usize] = Some((lease.checkpoint.is_end(), row.through));
             }
         }
@@ -139,7 +141,7 @@ impl World {
 
 /// The key of the first row that no table can have.
 pub(crate) fn refused(rows: &[GivenRow]) -> Option<&str> {
-    let mut table = LeaseTable::new(&Faults::default());
+    let mut table = LeaseTable::new(Kind::Kcl, &Faults::default());
     table.create_before(0);
     let refused = |row: &&GivenRow| !table.put_by_hand(0, &row.item);
     rows.iter().find(refused).map(GivenRow::key)

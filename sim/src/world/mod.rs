@@ -195,7 +195,7 @@ impl World {
             heap: Heap::default(),
             workers: Vec::new(),
             names: Names::default(),
-            table: LeaseTable::new(&plan.faults),
+            table: LeaseTable::new(plan.dialect, &plan.faults),
             source,
             flights: Vec::new(),
             free_flights: Vec::new(),

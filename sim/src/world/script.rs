@@ -9,6 +9,7 @@ use crate::faults::{InterruptionKind, Reshard, ReshardKind, RowEdit, RowEditKind
 use crate::oracles::fact::{Owner, Verb};
 use crate::oracles::{Fact, ShardNo, Time};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::row::Change;
 use leasehold_engine::table::{AttributeValue, Item};
 use std::sync::Arc;
 
@@ -337,16 +338,18 @@ impl World {
                 let key = format!("stranger-{}", edit.pick % 1_000);
                 let kind = text("entityType", "WORKER_METRIC_STATS".into());
                 self.put_stranger(
-                    Item::from([text("leaseKey", key.clone()), kind]),
+                    Item::from([text(self.table.dialect.key_name(), key.clone()), kind]),
                     key,
                     "foreign-row",
                 );
             }
             RowEditKind::Unparsable => {
+                // No dialect can read these as what they ought to be.
                 let key = format!("broken-{}", edit.pick % 1_000);
-                let counter = text("leaseCounter", "many".into());
+                let broken = ["leaseCounter", "LeaseTimeout"].map(|name| text(name, "many".into()));
+                let key_attribute = text(self.table.dialect.key_name(), key.clone());
                 self.put_stranger(
-                    Item::from([text("leaseKey", key.clone()), counter]),
+                    broken.into_iter().chain([key_attribute]).collect(),
                     key,
                     "unparsable-row",
                 );
@@ -384,7 +387,9 @@ impl World {
     pub(super) fn begin_hand_over(&mut self, shard: ShardNo, to: u32) {
         let row = self.rows.get(shard as usize).and_then(|lease| lease.row.as_ref());
         let row = row.filter(|row| row.handing_over.is_none() && !row.checkpoint.is_end());
-        let Some((key, old)) = row.and_then(|row| Some((row.key.clone(), row.owner.clone()?))) else {
+        let Some((key, old, counter, checkpoint)) =
+            row.and_then(|row| Some((row.key.clone(), row.owner.clone()?, row.counter, row.checkpoint)))
+        else {
             return;
         };
         if self.is_healed() {
@@ -399,12 +404,14 @@ impl World {
         // One of so many is somebody who died just then.
         let place = to as usize % (others.len() + 1);
         let next = others.get(place).cloned().unwrap_or_else(|| "late-worker".into());
-        let Some(item) = self.table.item(&key) else { return };
-        let mut item = Item::clone(item);
-        for (name, owner) in [("leaseOwner", next), ("checkpointOwner", old)] {
-            item.insert(name.into(), AttributeValue::s(owner));
-        }
-        if self.table.put_by_hand(self.now, &item) {
+        let change = Change::Claim {
+            key: key.clone(),
+            counter,
+            from: old,
+            checkpoint,
+            by: next,
+        };
+        if self.table.change_by_hand(self.now, &change) {
             self.fault("hand-over-begun", None, None);
             self.row_written(&key, Some(Verb::BeginHandOver), None);
         }

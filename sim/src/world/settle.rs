@@ -9,7 +9,6 @@ use crate::fakes::kinesis::ShardIndex;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
 use leasehold_engine::config::{Config, InitialPosition};
-use leasehold_engine::dialect::{Dialect as _, Kcl};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::RowRead;
@@ -306,7 +305,7 @@ impl World {
                 continue;
             }
             let key = LeaseKey::from(ShardIndex(n).to_string());
-            match self.table.item(&key).map(|item| Kcl.decode(item)) {
+            match self.table.item(&key).map(|item| self.table.dialect.decode(item)) {
                 Some(RowRead::Unreadable { detail, .. }) => {
                     return format!(", since the row of shard {n} cannot be read: {detail}");
                 }

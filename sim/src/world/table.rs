@@ -1,4 +1,4 @@
-//! The lease table as workers reach it: the `kcl` dialect over the in-memory DynamoDB.
+//! The lease table as workers reach it: a dialect over the in-memory DynamoDB.
 
 use super::names::number;
 use crate::fakes::dynamo::expr;
@@ -9,7 +9,7 @@ use crate::fakes::dynamo::{
 use crate::faults::{Chance, Faults};
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::dialect::{Dialect, Kind};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
 use leasehold_engine::mutant::Mutant;
@@ -27,6 +27,8 @@ const TABLE: &str = "app";
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseTable {
     pub dynamo: Dynamo,
+    /// How rows are spelled.
+    pub dialect: &'static (dyn Dialect + Send + Sync),
     silent_refusal: bool,
     /// Nobody may create the table.
     sealed: bool,
@@ -49,7 +51,7 @@ pub(crate) fn wall_ms(now: Time) -> i64 {
 }
 
 impl LeaseTable {
-    pub fn new(faults: &Faults) -> Self {
+    pub fn new(dialect: Kind, faults: &Faults) -> Self {
         let listed = faults.strikes.iter().flatten();
         let stale = faults.table.stale > 0
             || listed
@@ -63,6 +65,7 @@ impl LeaseTable {
         };
         Self {
             dynamo: Dynamo::new(config),
+            dialect: dialect.dialect(),
             silent_refusal: faults.silent_refusal,
             sealed: false,
             mutant: None,
@@ -108,7 +111,7 @@ impl LeaseTable {
         let current = error
             .item
             .as_deref()
-            .map(|item| Box::new(self.misread(Kcl.decode(item))));
+            .map(|item| Box::new(self.misread(self.dialect.decode(item))));
         let detail = error.message.into_owned();
         Outcome::Refused(Refusal { why, current, detail })
     }
@@ -125,7 +128,7 @@ impl LeaseTable {
 
     pub(super) fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
         let partition = KeyAttribute {
-            name: Kcl.key_name().into(),
+            name: self.dialect.key_name().into(),
             key_type: KeyType::S,
         };
         let schema = KeySchema {
@@ -151,7 +154,7 @@ impl LeaseTable {
         let request = Scan {
             table: TABLE.to_owned(),
             limit: limit.map(|limit| limit as usize),
-            start: after.map(|key| Kcl.key(key)),
+            start: after.map(|key| self.dialect.key(key)),
             as_of: reading.as_of_ms,
             ..Scan::default()
         };
@@ -161,25 +164,27 @@ impl LeaseTable {
             .iter()
             .map(|item| self.misread(self.decode(item)))
             .collect();
-        let next = page.last_key.as_ref().map(key_of);
+        let next = page.last_key.as_ref().map(|key| key_of(self.dialect, key));
         Ok(Reply::Page(ScanPage { rows, next }))
     }
 
     fn read(&mut self, now_ms: i64, key: &LeaseKey) -> Result<Reply, ApiError> {
         let request = GetItem {
             table: TABLE.to_owned(),
-            key: Kcl.key(key),
+            key: self.dialect.key(key),
             consistent: true,
             ..GetItem::default()
         };
         let found = self.dynamo.get_item(now_ms, &request)?;
         Ok(Reply::Row(
-            found.item.map(|item| Box::new(self.misread(Kcl.decode(&item)))),
+            found
+                .item
+                .map(|item| Box::new(self.misread(self.dialect.decode(&item)))),
         ))
     }
 
     fn write(&mut self, now_ms: i64, change: &Change) -> Result<Reply, ApiError> {
-        let write = Kcl.encode(change);
+        let write = self.dialect.encode(change);
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
         let write = self.planted(change, write);
@@ -235,13 +240,13 @@ impl LeaseTable {
         };
         if self.mutant == Some(Mutant::PutForUpdate)
             && let Some(item) = self.item(key)
-            && let RowRead::Lease(row) = Kcl.decode(item)
+            && let RowRead::Lease(row) = self.dialect.decode(item)
         {
             let row = LeaseRow {
-                counter: guard.counter + 1,
+                counter: guard.next,
                 ..row
             };
-            write.action = Kcl.encode(&Change::Create(Box::new(row))).action;
+            write.action = self.dialect.encode(&Change::Create(Box::new(row))).action;
         }
         write
     }
@@ -286,20 +291,20 @@ impl LeaseTable {
 
     /// What an item says.
     fn decode(&self, item: &Arc<Item>) -> RowRead {
-        let key = item.get(Kcl.key_name()).and_then(AttributeValue::as_s);
+        let key = item.get(self.dialect.key_name()).and_then(AttributeValue::as_s);
         let known = key
             .and_then(number)
             .and_then(|shard| self.decoded.get(shard as usize)?.as_ref());
         match known {
             Some((known, read)) if Arc::ptr_eq(known, item) => read.clone(),
-            _ => Kcl.decode(item),
+            _ => self.dialect.decode(item),
         }
     }
 
     /// Ground truth: the lease in a row, as it is. To be asked for after every change of the row.
     pub fn lease(&mut self, key: &LeaseKey) -> Option<LeaseRow> {
-        let item = self.dynamo.peek(TABLE, &Kcl.key(key))?;
-        let read = Kcl.decode(item);
+        let item = self.dynamo.peek(TABLE, &self.dialect.key(key))?;
+        let read = self.dialect.decode(item);
         if let Some(shard) = number(key.as_str()) {
             let shard = shard as usize;
             if self.decoded.len() <= shard {
@@ -315,7 +320,7 @@ impl LeaseTable {
 
     /// Ground truth: the item of a row, as it is.
     pub fn item(&self, key: &LeaseKey) -> Option<&Arc<Item>> {
-        self.dynamo.peek(TABLE, &Kcl.key(key))
+        self.dynamo.peek(TABLE, &self.dialect.key(key))
     }
 
     /// Whether rows can be put.
@@ -351,14 +356,15 @@ impl LeaseTable {
     /// A person removes a row.
     pub fn delete_by_hand(&mut self, now: Time, key: &LeaseKey) -> bool {
         matches!(
-            self.dynamo.operator_delete(wall_ms(now), TABLE, &Kcl.key(key)),
+            self.dynamo
+                .operator_delete(wall_ms(now), TABLE, &self.dialect.key(key)),
             Ok(Some(_))
         )
     }
 }
 
-fn key_of(key: &Item) -> LeaseKey {
-    key.get(Kcl.key_name())
+fn key_of(dialect: &dyn Dialect, key: &Item) -> LeaseKey {
+    key.get(dialect.key_name())
         .and_then(AttributeValue::as_s)
         .unwrap_or_default()
         .into()
@@ -370,6 +376,7 @@ fn condition(condition: Condition) -> expr::Condition {
         Condition::NotExists(name) => expr::Condition::not_exists(name),
         Condition::Equals(name, value) => expr::Condition::equals(name, value),
         Condition::All(all) => expr::Condition::And(all.into_iter().map(self::condition).collect()),
+        Condition::Any(any) => expr::Condition::Or(any.into_iter().map(self::condition).collect()),
     }
 }
 

@@ -73,6 +73,7 @@ fn write(name: &str, change: &Change) -> Case {
 fn guard(counter: u64, holder: &str, next: Option<&str>) -> Guard {
     Guard {
         counter,
+        next: counter + 1,
         holder: holder.into(),
         next_owner: next.map(WorkerId::from),
     }
@@ -84,7 +85,9 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
     let take = |from: Option<&str>| Change::Take {
         key: key(),
         counter,
+        next: counter + 1,
         from: from.map(WorkerId::from),
+        checkpoint: Checkpoint::TrimHorizon,
         to: "w2".into(),
     };
     let position = Position {

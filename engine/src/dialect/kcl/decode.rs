@@ -1,12 +1,11 @@
 //! From items to rows.
 
+use super::super::reading::{number, range, shards, text, wrong};
 use super::{LEASE, name, sentinel};
-use crate::ids::{LeaseKey, ShardId, WorkerId};
+use crate::ids::{LeaseKey, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{LeaseRow, RowRead};
-use crate::shard::{HashKey, HashRange};
-use crate::table::{AttributeValue, Item, to_u64};
-use std::sync::Arc;
+use crate::table::{AttributeValue, Item};
 
 /// Kinds of item that KCL stored without `entityType` in some version, each with attributes that no lease has.
 const TELLTALES: [(&str, &str); 5] = [
@@ -106,7 +105,10 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
         checkpoint: checkpoint(found)?,
         parents: shards(name::PARENTS, found.parents)?,
         children: shards(name::CHILDREN, found.children)?,
-        range: range(found)?,
+        range: range([
+            (name::RANGE_START, found.range_start),
+            (name::RANGE_END, found.range_end),
+        ])?,
     })
 }
 
@@ -128,63 +130,6 @@ fn checkpoint(found: &Attributes<'_>) -> Result<Checkpoint, String> {
     })
 }
 
-fn range(found: &Attributes<'_>) -> Result<Option<HashRange>, String> {
-    let bound = |name, found| -> Result<Option<HashKey>, String> {
-        text(name, found)?
-            .map(|text| {
-                text.parse()
-                    .map_err(|_| wrong(name, "a decimal below 2^128", found))
-            })
-            .transpose()
-    };
-    let start = bound(name::RANGE_START, found.range_start)?;
-    let end = bound(name::RANGE_END, found.range_end)?;
-    Ok(match (start, end) {
-        (Some(start), Some(end)) if start <= end => Some(HashRange { start, end }),
-        _ => None,
-    })
-}
-
-/// A string; an empty one counts as absent.
-fn text<'a>(name: &'static str, found: Option<&'a AttributeValue>) -> Result<Option<&'a Arc<str>>, String> {
-    match found {
-        None => Ok(None),
-        Some(AttributeValue::S(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
-        found => Err(wrong(name, "a string", found)),
-    }
-}
-
-fn number(name: &'static str, found: Option<&AttributeValue>) -> Result<Option<u64>, String> {
-    if found.is_none() {
-        return Ok(None);
-    }
-    match found.and_then(AttributeValue::as_n).and_then(to_u64) {
-        Some(number) => Ok(Some(number)),
-        None => Err(wrong(name, "a whole number from 0 to 2^64 - 1", found)),
-    }
-}
-
 fn required(name: &'static str, found: Option<&AttributeValue>) -> Result<u64, String> {
     number(name, found)?.ok_or_else(|| wrong(name, "a whole number", None))
-}
-
-fn shards(name: &'static str, found: Option<&AttributeValue>) -> Result<Vec<ShardId>, String> {
-    match found {
-        None => Ok(Vec::new()),
-        Some(AttributeValue::Ss(ids)) => Ok(ids.iter().map(|id| ShardId::from(id.as_str())).collect()),
-        found => Err(wrong(name, "a set of strings", found)),
-    }
-}
-
-/// The sentence for a malformed attribute. Long values are cut: they are there to be recognised.
-fn wrong(name: &str, expected: &str, found: Option<&AttributeValue>) -> String {
-    let found = match found {
-        None => "nothing".to_string(),
-        Some(AttributeValue::S(text)) => {
-            format!("the string {:?}", text.chars().take(60).collect::<String>())
-        }
-        Some(AttributeValue::N(text)) => format!("the number {}", text.chars().take(60).collect::<String>()),
-        Some(other) => format!("a value of type {}", other.type_name()),
-    };
-    format!("{name}: expected {expected}, found {found}")
 }

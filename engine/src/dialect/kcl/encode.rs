@@ -16,6 +16,12 @@ pub(super) fn condition(change: &Change) -> Condition {
                 None => not_exists(name::OWNER),
             },
         ]),
+        // KCL's hand-over, begun by the next owner.
+        Change::Claim { counter, from, .. } => Condition::All(vec![
+            equals(name::COUNTER, AttributeValue::n(counter)),
+            owned_by(name::OWNER, from),
+            not_exists(name::OLD_OWNER),
+        ]),
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }
@@ -54,11 +60,9 @@ pub(super) fn action(change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(row)),
         Change::Delete { .. } => return Action::Delete,
-        Change::Renew { guard, .. } => counted(guard.counter),
-        Change::Take {
-            counter, from, to, ..
-        } => {
-            let update = counted(*counter)
+        Change::Renew { guard, .. } => counted(guard.next),
+        Change::Take { next, from, to, .. } => {
+            let update = counted(*next)
                 .set(name::OWNER, AttributeValue::s(to.clone()))
                 .remove(name::OLD_OWNER);
             match from {
@@ -66,6 +70,9 @@ pub(super) fn action(change: &Change) -> Action {
                 _ => update,
             }
         }
+        Change::Claim { from, by, .. } => Update::default()
+            .set(name::OWNER, AttributeValue::s(by.clone()))
+            .set(name::OLD_OWNER, AttributeValue::s(from.clone())),
         Change::Checkpoint { guard, position, .. } => progress(guard, Checkpoint::At(*position)),
         Change::End { guard, children, .. } => {
             let update = progress(guard, Checkpoint::ShardEnd)
@@ -78,10 +85,10 @@ pub(super) fn action(change: &Change) -> Action {
         }
         // To give up a row that is being handed over is to complete the hand-over.
         Change::Release { guard, .. } if guard.next_owner.is_none() => {
-            counted(guard.counter).remove(name::OWNER)
+            counted(guard.next).remove(name::OWNER)
         }
         Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
-            counted(guard.counter).remove(name::OLD_OWNER)
+            counted(guard.next).remove(name::OLD_OWNER)
         }
         Change::SetRange { range, .. } => Update::default()
             .set(name::RANGE_START, AttributeValue::s(range.start.to_string()))
@@ -89,14 +96,14 @@ pub(super) fn action(change: &Change) -> Action {
     })
 }
 
-fn counted(counter: u64) -> Update {
-    Update::default().set(name::COUNTER, AttributeValue::n(counter.saturating_add(1)))
+fn counted(next: u64) -> Update {
+    Update::default().set(name::COUNTER, AttributeValue::n(next))
 }
 
 /// A checkpoint as KCL writes it: it resets the count of owners, and drops a prepared checkpoint.
 fn progress(guard: &Guard, checkpoint: Checkpoint) -> Update {
     let (text, sub) = spelled(checkpoint);
-    counted(guard.counter)
+    counted(guard.next)
         .set(name::CHECKPOINT, AttributeValue::s(text))
         .set(name::SUB, AttributeValue::n(sub))
         .set(name::SWITCHES, AttributeValue::n(0))

@@ -5,6 +5,7 @@ mod encode;
 
 use super::Dialect;
 use crate::ids::LeaseKey;
+use crate::policy::Policies;
 use crate::row::{Change, RowRead};
 use crate::table::{AttributeValue, Item, ItemWrite};
 
@@ -48,6 +49,10 @@ pub struct Kcl;
 impl Dialect for Kcl {
     fn key_name(&self) -> &'static str {
         name::KEY
+    }
+
+    fn policies(&self) -> Policies {
+        Policies::default()
     }
 
     fn key(&self, key: &LeaseKey) -> Item {

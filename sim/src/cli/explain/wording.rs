@@ -99,6 +99,10 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
             Some(owner) => format!("Did not get {name}: {} was first.", words::worker(owner.as_str())),
             None => format!("Did not get {name}: its row is not what was read before."),
         },
+        Notice::Claimed { owner, .. } => format!(
+            "It asked {} for {name}, which has more than its share.",
+            words::worker(owner.as_str())
+        ),
         Notice::Adopted { counter, .. } => format!(
             "The row shows counter {counter} and this worker: its own write of unknown outcome had been applied. \
              It is not taken for a loss."
@@ -165,6 +169,10 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
 /// What must hold for a write.
 pub(super) fn condition(change: &Change) -> String {
     match change {
+        Change::Claim { counter, from, .. } => {
+            let from = words::worker(from.as_str());
+            format!(" if the row still names {from} with counter {counter}")
+        }
         Change::Take { counter, from, .. } => {
             let from = from
                 .as_ref()

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 fn guard() -> Guard {
     Guard {
         counter: 42,
+        next: 43,
         holder: "w1".into(),
         next_owner: None,
     }
@@ -60,7 +61,9 @@ fn every_change_in_words() {
     let take = |from: Option<&str>| Change::Take {
         key: key(),
         counter: 42,
+        next: 43,
         from: from.map(WorkerId::from),
+        checkpoint: Checkpoint::Latest,
         to: "w2".into(),
     };
     for (change, expected) in [
@@ -93,6 +96,16 @@ fn every_change_in_words() {
             "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner \
              IF leaseCounter = 42 AND attribute_not_exists(leaseOwner)"
                 .into(),
+        ),
+        (
+            Change::Claim {
+                key: key(),
+                counter: 42,
+                from: "w1".into(),
+                checkpoint: Checkpoint::Latest,
+                by: "w2".into(),
+            },
+            format!("SET leaseOwner = 'w2', checkpointOwner = 'w1' {held}"),
         ),
         (
             Change::Checkpoint { key: key(), guard: handing(), position },
@@ -178,6 +191,7 @@ fn changes() -> impl Strategy<Value = Change> {
     let guards = || {
         (0u64..4, workers(), prop::option::of(workers())).prop_map(|(counter, holder, next_owner)| Guard {
             counter,
+            next: counter + 1,
             holder,
             next_owner,
         })
@@ -188,8 +202,17 @@ fn changes() -> impl Strategy<Value = Change> {
         (0u64..4, prop::option::of(workers()), workers()).prop_map(|(counter, from, to)| Change::Take {
             key: key(),
             counter,
+            next: counter + 1,
             from,
+            checkpoint: Checkpoint::Latest,
             to
+        }),
+        (0u64..4, workers(), workers()).prop_map(|(counter, from, by)| Change::Claim {
+            key: key(),
+            counter,
+            from,
+            checkpoint: Checkpoint::Latest,
+            by
         }),
         (guards(), places()).prop_map(|(guard, position)| Change::Checkpoint {
             key: key(),
@@ -236,6 +259,14 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
             new.handing_over = None;
             new.switches += u64::from(from.as_ref().is_some_and(|from| from != to));
             row.counter == *counter && row.owner == *from
+        }
+        Change::Claim {
+            counter, from, by, ..
+        } => {
+            new.owner = Some(by.clone());
+            new.handing_over = Some(from.clone());
+            let free = row.handing_over.is_none() && row.owner.as_ref() == Some(from);
+            return (row.counter == *counter && free).then_some(Some(new));
         }
         Change::Checkpoint { guard, position, .. } => {
             new.checkpoint = Checkpoint::At(*position);

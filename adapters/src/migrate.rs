@@ -1,0 +1,329 @@
+//! Moving an application's leases from one table to another, whatever formats the two have.
+//!
+//! Each row is brought up to its counterpart by guarded writes, one after the other, so a migration can be interrupted
+//! anywhere and run again, also the other way round. The rules are those of
+//! [`migration`](leasehold_engine::migration); this reads, writes and tries again.
+
+use crate::ports::TablePort;
+use crate::runtime::Runtime;
+use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
+use leasehold_engine::input::{Outcome, Reply, TableState, Why};
+use leasehold_engine::migration::{Step, next};
+use leasehold_engine::output::TableOp;
+use leasehold_engine::policy::Life;
+use leasehold_engine::row::{LeaseRow, RowRead};
+use leasehold_engine::time::{Span, Wall};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A request is tried so often before the migration gives up.
+const TRIES: u32 = 8;
+/// No row needs more steps than this; one that does is changed by somebody else all the time.
+const STEPS: u32 = 20;
+const PAUSE: Span = Span::from_millis(50);
+const TABLE_PAUSE: Span = Span::from_millis(500);
+/// A new table can be used after seconds; this often it is looked for.
+const TABLE_LOOKS: u32 = 240;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Write. Without it, nothing is changed, and the report says what would be.
+    pub apply: bool,
+    /// How long the old table is watched for workers that live; zero: not at all. At least their lease duration.
+    pub watch: Span,
+    /// Go on although workers live.
+    pub force: bool,
+    /// What the new table's numbers mean.
+    pub life: Life,
+    /// The owner named in the new table while a row is brought up to date.
+    pub me: WorkerId,
+}
+
+/// What was done, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Leases in the old table.
+    pub leases: u64,
+    /// Rows that were not there.
+    pub created: u64,
+    /// Rows that were behind.
+    pub updated: u64,
+    /// Rows that said the same already.
+    pub same: u64,
+    /// Items of the old table that are no leases; they are not moved.
+    pub foreign: u64,
+    /// Leases that were left alone, and why.
+    pub conflicts: BTreeMap<String, String>,
+    /// Items of either table that cannot be read as leases, and why.
+    pub unreadable: BTreeMap<String, String>,
+    /// Leases of the old table that changed while it was watched, and their owners.
+    pub live: BTreeMap<String, String>,
+    /// Nothing was written since workers live.
+    pub refused: bool,
+}
+
+/// Why a migration did not run to its end. What was written stays, and it can be run again.
+#[derive(Debug)]
+pub struct Stopped {
+    what: String,
+    how: String,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "could not {}: {}; what was moved so far stays, and the migration can be run again",
+            self.what, self.how
+        )
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// A table with what a migration needs to ask it.
+struct Table<'a> {
+    port: &'a TablePort,
+    runtime: &'a Arc<dyn Runtime>,
+    asked: u64,
+}
+
+/// The items of a table.
+#[derive(Default)]
+struct Rows {
+    leases: BTreeMap<LeaseKey, LeaseRow>,
+    foreign: u64,
+    unreadable: BTreeMap<String, String>,
+}
+
+impl Table<'_> {
+    /// The outcome of an operation once it is one: what was not executed is tried again, and so is what perhaps was, since
+    /// every write is guarded.
+    async fn ask(&mut self, what: &str, op: TableOp) -> Result<Outcome, Stopped> {
+        let mut pause = PAUSE;
+        let mut how = String::new();
+        for _ in 0..TRIES {
+            self.asked += 1;
+            let id = OpId {
+                life: 0,
+                n: self.asked,
+            };
+            match self.port.execute(id, op.clone()).await {
+                Outcome::NotSent(cause) | Outcome::Unknown(cause) => how = format!("{cause:?}"),
+                Outcome::Refused(refusal) if !matches!(refusal.why, Why::ConditionFailed | Why::InUse) => {
+                    return Err(Stopped {
+                        what: what.to_owned(),
+                        how: format!("refused: {:?} {}", refusal.why, refusal.detail),
+                    });
+                }
+                outcome => return Ok(outcome),
+            }
+            self.runtime.sleep(pause).await;
+            pause = pause.times(2);
+        }
+        Err(Stopped {
+            what: what.to_owned(),
+            how: format!("tried {TRIES} times, the last time: {how}"),
+        })
+    }
+
+    async fn state(&mut self, what: &str) -> Result<TableState, Stopped> {
+        match self.ask(what, TableOp::Describe).await? {
+            Outcome::Applied(Reply::Table(state)) => Ok(state),
+            other => Err(unexpected(what, &other)),
+        }
+    }
+
+    async fn rows(&mut self, what: &str) -> Result<Rows, Stopped> {
+        let mut rows = Rows::default();
+        let mut after = None;
+        loop {
+            let page = match self.ask(what, TableOp::Scan { after, limit: None }).await? {
+                Outcome::Applied(Reply::Page(page)) => page,
+                other => return Err(unexpected(what, &other)),
+            };
+            for row in page.rows {
+                match row {
+                    RowRead::Lease(row) => {
+                        rows.leases.insert(row.key.clone(), row);
+                    }
+                    RowRead::Foreign { .. } => rows.foreign += 1,
+                    RowRead::Unreadable { key, detail } => {
+                        rows.unreadable.insert(key.to_string(), detail);
+                    }
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(rows);
+            }
+        }
+    }
+
+    async fn read(&mut self, key: &LeaseKey) -> Result<Result<Option<LeaseRow>, String>, Stopped> {
+        let what = format!("read {key} in the new table");
+        match self.ask(&what, TableOp::Read { key: key.clone() }).await? {
+            Outcome::Applied(Reply::Row(None)) => Ok(Ok(None)),
+            Outcome::Applied(Reply::Row(Some(row))) => Ok(match *row {
+                RowRead::Lease(row) => Ok(Some(row)),
+                RowRead::Foreign { kind, .. } => Err(format!("expected a lease, found a {kind}")),
+                RowRead::Unreadable { detail, .. } => Err(detail),
+            }),
+            other => Err(unexpected(&what, &other)),
+        }
+    }
+
+    /// The table, made if it is missing.
+    async fn made(&mut self) -> Result<(), Stopped> {
+        for _ in 0..TABLE_LOOKS {
+            match self.state("look at the new table").await? {
+                TableState::Usable => return Ok(()),
+                TableState::Incompatible => {
+                    return Err(Stopped {
+                        what: "use the new table".to_owned(),
+                        how: "expected the key of its format, found another; name a table of that format, or a new one"
+                            .to_owned(),
+                    });
+                }
+                TableState::Missing => {
+                    self.ask("create the new table", TableOp::Create).await?;
+                }
+                TableState::Creating | TableState::Deleting => {}
+            }
+            self.runtime.sleep(TABLE_PAUSE).await;
+        }
+        Err(Stopped {
+            what: "use the new table".to_owned(),
+            how: "it was not ready in two minutes".to_owned(),
+        })
+    }
+}
+
+fn unexpected(what: &str, outcome: &Outcome) -> Stopped {
+    Stopped {
+        what: what.to_owned(),
+        how: format!("answered with what was not asked for: {outcome:?}"),
+    }
+}
+
+/// Brings the rows of `new` up to those of `old`. `progress` is told how many of how many rows are done.
+///
+/// # Errors
+/// If a table cannot be read or written, in spite of several tries.
+pub async fn migrate(
+    old: &TablePort,
+    new: &TablePort,
+    runtime: &Arc<dyn Runtime>,
+    plan: &Plan,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Report, Stopped> {
+    let table = |port| Table {
+        port,
+        runtime,
+        asked: 0,
+    };
+    let (mut old, mut new) = (table(old), table(new));
+    let mut rows = old.rows("scan the old table").await?;
+    let mut report = Report::default();
+    if plan.watch > Span::ZERO && rows.leases.values().any(|row| row.owner.is_some()) {
+        runtime.sleep(plan.watch).await;
+        let later = old.rows("scan the old table").await?;
+        for (key, row) in &later.leases {
+            let before = rows.leases.get(key);
+            if let Some(owner) = row.actual_owner()
+                && before.is_none_or(|before| before.counter != row.counter || before.owner != row.owner)
+            {
+                report.live.insert(key.to_string(), owner.to_string());
+            }
+        }
+        rows = later;
+    }
+    report.leases = rows.leases.len() as u64;
+    report.foreign = rows.foreign;
+    report.unreadable = rows.unreadable;
+    report.refused = !report.live.is_empty() && !plan.force;
+    let apply = plan.apply && !report.refused;
+    let there = if apply {
+        new.made().await?;
+        new.rows("scan the new table").await?
+    } else if new.state("look at the new table").await? == TableState::Usable {
+        new.rows("scan the new table").await?
+    } else {
+        Rows::default()
+    };
+    let unreadable = there.unreadable;
+    report
+        .unreadable
+        .extend(unreadable.iter().map(|(key, why)| (key.clone(), why.clone())));
+    let (mut done, all) = (0, report.leases);
+    for (key, row) in &rows.leases {
+        if !unreadable.contains_key(key.as_str()) {
+            let seen = there.leases.get(key).cloned();
+            bring(&mut new, row, seen, plan, apply, runtime, &mut report).await?;
+        }
+        done += 1;
+        progress(done, all);
+    }
+    Ok(report)
+}
+
+/// Brings one row up to date.
+async fn bring(
+    new: &mut Table<'_>,
+    old: &LeaseRow,
+    mut seen: Option<LeaseRow>,
+    plan: &Plan,
+    apply: bool,
+    runtime: &Arc<dyn Runtime>,
+    report: &mut Report,
+) -> Result<(), Stopped> {
+    let missing = seen.is_none();
+    let mut changed = false;
+    for _ in 0..STEPS {
+        let wall = Wall(runtime.wall().0);
+        match next(old, seen.as_ref(), &plan.me, plan.life, wall) {
+            Step::Done => {
+                *(match (changed, missing) {
+                    (false, _) => &mut report.same,
+                    (true, true) => &mut report.created,
+                    (true, false) => &mut report.updated,
+                }) += 1;
+                return Ok(());
+            }
+            Step::Conflict(why) => {
+                report.conflicts.insert(old.key.to_string(), why.to_string());
+                return Ok(());
+            }
+            Step::Write(_) if !apply => {
+                *(if missing {
+                    &mut report.created
+                } else {
+                    &mut report.updated
+                }) += 1;
+                return Ok(());
+            }
+            Step::Write(change) => {
+                changed = true;
+                let what = format!("{} {} in the new table", change.verb(), change.key());
+                new.ask(&what, TableOp::Write(*change)).await?;
+                match new.read(&old.key).await? {
+                    Ok(row) => seen = row,
+                    Err(why) => {
+                        report.unreadable.insert(old.key.to_string(), why);
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+    let why = "somebody else changes the row all the time; stop whoever writes to the new table".to_owned();
+    report.conflicts.insert(old.key.to_string(), why);
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "migrate_tests.rs"]
+mod tests;

@@ -1,0 +1,291 @@
+//! Migrations over tables in memory that fail now and then, and that are interrupted anywhere.
+
+use super::*;
+use crate::ports::Port;
+use crate::runtime::{BoxFuture, TokioRuntime};
+use leasehold_engine::dialect::{Dialect, Kind};
+use leasehold_engine::draw::draw_below;
+use leasehold_engine::input::{Cause, Refusal, ScanPage};
+use leasehold_engine::migration::copied;
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::row::Change;
+use leasehold_engine::table::{Item, WriteError};
+use std::sync::{Mutex, PoisonError};
+
+const PAGE: usize = 700;
+
+#[derive(Debug)]
+struct InMemory {
+    kind: Kind,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    made: bool,
+    items: BTreeMap<LeaseKey, Item>,
+    seed: u64,
+    asked: u64,
+    /// From then on nothing is answered any more.
+    dies_after: Option<u64>,
+    /// One request in so many fails; 0: none.
+    fails: u64,
+    /// Counted up by every scan, as a live worker does.
+    renewed: Option<LeaseKey>,
+}
+
+impl InMemory {
+    fn new(kind: Kind) -> Arc<Self> {
+        Arc::new(Self {
+            kind,
+            state: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, change: &Change) -> Result<(), WriteError> {
+        let mut state = self.state();
+        state.made = true;
+        let mut item = state.items.remove(change.key());
+        let result = self.kind.encode(change).carry_out(&mut item);
+        if let Some(item) = item {
+            state.items.insert(change.key().clone(), item);
+        }
+        result
+    }
+
+    /// The rows, without what differs from run to run.
+    fn rows(&self) -> Vec<LeaseRow> {
+        let state = self.state();
+        let rows = state.items.values().map(|item| match self.kind.decode(item) {
+            RowRead::Lease(row) => LeaseRow {
+                owner: row.owner.clone(),
+                ..copied(&row)
+            },
+            other => panic!("{other:?}"),
+        });
+        rows.collect()
+    }
+
+    fn answer(&self, op: &TableOp) -> Outcome {
+        let mut state = self.state();
+        state.asked += 1;
+        let (asked, fails) = (state.asked, state.fails);
+        if state.dies_after.is_some_and(|last| asked > last) {
+            return Outcome::NotSent(Cause::Network);
+        }
+        let roll = draw_below(state.seed, "fails", "", asked, fails.max(1));
+        let failing = fails > 0 && roll == 0;
+        let lost = failing && draw_below(state.seed, "lost", "", asked, 2) == 0;
+        if failing && !lost {
+            return Outcome::NotSent(Cause::Throttled);
+        }
+        let reply = match op {
+            TableOp::Describe if state.made => Reply::Table(TableState::Usable),
+            TableOp::Describe => Reply::Table(TableState::Missing),
+            TableOp::Create => {
+                state.made = true;
+                Reply::Done
+            }
+            TableOp::Scan { after, .. } => {
+                let bound = after
+                    .clone()
+                    .map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+                let page: Vec<_> = state
+                    .items
+                    .range((bound, std::ops::Bound::Unbounded))
+                    .take(PAGE)
+                    .map(|(key, item)| (key.clone(), self.kind.decode(item)))
+                    .collect();
+                let next = (page.len() == PAGE).then(|| page[PAGE - 1].0.clone());
+                if let Some(key) = state.renewed.clone() {
+                    let item = state.items.get_mut(&key).unwrap();
+                    if let RowRead::Lease(row) = self.kind.decode(item) {
+                        let newer = LeaseRow {
+                            counter: row.counter + 1_000_000_000,
+                            ..row
+                        };
+                        let mut made = None;
+                        let create = self.kind.encode(&Change::Create(Box::new(newer)));
+                        create.carry_out(&mut made).unwrap();
+                        *item = made.unwrap();
+                    }
+                }
+                Reply::Page(ScanPage {
+                    rows: page.into_iter().map(|(_, row)| row).collect(),
+                    next,
+                })
+            }
+            TableOp::Read { key } => {
+                let item = state.items.get(key);
+                Reply::Row(item.map(|item| Box::new(self.kind.decode(item))))
+            }
+            TableOp::Write(change) => {
+                drop(state);
+                if self.write(change).is_err() {
+                    return Outcome::Refused(Refusal {
+                        why: Why::ConditionFailed,
+                        current: None,
+                        detail: String::new(),
+                    });
+                }
+                Reply::Done
+            }
+        };
+        if lost {
+            Outcome::Unknown(Cause::Timeout)
+        } else {
+            Outcome::Applied(reply)
+        }
+    }
+}
+
+/// The table, as a port.
+#[derive(Debug)]
+struct AsPort(Arc<InMemory>);
+
+impl Port<TableOp> for AsPort {
+    fn execute(&self, _: OpId, op: TableOp) -> BoxFuture<'static, Outcome> {
+        let outcome = self.0.answer(&op);
+        Box::pin(async move { outcome })
+    }
+}
+
+fn key(n: u64) -> LeaseKey {
+    format!("shardId-{n:012}").into()
+}
+
+/// A table with so many leases at all kinds of places.
+fn filled(kind: Kind, leases: u64) -> Arc<InMemory> {
+    let table = InMemory::new(kind);
+    for n in 0..leases {
+        let checkpoint = match draw_below(1, "checkpoint", "", n, 5) {
+            0 => Checkpoint::TrimHorizon,
+            1 => Checkpoint::Latest,
+            2 => Checkpoint::ShardEnd,
+            _ => Checkpoint::At(Position::of(n.into())),
+        };
+        let mut row = LeaseRow::new(key(n), checkpoint);
+        row.counter = kind.policies().life.next(n, Wall(1_700_000_000_000), Span::ZERO);
+        row.parents = (n >= 100).then(|| key(n - 100).to_shard()).into_iter().collect();
+        row.owner = (n % 3 == 0).then(|| "dead".into());
+        table.write(&Change::Create(Box::new(row))).unwrap();
+    }
+    table
+}
+
+fn plan(to: Kind) -> Plan {
+    Plan {
+        apply: true,
+        watch: Span::ZERO,
+        force: false,
+        life: to.policies().life,
+        me: "migration".into(),
+    }
+}
+
+async fn run(old: &Arc<InMemory>, new: &Arc<InMemory>, plan: &Plan) -> Result<Report, Stopped> {
+    let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::current().unwrap());
+    let port = |table: &Arc<InMemory>| -> TablePort { Arc::new(AsPort(table.clone())) };
+    migrate(&port(old), &port(new), &runtime, plan, |_, _| {}).await
+}
+
+/// The rows as they are in a table of another format, where nobody owns them.
+fn expected(old: &InMemory, to: Kind) -> Vec<LeaseRow> {
+    let fresh = InMemory::new(to);
+    for row in old.rows() {
+        fresh.write(&Change::Create(Box::new(copied(&row)))).unwrap();
+    }
+    fresh.rows()
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
+    for (from, to) in [(Kind::VmwareGoKcl, Kind::Kcl), (Kind::Kcl, Kind::KclRb)] {
+        let old = filled(from, 10_000);
+        let before = old.rows();
+        let new = InMemory::new(to);
+        new.state().fails = 50;
+        let mut interruptions = 0;
+        let report = loop {
+            let mut state = new.state();
+            state.seed += 1;
+            state.dies_after = Some(state.asked + draw_below(7, "dies", "", interruptions, 12_000));
+            drop(state);
+            match run(&old, &new, &plan(to)).await {
+                Ok(report) => break report,
+                Err(stopped) => assert!(stopped.to_string().contains("can be run again"), "{stopped}"),
+            }
+            interruptions += 1;
+            assert!(interruptions < 100, "{interruptions}");
+        };
+        assert!(interruptions > 1, "it was interrupted");
+        assert!(report.conflicts.is_empty(), "{:?}", report.conflicts);
+        assert_eq!(
+            new.rows(),
+            expected(&old, to),
+            "as if it had not been interrupted"
+        );
+        assert_eq!(old.rows(), before, "the old table is only read");
+
+        // Some work is done in the new table, and then it goes back.
+        new.state().dies_after = None;
+        new.state().fails = 0;
+        for n in (0..10_000).step_by(7) {
+            let row = copied(new.rows().get(n as usize).unwrap());
+            if let Some(position) = row.checkpoint.position() {
+                let further = Checkpoint::At(Position::of((position.sequence.words()[2] + 5).into()));
+                new.state().items.remove(&row.key);
+                let row = LeaseRow {
+                    checkpoint: further,
+                    ..row
+                };
+                new.write(&Change::Create(Box::new(row))).unwrap();
+            }
+            if n > 300 {
+                break;
+            }
+        }
+        // Nobody works on the old table any more.
+        let idle: Vec<_> = old.rows();
+        for row in idle {
+            old.state().items.remove(&row.key);
+            old.write(&Change::Create(Box::new(copied(&row)))).unwrap();
+        }
+        let back = run(&new, &old, &plan(from)).await.unwrap();
+        assert!(back.updated > 10 && back.created == 0, "{back:?}");
+        assert_eq!(old.rows(), expected(&new, from));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_unless_told_nor_while_somebody_lives() {
+    let old = filled(Kind::VmwareGoKcl, 10);
+    let new = InMemory::new(Kind::Kcl);
+    let dry = Plan {
+        apply: false,
+        ..plan(Kind::Kcl)
+    };
+    let report = run(&old, &new, &dry).await.unwrap();
+    assert_eq!((report.leases, report.created), (10, 10));
+    assert!(!new.state().made);
+
+    old.state().renewed = Some(key(3));
+    let watching = Plan {
+        watch: Span::from_secs(10),
+        ..plan(Kind::Kcl)
+    };
+    let report = run(&old, &new, &watching).await.unwrap();
+    assert!(report.refused && report.live.len() == 1, "{report:?}");
+    assert!(!new.state().made);
+
+    let forced = Plan {
+        force: true,
+        ..watching
+    };
+    assert!(!run(&old, &new, &forced).await.unwrap().refused);
+    assert_eq!(new.rows().len(), 10);
+}

@@ -1,0 +1,96 @@
+//! From items to rows.
+
+use super::super::reading::{number, range, shards, text, wrong};
+use super::{Columns, SHARD_END, SHARD_PREFIX};
+use crate::ids::{LeaseKey, ShardId, WorkerId};
+use crate::position::{Checkpoint, Position};
+use crate::row::{LeaseRow, RowRead};
+use crate::table::{AttributeValue, Item};
+
+pub(super) fn decode(table: &Columns, item: &Item) -> RowRead {
+    match item.get(table.key) {
+        Some(AttributeValue::S(key)) => {
+            let key = LeaseKey::new(key.clone());
+            if !key.as_str().starts_with(SHARD_PREFIX) {
+                let kind = "an item whose key is no shard's".to_owned();
+                return RowRead::Foreign { key, kind };
+            }
+            match lease(table, key.clone(), item) {
+                Ok(row) => RowRead::Lease(row),
+                Err(detail) => RowRead::Unreadable { key, detail },
+            }
+        }
+        key => RowRead::Unreadable {
+            key: LeaseKey::from(key.and_then(AttributeValue::as_n).unwrap_or_default()),
+            detail: wrong(table.key, "a string", key),
+        },
+    }
+}
+
+fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
+    let worker = |name| -> Result<Option<WorkerId>, String> {
+        match table.get(item, name) {
+            // An empty owner is one that never writes again: some programs leave such rows behind.
+            Some(AttributeValue::S(text)) => Ok(Some(WorkerId::new(text.clone()))),
+            None => Ok(None),
+            found => Err(wrong(name, "a string", found)),
+        }
+    };
+    let claimant = worker(table.claim)?.filter(|claimant| !claimant.as_str().is_empty());
+    let (owner, handing_over) = match (worker(table.owner)?, claimant) {
+        (Some(owner), Some(claimant)) if owner != claimant => (Some(claimant), Some(owner)),
+        (owner, claimant) => (owner.or(claimant), None),
+    };
+    let mut parents = shards(table.parents, item.get(table.parents))?;
+    if parents.is_empty() {
+        let first = text(table.parent, table.get(item, table.parent))?;
+        parents.extend(first.map(|id| ShardId::new(id.clone())));
+    }
+    Ok(LeaseRow {
+        key,
+        owner,
+        handing_over,
+        counter: deadline(table, item)?,
+        switches: 0,
+        checkpoint: checkpoint(table, item)?,
+        parents,
+        children: shards(table.children, item.get(table.children))?,
+        range: range([
+            (table.range_start, item.get(table.range_start)),
+            (table.range_end, item.get(table.range_end)),
+        ])?,
+    })
+}
+
+/// In nanoseconds since 1970; 0 for none.
+fn deadline(table: &Columns, item: &Item) -> Result<u64, String> {
+    if let Some(name) = table.exact
+        && let Some(exact) = number(name, item.get(name))?
+    {
+        return Ok(exact);
+    }
+    let found = table.get(item, table.timeout);
+    match text(table.timeout, found)? {
+        None => Ok(0),
+        Some(text) => (table.read)(text).ok_or_else(|| wrong(table.timeout, table.time, found)),
+    }
+}
+
+fn checkpoint(table: &Columns, item: &Item) -> Result<Checkpoint, String> {
+    let found = table.get(item, table.checkpoint);
+    let Some(text) = text(table.checkpoint, found)? else {
+        return Ok(match item.get(table.start).and_then(AttributeValue::as_s) {
+            Some("LATEST") => Checkpoint::Latest,
+            Some("AT_TIMESTAMP") => Checkpoint::AtTimestamp,
+            _ => Checkpoint::TrimHorizon,
+        });
+    };
+    if **text == *SHARD_END {
+        return Ok(Checkpoint::ShardEnd);
+    }
+    let sequence = text
+        .parse()
+        .map_err(|_| wrong(table.checkpoint, "a sequence number or SHARD_END", found))?;
+    let sub = number(table.sub, item.get(table.sub))?.unwrap_or(0);
+    Ok(Checkpoint::At(Position { sequence, sub }))
+}

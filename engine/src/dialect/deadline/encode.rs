@@ -1,0 +1,209 @@
+//! From changes to writes.
+//!
+//! The programs that own these formats replace whole items, and write checkpoints without any guard. These change single
+//! attributes, and each is guarded by the deadline and by who may write.
+
+use super::{Columns, SHARD_END};
+use crate::ids::{ShardId, WorkerId};
+use crate::position::Checkpoint;
+use crate::row::{Change, Guard, LeaseRow};
+use crate::table::{Action, AttributeValue, Condition, Item, Update};
+
+const SECOND: u64 = 1_000_000_000;
+
+pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
+    let key: &'static str = table.key;
+    match change {
+        Change::Create(_) => Condition::NotExists(key.into()),
+        Change::Take {
+            counter,
+            from,
+            checkpoint,
+            ..
+        } => Condition::All(vec![
+            at(table, *counter),
+            match from {
+                // The owner, or who waits for what was released or is being handed over.
+                Some(from) => Condition::Any(vec![
+                    named(table.claim, from),
+                    Condition::All(vec![named(table.owner, from), table.absent(table.claim)]),
+                ]),
+                None => Condition::All(vec![table.absent(table.owner), table.absent(table.claim)]),
+            },
+            // Others write checkpoints without moving the deadline.
+            still(table, *checkpoint),
+        ]),
+        Change::Claim {
+            counter,
+            from,
+            checkpoint,
+            ..
+        } => Condition::All(vec![
+            at(table, *counter),
+            named(table.owner, from),
+            table.absent(table.claim),
+            still(table, *checkpoint),
+        ]),
+        Change::Renew { guard, .. }
+        | Change::Checkpoint { guard, .. }
+        | Change::End { guard, .. }
+        | Change::Release { guard, .. }
+        | Change::HandOver { guard, .. } => held(table, guard),
+        Change::SetRange { .. } => Condition::All(vec![
+            Condition::Exists(key.into()),
+            Condition::NotExists(table.range_start.into()),
+        ]),
+        Change::Delete { counter, .. } => {
+            Condition::All(vec![at(table, *counter), still(table, Checkpoint::ShardEnd)])
+        }
+    }
+}
+
+fn held(table: &Columns, guard: &Guard) -> Condition {
+    Condition::All(vec![
+        at(table, guard.counter),
+        named(table.owner, &guard.holder),
+        match &guard.next_owner {
+            None => table.absent(table.claim),
+            Some(next) => named(table.claim, next),
+        },
+    ])
+}
+
+/// The deadline is still the one that was read. Zero stands for none.
+fn at(table: &Columns, counter: u64) -> Condition {
+    let spelled = match counter {
+        0 => table.empty(table.timeout),
+        deadline => Condition::Equals(table.timeout.into(), AttributeValue::s((table.spell)(deadline))),
+    };
+    match table.exact {
+        None => spelled,
+        // No deadline of ours is of whole seconds.
+        Some(exact) if counter.is_multiple_of(SECOND) => {
+            Condition::All(vec![Condition::NotExists(exact.into()), spelled])
+        }
+        Some(exact) => Condition::Equals(exact.into(), AttributeValue::n(counter)),
+    }
+}
+
+/// The checkpoint is still the one that was read.
+fn still(table: &Columns, checkpoint: Checkpoint) -> Condition {
+    match spelled(checkpoint) {
+        Some(text) => Condition::Equals(table.checkpoint.into(), AttributeValue::s(text)),
+        None => table.empty(table.checkpoint),
+    }
+}
+
+pub(super) fn action(table: &Columns, change: &Change) -> Action {
+    let until = |deadline: u64| {
+        let update = Update::default().set(table.timeout, AttributeValue::s((table.spell)(deadline)));
+        match table.exact {
+            Some(exact) => update.set(exact, AttributeValue::n(deadline)),
+            None => update,
+        }
+    };
+    Action::Update(match change {
+        Change::Create(row) => return Action::Put(item(table, row)),
+        Change::Delete { .. } => return Action::Delete,
+        Change::Renew { guard, .. } => until(guard.next),
+        Change::Take { next, to, .. } => until(*next)
+            .set(table.owner, AttributeValue::s(to.clone()))
+            .remove(table.claim),
+        Change::Claim { by, checkpoint, .. } => {
+            let update = Update::default().set(table.claim, AttributeValue::s(by.clone()));
+            match spelled(*checkpoint) {
+                Some(_) => update,
+                // vmware-go-kcl looks at the owner and the deadline only of rows with a checkpoint, even an empty one.
+                None => update.set(table.checkpoint, AttributeValue::s("")),
+            }
+        }
+        Change::Checkpoint { guard, position, .. } => {
+            let update = until(guard.next)
+                .set(table.checkpoint, AttributeValue::s(position.sequence.to_string()))
+                .remove(table.start);
+            match position.sub {
+                0 => update.remove(table.sub),
+                sub => update.set(table.sub, AttributeValue::n(sub)),
+            }
+        }
+        Change::End { guard, children, .. } => {
+            let update = until(guard.next)
+                .set(table.checkpoint, AttributeValue::s(SHARD_END))
+                .remove(table.start)
+                .remove(table.sub)
+                .remove(table.owner)
+                .remove(table.claim);
+            match shard_set(children) {
+                Some(children) => update.set(table.children, children),
+                None => update,
+            }
+        }
+        // A claim stays: it says whose turn it is.
+        Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
+            until(guard.next).remove(table.owner)
+        }
+        Change::SetRange { range, .. } => Update::default()
+            .set(table.range_start, AttributeValue::s(range.start.to_string()))
+            .set(table.range_end, AttributeValue::s(range.end.to_string())),
+    })
+}
+
+/// The text of a checkpoint; absent for a place to begin at, which is no checkpoint here.
+fn spelled(checkpoint: Checkpoint) -> Option<String> {
+    match checkpoint {
+        Checkpoint::At(position) => Some(position.sequence.to_string()),
+        Checkpoint::ShardEnd => Some(SHARD_END.to_owned()),
+        Checkpoint::TrimHorizon | Checkpoint::Latest | Checkpoint::AtTimestamp => None,
+    }
+}
+
+fn item(table: &Columns, row: &LeaseRow) -> Item {
+    let text = |text: Option<String>| text.map(AttributeValue::s);
+    let worker = |worker: &Option<WorkerId>| worker.clone().map(AttributeValue::s);
+    // In a hand-over the row's owner is who claims it.
+    let (owner, claimant) = match &row.handing_over {
+        Some(_) => (&row.handing_over, &row.owner),
+        None => (&row.owner, &None),
+    };
+    let start = match row.checkpoint {
+        Checkpoint::At(_) | Checkpoint::ShardEnd => None,
+        start => Some(start.to_string()),
+    };
+    let sub = row.checkpoint.position().map_or(0, |position| position.sub);
+    let deadline = Some(row.counter).filter(|deadline| *deadline > 0);
+    let mut item: Item = [
+        (table.key, Some(AttributeValue::s(row.key.clone()))),
+        (table.owner, worker(owner)),
+        (table.claim, worker(claimant)),
+        (table.timeout, text(deadline.map(table.spell))),
+        (table.checkpoint, text(spelled(row.checkpoint))),
+        (table.start, text(start)),
+        (table.sub, (sub > 0).then(|| AttributeValue::n(sub))),
+        (table.parent, text(row.parents.first().map(ToString::to_string))),
+        (table.parents, shard_set(&row.parents)),
+        (table.children, shard_set(&row.children)),
+        (
+            table.range_start,
+            text(row.range.map(|range| range.start.to_string())),
+        ),
+        (
+            table.range_end,
+            text(row.range.map(|range| range.end.to_string())),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.into(), value?)))
+    .collect();
+    if let (Some(exact), Some(deadline)) = (table.exact, deadline) {
+        item.insert(exact.into(), AttributeValue::n(deadline));
+    }
+    item
+}
+
+fn shard_set(shards: &[ShardId]) -> Option<AttributeValue> {
+    (!shards.is_empty()).then(|| AttributeValue::Ss(shards.iter().map(ToString::to_string).collect()))
+}
+
+fn named(name: &'static str, worker: &WorkerId) -> Condition {
+    Condition::Equals(name.into(), AttributeValue::s(worker.clone()))
+}

@@ -1,0 +1,107 @@
+//! Tables whose rows say who holds a lease and until when: one codec for several, which differ in names and in how they
+//! spell a time.
+//!
+//! A row with an owner and a claim of somebody else is one that is being handed over; a row with a claim alone waits for
+//! the claimant, as if it owned it. A row that never had a checkpoint is read from the trim horizon unless it says
+//! otherwise: nobody can tell where its owner began, and nothing may be lost.
+//!
+//! The programs that own these formats replace whole items, and so drop what they do not know. Whatever is ours alone
+//! must therefore be missable, and is: lineage comes from the list of shards then.
+
+mod decode;
+mod encode;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vectors;
+
+use crate::row::{Change, RowRead};
+use crate::table::{Action, AttributeValue, Condition, Item};
+
+/// How such a table spells its rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Columns {
+    /// The lease: S, hash key.
+    pub(super) key: &'static str,
+    /// Who holds it: S.
+    pub(super) owner: &'static str,
+    /// Until when: S.
+    pub(super) timeout: &'static str,
+    /// A sequence number or `SHARD_END`: S; absent or empty while nothing was processed.
+    pub(super) checkpoint: &'static str,
+    /// The first parent: S.
+    pub(super) parent: &'static str,
+    /// Who asks the owner to give it up: S.
+    pub(super) claim: &'static str,
+    /// Ours: where to begin, while there is no checkpoint: S.
+    pub(super) start: &'static str,
+    /// Ours: the place within an aggregated record: N.
+    pub(super) sub: &'static str,
+    /// Ours: all parents: SS.
+    pub(super) parents: &'static str,
+    /// Ours: SS.
+    pub(super) children: &'static str,
+    /// Ours: decimal S.
+    pub(super) range_start: &'static str,
+    /// Ours: decimal S.
+    pub(super) range_end: &'static str,
+    /// Ours: N, the exact time until when, where the format's own is too coarse to guard a row.
+    pub(super) exact: Option<&'static str>,
+    /// The text of nanoseconds since 1970.
+    pub(super) spell: fn(u64) -> String,
+    /// The other way round; absent if the text is not spelled so.
+    pub(super) read: fn(&str) -> Option<u64>,
+    /// What a time looks like, for errors.
+    pub(super) time: &'static str,
+    /// Whether its programs write NULL for what is not there.
+    pub(super) nulls: bool,
+}
+
+const SHARD_END: &str = "SHARD_END";
+
+/// What the names of all shards begin with. These tables have no kinds of rows, so this tells those of other people.
+const SHARD_PREFIX: &str = "shardId-";
+
+impl Columns {
+    pub(super) fn decode(&self, item: &Item) -> RowRead {
+        decode::decode(self, item)
+    }
+
+    pub(super) fn condition(&self, change: &Change) -> Condition {
+        encode::condition(self, change)
+    }
+
+    pub(super) fn action(&self, change: &Change) -> Action {
+        encode::action(self, change)
+    }
+
+    /// The attribute, unless it is the null that stands for none.
+    fn get<'a>(&self, item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
+        item.get(name)
+            .filter(|value| !self.nulls || **value != AttributeValue::Null)
+    }
+
+    fn absent(&self, name: &'static str) -> Condition {
+        let missing = Condition::NotExists(name.into());
+        if self.nulls {
+            Condition::Any(vec![
+                missing,
+                Condition::Equals(name.into(), AttributeValue::Null),
+            ])
+        } else {
+            missing
+        }
+    }
+
+    /// Absent, or an empty text.
+    fn empty(&self, name: &'static str) -> Condition {
+        let mut ways = vec![
+            Condition::NotExists(name.into()),
+            Condition::Equals(name.into(), AttributeValue::s("")),
+        ];
+        if self.nulls {
+            ways.push(Condition::Equals(name.into(), AttributeValue::Null));
+        }
+        Condition::Any(ways)
+    }
+}

@@ -1,0 +1,67 @@
+//! Attributes of items as values, or a sentence that says what was expected and what was found.
+
+use crate::ids::ShardId;
+use crate::shard::{HashKey, HashRange};
+use crate::table::{AttributeValue, to_u64};
+use std::sync::Arc;
+
+/// A string; an empty one counts as absent.
+pub(super) fn text<'a>(
+    name: &'static str,
+    found: Option<&'a AttributeValue>,
+) -> Result<Option<&'a Arc<str>>, String> {
+    match found {
+        None => Ok(None),
+        Some(AttributeValue::S(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
+        found => Err(wrong(name, "a string", found)),
+    }
+}
+
+pub(super) fn number(name: &'static str, found: Option<&AttributeValue>) -> Result<Option<u64>, String> {
+    if found.is_none() {
+        return Ok(None);
+    }
+    match found.and_then(AttributeValue::as_n).and_then(to_u64) {
+        Some(number) => Ok(Some(number)),
+        None => Err(wrong(name, "a whole number from 0 to 2^64 - 1", found)),
+    }
+}
+
+pub(super) fn shards(name: &'static str, found: Option<&AttributeValue>) -> Result<Vec<ShardId>, String> {
+    match found {
+        None => Ok(Vec::new()),
+        Some(AttributeValue::Ss(ids)) => Ok(ids.iter().map(|id| ShardId::from(id.as_str())).collect()),
+        found => Err(wrong(name, "a set of strings", found)),
+    }
+}
+
+/// The sentence for a malformed attribute. Long values are cut: they are there to be recognised.
+pub(super) fn wrong(name: &str, expected: &str, found: Option<&AttributeValue>) -> String {
+    let found = match found {
+        None => "nothing".to_string(),
+        Some(AttributeValue::S(text)) => {
+            format!("the string {:?}", text.chars().take(60).collect::<String>())
+        }
+        Some(AttributeValue::N(text)) => format!("the number {}", text.chars().take(60).collect::<String>()),
+        Some(other) => format!("a value of type {}", other.type_name()),
+    };
+    format!("{name}: expected {expected}, found {found}")
+}
+
+pub(super) fn range(
+    found: [(&'static str, Option<&AttributeValue>); 2],
+) -> Result<Option<HashRange>, String> {
+    let bound = |name, found| -> Result<Option<HashKey>, String> {
+        text(name, found)?
+            .map(|text| {
+                text.parse()
+                    .map_err(|_| wrong(name, "a decimal below 2^128", found))
+            })
+            .transpose()
+    };
+    let [(first, start), (last, end)] = found;
+    Ok(match (bound(first, start)?, bound(last, end)?) {
+        (Some(start), Some(end)) if start <= end => Some(HashRange { start, end }),
+        _ => None,
+    })
+}

@@ -1,0 +1,208 @@
+//! Every table format in the same scenes, and one more that is made up here: all it takes is a codec and a choice of
+//! policies.
+
+mod rig;
+
+use leasehold_engine::dialect::{Dialect, Kind};
+use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::policy::{Finished, Life, Lineage, Policies, Steal};
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
+use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update};
+use rig::Rig;
+
+/// Rows of four attributes: `shard`, `who`, `seen` (when somebody last wrote) and `done`.
+struct Toy;
+
+fn is(name: &'static str, value: AttributeValue) -> Condition {
+    Condition::Equals(name.into(), value)
+}
+
+fn held(guard: &Guard) -> Condition {
+    let seen = is("seen", AttributeValue::n(guard.counter));
+    Condition::All(vec![seen, is("who", AttributeValue::s(guard.holder.clone()))])
+}
+
+fn text(checkpoint: Checkpoint) -> AttributeValue {
+    AttributeValue::s(checkpoint.to_string())
+}
+
+impl Dialect for Toy {
+    fn key_name(&self) -> &'static str {
+        "shard"
+    }
+
+    fn policies(&self) -> Policies {
+        Policies {
+            life: Life::Stamp,
+            lineage: Lineage::Listed,
+            steal: Steal::Take,
+            finished: Finished::WhenForgotten,
+        }
+    }
+
+    fn key(&self, key: &LeaseKey) -> Item {
+        Item::from([("shard".into(), AttributeValue::s(key.clone()))])
+    }
+
+    fn decode(&self, item: &Item) -> RowRead {
+        let text = |name: &str| item.get(name).and_then(AttributeValue::as_s);
+        let key = LeaseKey::from(text("shard").unwrap_or_default());
+        let checkpoint = match text("done") {
+            Some("TRIM_HORIZON") => Some(Checkpoint::TrimHorizon),
+            Some("SHARD_END") => Some(Checkpoint::ShardEnd),
+            Some(sequence) => sequence
+                .parse()
+                .ok()
+                .map(|sequence| Checkpoint::At(Position::of(sequence))),
+            None => None,
+        };
+        let seen = item.get("seen").and_then(AttributeValue::as_n);
+        match (checkpoint, seen.and_then(|seen| seen.parse().ok())) {
+            (Some(checkpoint), Some(counter)) => RowRead::Lease(LeaseRow {
+                owner: text("who").map(Into::into),
+                counter,
+                ..LeaseRow::new(key, checkpoint)
+            }),
+            _ => RowRead::Unreadable {
+                key,
+                detail: "done, seen: expected a checkpoint and a number".into(),
+            },
+        }
+    }
+
+    fn encode(&self, change: &Change) -> ItemWrite {
+        let seen = |number: u64| Update::default().set("seen", AttributeValue::n(number));
+        let (condition, action) = match change {
+            Change::Create(row) => {
+                let mut item = self.key(&row.key);
+                item.insert("seen".into(), AttributeValue::n(row.counter));
+                item.insert("done".into(), text(row.checkpoint));
+                if let Some(owner) = &row.owner {
+                    item.insert("who".into(), AttributeValue::s(owner.clone()));
+                }
+                (Condition::NotExists("shard".into()), Action::Put(item))
+            }
+            Change::Take {
+                counter,
+                next,
+                from,
+                to,
+                ..
+            } => {
+                let who = match from {
+                    Some(from) => is("who", AttributeValue::s(from.clone())),
+                    None => Condition::NotExists("who".into()),
+                };
+                let update = seen(*next).set("who", AttributeValue::s(to.clone()));
+                let as_read = is("seen", AttributeValue::n(counter));
+                (Condition::All(vec![as_read, who]), Action::Update(update))
+            }
+            Change::Renew { guard, .. } => (held(guard), Action::Update(seen(guard.next))),
+            Change::Checkpoint { guard, position, .. } => {
+                let done = text(Checkpoint::At(*position));
+                (held(guard), Action::Update(seen(guard.next).set("done", done)))
+            }
+            Change::End { guard, .. } => {
+                let update = seen(guard.next).set("done", text(Checkpoint::ShardEnd));
+                (held(guard), Action::Update(update.remove("who")))
+            }
+            Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
+                (held(guard), Action::Update(seen(guard.next).remove("who")))
+            }
+            Change::Delete { counter, .. } => (is("seen", AttributeValue::n(counter)), Action::Delete),
+            // Nobody is asked for a lease here, and rows hold no ranges.
+            Change::Claim { .. } | Change::SetRange { .. } => {
+                let never = Condition::All(vec![
+                    Condition::Exists("shard".into()),
+                    Condition::NotExists("shard".into()),
+                ]);
+                (never, Action::Update(Update::default()))
+            }
+        };
+        ItemWrite {
+            key: self.key(change.key()),
+            condition,
+            action,
+        }
+    }
+}
+
+fn formats() -> Vec<&'static dyn Dialect> {
+    let known = Kind::ALL
+        .iter()
+        .map(|kind| kind.dialect() as &'static dyn Dialect);
+    known.chain([&Toy as &'static dyn Dialect]).collect()
+}
+
+#[test]
+fn shares_become_even_and_everything_is_read() {
+    for format in formats() {
+        let mut rig = Rig::with_dialect(format, 6, 1);
+        for shard in 0..6 {
+            rig.put(shard, 50);
+        }
+        rig.secs(60);
+        assert_eq!(rig.owner(5), Some(0), "{}", format.key_name());
+        for _ in 0..2 {
+            rig.join();
+        }
+        rig.secs(400);
+        let mut counts = [0; 3];
+        for shard in 0..6 {
+            counts[rig.owner(shard).unwrap()] += 1;
+        }
+        assert_eq!(counts, [2, 2, 2], "{}", format.key_name());
+        rig.assert_all_processed();
+    }
+}
+
+#[test]
+fn children_wait_for_their_parents_and_survive_a_crash() {
+    for format in formats() {
+        let mut rig = Rig::with_dialect(format, 2, 2);
+        rig.put(0, 30);
+        rig.secs(60);
+        let (left, right) = rig.split(0);
+        let merged = rig.merge(right, 1);
+        for shard in [left, merged] {
+            rig.put(shard, 20);
+        }
+        rig.workers[0].alive = false;
+        rig.secs(200);
+        rig.assert_all_processed();
+        for shard in [0, 1, right] {
+            assert!(
+                rig.row(shard).checkpoint.is_end(),
+                "{} {shard}",
+                format.key_name()
+            );
+        }
+        for shard in [left, merged] {
+            assert_eq!(rig.owner(shard), Some(1), "{}", format.key_name());
+        }
+    }
+}
+
+#[test]
+fn the_rows_of_forgotten_shards_go_and_no_others() {
+    for format in formats() {
+        let mut rig = Rig::with_dialect(format, 1, 1);
+        rig.put(0, 5);
+        rig.secs(30);
+        let (left, right) = rig.split(0);
+        for child in [left, right] {
+            rig.put(child, 5);
+        }
+        rig.secs(60);
+        assert!(rig.row(0).checkpoint.is_end());
+        if format.policies().finished == Finished::WhenForgotten {
+            rig.secs(1_500);
+            assert!(rig.has_row(0), "{}: its shard is still listed", format.key_name());
+            rig.shards.remove(&Rig::id(0));
+        }
+        rig.secs(1_500);
+        assert!(!rig.has_row(0), "{}", format.key_name());
+        assert!(rig.has_row(left), "{}", format.key_name());
+    }
+}
