@@ -151,6 +151,7 @@ async fn rows_are_scanned_page_by_page_and_read_consistently() {
 async fn a_change_is_one_guarded_write() {
     let guard = Guard {
         counter: 3,
+        next: 3 + 1,
         holder: "me".into(),
         next_owner: None,
     };
@@ -207,6 +208,7 @@ async fn a_failed_guard_brings_the_row_as_it_is() {
         key: "a".into(),
         guard: Guard {
             counter: 2,
+            next: 2 + 1,
             holder: "me".into(),
             next_owner: None,
         },

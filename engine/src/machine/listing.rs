@@ -241,6 +241,7 @@ impl Core {
     /// for the end of the shard, and loses what follows if it was not.
     fn resolve_missing(&mut self, ix: u32, own: Option<&Shard>, shards: &[Shard]) {
         let now = self.ctx.now;
+        let every_listed = self.absence_is_unread();
         let held = self.view.get(ix).and_then(|lease| lease.tenure.as_ref());
         let ending = held.is_some_and(|held| !held.heirs.is_empty());
         let leases = if ending {
@@ -255,10 +256,12 @@ impl Core {
         let Some(tenure) = &mut lease.tenure else { return };
         tenure.missing = false;
         if ending {
-            // A child whose own descendants have leases was read to its end before, whatever became of its row.
-            tenure
-                .heirs
-                .retain(|child| !sync::has_leased_descendant(&leases, shards, &child.id));
+            // A child whose own descendants have leases was read to its end before, whatever became of its row. Not so where
+            // every listed shard has a row until it is forgotten: then its descendants' may have come first.
+            if !every_listed {
+                let read = |child: &ChildShard| sync::has_leased_descendant(&leases, shards, &child.id);
+                tenure.heirs.retain(|child| !read(child));
+            }
             tenure.children_left = tenure.heirs.len() as u32;
             let never = |parent: &ShardId| !sync::will_come(shards, parent);
             // A listing may lag. One that shows our own shard open is older than its children; and what no listing shows
