@@ -41,6 +41,8 @@ pub struct Printed {
     pub sequence: String,
     /// The payload.
     pub data: String,
+    /// Which time of holding the shard it was printed in, where the program tells it apart; 0 where not.
+    pub session: u64,
 }
 
 impl Printed {
@@ -84,7 +86,7 @@ impl Consumer {
     }
 }
 
-fn printed(file: &Path) -> Vec<Printed> {
+pub(crate) fn printed(file: &Path) -> Vec<Printed> {
     let text = fs::read_to_string(file).unwrap_or_default();
     // A killed process may leave half a line: that record was not acknowledged.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -104,6 +106,7 @@ fn line(line: &str) -> Printed {
         shard: text("shard"),
         sequence: text("sequence"),
         data: text("data"),
+        session: value.get("session").and_then(Value::as_u64).unwrap_or(0),
     }
 }
 

@@ -8,6 +8,8 @@
 //! | [`python`] | a virtual environment with boto3 |
 //! | [`clients`], [`http`] | SDK clients, and JSON requests without any SDK |
 //! | [`consume`] | processes of `leasehold consume`, and what they print |
+//! | [`interop`] | workers that others wrote, and what they print |
+//! | [`producer`] | records put all the time |
 //! | [`probe`] | a worker in this process, and what it processed |
 //!
 //! What needs Node or Python is skipped, with one line on stderr, on machines without; `LEASEHOLD_REQUIRE_SERVERS=1`
@@ -21,9 +23,11 @@ pub mod clients;
 pub mod consume;
 pub mod dynoxide;
 pub mod http;
+pub mod interop;
 pub mod kinesis_mock;
 pub mod local;
 pub mod probe;
 pub mod process;
+pub mod producer;
 pub mod python;
 pub mod wait;

@@ -44,8 +44,28 @@ impl Process {
     /// # Errors
     /// If `kill` cannot be run.
     pub fn interrupt(&self) -> io::Result<()> {
+        self.signal("-INT")
+    }
+
+    /// Stops it where it stands, as a long pause of its machine does.
+    ///
+    /// # Errors
+    /// If `kill` cannot be run.
+    pub fn freeze(&self) -> io::Result<()> {
+        self.signal("-STOP")
+    }
+
+    /// Lets it go on after [`freeze`](Self::freeze).
+    ///
+    /// # Errors
+    /// If `kill` cannot be run.
+    pub fn thaw(&self) -> io::Result<()> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, signal: &str) -> io::Result<()> {
         let id = self.child.id().to_string();
-        Command::new("kill").args(["-INT", &id]).status().map(|_| ())
+        Command::new("kill").args([signal, &id]).status().map(|_| ())
     }
 
     /// The exit code, once it has ended by itself.

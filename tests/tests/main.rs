@@ -4,4 +4,5 @@ mod bad_input;
 mod boto3;
 mod differential;
 mod independent;
+mod interop;
 mod sdk_rust;

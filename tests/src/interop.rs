@@ -1,0 +1,170 @@
+//! Workers that others wrote, in fleets on the in-memory AWS.
+//!
+//! The libraries are Go modules that not every module proxy serves, so they are neither built nor fetched here. Whoever has
+//! one writes a program around it, and names its path in a variable; without, the tests that need it are skipped.
+//!
+//! | library | variable |
+//! |---|---|
+//! | github.com/vmware/vmware-go-kcl-v2 | `LEASEHOLD_VMWARE_GO_KCL` |
+//! | github.com/twitchscience/kinsumer | `LEASEHOLD_KINSUMER` |
+//!
+//! # What the program does
+//!
+//! It runs one worker until SIGINT, then ends it gracefully and exits with 0. Logs go to stderr. Its options:
+//!
+//! | option | meaning |
+//! |---|---|
+//! | `--endpoint URL` | where Kinesis and DynamoDB are, in us-east-1, with any credentials |
+//! | `--stream NAME`, `--table NAME` | the stream, and the application |
+//! | `--worker NAME` | the worker's id; the client's name for kinsumer, which draws its id |
+//! | those in [`Library::quick`] | the library's own timers, in ms |
+//! | `--steal`, `--max-leases N` | vmware-go-kcl: lease stealing, and how many leases at most |
+//! | `--create` | kinsumer: create the tables first |
+//!
+//! It starts at TRIM_HORIZON. For each record it prints a line to stdout before anything says that the record is processed.
+//!
+//! * vmware-go-kcl: a line of `leasehold consume --text` (`shard`, `sequence`, `sub_sequence`, `data`), with `session`: 1 for
+//!   the first record processor of this process, 2 for the next, and so on. It checkpoints after each batch, and `nil`, which
+//!   means SHARD_END, when it is shut down with TERMINATE and at no other time.
+//! * kinsumer: `{"data": "…"}`. `Next` gives payloads and nothing else. If it gives an error, the program exits with 1.
+
+use crate::consume::{Printed, printed};
+use crate::process::Process;
+use serde_json::Value;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whose worker it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// vmware-go-kcl-v2.
+    VmwareGoKcl,
+    /// kinsumer.
+    Kinsumer,
+}
+
+impl Library {
+    fn variable(self) -> &'static str {
+        match self {
+            Library::VmwareGoKcl => "LEASEHOLD_VMWARE_GO_KCL",
+            Library::Kinsumer => "LEASEHOLD_KINSUMER",
+        }
+    }
+
+    /// Timers that let a fleet settle within seconds.
+    pub fn quick(self) -> &'static [&'static str] {
+        match self {
+            // A lease, two looks at the shards, two renewals, two looks at a parent, two reads that bring nothing, and
+            // two scans for stealing.
+            Library::VmwareGoKcl => &[
+                "--failover-ms=4000",
+                "--sync-ms=500",
+                "--refresh-ms=1000",
+                "--parent-ms=500",
+                "--idle-ms=200",
+                "--scan-ms=1000",
+            ],
+            // Two looks at clients and shards, two looks of the leader, and two commits. What is five times as old as the
+            // first two is dead.
+            Library::Kinsumer => &["--check-ms=1000", "--leader-ms=1000", "--commit-ms=200"],
+        }
+    }
+
+    /// The program that somebody gave. Says so in one line if there is none, and the test has nothing to do: also where
+    /// nothing else may be skipped, as nothing here could install it.
+    ///
+    /// # Panics
+    /// If what was given is no file.
+    pub fn given(self, test: &str) -> Option<PathBuf> {
+        let variable = self.variable();
+        let Some(path) = std::env::var_os(variable).map(PathBuf::from) else {
+            let _ = writeln!(
+                io::stderr(),
+                "skipped {test}: expected {variable} to name a program, see tests/src/interop.rs"
+            );
+            return None;
+        };
+        assert!(
+            path.is_file(),
+            "{variable}: expected a program, found {}",
+            path.display()
+        );
+        Some(path)
+    }
+}
+
+/// Where everything is that a fleet needs.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Kinesis and DynamoDB.
+    pub endpoint: String,
+    /// The stream's name.
+    pub stream: String,
+    /// The application's name.
+    pub application: String,
+    /// Where output and logs go.
+    pub directory: PathBuf,
+}
+
+/// A running worker.
+#[derive(Debug)]
+pub struct Member {
+    /// As it calls itself.
+    pub name: String,
+    /// The process.
+    pub process: Process,
+    output: PathBuf,
+}
+
+impl Member {
+    /// Starts one.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn start(library: Library, program: &Path, place: &Place, name: &str, more: &[&str]) -> Self {
+        let output = place.directory.join(format!("{name}.jsonl"));
+        let mut command = Command::new(program);
+        command
+            .args(["--endpoint", &place.endpoint])
+            .args(["--stream", &place.stream])
+            .args(["--table", &place.application])
+            .args(["--worker", name])
+            .args(library.quick())
+            .args(more)
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .env_remove("AWS_PROFILE")
+            .env_remove("AWS_ENDPOINT_URL");
+        let process = Process::start(command, &output).expect("a worker");
+        Self {
+            name: name.to_owned(),
+            process,
+            output,
+        }
+    }
+
+    /// What it printed so far, in that order. For programs that print more than payloads.
+    ///
+    /// # Panics
+    /// If a line is not as documented.
+    pub fn printed(&self) -> Vec<Printed> {
+        printed(&self.output)
+    }
+
+    /// The payloads it printed so far, in that order.
+    ///
+    /// # Panics
+    /// If a line is not as documented.
+    pub fn payloads(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.output).unwrap_or_default();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let payload = |line: &str| {
+            let value: Value = serde_json::from_str(line).expect("a JSON line");
+            let data = value.get("data").and_then(Value::as_str);
+            data.unwrap_or_else(|| panic!("expected data in {line}"))
+                .to_owned()
+        };
+        whole.lines().map(payload).collect()
+    }
+}

@@ -1,0 +1,114 @@
+//! Fleets of the Go libraries on the in-memory AWS, what they write, and the requests they write it with.
+//!
+//! | file | what it checks |
+//! |---|---|
+//! | `vmware_go_kcl.rs` | fleets of vmware-go-kcl-v2: joining, leaving, crashes, stealing, a freeze, a split, a merge |
+//! | `kinsumer.rs` | fleets of kinsumer: a split, a crash of the leader |
+//! | `rows.rs` | that every row of their tables is as they are known to write it |
+//! | `requests.rs` | that their conditions are understood; needs neither library |
+
+mod kinsumer;
+mod requests;
+mod rows;
+mod vmware_go_kcl;
+
+use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold::aws::kinesis::types::Shard;
+use leasehold::aws::{dynamodb, kinesis};
+use leasehold_tests::clients;
+use leasehold_tests::interop::{Member, Place};
+use leasehold_tests::local::{Local, instant};
+use leasehold_tests::producer::Put;
+use leasehold_tests::wait::until;
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::time::Duration;
+
+const STREAM: &str = "orders";
+const APPLICATION: &str = "billing";
+const HALF: &str = "56713727820156410577229101238628035242";
+/// Timers are at most 4 s long, and things take several of them.
+const SOON: Duration = Duration::from_secs(40);
+
+type Row = HashMap<String, AttributeValue>;
+
+/// A stream of three shards, and clients of its own.
+struct World {
+    place: Place,
+    kinesis: kinesis::Client,
+    dynamodb: dynamodb::Client,
+}
+
+impl World {
+    /// Without limits: the libraries create tables of 10 writes per second, which fleets with timers this short exceed.
+    async fn start(name: &str) -> Self {
+        let local = Local::start(instant()).await;
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let world = Self {
+            kinesis: clients::kinesis(&local.endpoint),
+            dynamodb: clients::dynamodb(&local.endpoint),
+            place: Place {
+                endpoint: local.endpoint,
+                stream: STREAM.to_owned(),
+                application: APPLICATION.to_owned(),
+                directory,
+            },
+        };
+        let stream = world.kinesis.create_stream().stream_name(STREAM).shard_count(3);
+        stream.send().await.expect("a stream");
+        world
+    }
+
+    async fn shards(&self) -> Vec<Shard> {
+        let answer = self.kinesis.list_shards().stream_name(STREAM).send().await;
+        answer.expect("the shards").shards.unwrap_or_default()
+    }
+
+    /// Splits the first shard, which leaves the hash keys of the other two alone.
+    async fn split_first(&self) {
+        let split = self.kinesis.split_shard().stream_name(STREAM);
+        let split = split.shard_to_split(shard(0)).new_starting_hash_key(HALF);
+        split.send().await.expect("a split");
+    }
+
+    async fn merge_others(&self) {
+        let merge = self.kinesis.merge_shards().stream_name(STREAM);
+        let merge = merge.shard_to_merge(shard(1)).adjacent_shard_to_merge(shard(2));
+        merge.send().await.expect("a merge");
+    }
+
+    /// The rows of a table; none while there is no table.
+    async fn rows(&self, table: &str) -> Vec<Row> {
+        let scan = self.dynamodb.scan().table_name(table).consistent_read(true);
+        let answer = scan.send().await;
+        answer.ok().and_then(|answer| answer.items).unwrap_or_default()
+    }
+}
+
+fn shard(number: u32) -> String {
+    format!("shardId-{number:012}")
+}
+
+/// Waits until every record that was put was printed by some member.
+async fn all_printed(put: &Put, members: &[&Member]) {
+    until("every record to be printed by somebody", SOON, || async {
+        let printed: BTreeSet<String> = members.iter().flat_map(|member| member.payloads()).collect();
+        put.values().flatten().all(|(_, data)| printed.contains(data))
+    })
+    .await;
+}
+
+/// Interrupts it, and waits until it ended well.
+async fn leave(member: &mut Member) {
+    member.process.interrupt().expect("a signal");
+    let name = member.name.clone();
+    until(&format!("{name} to end"), SOON, || {
+        let ended = member.process.ended().expect("a process");
+        if let Some(code) = ended {
+            assert_eq!(code, 0, "{name}: {}", member.process.stderr());
+        }
+        async move { ended.is_some() }
+    })
+    .await;
+}

@@ -1,0 +1,293 @@
+//! Fleets of vmware-go-kcl-v2.
+//!
+//! All start at TRIM_HORIZON, with which none of the library's known faults loses a record: a checkpoint that goes back, or
+//! is erased, has records processed again. At LATEST, an erased checkpoint skips what came before, and every new child loses
+//! what came before its first iterator.
+//!
+//! So a record may be printed often, by several workers, and by one again and again. What holds always: from the moment that
+//! a worker starts to read a shard until it stops, it prints a run of that shard's records without a hole.
+
+use super::rows::Lease;
+use super::{APPLICATION, SOON, World, all_printed, leave, shard};
+use leasehold::aws::kinesis::types::Shard;
+use leasehold_tests::consume::Printed;
+use leasehold_tests::interop::{Library, Member};
+use leasehold_tests::producer::{Producer, Put};
+use leasehold_tests::wait::until;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+const LIBRARY: Library = Library::VmwareGoKcl;
+
+/// A world with the library's program in it.
+struct Fleet {
+    world: World,
+    program: PathBuf,
+}
+
+impl Fleet {
+    async fn start(test: &str) -> Option<Self> {
+        let program = LIBRARY.given(test)?;
+        let world = World::start(test).await;
+        Some(Self { world, program })
+    }
+
+    fn member(&self, name: &str, more: &[&str]) -> Member {
+        Member::start(LIBRARY, &self.program, &self.world.place, name, more)
+    }
+
+    /// All rows, each of which is as the library writes it.
+    async fn leases(&self) -> BTreeMap<String, Lease> {
+        let rows = self.world.rows(APPLICATION).await;
+        let leases = rows.iter().map(Lease::read);
+        leases.map(|lease| (lease.shard.clone(), lease)).collect()
+    }
+
+    /// Waits until the table is as it should be.
+    async fn until(&self, what: &str, asked: impl Fn(&BTreeMap<String, Lease>) -> bool) {
+        until(what, SOON, || async { asked(&self.leases().await) }).await;
+    }
+
+    /// The first of a fleet is alone until there is a table: of two that create it, one ends with an error.
+    async fn first(&self, name: &str, more: &[&str]) -> Member {
+        let first = self.member(name, more);
+        self.until("the table, and a lease in it", |leases| !leases.is_empty())
+            .await;
+        first
+    }
+}
+
+/// Who reads the shards that are not finished.
+fn owners(leases: &BTreeMap<String, Lease>) -> BTreeSet<&str> {
+    let open = leases.values().filter(|lease| !lease.finished());
+    open.filter_map(|lease| lease.owner.as_deref()).collect()
+}
+
+/// Whether the leases of these shards, and no others, are open, read and checkpointed, all of them by these workers.
+fn shared_by(leases: &BTreeMap<String, Lease>, shards: &[u32], workers: &[&str]) -> bool {
+    let open: Vec<&Lease> = leases.values().filter(|lease| !lease.finished()).collect();
+    let found: BTreeSet<String> = open.iter().map(|lease| lease.shard.clone()).collect();
+    found
+        == shards
+            .iter()
+            .map(|number| shard(*number))
+            .collect::<BTreeSet<_>>()
+        && open
+            .iter()
+            .all(|lease| lease.in_progress() && lease.claimed_by.is_none())
+        && owners(leases).iter().all(|owner| workers.contains(owner))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_survives_workers_that_join_leave_and_crash_a_split_and_a_merge() {
+    const TEST: &str = "vmware-go-kcl-without-stealing";
+    let Some(fleet) = Fleet::start(TEST).await else {
+        return;
+    };
+    let producer = Producer::start(fleet.world.kinesis.clone(), &fleet.world.place.stream);
+    // Nobody gives up a lease without stealing, so what is left for bert must be made sure.
+    let anna = fleet.first("anna", &["--max-leases=2"]).await;
+    let bert = fleet.member("bert", &[]);
+    fleet
+        .until("both to read", |leases| {
+            shared_by(leases, &[0, 1, 2], &["anna", "bert"]) && owners(leases).len() == 2
+        })
+        .await;
+    let carl = fleet.member("carl", &[]);
+    changes(&fleet, producer, [anna, bert, carl], &[]).await;
+}
+
+/// A claim is lost when the victim writes a checkpoint, or a renewal that was begun before. So it is quiet while leases are
+/// stolen; and leases of shards without any checkpoint are not claimed, so it is not quiet before all shards have one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_that_steals_shares_its_leases_and_survives_the_same() {
+    const TEST: &str = "vmware-go-kcl-with-stealing";
+    let Some(fleet) = Fleet::start(TEST).await else {
+        return;
+    };
+    let producer = Producer::start(fleet.world.kinesis.clone(), &fleet.world.place.stream);
+    let anna = fleet.first("anna", &["--steal"]).await;
+    fleet
+        .until("anna to read all", |leases| {
+            shared_by(leases, &[0, 1, 2], &["anna"])
+        })
+        .await;
+    producer.pause();
+    let bert = fleet.member("bert", &["--steal"]);
+    let claims = std::sync::Mutex::new(BTreeSet::new());
+    fleet
+        .until("bert to have claimed and got his share", |leases| {
+            let claimed = leases.values().filter_map(|lease| lease.claimed_by.clone());
+            claims.lock().expect("no panic").extend(claimed);
+            shared_by(leases, &[0, 1, 2], &["anna", "bert"]) && owners(leases).len() == 2
+        })
+        .await;
+    let claims = claims.into_inner().expect("no panic");
+    assert!(
+        claims.contains("bert"),
+        "expected to see a claim of bert, found {claims:?}"
+    );
+    producer.resume();
+    let carl = fleet.member("carl", &["--steal"]);
+    changes(&fleet, producer, [anna, bert, carl], &["--steal"]).await;
+}
+
+/// What happens to any fleet of three that reads shards 0, 1 and 2.
+async fn changes(fleet: &Fleet, producer: Producer, [mut anna, mut bert, carl]: [Member; 3], more: &[&str]) {
+    fleet.world.split_first().await;
+    let all = ["anna", "bert", "carl"];
+    fleet
+        .until("the children of the split to be read", |leases| {
+            shared_by(leases, &[1, 2, 3, 4], &all)
+        })
+        .await;
+    // Not while anybody waits for a parent: that wait does not end when the worker is asked to.
+    leave(&mut bert).await;
+    // A worker may take a lease of its own for one that it reads already, which then only another one takes over. So there
+    // are always two.
+    let dora = fleet.member("dora", more);
+    fleet
+        .until("what bert read to be read by others", |leases| {
+            shared_by(leases, &[1, 2, 3, 4], &["anna", "carl", "dora"])
+        })
+        .await;
+    anna.process.kill().expect("anna to be alive until now");
+    fleet
+        .until("what anna read to be read by others", |leases| {
+            shared_by(leases, &[1, 2, 3, 4], &["carl", "dora"])
+        })
+        .await;
+    fleet.world.merge_others().await;
+    fleet
+        .until("the child of the merge to be read", |leases| {
+            shared_by(leases, &[3, 4, 5], &["carl", "dora"])
+        })
+        .await;
+
+    let put = producer.finish().await;
+    let mut members = [anna, bert, carl, dora];
+    let shards: Vec<String> = (0..6).map(shard).collect();
+    assert!(
+        put.keys().eq(&shards),
+        "every shard got records: {:?}",
+        put.keys()
+    );
+    all_printed(&put, &members.each_ref()).await;
+    fleet
+        .until("the last records to be checkpointed", |leases| {
+            at_the_end(leases, &put)
+        })
+        .await;
+    for member in &mut members[2..] {
+        leave(member).await;
+    }
+    for member in &members {
+        runs(&member.name, &member.printed(), &put);
+    }
+    judge_rows(fleet, &put).await;
+    for member in &members {
+        println!("{} printed {}", member.name, member.printed().len());
+    }
+}
+
+/// Whether finished shards say so, and the others are at their last record.
+fn at_the_end(leases: &BTreeMap<String, Lease>, put: &Put) -> bool {
+    put.iter().all(|(shard, records)| {
+        let (last, _) = &records[records.len() - 1];
+        leases
+            .get(shard)
+            .is_some_and(|lease| lease.finished() || lease.checkpoint.as_ref() == Some(last))
+    })
+}
+
+/// That each session is a run of what was put to one shard: in order, once, without a hole.
+fn runs(name: &str, printed: &[Printed], put: &Put) {
+    let mut next: BTreeMap<u64, (&str, usize)> = BTreeMap::new();
+    for record in printed {
+        let of_shard = &put[&record.shard];
+        let found = of_shard
+            .iter()
+            .position(|(sequence, _)| *sequence == record.sequence);
+        let place = found.unwrap_or_else(|| panic!("{name}: {record:?} was never put"));
+        assert_eq!(of_shard[place].1, record.data, "{name}: {record:?}");
+        if let Some((shard, expected)) = next.insert(record.session, (record.shard.as_str(), place + 1)) {
+            assert_eq!(
+                (shard, expected),
+                (record.shard.as_str(), place),
+                "{name}: {record:?}"
+            );
+        }
+    }
+}
+
+/// That the table tells the whole story after everybody left.
+async fn judge_rows(fleet: &Fleet, put: &Put) {
+    let leases = fleet.leases().await;
+    assert!(at_the_end(&leases, put), "{leases:?}");
+    let shards = fleet.world.shards().await;
+    let listed: BTreeSet<&str> = shards.iter().map(Shard::shard_id).collect();
+    assert!(
+        leases.keys().map(String::as_str).eq(listed),
+        "one row for each shard: {leases:?}"
+    );
+    for shard in &shards {
+        let lease = &leases[shard.shard_id()];
+        assert_eq!(lease.parent.as_deref(), shard.parent_shard_id(), "{lease:?}");
+        assert_eq!(lease.claimed_by, None, "{lease:?}");
+        let range = shard.sequence_number_range();
+        let closed = range.is_some_and(|range| range.ending_sequence_number().is_some());
+        assert_eq!(lease.finished(), closed, "{lease:?}");
+    }
+    // A renewal under way while its worker gives up the lease takes it once more, which about one lease in a hundred sees.
+    let kept = leases.values().filter(|lease| lease.owner.is_some());
+    assert!(
+        kept.count() <= 2,
+        "expected leases to be given up, found {leases:?}"
+    );
+}
+
+/// A worker that stood still for longer than its leases reads on where it was, and its first checkpoints, which have no
+/// condition, overwrite those of the new owner. That costs order and repetition, and no record.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stood_still_goes_on_and_nothing_is_lost() {
+    const TEST: &str = "vmware-go-kcl-frozen";
+    let Some(fleet) = Fleet::start(TEST).await else {
+        return;
+    };
+    let producer = Producer::start(fleet.world.kinesis.clone(), &fleet.world.place.stream);
+    let anna = fleet.first("anna", &[]).await;
+    fleet
+        .until("anna to read all", |leases| {
+            shared_by(leases, &[0, 1, 2], &["anna"])
+        })
+        .await;
+    anna.process.freeze().expect("a signal");
+    let bert = fleet.member("bert", &[]);
+    fleet
+        .until("bert to read all", |leases| {
+            shared_by(leases, &[0, 1, 2], &["bert"])
+        })
+        .await;
+    let before = anna.printed().len();
+    anna.process.thaw().expect("a signal");
+    until("anna to print what bert has printed", SOON, || async {
+        let theirs: BTreeSet<String> = bert.payloads().into_iter().collect();
+        anna.payloads()[before..].iter().any(|data| theirs.contains(data))
+    })
+    .await;
+    let put = producer.finish().await;
+    let mut members = [anna, bert];
+    all_printed(&put, &members.each_ref()).await;
+    fleet
+        .until("the last records to be checkpointed", |leases| {
+            at_the_end(leases, &put)
+        })
+        .await;
+    for member in &mut members {
+        leave(member).await;
+    }
+    for member in &members {
+        runs(&member.name, &member.printed(), &put);
+    }
+    judge_rows(&fleet, &put).await;
+}
