@@ -20,6 +20,8 @@ pub struct Target {
     pub stream: String,
     /// The application's name.
     pub application: String,
+    /// How leases are kept.
+    pub dialect: &'static str,
     /// Where output and logs go.
     pub directory: PathBuf,
 }
@@ -65,6 +67,7 @@ impl Consumer {
             .args(["consume", "--text", "--region", "us-east-1"])
             .args(["--stream", &target.stream])
             .args(["--application", &target.application])
+            .args(["--dialect", target.dialect])
             .args(["--worker-id", worker])
             .env("AWS_ENDPOINT_URL_KINESIS", &target.kinesis)
             .env("AWS_ENDPOINT_URL_DYNAMODB", &target.dynamodb)

@@ -1,0 +1,169 @@
+//! Fleets of vmware-go-kcl-v2 and of our own workers, on one table.
+//!
+//! Ours have the timers of production here, and the library the lease duration that goes with them; so these take a minute.
+//!
+//! A claim is lost when the owner checkpoints before it renews, since it writes whole items: a busy shard is not given up.
+//! So it is quiet while leases are stolen.
+
+use super::{APPLICATION, STREAM, World, leave, shard};
+use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold_tests::consume::{Consumer, Target, disorder};
+use leasehold_tests::interop::{Library, Member};
+use leasehold_tests::producer::Producer;
+use leasehold_tests::wait::until;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A lease expires after 10 s, which is noticed by the second scan after; scans are 20 s apart.
+const SOON: Duration = Duration::from_secs(120);
+const LIKE_OURS: &[&str] = &["--failover-ms=10000", "--refresh-ms=2500"];
+
+struct Fleet {
+    world: World,
+    program: PathBuf,
+    steals: bool,
+}
+
+impl Fleet {
+    async fn start(test: &str, steals: bool) -> Option<Self> {
+        let program = Library::VmwareGoKcl.given(test)?;
+        let world = World::start(test).await;
+        Some(Self {
+            world,
+            program,
+            steals,
+        })
+    }
+
+    fn theirs(&self, name: &str) -> Member {
+        let mut more = LIKE_OURS.to_vec();
+        if self.steals {
+            more.push("--steal");
+        }
+        Member::start(
+            Library::VmwareGoKcl,
+            &self.program,
+            &self.world.place,
+            name,
+            &more,
+        )
+    }
+
+    fn ours(&self, name: &str) -> Consumer {
+        let place = &self.world.place;
+        let target = Target {
+            program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
+            kinesis: place.endpoint.clone(),
+            dynamodb: place.endpoint.clone(),
+            stream: STREAM.to_owned(),
+            application: APPLICATION.to_owned(),
+            dialect: "vmware-go-kcl",
+            directory: place.directory.clone(),
+        };
+        Consumer::start(&target, name)
+    }
+
+    /// Who owns the shards that are not finished, by the name before the colon; nobody is an empty name.
+    async fn owners(&self) -> BTreeMap<String, String> {
+        let rows = self.world.rows(APPLICATION).await;
+        let text = |row: &super::Row, name: &str| {
+            let value = row.get(name).and_then(|value| AttributeValue::as_s(value).ok());
+            value.cloned().unwrap_or_default()
+        };
+        rows.iter()
+            .filter(|row| text(row, "Checkpoint") != "SHARD_END")
+            .map(|row| {
+                let owner = text(row, "AssignedTo");
+                let name = owner.split(':').next().unwrap_or_default().to_owned();
+                (text(row, "ShardID"), name)
+            })
+            .collect()
+    }
+
+    /// Waits until these shards, and no others, are owned by these workers, by each of them some.
+    async fn until_owned(&self, what: &str, shards: &[u32], by: &[&str]) {
+        let (shards, by): (BTreeSet<String>, BTreeSet<&str>) = (
+            shards.iter().map(|n| shard(*n)).collect(),
+            by.iter().copied().collect(),
+        );
+        until(what, SOON, || async {
+            let owners = self.owners().await;
+            let found: BTreeSet<&str> = owners.values().map(String::as_str).collect();
+            owners.keys().eq(&shards) && found == by
+        })
+        .await;
+    }
+}
+
+/// The whole way: theirs, both, ours, both, theirs.
+async fn there_and_back(test: &str, steals: bool) {
+    let Some(fleet) = Fleet::start(test, steals).await else {
+        return;
+    };
+    let producer = Producer::start(fleet.world.kinesis.clone(), &fleet.world.place.stream);
+    let mut anna = fleet.theirs("anna");
+    fleet.until_owned("anna to read all", &[0, 1, 2], &["anna"]).await;
+    if steals {
+        producer.pause();
+    }
+    let mut lea = fleet.ours("lea");
+    if steals {
+        fleet
+            .until_owned("lea to get a share", &[0, 1, 2], &["anna", "lea"])
+            .await;
+        producer.resume();
+    }
+    fleet.world.split_first().await;
+    until("the children of the split to be read", SOON, || async {
+        let owners = fleet.owners().await;
+        let expected: BTreeSet<String> = [1, 2, 3, 4].map(shard).into();
+        owners.keys().eq(&expected) && owners.values().all(|owner| !owner.is_empty())
+    })
+    .await;
+    anna.process.kill().expect("anna to be alive until now");
+    fleet
+        .until_owned("lea to read all", &[1, 2, 3, 4], &["lea"])
+        .await;
+    fleet.world.merge_others().await;
+    fleet
+        .until_owned("the child of the merge to be read", &[3, 4, 5], &["lea"])
+        .await;
+    if steals {
+        producer.pause();
+    }
+    let mut bert = fleet.theirs("bert");
+    if steals {
+        fleet
+            .until_owned("bert to get a share", &[3, 4, 5], &["bert", "lea"])
+            .await;
+        producer.resume();
+    }
+    lea.process.interrupt().expect("a signal");
+    until("lea to end", SOON, || {
+        let ended = lea.process.ended().expect("a process");
+        async move { ended == Some(0) }
+    })
+    .await;
+    fleet.until_owned("bert to read all", &[3, 4, 5], &["bert"]).await;
+
+    let put = producer.finish().await;
+    until("every record to be printed by somebody", SOON, || async {
+        let ours = lea.printed().into_iter().map(|printed| printed.data);
+        let printed: BTreeSet<String> = ours.chain(anna.payloads()).chain(bert.payloads()).collect();
+        put.values().flatten().all(|(_, data)| printed.contains(data))
+    })
+    .await;
+    leave(&mut bert).await;
+    assert_eq!(disorder(&lea.printed()), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_is_moved_over_and_back_by_stopping_workers_one_by_one() {
+    there_and_back("vmware-go-kcl-mixed", false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn theirs_and_ours_claim_leases_of_each_other() {
+    there_and_back("vmware-go-kcl-mixed-stealing", true).await;
+}
