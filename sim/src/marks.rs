@@ -32,7 +32,10 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/adopted", Common),
     ("engine/bad-listing", Common),
     ("engine/blocked", Common),
-    ("engine/claimed", Common),
+    (
+        "engine/claimed",
+        Rare("a worker of KCL's dialect takes what it wants"),
+    ),
     ("engine/created", Common),
     ("engine/ended", Common),
     ("engine/fatal", Common),
