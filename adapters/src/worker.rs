@@ -169,7 +169,7 @@ impl Builder {
     }
 
     /// How rows of the lease table are spelled, and what follows from that; by default as by KCL for Java
-    /// ([`Kcl`](crate::dialect::Kcl)).
+    /// ([`Kcl`]).
     pub fn dialect(mut self, dialect: impl Dialect + Send + Sync + 'static) -> Self {
         self.config.policies = dialect.policies();
         self.dialect = Arc::new(dialect);

@@ -115,7 +115,7 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     }
     let tables = Tables::read(&world).await;
     // Clients that crashed are remembered for two days.
-    assert_eq!(tables.clients, std::slice::from_ref(&leader));
+    assert_eq!(tables.clients, std::slice::from_ref(leader));
     assert_eq!(tables.metadata.leader, None, "the leader stood down");
     assert_eq!(tables.metadata.shards, shards[1..]);
     let rows: BTreeSet<&String> = tables.checkpoints.iter().map(|row| &row.shard).collect();
