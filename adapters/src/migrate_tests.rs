@@ -46,6 +46,13 @@ impl InMemory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Answers so many requests more, and fails at others of them than before.
+    fn die_soon(&self, requests: u64) {
+        let mut state = self.state();
+        state.seed += 1;
+        state.dies_after = Some(state.asked + requests);
+    }
+
     fn write(&self, change: &Change) -> Result<(), WriteError> {
         let mut state = self.state();
         state.made = true;
@@ -211,10 +218,7 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
         new.state().fails = 50;
         let mut interruptions = 0;
         let report = loop {
-            let mut state = new.state();
-            state.seed += 1;
-            state.dies_after = Some(state.asked + draw_below(7, "dies", "", interruptions, 12_000));
-            drop(state);
+            new.die_soon(draw_below(7, "dies", "", interruptions, 12_000));
             match run(&old, &new, &plan(to)).await {
                 Ok(report) => break report,
                 Err(stopped) => assert!(stopped.to_string().contains("can be run again"), "{stopped}"),
