@@ -2,7 +2,6 @@
 //! known to write is a panic.
 
 use super::Row;
-use leasehold::aws::dynamodb::primitives::{DateTime, DateTimeFormat};
 use leasehold::aws::dynamodb::types::AttributeValue;
 
 /// A row of vmware-go-kcl-v2's lease table.
@@ -76,9 +75,21 @@ impl Lease {
 /// Whether Go would print this time as `time.RFC3339Nano` does, in UTC: no fraction if there is none, else without zeros at
 /// its end. The library compares such texts, so another form of the same time is another value.
 fn is_go_time(text: &str) -> bool {
-    let read = DateTime::from_str(text, DateTimeFormat::DateTime);
-    let printed = read.ok().and_then(|time| time.fmt(DateTimeFormat::DateTime).ok());
-    printed.as_deref() == Some(text)
+    let Some(text) = text.strip_suffix('Z') else {
+        return false;
+    };
+    // No fraction is written without its dot, and none ends in a zero.
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "1"));
+    let shape = b"0000-00-00T00:00:00";
+    let fits = |(found, asked): (u8, &u8)| match asked {
+        b'0' => found.is_ascii_digit(),
+        asked => found == *asked,
+    };
+    whole.len() == shape.len()
+        && whole.bytes().zip(shape).all(fits)
+        && (1..=9).contains(&fraction.len())
+        && fraction.bytes().all(|digit| digit.is_ascii_digit())
+        && !fraction.ends_with('0')
 }
 
 /// A row of kinsumer's `_checkpoints`.
