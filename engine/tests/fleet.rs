@@ -3,7 +3,7 @@
 mod rig;
 
 use leasehold_engine::input::*;
-use leasehold_engine::notice::{Fatal, LossReason, Notice};
+use leasehold_engine::notice::{Fatal, LossReason, Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
@@ -496,4 +496,51 @@ fn a_stolen_lease_is_not_released_before_its_former_owner_must_know() {
     rig.secs(15);
     assert_eq!(rig.row(shard).owner, None);
     assert!(rig.workers[1].engine.is_stopped());
+}
+
+#[test]
+fn a_steal_that_was_given_up_and_came_true_settles_like_any_other() {
+    let mut rig = Rig::new(4, 1);
+    rig.secs(60);
+    rig.join();
+    // The take is applied, and no answer about the row comes until it is given up.
+    let (mut taken, mut left) = (None, 12);
+    rig.workers[1].trap = Some(Box::new(move |effect| {
+        let lost = || Outcome::Unknown(Cause::Timeout);
+        let key = match effect {
+            Effect::Table(TableOp::Write(Change::Take { key, .. }) | TableOp::Read { key }) => key,
+            Effect::Table(TableOp::Scan { .. }) => {
+                left = if taken.is_some() { 0 } else { left };
+                return None;
+            }
+            _ => return None,
+        };
+        if taken.is_none() {
+            taken = Some(key.clone());
+            return Some(Trick::AppliedBut(lost()));
+        }
+        (left > 0 && taken.as_ref() == Some(key)).then(|| {
+            left -= 1;
+            Trick::Instead(lost())
+        })
+    }));
+    rig.secs(120);
+    let took = rig.workers[1]
+        .notices
+        .iter()
+        .find_map(|(at, notice)| match notice {
+            Notice::Took {
+                lease,
+                why: TakeReason::Ours,
+                ..
+            } => Some((*at, lease.clone())),
+            _ => None,
+        });
+    let (at, stolen) = took.expect("the row names the thief");
+    let opened = rig.workers[1].calls.iter().find_map(|(at, call)| match call {
+        ConsumerOp::Open { lease, .. } if *lease == stolen => Some(*at),
+        _ => None,
+    });
+    let waited = opened.expect("the lease is processed").since(at);
+    assert!(waited >= rig.config.lease_duration, "{waited}");
 }
