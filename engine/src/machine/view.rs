@@ -47,8 +47,6 @@ pub(crate) struct Lease {
     pub(crate) tenure: Option<Box<Tenure>>,
     /// The time of the live entry in the timers; `NEVER` for none.
     pub(crate) armed: Mono,
-    /// Whether it is among those that may have changed.
-    touched: Aside<bool>,
 }
 
 impl Lease {
@@ -88,8 +86,26 @@ pub(crate) struct View {
     free: Vec<u32>,
     by_key: BTreeMap<LeaseKey, u32>,
     pub(crate) timers: Timers,
-    /// Leases that may have changed since somebody asked for them.
-    touched: Aside<Vec<u32>>,
+    touched: Aside<Touched>,
+}
+
+/// The slots of leases that may have changed since somebody asked for them: each once, even if nobody ever asks.
+#[derive(Clone, Debug, Default)]
+struct Touched {
+    list: Vec<u32>,
+    listed: Vec<bool>,
+}
+
+impl Touched {
+    fn add(&mut self, ix: u32) {
+        let at = ix as usize;
+        if self.listed.len() <= at {
+            self.listed.resize(at + 1, false);
+        }
+        if !std::mem::replace(&mut self.listed[at], true) {
+            self.list.push(ix);
+        }
+    }
 }
 
 /// The keys follow from the slots, and timers from what each lease is armed for.
@@ -116,7 +132,6 @@ impl View {
             taking: None,
             tenure: None,
             armed: Mono::NEVER,
-            touched: Aside(false),
         };
         let ix = match self.free.pop() {
             Some(ix) => {
@@ -142,19 +157,15 @@ impl View {
 
     pub(crate) fn get_mut(&mut self, ix: u32) -> Option<&mut Lease> {
         let lease = self.slots.get_mut(ix as usize)?.as_mut()?;
-        if !lease.touched.0 {
-            lease.touched.0 = true;
-            self.touched.0.push(ix);
-        }
+        self.touched.0.add(ix);
         Some(lease)
     }
 
     /// Moves out the numbers of the leases that may have changed since the last time.
     pub(crate) fn take_touched(&mut self, into: &mut Vec<u32>) {
-        for ix in self.touched.0.drain(..) {
-            if let Some(lease) = self.slots.get_mut(ix as usize).and_then(Option::as_mut) {
-                lease.touched.0 = false;
-            }
+        let Touched { list, listed } = &mut self.touched.0;
+        for ix in list.drain(..) {
+            listed[ix as usize] = false;
             into.push(ix);
         }
     }
@@ -168,9 +179,7 @@ impl View {
         if let Some(lease) = self.slots.get_mut(ix as usize).and_then(Option::take) {
             self.by_key.remove(&lease.key);
             self.free.push(ix);
-            if !lease.touched.0 {
-                self.touched.0.push(ix);
-            }
+            self.touched.0.add(ix);
         }
     }
 

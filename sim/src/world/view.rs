@@ -116,6 +116,18 @@ impl World {
             self.oracles.observe(now, &fact);
         }
         said.touched = touched;
+        // The engine says itself what it touched; now and then, all it holds is compared.
+        #[cfg(debug_assertions)]
+        if self.inputs.is_multiple_of(61) {
+            let claims = || said.claims.iter().flatten();
+            assert!(
+                engine.held().count() == claims().count()
+                    && engine
+                        .held()
+                        .all(|held| claims().any(|claim| claim.repeats(&held))),
+                "a lease is held otherwise than before, and was not touched"
+            );
+        }
         self.oracles.observe(now, &Fact::Said { life });
     }
 }
