@@ -14,13 +14,8 @@
 //! here can keep a running one of them from reading the same shard: stop all of them first, then begin. They must not be
 //! started again before all of ours have stopped, which leaves no owner in any row.
 
-use super::Dialect;
 use super::calendar::{read_ruby, spell_ruby};
 use super::deadline::Columns;
-use crate::ids::LeaseKey;
-use crate::policy::{Finished, Life, Lineage, Policies, Steal};
-use crate::row::{Change, RowRead};
-use crate::table::{AttributeValue, Item, ItemWrite};
 
 /// Its attributes.
 pub(super) const COLUMNS: Columns = Columns {
@@ -42,38 +37,3 @@ pub(super) const COLUMNS: Columns = Columns {
     time: "a time of 1970 or later as Ruby spells it, such as 2021-05-03 06:11:41 UTC",
     nulls: true,
 };
-
-/// The lease table of kcl-rb, version 1.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct KclRb;
-
-impl Dialect for KclRb {
-    fn key_name(&self) -> &'static str {
-        COLUMNS.key
-    }
-
-    fn policies(&self) -> Policies {
-        Policies {
-            life: Life::Deadline,
-            lineage: Lineage::Listed,
-            steal: Steal::Claim,
-            finished: Finished::WhenForgotten,
-        }
-    }
-
-    fn key(&self, key: &LeaseKey) -> Item {
-        Item::from([(COLUMNS.key.into(), AttributeValue::s(key.clone()))])
-    }
-
-    fn decode(&self, item: &Item) -> RowRead {
-        COLUMNS.decode(item)
-    }
-
-    fn encode(&self, change: &Change) -> ItemWrite {
-        ItemWrite {
-            key: self.key(change.key()),
-            condition: COLUMNS.condition(change),
-            action: COLUMNS.action(change),
-        }
-    }
-}

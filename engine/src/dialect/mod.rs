@@ -8,8 +8,6 @@ mod reading;
 mod vmware_go_kcl;
 
 pub use kcl::Kcl;
-pub use kcl_rb::KclRb;
-pub use vmware_go_kcl::VmwareGoKcl;
 
 use crate::ids::LeaseKey;
 use crate::policy::Policies;
@@ -44,9 +42,9 @@ pub enum Kind {
     /// [`Kcl`].
     #[default]
     Kcl,
-    /// [`VmwareGoKcl`].
+    /// The lease table of vmware-go-kcl, versions 1 and 2.
     VmwareGoKcl,
-    /// [`KclRb`].
+    /// The lease table of kcl-rb, version 1. Its own workers must not run beside ours.
     KclRb,
 }
 
@@ -58,8 +56,8 @@ impl Kind {
     pub fn dialect(self) -> &'static (dyn Dialect + Send + Sync) {
         match self {
             Self::Kcl => &Kcl,
-            Self::VmwareGoKcl => &VmwareGoKcl,
-            Self::KclRb => &KclRb,
+            Self::VmwareGoKcl => &vmware_go_kcl::COLUMNS,
+            Self::KclRb => &kcl_rb::COLUMNS,
         }
     }
 

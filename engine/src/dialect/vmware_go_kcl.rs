@@ -11,13 +11,8 @@
 //!
 //! All of these are strings: its workers end themselves on any other type. What is ours begins with `Leasehold`.
 
-use super::Dialect;
 use super::calendar::{read_go, spell_go};
 use super::deadline::Columns;
-use crate::ids::LeaseKey;
-use crate::policy::{Finished, Life, Lineage, Policies, Steal};
-use crate::row::{Change, RowRead};
-use crate::table::{AttributeValue, Item, ItemWrite};
 
 /// Its attributes.
 pub(super) const COLUMNS: Columns = Columns {
@@ -39,38 +34,3 @@ pub(super) const COLUMNS: Columns = Columns {
     time: "a time of 1970 or later as Go spells RFC 3339 in UTC",
     nulls: false,
 };
-
-/// The lease table of vmware-go-kcl, versions 1 and 2.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct VmwareGoKcl;
-
-impl Dialect for VmwareGoKcl {
-    fn key_name(&self) -> &'static str {
-        COLUMNS.key
-    }
-
-    fn policies(&self) -> Policies {
-        Policies {
-            life: Life::Deadline,
-            lineage: Lineage::Listed,
-            steal: Steal::Claim,
-            finished: Finished::WhenForgotten,
-        }
-    }
-
-    fn key(&self, key: &LeaseKey) -> Item {
-        Item::from([(COLUMNS.key.into(), AttributeValue::s(key.clone()))])
-    }
-
-    fn decode(&self, item: &Item) -> RowRead {
-        COLUMNS.decode(item)
-    }
-
-    fn encode(&self, change: &Change) -> ItemWrite {
-        ItemWrite {
-            key: self.key(change.key()),
-            condition: COLUMNS.condition(change),
-            action: COLUMNS.action(change),
-        }
-    }
-}

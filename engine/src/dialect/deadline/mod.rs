@@ -15,8 +15,11 @@ mod tests;
 #[cfg(test)]
 mod vectors;
 
+use super::Dialect;
+use crate::ids::LeaseKey;
+use crate::policy::{Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
-use crate::table::{Action, AttributeValue, Condition, Item};
+use crate::table::{AttributeValue, Condition, Item, ItemWrite};
 
 /// How such a table spells its rows.
 #[derive(Clone, Copy, Debug)]
@@ -62,19 +65,38 @@ const SHARD_END: &str = "SHARD_END";
 /// What the names of all shards begin with. These tables have no kinds of rows, so this tells those of other people.
 const SHARD_PREFIX: &str = "shardId-";
 
-impl Columns {
-    pub(super) fn decode(&self, item: &Item) -> RowRead {
+impl Dialect for Columns {
+    fn key_name(&self) -> &'static str {
+        self.key
+    }
+
+    fn policies(&self) -> Policies {
+        Policies {
+            life: Life::Deadline,
+            lineage: Lineage::Listed,
+            steal: Steal::Claim,
+            finished: Finished::WhenForgotten,
+        }
+    }
+
+    fn key(&self, key: &LeaseKey) -> Item {
+        Item::from([(self.key.into(), AttributeValue::s(key.clone()))])
+    }
+
+    fn decode(&self, item: &Item) -> RowRead {
         decode::decode(self, item)
     }
 
-    pub(super) fn condition(&self, change: &Change) -> Condition {
-        encode::condition(self, change)
+    fn encode(&self, change: &Change) -> ItemWrite {
+        ItemWrite {
+            key: self.key(change.key()),
+            condition: encode::condition(self, change),
+            action: encode::action(self, change),
+        }
     }
+}
 
-    pub(super) fn action(&self, change: &Change) -> Action {
-        encode::action(self, change)
-    }
-
+impl Columns {
     /// The attribute, unless it is the null that stands for none.
     fn get<'a>(&self, item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
         item.get(name)

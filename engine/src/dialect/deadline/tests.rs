@@ -1,6 +1,6 @@
 //! Both formats of this kind: what their own programs write, and what is written here.
 
-use super::super::{Dialect, Kind, VmwareGoKcl};
+use super::super::Kind;
 use super::*;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position, SequenceNumber};
@@ -26,7 +26,7 @@ fn item(attributes: &[(&'static str, &str)]) -> Item {
 }
 
 fn row(item: &Item) -> LeaseRow {
-    match VmwareGoKcl.decode(item) {
+    match Kind::VmwareGoKcl.decode(item) {
         RowRead::Lease(row) => row,
         other => panic!("{other:?}"),
     }
@@ -139,17 +139,20 @@ fn what_is_no_row_says_what_was_expected() {
     ] {
         let mut item = item(&[]);
         item.insert(name.into(), value);
-        match VmwareGoKcl.decode(&item) {
+        match Kind::VmwareGoKcl.decode(&item) {
             RowRead::Unreadable { detail, .. } => assert!(detail.starts_with(expected), "{detail}"),
             other => panic!("{other:?}"),
         }
     }
     let of_kcl = Item::from([("leaseKey".into(), AttributeValue::s("a"))]);
-    assert!(matches!(VmwareGoKcl.decode(&of_kcl), RowRead::Unreadable { .. }));
+    assert!(matches!(
+        Kind::VmwareGoKcl.decode(&of_kcl),
+        RowRead::Unreadable { .. }
+    ));
 }
 
 fn told(change: &Change) -> String {
-    let rendered = render(&VmwareGoKcl.encode(change));
+    let rendered = render(&Kind::VmwareGoKcl.encode(change));
     let mut text = format!(
         "{} IF {}",
         rendered.update.unwrap_or_default(),
@@ -344,7 +347,7 @@ proptest! {
     #[test]
     fn what_is_dropped_is_missed(row in rows()) {
         let mut table = None;
-        VmwareGoKcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
+        Kind::VmwareGoKcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
         let mut item = table.unwrap();
         item.retain(|name, _| !name.starts_with("Leasehold"));
         let checkpoint = match row.checkpoint {
@@ -354,7 +357,7 @@ proptest! {
         };
         let parents = row.parents.first().cloned().into_iter().collect();
         let expected = LeaseRow { checkpoint, parents, children: vec![], range: None, ..row };
-        prop_assert_eq!(VmwareGoKcl.decode(&item), RowRead::Lease(expected));
+        prop_assert_eq!(Kind::VmwareGoKcl.decode(&item), RowRead::Lease(expected));
     }
 
     /// Whatever is in a table gets an answer.
