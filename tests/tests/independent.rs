@@ -3,94 +3,22 @@
 //! Two worker processes, a producer, a split, a merge, and a kill -9 of one of the two.
 
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold::aws::kinesis::types::{PutRecordsRequestEntry, Shard, StreamStatus};
+use leasehold::aws::kinesis::types::{Shard, StreamStatus};
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold_tests::cache::available;
 use leasehold_tests::consume::{Consumer, Printed, Target, disorder};
 use leasehold_tests::kinesis_mock::{self, KinesisMock};
+use leasehold_tests::producer::{Producer, Put};
 use leasehold_tests::wait::until;
 use leasehold_tests::{clients, dynoxide};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::task::JoinHandle;
 
 const STREAM: &str = "orders";
 const APPLICATION: &str = "billing";
 /// A lease expires after 10 s, which is noticed by the second scan after; scans are 20 s apart.
 const TAKE_OVER: Duration = Duration::from_secs(90);
-
-/// What was put: sequence numbers and payloads by shard, in their order.
-type Put = BTreeMap<String, Vec<(String, String)>>;
-
-/// Puts small batches, until it is told to stop.
-struct Producer {
-    stop: Arc<AtomicBool>,
-    run: JoinHandle<Put>,
-}
-
-impl Producer {
-    fn start(client: kinesis::Client) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let run = tokio::spawn(async move {
-            let mut put = Put::new();
-            let mut number = 0u32;
-            while !stopped.load(Ordering::Relaxed) {
-                let batch: Vec<u32> = (number..number + 10).collect();
-                number += 10;
-                put_batch(&client, &batch, &mut put).await;
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            put
-        });
-        Self { stop, run }
-    }
-
-    async fn finish(self) -> Put {
-        self.stop.store(true, Ordering::Relaxed);
-        self.run.await.expect("the producer not to panic")
-    }
-}
-
-fn payload(number: u32) -> String {
-    format!("{number:06}-{}", "x".repeat(200))
-}
-
-/// Puts all of a batch; what is refused (while the stream changes, say) is put again.
-async fn put_batch(client: &kinesis::Client, batch: &[u32], put: &mut Put) {
-    let mut left: Vec<u32> = batch.to_vec();
-    while !left.is_empty() {
-        let entries = left.iter().map(|number| {
-            let entry = PutRecordsRequestEntry::builder().partition_key(format!("key-{}", number % 97));
-            entry
-                .data(payload(*number).into_bytes().into())
-                .build()
-                .expect("an entry")
-        });
-        let request = client
-            .put_records()
-            .stream_name(STREAM)
-            .set_records(Some(entries.collect()));
-        let Ok(answer) = request.send().await else {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            continue;
-        };
-        let mut refused = Vec::new();
-        for (number, record) in left.iter().zip(&answer.records) {
-            match (record.shard_id(), record.sequence_number()) {
-                (Some(shard), Some(sequence)) => {
-                    let line = (sequence.to_owned(), payload(*number));
-                    put.entry(shard.to_owned()).or_default().push(line);
-                }
-                _ => refused.push(*number),
-            }
-        }
-        left = refused;
-    }
-}
 
 async fn shards(client: &kinesis::Client) -> Vec<Shard> {
     let answer = client
@@ -187,7 +115,7 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
         .expect("a stream");
     active(&kinesis).await;
 
-    let producer = Producer::start(kinesis.clone());
+    let producer = Producer::start(kinesis.clone(), STREAM);
     let mut anna = Consumer::start(&target, "anna");
     let bert = Consumer::start(&target, "bert");
     until("both workers to own leases", TAKE_OVER, || async {
