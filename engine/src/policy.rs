@@ -85,8 +85,6 @@ pub enum Steal {
     Take,
     /// By asking for it in the row; the owner gives it up when it has finished what it does.
     Claim,
-    /// Not at all.
-    Never,
 }
 
 /// When the rows of finished shards are removed.

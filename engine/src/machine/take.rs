@@ -135,7 +135,6 @@ impl Core {
         let claimed = match policy {
             Steal::Take => 0,
             Steal::Claim => self.claimed(),
-            Steal::Never => return,
         };
         let (mine, need) = (mine + claimed, need.saturating_sub(claimed));
         if need == 0 {

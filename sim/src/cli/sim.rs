@@ -59,7 +59,7 @@ pub(super) struct SimArgs {
     #[arg(long, value_name = "OUT", requires = "seed")]
     mermaid: Option<PathBuf>,
     /// The world of a scenario file, with a line for every change of state.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "dialect"])]
     scenario: Option<PathBuf>,
     /// Worlds that begin with a real stream: the shards that `aws kinesis list-shards` printed.
     #[arg(long, value_name = "FILE", requires = "leases", conflicts_with = "scenario")]
@@ -133,6 +133,11 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
     let (Some(shards), Some(leases)) = (&args.shards, &args.leases) else {
         return Ok(None);
     };
+    if args.dialect != Dialect::Kcl {
+        return Err(Failure::unusable(
+            "expected --dialect kcl with --shards and --leases, found another; worlds can begin with KCL's tables only",
+        ));
+    }
     let start = Start::of(&input::shards(shards)?, input::items(leases)?).map_err(|error| match error {
         Unusable::Shards(sentence) => Failure::unusable(format!("{}: {sentence}", shards.display())),
         Unusable::Table(sentence) => Failure::unusable(format!("{}: {sentence}", leases.display())),
