@@ -544,3 +544,49 @@ fn a_steal_that_was_given_up_and_came_true_settles_like_any_other() {
     let waited = opened.expect("the lease is processed").since(at);
     assert!(waited >= rig.config.lease_duration, "{waited}");
 }
+
+#[test]
+fn a_scan_begun_before_a_listing_does_not_vouch_for_what_the_listing_misses() {
+    let mut rig = Rig::new(1, 1);
+    rig.config.audit_confidence = 1;
+    rig.secs(20);
+    let (lost, _) = rig.split(0);
+    rig.secs(20);
+    rig.call(0, Call::Shutdown);
+    rig.secs(5);
+    rig.table.as_mut().unwrap().remove(&Rig::id(lost).to_lease());
+
+    // The next scan is under way when the first listing is answered, and has passed some keys already.
+    let is_scan = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { .. }));
+    let is_listing = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
+    let (mut listed, mut scanning) = (false, false);
+    let trap = move |effect: &Effect| {
+        let first = is_listing(effect) && !std::mem::replace(&mut listed, true);
+        let next = listed && is_scan(effect) && !std::mem::replace(&mut scanning, true);
+        (first || next).then_some(Trick::Hang)
+    };
+    let worker = rig.join_trapped(Some(Box::new(trap)));
+    let interval = rig.config.scan_interval;
+    rig.run(interval.times(3));
+    let mut scan = std::mem::take(&mut rig.workers[worker].hung);
+    let listing = scan.remove(0);
+    assert!(is_listing(&listing.effect) && is_scan(&scan[0].effect));
+    rig.workers[worker].hung = vec![listing];
+    rig.release(worker);
+    let answered = rig.now;
+    rig.run(interval.times(3));
+    rig.workers[worker].hung = scan;
+    rig.release(worker);
+    rig.secs(300);
+
+    let sent = &rig.workers[worker].sent;
+    let created = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Create(_))));
+    let (at, _) = sent
+        .iter()
+        .find(|(_, effect)| created(effect))
+        .expect("it is missing");
+    let scans = sent
+        .iter()
+        .filter(|(sent, effect)| is_scan(effect) && (answered..=*at).contains(sent));
+    assert!(scans.count() >= 1, "created at {at:?}, listed until {answered:?}");
+}

@@ -191,12 +191,17 @@ impl Rig {
     }
 
     pub fn join(&mut self) -> usize {
+        self.join_trapped(None)
+    }
+
+    /// The same, with a trap from its first command on.
+    pub fn join_trapped(&mut self, trap: Option<Trap>) -> usize {
         let number = self.workers.len();
         let mut worker = Worker {
             engine: Engine::new(),
             wake_at: Mono::NEVER,
             alive: true,
-            trap: None,
+            trap,
             hung: Vec::new(),
             notices: Vec::new(),
             calls: Vec::new(),
