@@ -124,9 +124,14 @@ impl fmt::Debug for SequenceNumber {
     }
 }
 
+// Text, since JSON readers elsewhere have no numbers of this size; words where nobody reads it.
 impl Serialize for SequenceNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.digits(&mut Digits::default()))
+        if serializer.is_human_readable() {
+            serializer.serialize_str(self.digits(&mut Digits::default()))
+        } else {
+            self.0.serialize(serializer)
+        }
     }
 }
 
@@ -142,7 +147,11 @@ impl<'de> Deserialize<'de> for SequenceNumber {
                 text.parse().map_err(E::custom)
             }
         }
-        deserializer.deserialize_str(Text)
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_str(Text)
+        } else {
+            Deserialize::deserialize(deserializer).map(SequenceNumber)
+        }
     }
 }
 

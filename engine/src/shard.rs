@@ -49,15 +49,23 @@ impl std::str::FromStr for HashKey {
     }
 }
 
-// Text, since JSON readers elsewhere have no 128-bit numbers.
+// Text, since JSON readers elsewhere have no 128-bit numbers; words where nobody reads it.
 impl Serialize for HashKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            [(self.0 >> 64) as u64, self.0 as u64].serialize(serializer)
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for HashKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            let [high, low] = <[u64; 2]>::deserialize(deserializer)?;
+            return Ok(HashKey(u128::from(high) << 64 | u128::from(low)));
+        }
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse()
             .map_err(|_| serde::de::Error::custom("expected a hash key as decimal text below 2^128"))
@@ -127,6 +135,7 @@ pub struct ChildShard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn hash_keys_are_read_as_the_numbers_they_are() {
@@ -146,6 +155,21 @@ mod tests {
         for text in ["", "-1", "1 ", "x", "340282366920938463463374607431768211456"] {
             let expected = text.parse::<u128>().unwrap_err();
             assert_eq!(text.parse::<HashKey>(), Err(expected), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hash_keys_come_back_from_text_and_from_words(key: u128) {
+            let key = HashKey(key);
+            let text = serde_json::to_string(&key).unwrap();
+            prop_assert_eq!(&text, &format!("\"{key}\""));
+            prop_assert_eq!(serde_json::from_str::<HashKey>(&text).unwrap(), key);
+
+            let mut words = Vec::new();
+            ciborium::into_writer(&key, &mut words).unwrap();
+            prop_assert!(words.len() <= 19, "{words:?} is no two words");
+            prop_assert_eq!(ciborium::from_reader::<HashKey, _>(words.as_slice()).unwrap(), key);
         }
     }
 }

@@ -118,6 +118,14 @@ proptest! {
     }
 
     #[test]
+    fn words_go_round(number in numbers()) {
+        let mut words = Vec::new();
+        ciborium::into_writer(&number, &mut words).unwrap();
+        prop_assert!(words.len() <= 28, "{:?} is no three words", words);
+        prop_assert_eq!(ciborium::from_reader::<SequenceNumber, _>(words.as_slice()).unwrap(), number);
+    }
+
+    #[test]
     fn whatever_parses_prints_as_it_was_but_for_leading_zeros(text in "\\PC{0,70}|[0-9]{0,70}") {
         if let Ok(number) = text.parse::<SequenceNumber>() {
             let number = number.to_string();
