@@ -176,6 +176,23 @@ impl Table<'_> {
         }
     }
 
+    /// That it is a table of its format.
+    async fn found(&mut self) -> Result<(), Stopped> {
+        let how = match self.state("look at the old table").await? {
+            TableState::Missing => {
+                "expected a table of that name in this account and region, found none; correct the name or region"
+            }
+            TableState::Incompatible => {
+                "expected the key of its format, found another; name the format that it has"
+            }
+            TableState::Usable | TableState::Creating | TableState::Deleting => return Ok(()),
+        };
+        Err(Stopped {
+            what: "use the old table".to_owned(),
+            how: how.to_owned(),
+        })
+    }
+
     /// The table, made if it is missing.
     async fn made(&mut self) -> Result<(), Stopped> {
         for _ in 0..TABLE_LOOKS {
@@ -226,6 +243,7 @@ pub async fn migrate(
         asked: 0,
     };
     let (mut old, mut new) = (table(old), table(new));
+    old.found().await?;
     let mut rows = old.rows("scan the old table").await?;
     let mut report = Report::default();
     if plan.watch > Span::ZERO && rows.leases.values().any(|row| row.owner.is_some()) {

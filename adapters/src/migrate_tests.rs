@@ -23,6 +23,8 @@ struct InMemory {
 #[derive(Debug, Default)]
 struct State {
     made: bool,
+    /// Its key is not that of its format.
+    of_other_key: bool,
     items: BTreeMap<LeaseKey, Item>,
     seed: u64,
     asked: u64,
@@ -91,6 +93,7 @@ impl InMemory {
             return Outcome::NotSent(Cause::Throttled);
         }
         let reply = match op {
+            TableOp::Describe if state.of_other_key => Reply::Table(TableState::Incompatible),
             TableOp::Describe if state.made => Reply::Table(TableState::Usable),
             TableOp::Describe => Reply::Table(TableState::Missing),
             TableOp::Create => {
@@ -292,4 +295,16 @@ async fn nothing_is_written_unless_told_nor_while_somebody_lives() {
     };
     assert!(!run(&old, &new, &forced).await.unwrap().refused);
     assert_eq!(new.rows().len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_table_that_is_none_of_its_format_is_said_so() {
+    let (old, new) = (InMemory::new(Kind::KclRb), InMemory::new(Kind::Kcl));
+    let plan = plan(Kind::Kcl);
+    let missing = run(&old, &new, &plan).await.unwrap_err().to_string();
+    assert!(missing.contains("correct the name or region"), "{missing}");
+    old.state().of_other_key = true;
+    let wrong = run(&old, &new, &plan).await.unwrap_err().to_string();
+    assert!(wrong.contains("name the format that it has"), "{wrong}");
+    assert!(!new.state().made);
 }
