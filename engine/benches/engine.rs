@@ -1,6 +1,8 @@
 //! The cost of one input, by the number of leases held.
 #![allow(missing_docs)] // what criterion's macros generate
 
+// Shared with `leasehold bench`, which is packaged, as benchmarks are not.
+#[path = "../../sim/src/cli/bench/rig.rs"]
 mod rig;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

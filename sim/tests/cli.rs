@@ -556,3 +556,11 @@ fn missing_credentials_and_regions_are_told_at_once() {
     let text = without(leasehold(&consume).args(["--region", "eu-west-1"]));
     assert!(text.contains("AWS_ACCESS_KEY_ID"), "{text}");
 }
+
+#[test]
+fn a_machine_is_measured_part_by_part() {
+    let figures = json_of(&run(&["bench", "--reader", "--json"]));
+    let names: Vec<&String> = figures.as_object().expect("an object").keys().collect();
+    assert_eq!(names, ["reader_ns_per_read", "reader_reads_per_second"]);
+    assert!(figures["reader_reads_per_second"].as_f64().expect("a number") > 0.0);
+}

@@ -2,8 +2,6 @@
 //!
 //! What is measured is what the benchmarks of criterion measure, with less patience: medians of a few rounds.
 
-// The engine with many leases that those benchmarks drive.
-#[path = "../../../engine/benches/rig.rs"]
 mod rig;
 
 use super::exit::{self, Failure, Verdict};
