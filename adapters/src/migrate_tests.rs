@@ -133,6 +133,7 @@ impl InMemory {
                 let item = state.items.get(key);
                 Reply::Row(item.map(|item| Box::new(self.kind.decode(item))))
             }
+            TableOp::Members(op) => panic!("nobody is a member of a migration: {op:?}"),
             TableOp::Write(change) => {
                 drop(state);
                 if self.write(change).is_err() {

@@ -140,6 +140,7 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::Took { .. } => ("took", Level::INFO),
         Notice::MissedTake { .. } => ("missed-take", Level::DEBUG),
         Notice::Claimed { .. } => ("claimed", Level::INFO),
+        Notice::Yields { .. } => ("yields", Level::INFO),
         Notice::Adopted { .. } => ("adopted", Level::INFO),
         Notice::Fenced { .. } => ("fenced", Level::WARN),
         Notice::Resumed { .. } => ("resumed", Level::INFO),

@@ -162,16 +162,21 @@ impl Builder {
         self
     }
 
-    /// The application's name, which is also the name of its lease table. Workers with the same one share the shards.
+    /// The application's name, which is also the name of its lease table, or what the names of its tables begin with, if the
+    /// dialect has more than one. Workers with the same one share the shards.
     pub fn application(mut self, name: impl Into<String>) -> Self {
         self.config.table = name.into();
         self
     }
 
     /// How rows of the lease table are spelled, and what follows from that; by default as by KCL for Java
-    /// ([`Kcl`]).
+    /// ([`Kcl`]). Where workers know each other from tables of their own, as kinsumer's do, leases last for five of the checks
+    /// of [`Config::members`](leasehold_engine::config::Config::members); change both together.
     pub fn dialect(mut self, dialect: impl Dialect + Send + Sync + 'static) -> Self {
         self.config.policies = dialect.policies();
+        if dialect.membership().is_some() {
+            self.config.lease_duration = self.config.members.expiry();
+        }
         self.dialect = Arc::new(dialect);
         self
     }

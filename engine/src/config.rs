@@ -1,6 +1,7 @@
 //! How a worker behaves. Checked once, at the edge: a bad value is refused with a sentence, never adjusted.
 
-use crate::policy::Policies;
+pub use crate::members::MembersConfig;
+use crate::policy::{Assign, Finished, Policies};
 use crate::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,7 +65,7 @@ pub struct Config {
     pub audit_confidence: u32,
     /// How long a wholly processed lease is kept at least before it may be removed; 0: it is never removed. No less than
     /// [`least_cleanup_delay`](Self::least_cleanup_delay) of any worker of the fleet: one whose view is older than that would
-    /// create anew what was processed and removed.
+    /// create anew what was processed and removed. Of no effect where rows are never removed.
     pub cleanup_delay: Span,
     /// The longest wait, drawn at random, before an empty table is filled.
     pub bootstrap_delay: Span,
@@ -81,6 +82,9 @@ pub struct Config {
     pub reader: ReaderConfig,
     /// What follows from the table's format: that of its [`Dialect`](crate::dialect::Dialect). The default is KCL's.
     pub policies: Policies,
+    /// How workers tell each other that they live, where leases are assigned by rank.
+    #[serde(skip_serializing_if = "MembersConfig::is_default")]
+    pub members: MembersConfig,
 }
 
 /// How one shard is read.
@@ -142,6 +146,7 @@ impl Default for Config {
             stall_after: Span::from_secs(60),
             reader: ReaderConfig::default(),
             policies: Policies::default(),
+            members: MembersConfig::default(),
         }
     }
 }
@@ -186,6 +191,7 @@ impl Config {
             ),
             ("policies", self.policies == other.policies),
             ("lease_duration", self.lease_duration == other.lease_duration),
+            ("members", self.members == other.members),
             (
                 "clock_rate_error_ppm",
                 self.clock_rate_error_ppm == other.clock_rate_error_ppm,
@@ -295,7 +301,9 @@ impl Config {
             self.checkpoint_interval,
         )?;
         ensure(
-            self.cleanup_delay == Span::ZERO || self.cleanup_delay >= self.least_cleanup_delay(),
+            self.cleanup_delay == Span::ZERO
+                || self.cleanup_delay >= self.least_cleanup_delay()
+                || self.policies.finished == Finished::Never,
             "cleanup_delay",
             format!(
                 "0 (never) or at least {}, as it takes for every worker to have seen that a lease ended",
@@ -333,6 +341,30 @@ impl Config {
             "at most 24 h",
             self.stall_after,
         )?;
+        if self.policies.assign == Assign::Rank {
+            let members = &self.members;
+            ensure(
+                self.lease_duration == members.expiry(),
+                "lease_duration",
+                format!(
+                    "{}, five times `members.check_interval`, as all members of the fleet count",
+                    members.expiry()
+                ),
+                self.lease_duration,
+            )?;
+            ensure(
+                members.lead_interval >= members.check_interval && members.lead_interval <= day,
+                "members.lead_interval",
+                format!("{} (`members.check_interval`) to 24 h", members.check_interval),
+                members.lead_interval,
+            )?;
+            ensure(
+                self.max_leases == 0,
+                "max_leases",
+                "0 (no limit): leases are assigned by rank, and nobody else would take what is left",
+                self.max_leases,
+            )?;
+        }
         let reader = &self.reader;
         ensure(
             (1..=10_000).contains(&reader.max_records),
@@ -399,6 +431,24 @@ mod tests {
         let slow_holder = config.hold().0 as f64 / (1.0 - e);
         let fast_observer = config.lease_duration.0 as f64 / (1.0 + e);
         assert!(slow_holder <= fast_observer);
+    }
+
+    #[test]
+    fn by_rank_a_lease_lasts_as_long_as_a_member_may_be_silent() {
+        let mut config = good();
+        (config.policies.assign, config.policies.finished) = (Assign::Rank, Finished::Never);
+        let error = config.check().unwrap_err().to_string();
+        assert!(
+            error.contains("`lease_duration`: expected 300.000s, five times"),
+            "{error}"
+        );
+        config.lease_duration = Span::from_secs(300);
+        assert_eq!(config.check(), Ok(()));
+        config.max_leases = 3;
+        assert!(config.check().unwrap_err().to_string().contains("max_leases"));
+        // What is the same for everybody is not in a trace.
+        let text = serde_json::to_string(&good()).unwrap();
+        assert!(!text.contains("members") && !text.contains("assign"), "{text}");
     }
 
     #[test]

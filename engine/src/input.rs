@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::ids::{FencingToken, LeaseKey, OpId};
+use crate::members::{Leader, MembersPage, Shared};
 use crate::position::Position;
 use crate::row::RowRead;
 use crate::shard::{ChildShard, Shard};
@@ -123,6 +124,12 @@ pub enum Reply {
     Records(Fetched),
     /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the whole batch has been processed.
     Processed,
+    /// To [`MembersOp::List`](crate::members::MembersOp::List).
+    Members(MembersPage),
+    /// To [`MembersOp::ReadLeader`](crate::members::MembersOp::ReadLeader); absent: there is no such row.
+    Leader(Option<Leader>),
+    /// To [`MembersOp::ReadShards`](crate::members::MembersOp::ReadShards); absent: there is no such row.
+    Shared(Option<Shared>),
 }
 
 /// The state of a table.

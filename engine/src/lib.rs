@@ -16,7 +16,7 @@
 //! # Where to read on
 //! In forty minutes: [`input`], [`output`] and [`row`] are all there is to say; [`config`] is how a worker is told to
 //! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`sync`] (which
-//! leases are missing), [`leader`] (who acts first), [`reader`] (one shard being read), [`dialect`] (rows as table items).
+//! leases are missing), [`leader`] (who acts first), [`rank`] (whose turn a shard is), [`reader`] (one shard being read), [`dialect`] (rows as table items).
 //! What ties them together is the private module `machine`; begin with its table of files.
 
 pub mod config;
@@ -28,12 +28,14 @@ pub mod ids;
 pub mod input;
 pub mod leader;
 mod machine;
+pub mod members;
 pub mod migration;
 pub mod mutant;
 pub mod notice;
 pub mod output;
 pub mod policy;
 pub mod position;
+pub mod rank;
 pub mod reader;
 pub mod row;
 pub mod shard;

@@ -130,6 +130,8 @@ pub enum Notice {
     ShuttingDown { held: u32 },
     /// Nothing will follow.
     Stopped,
+    /// A lease of ours is another member's turn by now: it is given up as soon as what is being processed is done.
+    Yields { lease: LeaseKey },
 }
 
 impl Notice {
@@ -156,7 +158,8 @@ impl Notice {
             | Notice::HandlerFailed { lease, .. }
             | Notice::Stalled { lease, .. }
             | Notice::Moving { lease, .. }
-            | Notice::Trimmed { lease, .. } => Some(lease),
+            | Notice::Trimmed { lease, .. }
+            | Notice::Yields { lease } => Some(lease),
             _ => None,
         }
     }
@@ -298,6 +301,7 @@ impl fmt::Display for Notice {
             Notice::ShuttingDown { held: 1 } => f.write_str("shuts down with 1 lease"),
             Notice::ShuttingDown { held } => write!(f, "shuts down with {held} leases"),
             Notice::Stopped => f.write_str("has stopped"),
+            Notice::Yields { lease } => write!(f, "lets go of {lease}, which is another's turn"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Everything the engine can ask for.
 
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId};
+use crate::members::MembersOp;
 use crate::notice::Notice;
 use crate::position::{Checkpoint, Position};
 use crate::row::Change;
@@ -65,6 +66,8 @@ pub enum TableOp {
     },
     /// One guarded write. A failed guard is refused with `ConditionFailed` and, if possible, the row.
     Write(Change),
+    /// An operation on the tables beside it, where the dialect has such.
+    Members(MembersOp),
 }
 
 /// An operation on the stream.

@@ -18,6 +18,9 @@ pub struct Policies {
     pub steal: Steal,
     /// When the rows of finished shards are removed.
     pub finished: Finished,
+    /// Who is to have which lease.
+    #[serde(skip_serializing_if = "Assign::is_count")]
+    pub assign: Assign,
 }
 
 /// KCL's.
@@ -28,6 +31,7 @@ impl Default for Policies {
             lineage: Lineage::Stored,
             steal: Steal::Take,
             finished: Finished::WhenRead,
+            assign: Assign::Count,
         }
     }
 }
@@ -95,6 +99,26 @@ pub enum Finished {
     WhenRead,
     /// Once the stream has forgotten the shard: whoever finds a listed shard without a row reads it from the beginning.
     WhenForgotten,
+    /// Never. Here too, a listed shard without a row is one that nobody has read.
+    Never,
+}
+
+/// Who is to have which lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assign {
+    /// Whoever has fewer than its share: leases are counted by the owners that their rows name.
+    Count,
+    /// Whoever's turn it is, in the order of names, among those that say in a table of their own that they live. All agree
+    /// on that without a word, and nobody takes from anybody.
+    Rank,
+}
+
+impl Assign {
+    /// Whether it is by count.
+    pub fn is_count(&self) -> bool {
+        *self == Assign::Count
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod rig;
 
 use leasehold_engine::dialect::{Dialect, Kind};
 use leasehold_engine::ids::LeaseKey;
-use leasehold_engine::policy::{Finished, Life, Lineage, Policies, Steal};
+use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
 use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update};
@@ -38,6 +38,7 @@ impl Dialect for Toy {
             lineage: Lineage::Listed,
             steal: Steal::Take,
             finished: Finished::WhenForgotten,
+            assign: Assign::Count,
         }
     }
 
@@ -196,13 +197,14 @@ fn the_rows_of_forgotten_shards_go_and_no_others() {
         }
         rig.secs(60);
         assert!(rig.row(0).checkpoint.is_end());
-        if format.policies().finished == Finished::WhenForgotten {
+        if format.policies().finished != Finished::WhenRead {
             rig.secs(1_500);
             assert!(rig.has_row(0), "{}: its shard is still listed", format.key_name());
             rig.shards.remove(&Rig::id(0));
         }
         rig.secs(1_500);
-        assert!(!rig.has_row(0), "{}", format.key_name());
+        let stays = format.policies().finished == Finished::Never;
+        assert_eq!(rig.has_row(0), stays, "{}", format.key_name());
         assert!(rig.has_row(left), "{}", format.key_name());
     }
 }

@@ -61,6 +61,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/took-expired", Common),
     ("engine/took-unowned", Common),
     ("engine/unreadable", Common),
+    ("engine/yields", Rare("a worker of KCL's dialect has no turns")),
     ("explicit-checkpoint", Fault),
     ("foreign-row", Fault),
     ("garbled", Fault),

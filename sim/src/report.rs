@@ -103,6 +103,7 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         } => "engine/found-own",
         Notice::MissedTake { .. } => "engine/missed-take",
         Notice::Claimed { .. } => "engine/claimed",
+        Notice::Yields { .. } => "engine/yields",
         Notice::Adopted { .. } => "engine/adopted",
         Notice::Fenced { .. } => "engine/fenced",
         Notice::Resumed { .. } => "engine/resumed",

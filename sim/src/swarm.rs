@@ -7,8 +7,9 @@ use crate::draws::Draws;
 use crate::faults::{Faults, Setting, UpgradeFaults, churns};
 use crate::scenario::span::micros;
 use crate::whatif::Start;
-use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
+use leasehold_engine::config::{Config, InitialPosition, MembersConfig, ReaderConfig};
 use leasehold_engine::dialect::Kind;
+use leasehold_engine::policy::Assign;
 use leasehold_engine::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -99,9 +100,17 @@ impl Plan {
     pub fn with_dialect(mut self, dialect: Kind) -> Self {
         self.dialect = dialect;
         let policies = dialect.dialect().policies();
-        self.config.policies = policies;
-        if let Some(config) = &mut self.upgraded {
+        let lead = 1 + self.seed % 3;
+        for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
             config.policies = policies;
+            if policies.assign == Assign::Rank {
+                let check_interval = config.lease_duration.per(5);
+                config.members = MembersConfig {
+                    check_interval,
+                    lead_interval: check_interval.times(lead),
+                };
+                config.lease_duration = config.members.expiry();
+            }
         }
         self
     }
@@ -329,6 +338,17 @@ mod tests {
                 assert_eq!(config.check(), Ok(()), "seed {seed}");
             }
             assert!(plan.workers >= 1 && plan.shards >= 1);
+        }
+    }
+
+    #[test]
+    fn every_dialect_accepts_what_is_drawn() {
+        for (seed, dialect) in (0..400).flat_map(|seed| Kind::ALL.map(|dialect| (seed, dialect))) {
+            let plan = Plan::draw(seed).with_dialect(dialect);
+            for config in plan.configs() {
+                assert_eq!(config.check(), Ok(()), "seed {seed}, {dialect}");
+            }
+            assert_eq!(plan.clone().with_dialect(dialect), plan);
         }
     }
 

@@ -24,7 +24,7 @@ use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::{Change, RowRead};
-use leasehold_engine::table::{Action, AttributeValue, Item, render};
+use leasehold_engine::table::{Action, AttributeValue, Item, ItemWrite, render};
 use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::fmt;
@@ -33,9 +33,11 @@ use std::sync::Arc;
 /// Keeps leases in one DynamoDB table. Clones are handles on the same.
 #[derive(Clone)]
 pub struct DynamoTable {
-    client: Client,
+    pub(super) client: Client,
+    /// The application's name.
+    pub(super) application: Arc<str>,
     table: Arc<str>,
-    dialect: Arc<dyn Dialect + Send + Sync>,
+    pub(super) dialect: Arc<dyn Dialect + Send + Sync>,
 }
 
 impl fmt::Debug for DynamoTable {
@@ -59,31 +61,37 @@ impl DynamoTable {
             .build();
         Self {
             client: Client::from_conf(sdk),
+            application: Arc::from(config.table.as_str()),
             table: Arc::from(config.table.as_str()),
             dialect: Arc::new(Kcl),
         }
     }
 
-    /// Reads and writes rows otherwise. The policies of the worker's configuration must be this dialect's.
+    /// Reads and writes rows otherwise. The policies of the worker's configuration must be this dialect's. One that has
+    /// further tables names them all after the application, whose name the configured table's name then is.
     #[must_use]
     pub fn with_dialect(mut self, dialect: Arc<dyn Dialect + Send + Sync>) -> Self {
+        self.table = match dialect.membership() {
+            Some(membership) => membership.leases(&self.application).into(),
+            None => self.application.clone(),
+        };
         self.dialect = dialect;
         self
     }
 
-    async fn describe(self) -> Outcome {
+    pub(super) async fn describe(self, name: Arc<str>, key: &'static str) -> Outcome {
         let sent = Sent::default();
         let answer = self
             .client
             .describe_table()
-            .table_name(&*self.table)
+            .table_name(&*name)
             .customize()
             .interceptor(sent.clone())
             .send()
             .await;
         match answer {
             Ok(answer) => match answer.table() {
-                Some(table) => self.state(table),
+                Some(table) => state(table, key),
                 None => Outcome::Unknown(Cause::Garbled),
             },
             // That there is none is an answer.
@@ -96,58 +104,24 @@ impl DynamoTable {
         }
     }
 
-    fn state(&self, table: &TableDescription) -> Outcome {
-        let state = match table.table_status() {
-            Some(TableStatus::Creating) => TableState::Creating,
-            Some(TableStatus::Deleting) => TableState::Deleting,
-            Some(TableStatus::Active | TableStatus::Updating) if self.has_our_key(table) => {
-                TableState::Usable
-            }
-            Some(TableStatus::Active | TableStatus::Updating) => TableState::Incompatible,
-            other => {
-                let why = match other {
-                    Some(
-                        TableStatus::InaccessibleEncryptionCredentials
-                        | TableStatus::ReplicationNotAuthorized,
-                    ) => Why::Denied,
-                    _ => Why::InUse,
-                };
-                let status = other.map_or("none", TableStatus::as_str);
-                return refused(why, format!("expected table status ACTIVE, found {status}"));
-            }
-        };
-        Outcome::Applied(Reply::Table(state))
-    }
-
-    /// Whether the primary key is the dialect's one string attribute.
-    fn has_our_key(&self, table: &TableDescription) -> bool {
-        let name = self.dialect.key_name();
-        let [key] = table.key_schema() else { return false };
-        key.attribute_name() == name
-            && *key.key_type() == KeyType::Hash
-            && table.attribute_definitions().iter().any(|attribute| {
-                attribute.attribute_name() == name && *attribute.attribute_type() == ScalarAttributeType::S
-            })
-    }
-
-    async fn create(self) -> Outcome {
-        let name = self.dialect.key_name();
+    /// Creates a table with one string attribute as its primary key.
+    pub(super) async fn create(self, name: Arc<str>, key: &'static str) -> Outcome {
         let attribute = AttributeDefinition::builder()
-            .attribute_name(name)
+            .attribute_name(key)
             .attribute_type(ScalarAttributeType::S)
             .build();
-        let key = KeySchemaElement::builder()
-            .attribute_name(name)
+        let element = KeySchemaElement::builder()
+            .attribute_name(key)
             .key_type(KeyType::Hash)
             .build();
-        let (Ok(attribute), Ok(key)) = (attribute, key) else {
-            return refused(Why::Invalid, format!("expected a key attribute, found {name:?}"));
+        let (Ok(attribute), Ok(key)) = (attribute, element) else {
+            return refused(Why::Invalid, format!("expected a key attribute, found {key:?}"));
         };
         let sent = Sent::default();
         let answer = self
             .client
             .create_table()
-            .table_name(&*self.table)
+            .table_name(&*name)
             .attribute_definitions(attribute)
             .key_schema(key)
             .billing_mode(BillingMode::PayPerRequest)
@@ -217,6 +191,12 @@ impl DynamoTable {
 
     async fn write(self, change: Change) -> Outcome {
         let write = self.dialect.encode(&change);
+        let table = self.table.clone();
+        self.carry_out(table, write).await
+    }
+
+    /// Writes an item of any table; a failed guard is refused with the row, if the table is the lease table.
+    pub(super) async fn carry_out(self, table: Arc<str>, write: ItemWrite) -> Outcome {
         let text = render(&write);
         let condition = Some(text.condition).filter(|condition| !condition.is_empty());
         // Empty maps are refused by DynamoDB.
@@ -234,7 +214,7 @@ impl DynamoTable {
                 let answer = self
                     .client
                     .put_item()
-                    .table_name(&*self.table)
+                    .table_name(&*table)
                     .set_item(Some(item_to_sdk(item)))
                     .set_condition_expression(condition)
                     .set_expression_attribute_names(names)
@@ -253,7 +233,7 @@ impl DynamoTable {
                 let answer = self
                     .client
                     .update_item()
-                    .table_name(&*self.table)
+                    .table_name(&*table)
                     .set_key(Some(item_to_sdk(write.key)))
                     .set_update_expression(text.update)
                     .set_condition_expression(condition)
@@ -273,7 +253,7 @@ impl DynamoTable {
                 let answer = self
                     .client
                     .delete_item()
-                    .table_name(&*self.table)
+                    .table_name(&*table)
                     .set_key(Some(item_to_sdk(write.key)))
                     .set_condition_expression(condition)
                     .set_expression_attribute_names(names)
@@ -333,8 +313,15 @@ impl Port<TableOp> for DynamoTable {
     fn execute(&self, _id: OpId, op: TableOp) -> BoxFuture<'static, Outcome> {
         let this = self.clone();
         match op {
-            TableOp::Describe => Box::pin(this.describe()),
-            TableOp::Create => Box::pin(this.create()),
+            TableOp::Describe => {
+                let (table, key) = (this.table.clone(), this.dialect.key_name());
+                Box::pin(this.describe(table, key))
+            }
+            TableOp::Create => {
+                let (table, key) = (this.table.clone(), this.dialect.key_name());
+                Box::pin(this.create(table, key))
+            }
+            TableOp::Members(op) => Box::pin(this.members(op)),
             TableOp::Scan { after, limit } => Box::pin(this.scan(after, limit)),
             TableOp::Read { key } => Box::pin(this.read(key)),
             TableOp::Write(change) => Box::pin(this.write(change)),
@@ -342,7 +329,37 @@ impl Port<TableOp> for DynamoTable {
     }
 }
 
-fn refused(why: Why, detail: String) -> Outcome {
+fn state(table: &TableDescription, key: &str) -> Outcome {
+    let state = match table.table_status() {
+        Some(TableStatus::Creating) => TableState::Creating,
+        Some(TableStatus::Deleting) => TableState::Deleting,
+        Some(TableStatus::Active | TableStatus::Updating) if has_key(table, key) => TableState::Usable,
+        Some(TableStatus::Active | TableStatus::Updating) => TableState::Incompatible,
+        other => {
+            let why = match other {
+                Some(
+                    TableStatus::InaccessibleEncryptionCredentials | TableStatus::ReplicationNotAuthorized,
+                ) => Why::Denied,
+                _ => Why::InUse,
+            };
+            let status = other.map_or("none", TableStatus::as_str);
+            return refused(why, format!("expected table status ACTIVE, found {status}"));
+        }
+    };
+    Outcome::Applied(Reply::Table(state))
+}
+
+/// Whether the primary key is this one string attribute.
+fn has_key(table: &TableDescription, name: &str) -> bool {
+    let [key] = table.key_schema() else { return false };
+    key.attribute_name() == name
+        && *key.key_type() == KeyType::Hash
+        && table.attribute_definitions().iter().any(|attribute| {
+            attribute.attribute_name() == name && *attribute.attribute_type() == ScalarAttributeType::S
+        })
+}
+
+pub(super) fn refused(why: Why, detail: String) -> Outcome {
     Outcome::Refused(Refusal {
         why,
         current: None,

@@ -6,6 +6,7 @@
 mod classify;
 mod dynamo;
 mod kinesis_stream;
+mod members;
 mod sent;
 mod values;
 

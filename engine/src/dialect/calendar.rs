@@ -41,6 +41,25 @@ pub(super) fn read_ruby(text: &str) -> Option<u64> {
     (spell_ruby(nanoseconds) == text).then_some(nanoseconds)
 }
 
+/// As Go spells `time.RFC1123Z` in UTC: for people, who do not look at parts of a second.
+pub(super) fn spell_rfc1123(nanoseconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let seconds = nanoseconds / SECOND;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    format!(
+        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} +0000",
+        DAYS[(days % 7) as usize],
+        MONTHS[(month as usize).wrapping_sub(1) % 12],
+        second / 3_600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
 fn spell(seconds: u64, between: char) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
@@ -114,6 +133,18 @@ mod tests {
             "2021-02-29 06:11:41 UTC",
         ] {
             assert_eq!(read_ruby(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn times_for_people_are_spelled_as_go_spells_them() {
+        for (seconds, text) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 +0000"),
+            (1_700_526_840, "Tue, 21 Nov 2023 00:34:00 +0000"),
+            (951_782_399, "Mon, 28 Feb 2000 23:59:59 +0000"),
+            (4_133_980_799, "Fri, 31 Dec 2100 23:59:59 +0000"),
+        ] {
+            assert_eq!(spell_rfc1123(seconds * SECOND + 999_999_999), text);
         }
     }
 

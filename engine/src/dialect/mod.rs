@@ -4,10 +4,14 @@ mod calendar;
 mod deadline;
 mod kcl;
 mod kcl_rb;
+mod kinsumer;
+mod membership;
 mod reading;
 mod vmware_go_kcl;
 
 pub use kcl::Kcl;
+pub use kinsumer::Kinsumer;
+pub use membership::{ItemOp, Membership, SideRead};
 
 use crate::ids::LeaseKey;
 use crate::policy::Policies;
@@ -33,6 +37,12 @@ pub trait Dialect {
 
     /// The one conditional write that makes a change. It leaves alone every attribute that it does not name.
     fn encode(&self, change: &Change) -> ItemWrite;
+
+    /// How workers know each other, if they do so from tables beside this one. Then the name of the lease table follows from
+    /// the application's.
+    fn membership(&self) -> Option<&dyn Membership> {
+        None
+    }
 }
 
 /// The table formats that are known here, by name.
@@ -46,11 +56,13 @@ pub enum Kind {
     VmwareGoKcl,
     /// The lease table of kcl-rb, version 1. Its own workers must not run beside ours.
     KclRb,
+    /// [`Kinsumer`].
+    Kinsumer,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Kcl, Self::VmwareGoKcl, Self::KclRb];
+    pub const ALL: [Self; 4] = [Self::Kcl, Self::VmwareGoKcl, Self::KclRb, Self::Kinsumer];
 
     /// Its codec.
     pub fn dialect(self) -> &'static (dyn Dialect + Send + Sync) {
@@ -58,6 +70,7 @@ impl Kind {
             Self::Kcl => &Kcl,
             Self::VmwareGoKcl => &vmware_go_kcl::COLUMNS,
             Self::KclRb => &kcl_rb::COLUMNS,
+            Self::Kinsumer => &Kinsumer,
         }
     }
 
@@ -67,6 +80,7 @@ impl Kind {
             Self::Kcl => "kcl",
             Self::VmwareGoKcl => "vmware-go-kcl",
             Self::KclRb => "kcl-rb",
+            Self::Kinsumer => "kinsumer",
         }
     }
 }
@@ -90,6 +104,10 @@ impl Dialect for Kind {
 
     fn encode(&self, change: &Change) -> ItemWrite {
         self.dialect().encode(change)
+    }
+
+    fn membership(&self) -> Option<&dyn Membership> {
+        self.dialect().membership()
     }
 }
 

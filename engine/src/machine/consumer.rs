@@ -125,18 +125,18 @@ impl Core {
     }
 
     /// Why this lease should be let go of, if it should.
-    fn exit(&self, tenure: &Tenure) -> Option<EndReason> {
+    fn exit(&self, ix: u32, tenure: &Tenure) -> Option<EndReason> {
         if tenure.lost {
             return Some(EndReason::LeaseLost);
         }
         if let Some(reason) = self.stopping() {
             return Some(reason);
         }
-        tenure.next_owner.is_some().then_some(EndReason::HandedOver)
+        (tenure.next_owner.is_some() || !self.keeps(ix)).then_some(EndReason::HandedOver)
     }
 
     fn stage_step(&mut self, ix: u32, tenure: &mut Tenure) {
-        let exit = self.exit(tenure);
+        let exit = self.exit(ix, tenure);
         match (tenure.stage, exit) {
             (Stage::Waiting, Some(reason)) => {
                 let handed = reason == EndReason::HandedOver;
@@ -148,7 +148,13 @@ impl Core {
                 tenure.stage.go(Stage::Closed(reason));
             }
             (Stage::Waiting, None) => self.wait_step(ix, tenure),
-            (Stage::Opening | Stage::Running, Some(reason)) => tenure.stage.go(Stage::Draining(reason)),
+            (Stage::Opening | Stage::Running, Some(reason)) => {
+                if reason == EndReason::HandedOver && tenure.next_owner.is_none() {
+                    let lease = self.key(ix);
+                    self.ctx.tell(Notice::Yields { lease });
+                }
+                tenure.stage.go(Stage::Draining(reason));
+            }
             // The end of the shard is worth waiting for, unless the lease is not ours any more or time is up.
             (Stage::Ending, Some(reason))
                 if tenure.lost || self.forced() || reason == EndReason::SourceGone =>

@@ -23,6 +23,8 @@ pub(crate) enum Waiter {
     Scan,
     /// A page of the shard listing.
     List,
+    /// An operation on the tables of members.
+    Members,
     /// A write or read on a lease's own lane.
     Lane(u32),
     /// A strongly consistent look at a parent's row, for a lease that waits to be opened.

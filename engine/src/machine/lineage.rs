@@ -100,7 +100,7 @@ impl Core {
     /// Whether a row that is not there means that its shard still has to be read.
     pub(crate) fn absence_is_unread(&self) -> bool {
         let policies = self.ctx.config.policies;
-        policies.finished == Finished::WhenForgotten
+        policies.finished != Finished::WhenRead
             && self.ctx.config.initial_position == InitialPosition::TrimHorizon
     }
 

@@ -41,6 +41,11 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
+    /// Whether nothing is being listed.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.purpose.is_none()
+    }
+
     pub(crate) fn wake_at(&self) -> Mono {
         if self.purpose.is_some() && !self.in_flight && !self.stale {
             self.next_at
@@ -230,6 +235,7 @@ impl Core {
             }
         }
         self.create_planned(shards, false);
+        self.compare_shared(shards);
         if fills {
             // What could not be taken before for want of its parents can be now.
             let balance = self.balance();

@@ -8,6 +8,8 @@
 //! | `listing` | listing shards, and creating the leases that are missing |
 //! | `lineage` | what a listing says that rows do not |
 //! | `take` | becoming an owner: balance, taking, stealing |
+//! | `members`, `leading` | telling others that we live, looking who else does; what the first of them does for all |
+//! | `turns` | taking and giving up leases by rank among the members |
 //! | `holding` | the lane of writes of a held lease: renewing, checkpoints, ends, releases |
 //! | `consumer`, `stage` | the life of a shard on its owner |
 //! | `ending` | the children's leases, before a shard's end is written |
@@ -23,14 +25,17 @@ mod consumer;
 mod ctx;
 mod ending;
 mod holding;
+mod leading;
 mod lineage;
 mod listing;
+mod members;
 mod scan;
 mod stage;
 mod stall;
 mod take;
 mod tenure;
 mod timers;
+mod turns;
 mod upkeep;
 mod view;
 
@@ -66,6 +71,7 @@ pub(crate) struct Core {
     lineage: lineage::Lineage,
     chores: chores::Chores,
     upkeep: upkeep::Upkeep,
+    members: members::Members,
     phase: Phase,
     /// Attempts and tenures that are not over.
     busy: u32,
@@ -97,6 +103,7 @@ impl Core {
             lineage: lineage::Lineage::default(),
             chores: chores::Chores::default(),
             upkeep: upkeep::Upkeep::default(),
+            members: members::Members::default(),
             phase: Phase::Running,
             busy: 0,
             urgency: 0,
@@ -133,6 +140,7 @@ impl Core {
             Waiter::StreamState => self.stream_state(op, outcome),
             Waiter::Scan => self.scan_done(op, outcome),
             Waiter::List => self.listing_done(op, outcome),
+            Waiter::Members => self.members_done(op, emitted, outcome),
             Waiter::Chore(slot) => self.chore_done(slot, op, outcome),
             Waiter::Parent(ix) => self.parent_seen(ix, op, outcome),
             Waiter::Reader(ix) => self.read_done(ix, op, outcome),
@@ -258,6 +266,7 @@ impl Core {
         };
         let held = self.view.iter().filter(|(_, lease)| lease.ours()).count() as u32;
         self.ctx.tell(Notice::ShuttingDown { held });
+        self.leave_members();
         self.arm_busy();
     }
 
@@ -290,6 +299,7 @@ impl Core {
         self.boot_step();
         self.scan_step();
         self.listing_step();
+        self.members_step();
         self.chores_step();
     }
 
@@ -311,7 +321,8 @@ impl Core {
             self.arm_busy();
         }
         self.chores_step();
-        if self.busy == 0 || now >= deadline {
+        self.members_step();
+        if (self.busy == 0 && self.members.is_idle()) || now >= deadline {
             self.phase = Phase::Stopped;
             self.ctx.tell(Notice::Stopped);
         }
@@ -330,6 +341,7 @@ impl Core {
                     .unwrap_or(deadline);
                 leases
                     .min(next)
+                    .min(self.members_wake_at())
                     .min(self.chores.wake_at(self.ctx.config.max_creates))
             }
             Phase::Running => leases
@@ -340,6 +352,7 @@ impl Core {
                     Mono::NEVER
                 })
                 .min(self.listing.wake_at())
+                .min(self.members_wake_at())
                 .min(self.chores.wake_at(self.ctx.config.max_creates)),
         }
     }

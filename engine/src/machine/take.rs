@@ -85,6 +85,9 @@ impl Core {
 
     /// Takes what is our share of what is available, or steals a little from the busiest.
     pub(crate) fn take_share(&mut self, balance: &Balance) {
+        if self.ranks() {
+            return self.take_turns(balance);
+        }
         let mine = balance.counts.get(&self.ctx.me).copied().unwrap_or(0);
         let need = balance.target.saturating_sub(mine);
         if need == 0 {
@@ -214,7 +217,7 @@ impl Core {
     }
 
     /// Says what was weighed, the leases in the order drawn; the first `now` are taken.
-    fn tell_choice(
+    pub(crate) fn tell_choice(
         &mut self,
         balance: &Balance,
         mine: u32,
@@ -252,7 +255,7 @@ impl Core {
         self.ctx.tell(Notice::Chose(Box::new(choice)));
     }
 
-    fn reason_to_take(&self, ix: u32) -> TakeReason {
+    pub(crate) fn reason_to_take(&self, ix: u32) -> TakeReason {
         let lease = self.view.get(ix);
         match lease.and_then(|lease| lease.row.as_ref()?.actual_owner()) {
             None => TakeReason::Unowned,
@@ -264,7 +267,7 @@ impl Core {
         }
     }
 
-    fn take(&mut self, ix: u32, why: TakeReason) {
+    pub(crate) fn take(&mut self, ix: u32, why: TakeReason) {
         let now = self.ctx.now;
         let Some(lease) = self.view.get_mut(ix) else {
             return;

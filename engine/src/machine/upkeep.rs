@@ -64,6 +64,7 @@ impl Core {
             }
             self.audit();
             self.ask_lineage();
+            self.ask_leases();
             self.clean_up();
             // A question that got lost among others is asked again.
             if self
@@ -124,15 +125,17 @@ impl Core {
         true
     }
 
-    /// The order of leaders is that of KCL 2.x: a fixed shuffle of all owners named in the table.
+    /// The order of leaders is that of KCL 2.x: a fixed shuffle of all owners named in the table; or that of the members.
     fn elect(&mut self) {
         let owners: BTreeSet<WorkerId> = self
             .view
             .iter()
             .filter_map(|(_, lease)| lease.row.as_ref()?.owner.clone())
             .collect();
-        let rank = leader::rank(&owners, &self.ctx.me);
-        let workers = owners.len() as u32;
+        let (rank, workers) = match self.place() {
+            Some((rank, members)) => (Some(rank), members),
+            None => (leader::rank(&owners, &self.ctx.me), owners.len() as u32),
+        };
         if rank != self.upkeep.rank || workers != self.upkeep.workers || !self.upkeep.told {
             self.upkeep.told = true;
             self.upkeep.rank = rank;
@@ -266,6 +269,7 @@ impl Core {
                 let needless = match self.ctx.config.policies.finished {
                     Finished::WhenRead => children && !ancestors,
                     Finished::WhenForgotten => self.still_listed(&lease.key, lease.ended_at) == Some(false),
+                    Finished::Never => false,
                 };
                 (row.checkpoint.is_end() && needless).then(|| Change::Delete {
                     key: lease.key.clone(),

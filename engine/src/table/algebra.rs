@@ -11,7 +11,7 @@ pub enum Condition {
     NotExists(AttributeName),
     /// The attribute is there and has this very type and value (numbers compare by value).
     Equals(AttributeName, AttributeValue),
-    /// All of these hold. Never empty when it is rendered: DynamoDB has no text for that.
+    /// All of these hold. None at all stand for no condition, but not within another one: DynamoDB has no text for that.
     All(Vec<Condition>),
     /// One of these holds at least. Never empty when it is rendered.
     Any(Vec<Condition>),

@@ -1,7 +1,7 @@
 //! Values no sane service sends, and configurations few people set.
 
-use super::Dice;
 use super::world::{KEYS, OWNERS};
+use super::{Dice, members};
 use leasehold_engine::config::{Config, InitialPosition};
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
 use leasehold_engine::input::*;
@@ -31,7 +31,8 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
         ..Config::default()
     };
     match dice.byte() {
-        0..224 => good,
+        0..208 => good,
+        208..224 => members::ranked(good),
         224..240 => Config {
             initial_position: InitialPosition::AtTimestamp(Wall(i64::MIN)),
             cleanup_delay: Span(1),
@@ -174,7 +175,7 @@ fn reply(dice: &mut Dice<'_>) -> Reply {
                     .collect()
             }),
         }),
-        _ => Reply::Processed,
+        _ => members::reply(dice).unwrap_or(Reply::Processed),
     }
 }
 

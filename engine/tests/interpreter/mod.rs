@@ -7,6 +7,7 @@
 
 mod dice;
 mod hostile;
+mod members;
 mod world;
 
 pub use dice::Dice;

@@ -1,5 +1,6 @@
 //! A table and a stream that answer as they should, and an operator who meddles with the table.
 
+use super::members::Members;
 use super::{Dice, hostile};
 use leasehold_engine::dialect::{Dialect, Kcl};
 use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
@@ -29,6 +30,7 @@ pub const OWNERS: [&str; 4] = ["", "other", "w:1", "w:0"];
 pub struct World {
     items: BTreeMap<LeaseKey, Item>,
     shards: Vec<Shard>,
+    members: Members,
     /// The number of the last record fetched, over all shards.
     sequence: u64,
 }
@@ -61,6 +63,7 @@ impl World {
         shards[4].adjacent_parent = Some(KEYS[1].into());
         let mut world = World {
             items: BTreeMap::new(),
+            members: Members::default(),
             shards,
             sequence: 1,
         };
@@ -97,11 +100,12 @@ impl World {
     pub fn perform(&mut self, command: &Command, dice: &mut Dice<'_>) -> Outcome {
         match &command.effect {
             Effect::Table(TableOp::Write(change)) => self.write(change, dice),
+            Effect::Table(TableOp::Members(op)) => self.members.perform(op, dice),
             Effect::Table(op) => Outcome::Applied(match op {
                 TableOp::Describe => Reply::Table(TableState::Usable),
                 TableOp::Scan { after, limit } => Reply::Page(self.scan(after.as_ref(), *limit)),
                 TableOp::Read { key } => Reply::Row(self.read(key).map(Box::new)),
-                TableOp::Create | TableOp::Write(_) => Reply::Done,
+                TableOp::Create | TableOp::Write(_) | TableOp::Members(_) => Reply::Done,
             }),
             Effect::Stream(op) => Outcome::Applied(self.stream(op, dice)),
             Effect::Consumer(ConsumerOp::Deliver { .. }) => Outcome::Applied(Reply::Processed),

@@ -3,11 +3,14 @@
 //! Rows are changed as [`Change`] says, without any dialect; the simulator does the same with items, delays and faults.
 #![allow(dead_code)]
 
+mod side;
+
 use leasehold_engine::Engine;
 use leasehold_engine::config::Config;
 use leasehold_engine::dialect::Dialect;
 use leasehold_engine::ids::*;
 use leasehold_engine::input::*;
+use leasehold_engine::members::{MembersOp, Side};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
@@ -50,9 +53,13 @@ pub struct Rig {
     pub table: Option<BTreeMap<LeaseKey, LeaseRow>>,
     /// Rows are written and read through it, if there is one.
     pub dialect: Option<&'static dyn Dialect>,
+    /// The tables beside the lease table.
+    pub side: side::SideTables,
     pub shards: BTreeMap<ShardId, Shard>,
     pub records: BTreeMap<ShardId, Vec<u64>>,
     pub stream_created: Option<Wall>,
+    /// By how much the wall clocks of workers are ahead, in ms.
+    pub wall_ahead: Vec<i64>,
     sequence: u64,
 }
 
@@ -70,6 +77,9 @@ impl Rig {
         let mut rig = Rig::new(shards, 0);
         rig.dialect = Some(dialect);
         rig.config.policies = dialect.policies();
+        let members = &mut rig.config.members;
+        members.check_interval = rig.config.lease_duration.per(5);
+        members.lead_interval = members.check_interval.times(2);
         for _ in 0..workers {
             rig.join();
         }
@@ -84,9 +94,11 @@ impl Rig {
             workers: Vec::new(),
             table: Some(BTreeMap::new()),
             dialect: None,
+            side: side::SideTables::default(),
             shards: BTreeMap::new(),
             records: BTreeMap::new(),
             stream_created: Some(Wall(1)),
+            wall_ahead: Vec::new(),
             sequence: 0,
         };
         let step = u128::MAX / u128::from(shards);
@@ -190,6 +202,14 @@ impl Rig {
         }
     }
 
+    /// Makes the tables beside the lease table, empty.
+    pub fn side_tables(&mut self) {
+        let dialect = self.dialect.expect("a dialect with members");
+        for side in Side::ALL {
+            self.side.execute(dialect, &MembersOp::Create(side));
+        }
+    }
+
     pub fn join(&mut self) -> usize {
         self.join_trapped(None)
     }
@@ -231,7 +251,8 @@ impl Rig {
         let mut bodies = std::collections::VecDeque::from([body]);
         while let Some(body) = bodies.pop_front() {
             let now = self.now;
-            let wall = Wall((now.0 / 1000) as i64);
+            let ahead = self.wall_ahead.get(worker).copied().unwrap_or(0);
+            let wall = Wall((now.0 / 1000) as i64 + ahead);
             let outputs: Vec<Output> = {
                 let this = &mut self.workers[worker];
                 let outbox = this.engine.handle(Input { at: now, wall, body });
@@ -321,6 +342,10 @@ impl Rig {
                     rows.get(key).cloned().map(|row| Box::new(RowRead::Lease(row))),
                 )),
             },
+            TableOp::Members(op) => {
+                let dialect = self.dialect.expect("a dialect with members");
+                self.side.execute(dialect, op)
+            }
             TableOp::Write(change) => match &mut self.table {
                 None => missing(),
                 Some(rows) => match self.dialect {

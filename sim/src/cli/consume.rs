@@ -9,10 +9,11 @@ use aws_smithy_types::date_time::Format;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use leasehold::dialect::Kind;
+use leasehold::dialect::{Dialect, Kind};
 use leasehold::{Batch, Control, Error, Fatal, InitialPosition, Notice, Position, Record, Worker};
+use leasehold_engine::config::MembersConfig;
 use leasehold_engine::ids::LeaseKey;
-use leasehold_engine::time::Wall;
+use leasehold_engine::time::{Span, Wall};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -48,6 +49,14 @@ pub(super) struct ConsumeArgs {
     /// How leases are kept in the table.
     #[arg(long, default_value_t)]
     dialect: Kind,
+    /// With --dialect kinsumer: how often members say that they live, in seconds, its shardCheckFrequency. The same for all
+    /// members; 60 if it is not given.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    check_interval: Option<u64>,
+    /// With --dialect kinsumer: how often the leader acts, in seconds, its leaderActionFrequency. The same for all members; as
+    /// often as the check if it is not given.
+    #[arg(long, value_name = "SECONDS", requires = "check_interval", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    lead_interval: Option<u64>,
     /// A name for this worker, for people.
     #[arg(long, value_name = "NAME")]
     worker_id: Option<String>,
@@ -199,12 +208,35 @@ impl Printer {
     }
 }
 
+/// How members tell each other that they live, if the dialect has members.
+fn members(dialect: Kind, check: Option<u64>, lead: Option<u64>) -> Result<MembersConfig, Failure> {
+    let Some(check) = check else {
+        return Ok(MembersConfig::default());
+    };
+    if dialect.membership().is_none() {
+        return Err(Failure::unusable(format!(
+            "expected --check-interval with --dialect kinsumer, found {dialect}, which has no members"
+        )));
+    }
+    Ok(MembersConfig {
+        check_interval: Span::from_secs(check),
+        lead_interval: Span::from_secs(lead.unwrap_or(check)),
+    })
+}
+
 pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region).await?;
     let worker_id = args
         .worker_id
         .unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
+    let members = members(args.dialect, args.check_interval, args.lead_interval)?;
     let mut builder = Worker::builder()
+        .config(|config| {
+            // What is read and written in between is no rarer.
+            config.renew_interval = config.renew_interval.min(members.check_interval);
+            config.scan_interval = config.scan_interval.min(members.check_interval);
+            config.members = members;
+        })
         .kinesis(clients.kinesis)
         .dynamodb(clients.dynamodb)
         .stream(args.stream)

@@ -27,7 +27,7 @@ const NAMED: usize = 10;
     after_help = "Example:\n  leasehold migrate --from vmware-go-kcl --from-table billing --to kcl --to-table billing-kcl --apply"
 )]
 pub(super) struct MigrateArgs {
-    /// How leases are kept in the old table: kcl, vmware-go-kcl or kcl-rb.
+    /// How leases are kept in the old table: kcl, vmware-go-kcl, kcl-rb or kinsumer.
     #[arg(long, value_name = "DIALECT")]
     from: Kind,
     /// The old table.

@@ -96,6 +96,8 @@ enum Dialect {
     VmwareGoKcl,
     /// As kcl-rb does.
     KclRb,
+    /// As kinsumer does.
+    Kinsumer,
     /// Every one there is, by turns.
     All,
 }
@@ -106,6 +108,7 @@ impl Dialect {
             Dialect::Kcl => vec![Kind::Kcl],
             Dialect::VmwareGoKcl => vec![Kind::VmwareGoKcl],
             Dialect::KclRb => vec![Kind::KclRb],
+            Dialect::Kinsumer => vec![Kind::Kinsumer],
             Dialect::All => Kind::ALL.to_vec(),
         }
     }

@@ -36,11 +36,13 @@ pub enum Deed {
     Fetch,
     /// A batch handed to the application.
     Batch,
+    /// An operation on the tables of members.
+    Members,
 }
 
 impl Deed {
     /// All of them, in their order.
-    pub const ALL: [(Deed, &'static str); 16] = [
+    pub const ALL: [(Deed, &'static str); 17] = [
         (Deed::Setup, "setup"),
         (Deed::Scan, "scan"),
         (Deed::Read, "read"),
@@ -57,6 +59,7 @@ impl Deed {
         (Deed::Iterator, "iterator"),
         (Deed::Fetch, "fetch"),
         (Deed::Batch, "batch"),
+        (Deed::Members, "members"),
     ];
 
     /// Whether it changes the lease table.
@@ -64,9 +67,9 @@ impl Deed {
         (Deed::Create..=Deed::Delete).contains(&self)
     }
 
-    /// Whether it goes to the lease table.
+    /// Whether it goes to the lease table, or to one beside it.
     pub fn is_of_table(self) -> bool {
-        self.is_write() || matches!(self, Deed::Scan | Deed::Read)
+        self.is_write() || matches!(self, Deed::Scan | Deed::Read | Deed::Members)
     }
 }
 

@@ -8,15 +8,17 @@
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
 //! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2) + `R`·2: an event may hurry a scan, up to eight an interval |
-//! | ListShards pages | 2·(`W/scan_interval` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
+//! | ListShards pages | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
+//! | about members | 10·`m` + `R`·2 + 30 |
 //! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |
 //!
-//! where `c` is how often the application asked for a checkpoint, and `R` = 2·(log2(`retry_max/retry_min`) +
+//! where `c` is how often the application asked for a checkpoint, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
 //! `W/retry_max`) + 4 what doubling pauses after failures allow. Constants are generous; the growth is what counts.
 
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
+use leasehold_engine::policy::Assign;
 use std::collections::BTreeMap;
 
 const WINDOW_US: u64 = 20_000_000;
@@ -28,6 +30,7 @@ enum Kind {
     Iterators(ShardNo),
     Scan,
     List,
+    Members,
     Setup,
 }
 
@@ -43,6 +46,7 @@ pub(super) struct Cost {
     renewals: u64,
     fetches: u64,
     scans: u64,
+    checks: u64,
     retries: u64,
     page: u64,
     rows: u64,
@@ -65,6 +69,10 @@ impl Cost {
             renewals: terms.most(renewals),
             fetches: terms.most(|config| times(config.reader.min_interval.0)),
             scans: terms.most(|config| times(config.scan_interval.0)),
+            checks: match terms.config.policies.assign {
+                Assign::Count => 0,
+                Assign::Rank => times(terms.config.members.check_interval.0),
+            },
             retries: terms.most(retries),
             page: 1,
             rows: 0,
@@ -78,7 +86,8 @@ impl Cost {
             Kind::Records(_) => self.fetches + 4,
             Kind::Iterators(_) => self.fetches + self.retries + 4,
             Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
-            Kind::List => 2 * (self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::List => 2 * (self.scans + self.checks + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::Members => 10 * self.checks + 2 * self.retries + 30,
             Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
         }
     }
@@ -115,6 +124,7 @@ impl Cost {
                     (Ask::GetIterator, Some(shard)) => Kind::Iterators(shard),
                     (Ask::ScanPage, _) => Kind::Scan,
                     (Ask::ListShards | Ask::ListMore, _) => Kind::List,
+                    (Ask::Members, _) => Kind::Members,
                     _ => Kind::Setup,
                 };
                 let allowed = self.allowed(kind);

@@ -112,6 +112,8 @@ pub enum Ask {
     GetIterator,
     /// Records.
     GetRecords,
+    /// Anything about members.
+    Members,
 }
 
 impl Ask {
@@ -295,6 +297,8 @@ pub enum Fact {
     },
     /// A worker says no more that it holds this.
     HoldsNoMore { life: LifeNo, shard: ShardNo },
+    /// A worker lets go of a shard that it still holds: it is another's turn.
+    Yields { life: LifeNo, shard: ShardNo },
     /// A worker has said what it holds: all that it said and did not take back.
     Said { life: LifeNo },
 }

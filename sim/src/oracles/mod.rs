@@ -257,6 +257,7 @@ impl Oracles {
                 self.isolation.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
+            Fact::Yields { .. } => self.waiting.observe(now, fact),
             Fact::Said { .. } => self.isolation.observe(now, fact, verdict),
             Fact::Asked { .. } | Fact::Answered { .. } => {
                 self.resolution.observe(now, fact, verdict);

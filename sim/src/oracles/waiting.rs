@@ -157,7 +157,7 @@ impl Waiting {
                     known.brought = None;
                 }
             }
-            Fact::HoldsNoMore { life, shard } => {
+            Fact::HoldsNoMore { life, shard } | Fact::Yields { life, shard } => {
                 if let Some(known) = self.shards.get_mut(&(shard, life)) {
                     known.leaving = true;
                 }

@@ -253,6 +253,7 @@ fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Erro
     // They follow from the dialect.
     let config = Config {
         policies: plain.policies,
+        members: plain.members.clone(),
         ..config.clone()
     };
     let mut given = Table::try_from(config)?;

@@ -271,6 +271,7 @@ fn name(ask: Ask) -> (&'static str, &'static str) {
         Ask::ListMore => ("list more shards", "stream"),
         Ask::GetIterator => ("get iterator", "stream"),
         Ask::GetRecords => ("get records", "stream"),
+        Ask::Members => ("ask about members", "table"),
     }
 }
 

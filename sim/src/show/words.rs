@@ -89,6 +89,7 @@ pub(crate) fn effect(effect: &Effect) -> (&'static str, Option<&str>) {
         Effect::Table(TableOp::Scan { .. }) => ("scan the table", None),
         Effect::Table(TableOp::Read { key }) => ("read the row of", Some(key.as_str())),
         Effect::Table(TableOp::Write(change)) => (change.verb(), Some(change.key().as_str())),
+        Effect::Table(TableOp::Members(op)) => (op.verb(), None),
         Effect::Stream(StreamOp::Describe) => ("describe the stream", None),
         Effect::Stream(StreamOp::ListShards { .. }) => ("list the shards", None),
         Effect::Stream(StreamOp::GetIterator { shard, .. }) => ("get an iterator of", Some(shard.as_str())),

@@ -316,7 +316,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         } => MarkKind::Steal,
         Notice::Claimed { .. } => MarkKind::Steal,
         Notice::Took { .. } => MarkKind::Take,
-        Notice::Released { .. } => MarkKind::Release,
+        Notice::Released { .. } | Notice::Yields { .. } => MarkKind::Release,
         Notice::Lost { .. } | Notice::MissedTake { .. } => MarkKind::Lost,
         Notice::Ended { .. } => MarkKind::End,
         Notice::Fenced { .. } | Notice::Resumed { .. } => MarkKind::Fence,

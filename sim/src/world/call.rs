@@ -544,6 +544,7 @@ pub(crate) type TableAsk = (Ask, Option<ShardNo>, Option<u64>, Option<u64>);
 pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
     match op {
         TableOp::Describe | TableOp::Create => (Ask::Setup, None, None, None),
+        TableOp::Members(_) => (Ask::Members, None, None, None),
         TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),
         TableOp::Read { key } => (Ask::Read, shard_of(key), None, None),
         TableOp::Write(change) => (
@@ -556,7 +557,7 @@ pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
 }
 
 fn outcome_mark(ask: Ask, outcome: &Outcome) -> &'static str {
-    let table = matches!(ask, Ask::ScanPage | Ask::Read | Ask::Write(_));
+    let table = matches!(ask, Ask::ScanPage | Ask::Read | Ask::Write(_) | Ask::Members);
     match (table, outcome) {
         (true, Outcome::Applied(_)) => "table/applied",
         (

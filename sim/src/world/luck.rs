@@ -157,6 +157,7 @@ impl World {
 pub(super) fn deed(ask: Ask) -> Deed {
     match ask {
         Ask::Setup => Deed::Setup,
+        Ask::Members => Deed::Members,
         Ask::ScanPage => Deed::Scan,
         Ask::Read => Deed::Read,
         Ask::ListShards | Ask::ListMore => Deed::List,

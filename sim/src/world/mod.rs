@@ -10,6 +10,7 @@ pub(crate) mod given;
 mod handler;
 mod heap;
 mod luck;
+mod members;
 pub(crate) mod names;
 mod novelty;
 mod process;
@@ -519,14 +520,14 @@ impl World {
         if let Some(recording) = &mut self.recording {
             recording.told(self.now, w, notice);
         }
-        if let (Notice::Stalled { .. } | Notice::Moving { .. }, Some(shard)) =
-            (notice, notice.lease().and_then(names::shard_of))
-        {
+        if let Some(shard) = notice.lease().and_then(names::shard_of) {
             let life = self.workers[w].life;
-            self.fact(match notice {
-                Notice::Moving { .. } => Fact::Moving { life, shard },
-                _ => Fact::Stalled { life, shard },
-            });
+            match notice {
+                Notice::Moving { .. } => self.fact(Fact::Moving { life, shard }),
+                Notice::Stalled { .. } => self.fact(Fact::Stalled { life, shard }),
+                Notice::Yields { .. } => self.fact(Fact::Yields { life, shard }),
+                _ => {}
+            }
         }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());

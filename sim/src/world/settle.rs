@@ -10,6 +10,7 @@ use crate::oracles::fact::Mark;
 use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
 use leasehold_engine::config::{Config, InitialPosition};
 use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::policy::Assign;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::RowRead;
 use leasehold_engine::time::Span;
@@ -114,6 +115,16 @@ impl World {
         let list = (rows / list_page + 2) * round_trip + stream_timeout;
         // A lease changes hands: it is seen to be idle, it is taken, it is left to settle.
         let take = 3 * plan.config.lease_duration.0 + 3 * scan + 2 * retry_max + table_timeout;
+        // Members are missed, somebody else leads, and shares the shards out; then they change hands.
+        let round = most(|config| config.members.check_interval) + 5 * round_trip + table_timeout + retry_max;
+        let turns = match plan.config.policies.assign {
+            Assign::Count => 0,
+            Assign::Rank => {
+                let members = &plan.config.members;
+                members.expiry().0 + members.lead_expiry().0 + 2 * members.lead_interval.0 + list + 5 * round
+            }
+        };
+        let take = take + turns;
         // Missing leases are noticed, planned and created.
         let confidence = u64::from(plan.most(|config| config.audit_confidence));
         let sync = (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay);
@@ -257,6 +268,7 @@ impl World {
             .or_else(|| self.uncovered())
             .or_else(|| self.handing_over())
             .or_else(|| self.unattended())
+            .or_else(|| self.out_of_turn())
             .or_else(|| self.undelivered())
     }
 

@@ -16,12 +16,13 @@ use leasehold_engine::mutant::Mutant;
 use leasehold_engine::output::TableOp;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
+use leasehold_engine::shard::HashRange;
 use leasehold_engine::table::ItemWrite;
 use leasehold_engine::table::{Action, AttributeValue, Condition, Item, Update};
 use std::sync::Arc;
 
 /// The table's name in every world.
-const TABLE: &str = "app";
+pub(super) const TABLE: &str = "app";
 
 /// The lease table, and what the service does of its own accord.
 #[derive(Clone, Debug)]
@@ -78,7 +79,8 @@ impl LeaseTable {
     pub fn execute(&mut self, now: Time, op: &TableOp, reading: Reading) -> Outcome {
         let now_ms = wall_ms(now);
         let result = match op {
-            TableOp::Describe => Ok(Reply::Table(self.describe(now_ms))),
+            TableOp::Members(op) => return self.members(now, op),
+            TableOp::Describe => Ok(Reply::Table(self.describe(now_ms, TABLE))),
             TableOp::Create if self.sealed => {
                 return Outcome::Refused(Refusal {
                     why: Why::Denied,
@@ -97,7 +99,7 @@ impl LeaseTable {
         }
     }
 
-    fn failure(&self, error: ApiError) -> Outcome {
+    pub(super) fn failure(&self, error: ApiError) -> Outcome {
         let why = match error.code {
             "ConditionalCheckFailedException" if self.mutant == Some(Mutant::ConditionIsThrottled) => {
                 return Outcome::NotSent(Cause::Throttled);
@@ -116,9 +118,9 @@ impl LeaseTable {
         Outcome::Refused(Refusal { why, current, detail })
     }
 
-    fn describe(&mut self, now_ms: i64) -> TableState {
+    pub(super) fn describe(&mut self, now_ms: i64, table: &str) -> TableState {
         self.dynamo.advance(now_ms);
-        match self.dynamo.table(TABLE).map(|table| table.status) {
+        match self.dynamo.table(table).map(|table| table.status) {
             None => TableState::Missing,
             Some(Status::Creating) => TableState::Creating,
             Some(Status::Active | Status::Updating) => TableState::Usable,
@@ -127,8 +129,17 @@ impl LeaseTable {
     }
 
     pub(super) fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
+        self.create_table(now_ms, TABLE, self.dialect.key_name())
+    }
+
+    pub(super) fn create_table(
+        &mut self,
+        now_ms: i64,
+        table: &str,
+        key: &'static str,
+    ) -> Result<Reply, ApiError> {
         let partition = KeyAttribute {
-            name: self.dialect.key_name().into(),
+            name: key.into(),
             key_type: KeyType::S,
         };
         let schema = KeySchema {
@@ -136,7 +147,7 @@ impl LeaseTable {
             sort: None,
         };
         self.dynamo
-            .create_table(now_ms, &CreateTable::new(TABLE, schema))?;
+            .create_table(now_ms, &CreateTable::new(table, schema))?;
         Ok(Reply::Done)
     }
 
@@ -193,9 +204,20 @@ impl LeaseTable {
             Some(Mutant::TakeUnguarded) => matches!(change, Change::Take { .. }),
             _ => false,
         };
-        let condition = (!unguarded).then(|| condition(write.condition));
-        let old_on_failure = !self.silent_refusal;
-        let (table, key) = (TABLE.to_owned(), write.key);
+        self.carry_out(now_ms, TABLE.to_owned(), write, !unguarded)
+    }
+
+    /// A write of an item of any table.
+    pub(super) fn carry_out(
+        &mut self,
+        now_ms: i64,
+        table: String,
+        write: ItemWrite,
+        guarded: bool,
+    ) -> Result<Reply, ApiError> {
+        let always = Condition::All(Vec::new());
+        let condition = (guarded && write.condition != always).then(|| condition(write.condition));
+        let (old_on_failure, key) = (!self.silent_refusal, write.key);
         match write.action {
             Action::Put(item) => {
                 let request = PutItem {
@@ -264,7 +286,7 @@ impl LeaseTable {
 
     /// The rendered text must mean what the tree means: it is parsed, and the trees are compared.
     #[cfg(debug_assertions)]
-    fn compare_with_text(&self, write: &leasehold_engine::table::ItemWrite) {
+    pub(super) fn compare_with_text(&self, write: &leasehold_engine::table::ItemWrite) {
         let rendered = leasehold_engine::table::render(write);
         let names = (!rendered.names.is_empty()).then(|| rendered.names.clone());
         let values = (!rendered.values.is_empty()).then(|| {
@@ -276,12 +298,14 @@ impl LeaseTable {
         });
         let mut binder =
             expr::Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
-        let parsed = expr::parse_condition(&rendered.condition, &mut binder);
-        assert_eq!(
-            parsed.as_ref(),
-            Ok(&condition(write.condition.clone())),
-            "{rendered:?}"
-        );
+        if !rendered.condition.is_empty() {
+            let parsed = expr::parse_condition(&rendered.condition, &mut binder);
+            assert_eq!(
+                parsed.as_ref(),
+                Ok(&condition(write.condition.clone())),
+                "{rendered:?}"
+            );
+        }
         if let Action::Update(changes) = &write.action {
             let text = rendered.update.clone().unwrap_or_default();
             let parsed = expr::parse_update(&text, &mut binder);
@@ -323,9 +347,20 @@ impl LeaseTable {
         self.dynamo.peek(TABLE, &self.dialect.key(key))
     }
 
+    /// Whether rows hold the hash ranges of their shards.
+    pub fn holds_ranges(&self) -> bool {
+        let mut row = LeaseRow::new("shardId-000000000000".into(), Checkpoint::TrimHorizon);
+        row.range = Some(HashRange::ALL);
+        let create = self.dialect.encode(&Change::Create(Box::new(row)));
+        let mut item = None;
+        let put = create.carry_out(&mut item);
+        let read = item.map(|item| self.dialect.decode(&item));
+        put.is_ok() && read.is_some_and(|read| read.lease().is_some_and(|row| row.range.is_some()))
+    }
+
     /// Whether rows can be put.
     pub fn is_usable(&mut self, now: Time) -> bool {
-        self.describe(wall_ms(now)) == TableState::Usable
+        self.describe(wall_ms(now), TABLE) == TableState::Usable
     }
 
     /// A person puts an item.

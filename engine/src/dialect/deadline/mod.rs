@@ -17,7 +17,7 @@ mod vectors;
 
 use super::Dialect;
 use crate::ids::LeaseKey;
-use crate::policy::{Finished, Life, Lineage, Policies, Steal};
+use crate::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
 use crate::table::{AttributeValue, Condition, Item, ItemWrite};
 
@@ -76,6 +76,7 @@ impl Dialect for Columns {
             lineage: Lineage::Listed,
             steal: Steal::Claim,
             finished: Finished::WhenForgotten,
+            assign: Assign::Count,
         }
     }
 

@@ -103,6 +103,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
             "It asked {} for {name}, which has more than its share.",
             words::worker(owner.as_str())
         ),
+        Notice::Yields { .. } => format!("It is another member's turn to have {name}: it will be given up."),
         Notice::Adopted { counter, .. } => format!(
             "The row shows counter {counter} and this worker: its own write of unknown outcome had been applied. \
              It is not taken for a loss."

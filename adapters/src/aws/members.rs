@@ -1,0 +1,99 @@
+//! The tables beside the lease table: operations on items, as the dialect spells them.
+
+use super::classify::classify;
+use super::dynamo::{DynamoTable, refused};
+use super::sent::Sent;
+use super::values::{item_from_sdk, item_to_sdk};
+use leasehold_engine::dialect::{ItemOp, SideRead};
+use leasehold_engine::input::{Outcome, Why};
+use leasehold_engine::members::MembersOp;
+use leasehold_engine::table::Item;
+use std::sync::Arc;
+
+impl DynamoTable {
+    pub(super) async fn members(self, op: MembersOp) -> Outcome {
+        let dialect = self.dialect.clone();
+        let Some(membership) = dialect.membership() else {
+            let detail = "expected a dialect with members, found one without".to_owned();
+            return refused(Why::Invalid, detail);
+        };
+        let (side, spelled) = membership.spell(&op);
+        let table: Arc<str> = membership.side(&self.application, side).into();
+        let found = match spelled {
+            ItemOp::Describe => return self.describe(table, membership.key_name(side)).await,
+            ItemOp::Create => return self.create(table, membership.key_name(side)).await,
+            ItemOp::Write(write) => return without_row(self.carry_out(table, write).await),
+            ItemOp::Get(key) => match self.get(&table, key).await {
+                Ok(item) => membership.read(&op, SideRead::Item(item.as_ref())),
+                Err(outcome) => return *outcome,
+            },
+            ItemOp::Scan { after } => match self.page(&table, after).await {
+                Ok((items, last)) => {
+                    let last = last.as_ref();
+                    membership.read(&op, SideRead::Page { items: &items, last })
+                }
+                Err(outcome) => return *outcome,
+            },
+        };
+        match found {
+            Ok(reply) => Outcome::Applied(reply),
+            Err(detail) => refused(Why::Invalid, detail),
+        }
+    }
+
+    async fn get(&self, table: &str, key: Item) -> Result<Option<Item>, Box<Outcome>> {
+        let sent = Sent::default();
+        let answer = self
+            .client
+            .get_item()
+            .table_name(table)
+            .set_key(Some(item_to_sdk(key)))
+            .consistent_read(true)
+            .customize()
+            .interceptor(sent.clone())
+            .send()
+            .await;
+        match answer {
+            Ok(answer) => Ok(answer.item.map(item_from_sdk)),
+            Err(error) => Err(Box::new(classify(&error, &sent))),
+        }
+    }
+
+    /// Items, and where the next page starts.
+    async fn page(
+        &self,
+        table: &str,
+        after: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), Box<Outcome>> {
+        let sent = Sent::default();
+        let answer = self
+            .client
+            .scan()
+            .table_name(table)
+            .set_exclusive_start_key(after.map(item_to_sdk))
+            .consistent_read(true)
+            .customize()
+            .interceptor(sent.clone())
+            .send()
+            .await;
+        match answer {
+            Ok(answer) => {
+                let items = answer.items.unwrap_or_default();
+                let last = answer.last_evaluated_key.filter(|key| !key.is_empty());
+                Ok((
+                    items.into_iter().map(item_from_sdk).collect(),
+                    last.map(item_from_sdk),
+                ))
+            }
+            Err(error) => Err(Box::new(classify(&error, &sent))),
+        }
+    }
+}
+
+/// What a failed guard shows is no lease here.
+fn without_row(mut outcome: Outcome) -> Outcome {
+    if let Outcome::Refused(refusal) = &mut outcome {
+        refusal.current = None;
+    }
+    outcome
+}

@@ -1,0 +1,69 @@
+//! The tables of kinsumer.
+//!
+//! `<application>_checkpoints`, one row for each shard:
+//!
+//! | attribute | type | what it says |
+//! |---|---|---|
+//! | `Shard` | S, hash key | the lease |
+//! | `OwnerID`, `OwnerName` | S | the owner; absent, NULL or empty: nobody |
+//! | `LastUpdate` | N | when it was last written, in nanoseconds since 1970: what guards the row |
+//! | `SequenceNumber` | S | how far it was read; NULL or empty: from the trim horizon; `LATEST` |
+//! | `Finished` | N | when it was read to its end; absent or NULL: it was not |
+//! | `LastUpdateRFC`, `FinishedRFC` | S | the same times for people, never read |
+//!
+//! Its programs replace whole items, and so drop what they do not know; what is ours begins with `Leasehold`. Rows are never
+//! removed. The two tables beside it are in `side`.
+
+mod rows;
+mod side;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vectors;
+
+use super::{Dialect, Membership};
+use crate::ids::LeaseKey;
+use crate::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
+use crate::row::{Change, RowRead};
+use crate::table::{AttributeValue, Item, ItemWrite};
+
+/// The tables of kinsumer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kinsumer;
+
+impl Dialect for Kinsumer {
+    fn key_name(&self) -> &'static str {
+        rows::KEY
+    }
+
+    fn policies(&self) -> Policies {
+        Policies {
+            life: Life::Stamp,
+            lineage: Lineage::Listed,
+            // Nobody is robbed where leases are assigned by rank.
+            steal: Steal::Take,
+            finished: Finished::Never,
+            assign: Assign::Rank,
+        }
+    }
+
+    fn key(&self, key: &LeaseKey) -> Item {
+        Item::from([(rows::KEY.into(), AttributeValue::s(key.clone()))])
+    }
+
+    fn decode(&self, item: &Item) -> RowRead {
+        rows::decode(item)
+    }
+
+    fn encode(&self, change: &Change) -> ItemWrite {
+        ItemWrite {
+            key: self.key(change.key()),
+            condition: rows::condition(change),
+            action: rows::action(change),
+        }
+    }
+
+    fn membership(&self) -> Option<&dyn Membership> {
+        Some(self)
+    }
+}

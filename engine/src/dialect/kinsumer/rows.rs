@@ -1,0 +1,203 @@
+//! Rows of the checkpoints table, both ways.
+//!
+//! Its own programs write checkpoints as whole items, guarded by the owner alone, and take a lease by writing back what they
+//! read before. These writes change single attributes, and each is guarded by the time that was read besides.
+
+use super::super::calendar::spell_rfc1123;
+use super::super::reading::{number, text, wrong};
+use crate::ids::{LeaseKey, WorkerId};
+use crate::position::{Checkpoint, Position};
+use crate::row::{Change, Guard, LeaseRow, RowRead};
+use crate::table::{Action, AttributeValue, Condition, Item, Update};
+
+pub(super) const KEY: &str = "Shard";
+pub(super) const LAST_UPDATE: &str = "LastUpdate";
+const LAST_UPDATE_RFC: &str = "LastUpdateRFC";
+const OWNER: &str = "OwnerID";
+const OWNER_NAME: &str = "OwnerName";
+const SEQUENCE: &str = "SequenceNumber";
+const FINISHED: &str = "Finished";
+const FINISHED_RFC: &str = "FinishedRFC";
+/// Ours: where to begin, if that is neither the trim horizon nor the tip.
+const START: &str = "LeaseholdStart";
+/// Ours: the place within an aggregated record.
+const SUB: &str = "LeaseholdSubSequence";
+
+const LATEST: &str = "LATEST";
+const AT_TIMESTAMP: &str = "AT_TIMESTAMP";
+/// What the names of all shards begin with: it tells rows of other people.
+const SHARD_PREFIX: &str = "shardId-";
+
+/// The attribute, unless it is the null that stands for none.
+pub(super) fn get<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
+    item.get(name).filter(|value| **value != AttributeValue::Null)
+}
+
+/// Absent, null or an empty text.
+pub(super) fn nothing(name: &'static str) -> Condition {
+    Condition::Any(vec![
+        Condition::NotExists(name.into()),
+        Condition::Equals(name.into(), AttributeValue::Null),
+        Condition::Equals(name.into(), AttributeValue::s("")),
+    ])
+}
+
+pub(super) fn is(name: &'static str, value: AttributeValue) -> Condition {
+    Condition::Equals(name.into(), value)
+}
+
+/// The row was last written at this time. Rows that a person made may lack it.
+pub(super) fn written_at(at: u64) -> Condition {
+    let equal = is(LAST_UPDATE, AttributeValue::n(at));
+    match at {
+        0 => Condition::Any(vec![nothing(LAST_UPDATE), equal]),
+        _ => equal,
+    }
+}
+
+/// The time of a write, also for people.
+pub(super) fn stamped(at: u64) -> Update {
+    Update::default()
+        .set(LAST_UPDATE, AttributeValue::n(at))
+        .set(LAST_UPDATE_RFC, AttributeValue::s(spell_rfc1123(at)))
+}
+
+pub(super) fn decode(item: &Item) -> RowRead {
+    match item.get(KEY) {
+        Some(AttributeValue::S(key)) => {
+            let key = LeaseKey::new(key.clone());
+            if !key.as_str().starts_with(SHARD_PREFIX) {
+                let kind = "an item whose key is no shard's".to_owned();
+                return RowRead::Foreign { key, kind };
+            }
+            match lease(key.clone(), item) {
+                Ok(row) => RowRead::Lease(row),
+                Err(detail) => RowRead::Unreadable { key, detail },
+            }
+        }
+        key => RowRead::Unreadable {
+            key: LeaseKey::from(key.and_then(AttributeValue::as_n).unwrap_or_default()),
+            detail: wrong(KEY, "a string", key),
+        },
+    }
+}
+
+fn lease(key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
+    let owner = text(OWNER, get(item, OWNER))?;
+    Ok(LeaseRow {
+        owner: owner.cloned().map(WorkerId::new),
+        counter: number(LAST_UPDATE, get(item, LAST_UPDATE))?.unwrap_or(0),
+        ..LeaseRow::new(key, checkpoint(item)?)
+    })
+}
+
+fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
+    if number(FINISHED, get(item, FINISHED))?.is_some() {
+        return Ok(Checkpoint::ShardEnd);
+    }
+    let found = get(item, SEQUENCE);
+    match text(SEQUENCE, found)? {
+        None if item.get(START).and_then(AttributeValue::as_s) == Some(AT_TIMESTAMP) => {
+            Ok(Checkpoint::AtTimestamp)
+        }
+        None => Ok(Checkpoint::TrimHorizon),
+        Some(text) if **text == *LATEST => Ok(Checkpoint::Latest),
+        Some(text) => {
+            let sequence = text
+                .parse()
+                .map_err(|_| wrong(SEQUENCE, "a sequence number or LATEST", found))?;
+            let sub = number(SUB, item.get(SUB))?.unwrap_or(0);
+            Ok(Checkpoint::At(Position { sequence, sub }))
+        }
+    }
+}
+
+pub(super) fn condition(change: &Change) -> Condition {
+    match change {
+        Change::Create(_) => Condition::NotExists(KEY.into()),
+        Change::Take { counter, from, .. } => {
+            let owner = match from {
+                Some(from) => is(OWNER, AttributeValue::s(from.clone())),
+                None => nothing(OWNER),
+            };
+            Condition::All(vec![written_at(*counter), owner])
+        }
+        Change::Renew { guard, .. }
+        | Change::Checkpoint { guard, .. }
+        | Change::End { guard, .. }
+        | Change::Release { guard, .. } => held(guard),
+        Change::Delete { counter, .. } => {
+            Condition::All(vec![written_at(*counter), Condition::Exists(FINISHED.into())])
+        }
+        // Nobody is asked for a lease here, and rows hold no ranges: these never take place.
+        Change::Claim { .. } | Change::HandOver { .. } | Change::SetRange { .. } => Condition::All(vec![
+            Condition::Exists(KEY.into()),
+            Condition::NotExists(KEY.into()),
+        ]),
+    }
+}
+
+fn held(guard: &Guard) -> Condition {
+    let owner = is(OWNER, AttributeValue::s(guard.holder.clone()));
+    Condition::All(vec![written_at(guard.counter), owner])
+}
+
+pub(super) fn action(change: &Change) -> Action {
+    Action::Update(match change {
+        Change::Create(row) => return Action::Put(item(row)),
+        Change::Delete { .. } => return Action::Delete,
+        Change::Take { next, to, .. } => stamped(*next)
+            .set(OWNER, AttributeValue::s(to.clone()))
+            .set(OWNER_NAME, AttributeValue::s(to.clone())),
+        Change::Renew { guard, .. } => stamped(guard.next),
+        Change::Checkpoint { guard, position, .. } => {
+            let sequence = AttributeValue::s(position.sequence.to_string());
+            let update = stamped(guard.next).set(SEQUENCE, sequence).remove(START);
+            match position.sub {
+                0 => update.remove(SUB),
+                sub => update.set(SUB, AttributeValue::n(sub)),
+            }
+        }
+        Change::End { guard, .. } => stamped(guard.next)
+            .set(FINISHED, AttributeValue::n(guard.next))
+            .set(FINISHED_RFC, AttributeValue::s(spell_rfc1123(guard.next)))
+            .remove(OWNER)
+            .remove(OWNER_NAME),
+        Change::Release { guard, .. } => stamped(guard.next).remove(OWNER).remove(OWNER_NAME),
+        Change::Claim { .. } | Change::HandOver { .. } | Change::SetRange { .. } => {
+            Update::default().remove(START)
+        }
+    })
+}
+
+fn item(row: &LeaseRow) -> Item {
+    let mut item = Item::from([(KEY.into(), AttributeValue::s(row.key.clone()))]);
+    for (name, value) in stamped(row.counter).set {
+        item.insert(name, value);
+    }
+    let mut set = |name: &'static str, value: AttributeValue| item.insert(name.into(), value);
+    if let Some(owner) = &row.owner {
+        set(OWNER, AttributeValue::s(owner.clone()));
+        set(OWNER_NAME, AttributeValue::s(owner.clone()));
+    }
+    let sequence = match row.checkpoint {
+        Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),
+        Checkpoint::Latest => AttributeValue::s(LATEST),
+        Checkpoint::TrimHorizon | Checkpoint::AtTimestamp | Checkpoint::ShardEnd => AttributeValue::Null,
+    };
+    set(SEQUENCE, sequence);
+    match row.checkpoint {
+        Checkpoint::At(position) if position.sub > 0 => {
+            set(SUB, AttributeValue::n(position.sub));
+        }
+        Checkpoint::AtTimestamp => {
+            set(START, AttributeValue::s(AT_TIMESTAMP));
+        }
+        Checkpoint::ShardEnd => {
+            set(FINISHED, AttributeValue::n(row.counter.max(1)));
+            set(FINISHED_RFC, AttributeValue::s(spell_rfc1123(row.counter)));
+        }
+        _ => {}
+    }
+    item
+}

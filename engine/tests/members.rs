@@ -1,0 +1,449 @@
+//! What a fleet does whose leases are assigned by rank, in scenes; alone, and beside members of another program.
+
+mod rig;
+
+use leasehold_engine::dialect::Kinsumer;
+use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
+use leasehold_engine::input::*;
+use leasehold_engine::members::*;
+use leasehold_engine::notice::{Notice, TakeReason};
+use leasehold_engine::output::*;
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::time::{Mono, Span};
+use rig::{Rig, Trick};
+
+fn fleet(shards: u32, workers: u32) -> Rig {
+    Rig::with_dialect(&Kinsumer, shards, workers)
+}
+
+/// The present time in nanoseconds since 1970, as a right clock shows it.
+fn stamp(rig: &Rig) -> u64 {
+    rig.now.0 / 1_000 * 1_000_000
+}
+
+fn owners(rig: &Rig, shards: u32) -> Vec<Option<usize>> {
+    (0..shards).map(|shard| rig.owner(shard)).collect()
+}
+
+fn row(rig: &mut Rig, shard: u32) -> &mut LeaseRow {
+    let table = rig.table.as_mut().unwrap();
+    table.get_mut(Rig::id(shard).as_str()).unwrap()
+}
+
+/// A client of another program that says that it lives at every check for so long; it takes nothing.
+fn beside(rig: &mut Rig, id: &str, secs: u64) {
+    for _ in 0..secs / 2 {
+        let now = stamp(rig);
+        rig.side.register(id, now);
+        rig.secs(2);
+    }
+}
+
+/// Another program shares out these shards.
+fn share(rig: &mut Rig, shards: std::ops::Range<u32>) {
+    let shared = Shared {
+        shards: shards.map(Rig::id).collect(),
+        at: stamp(rig),
+    };
+    rig.side.write(MembersChange::Share { shared, seen: None });
+}
+
+#[test]
+fn three_members_have_the_shards_that_are_theirs_by_rank() {
+    let mut rig = fleet(7, 3);
+    for shard in 0..7 {
+        rig.put(shard, 20);
+    }
+    rig.secs(60);
+    let expected: Vec<_> = (0..7).map(|shard| Some(shard % 3)).collect();
+    assert_eq!(owners(&rig, 7), expected);
+    rig.assert_all_processed();
+    let shards: Vec<ShardId> = (0..7).map(Rig::id).collect();
+    assert_eq!(rig.side.shards(), shards);
+    assert_eq!(rig.side.members().len(), 3);
+}
+
+#[test]
+fn the_tables_beside_the_lease_table_are_created() {
+    let mut rig = fleet(1, 1);
+    rig.secs(5);
+    assert_eq!(
+        rig.side.members(),
+        [rig.workers[0].engine.worker().unwrap().clone()]
+    );
+}
+
+#[test]
+fn whoever_joins_gets_its_turns_and_nothing_is_processed_twice() {
+    let mut rig = fleet(4, 1);
+    rig.secs(30);
+    assert_eq!(owners(&rig, 4), [Some(0); 4]);
+    rig.join();
+    for _ in 0..6 {
+        for shard in 0..4 {
+            rig.put(shard, 10);
+        }
+        rig.secs(10);
+    }
+    assert_eq!(owners(&rig, 4), [Some(0), Some(1), Some(0), Some(1)]);
+    rig.assert_all_processed();
+    assert_eq!(rig.duplicates(), 0);
+}
+
+#[test]
+fn whoever_leaves_is_not_counted_and_leads_no_more() {
+    let mut rig = fleet(4, 2);
+    rig.secs(40);
+    let leader = rig.side.leader().unwrap().id;
+    assert_eq!(leader.as_ref(), rig.workers[0].engine.worker());
+    rig.call(0, Call::Shutdown);
+    assert!(rig.workers[0].engine.is_stopped());
+    assert_eq!(rig.side.leader().unwrap().id, None);
+    assert_eq!(
+        rig.side.members(),
+        [rig.workers[1].engine.worker().unwrap().clone()]
+    );
+    // A check, and a scan.
+    rig.secs(30);
+    assert_eq!(owners(&rig, 4), [Some(1); 4]);
+    assert_eq!(
+        rig.side.leader().unwrap().id.as_ref(),
+        rig.workers[1].engine.worker()
+    );
+}
+
+#[test]
+fn the_turns_of_the_dead_are_taken_once_they_were_silent_for_long() {
+    let mut rig = fleet(4, 2);
+    rig.secs(40);
+    rig.workers[0].alive = false;
+    let died = rig.now;
+    for shard in 0..4 {
+        rig.put(shard, 10);
+    }
+    rig.secs(60);
+    assert_eq!(owners(&rig, 4), [Some(1); 4]);
+    rig.assert_all_processed();
+    let took = |(at, notice): &&(Mono, Notice)| *at > died && matches!(notice, Notice::Took { .. });
+    let first = rig.workers[1].notices.iter().find(took).unwrap().0;
+    assert!(first.since(died) >= rig.config.hold(), "{}", first.since(died));
+    // It led, and is followed after five of its intervals.
+    assert_eq!(
+        rig.side.leader().unwrap().id.as_ref(),
+        rig.workers[1].engine.worker()
+    );
+}
+
+#[test]
+fn a_split_is_read_through_in_order_and_shared_out_anew() {
+    let mut rig = fleet(2, 2);
+    rig.put(0, 50);
+    rig.put(1, 50);
+    rig.secs(40);
+    let (a, b) = rig.split(0);
+    rig.put(a, 20);
+    rig.put(b, 20);
+    let merged = rig.merge(b, 1);
+    rig.put(merged, 30);
+    rig.secs(120);
+    rig.assert_all_processed();
+    assert_eq!(rig.duplicates(), 0);
+    for ended in [0, 1, b] {
+        assert_eq!(rig.row(ended).checkpoint, Checkpoint::ShardEnd);
+    }
+    assert_eq!(rig.side.shards(), [a, merged].map(Rig::id));
+    assert_eq!([a, merged].map(|shard| rig.owner(shard)), [Some(0), Some(1)]);
+}
+
+/// Its client is counted, and what is its turn is left alone.
+#[test]
+fn the_turns_of_other_programs_are_left_alone() {
+    let mut rig = fleet(4, 0);
+    rig.side_tables();
+    let now = stamp(&rig);
+    rig.side.register("0-client", now);
+    share(&mut rig, 0..4);
+    rig.join();
+    beside(&mut rig, "0-client", 60);
+    assert_eq!(owners(&rig, 4)[1], Some(0));
+    assert_eq!(owners(&rig, 4)[3], Some(0));
+    for shard in [0, 2] {
+        assert_eq!(rig.row(shard).owner, None);
+    }
+    assert_eq!(rig.side.leader(), None, "it is not ours to lead");
+    // It ends without a word: what it had is ours after five checks, and so is the lead.
+    rig.secs(40);
+    assert_eq!(owners(&rig, 4), [Some(0); 4]);
+    assert_eq!(
+        rig.side.leader().unwrap().id.as_ref(),
+        rig.workers[0].engine.worker()
+    );
+}
+
+/// The lead goes to whoever is first by name, in both directions.
+#[test]
+fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
+    let mut rig = fleet(2, 1);
+    rig.secs(10);
+    assert_eq!(
+        rig.side.leader().unwrap().id.as_ref(),
+        rig.workers[0].engine.worker()
+    );
+    beside(&mut rig, "0-client", 10);
+    assert_eq!(rig.side.leader().unwrap().id, None, "stepped down");
+    let me = Member {
+        id: "0-client".into(),
+        at: stamp(&rig),
+    };
+    let seen = rig.side.leader();
+    rig.side.write(MembersChange::Lead { me, seen });
+    // It leaves its row and never leads again: it counts as the leader for five intervals of four seconds.
+    rig.side.write(MembersChange::Leave("0-client".into()));
+    rig.secs(10);
+    assert_eq!(rig.side.leader().unwrap().id, Some("0-client".into()));
+    rig.secs(20);
+    assert_eq!(
+        rig.side.leader().unwrap().id.as_ref(),
+        rig.workers[0].engine.worker()
+    );
+}
+
+/// A leader that stood still finds that another shared out the shards meanwhile, and does not write its older list.
+#[test]
+fn an_old_list_of_shards_is_not_shared_out() {
+    let mut rig = fleet(1, 1);
+    rig.secs(20);
+    let shares = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Share { .. })))
+        )
+    };
+    rig.workers[0].trap = Some(Box::new(move |effect| shares(effect).then_some(Trick::Hang)));
+    let (a, b) = rig.split(0);
+    rig.put(0, 5);
+    while rig.workers[0].hung.is_empty() {
+        rig.secs(1);
+    }
+    let seen = rig.side.shared().map(|shared| shared.at);
+    let newer = Shared {
+        shards: [a, b].map(Rig::id).to_vec(),
+        at: stamp(&rig) + 1,
+    };
+    rig.side.write(MembersChange::Share {
+        shared: newer.clone(),
+        seen,
+    });
+    rig.release(0);
+    assert_eq!(rig.side.shared(), Some(newer));
+}
+
+/// The lease of an owner that lives is not taken, silent as it may be; it gives it up when it sees whose turn it is.
+#[test]
+fn a_silent_owner_that_lives_has_time_to_give_up() {
+    let mut rig = fleet(2, 0);
+    rig.side_tables();
+    for shard in 0..2 {
+        let mut row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon);
+        row.owner = Some("0-client".into());
+        row.counter = stamp(&rig);
+        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    }
+    share(&mut rig, 0..2);
+    // It was alone, and nothing happened for long.
+    beside(&mut rig, "0-client", 60);
+    rig.join();
+    let joined = rig.now;
+    beside(&mut rig, "0-client", 30);
+    let takes: Vec<_> = took(&rig, 0);
+    let [(at, key, TakeReason::Expired { .. })] = &takes[..] else {
+        panic!("{takes:?}");
+    };
+    assert_eq!(*key, Rig::id(1).to_lease(), "the other is not our turn");
+    assert!(
+        at.since(joined) >= rig.config.lease_duration,
+        "observed, not told by its time"
+    );
+}
+
+fn took(rig: &Rig, worker: usize) -> Vec<(Mono, LeaseKey, TakeReason)> {
+    let notices = rig.workers[worker].notices.iter();
+    notices
+        .filter_map(|(at, notice)| match notice {
+            Notice::Took { lease, why, .. } => Some((*at, lease.clone(), why.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Two takes of what nobody owned: the later one relied on what it had read before the other one's whole tenure.
+#[test]
+fn a_take_that_was_late_undoes_nothing() {
+    let mut rig = fleet(1, 1);
+    rig.put(0, 20);
+    let takes = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Take { .. })));
+    rig.workers[0].trap = Some(Box::new(move |effect| takes(effect).then_some(Trick::Hang)));
+    rig.secs(10);
+    assert_eq!(rig.workers[0].hung.len(), 1);
+    // Somebody else took it, read it, and let go of it.
+    let later = stamp(&rig) + 1;
+    let sequence = 7.into();
+    let row = row(&mut rig, 0);
+    row.counter = later;
+    row.checkpoint = Checkpoint::At(Position::of(sequence));
+    rig.workers[0].trap = None;
+    rig.release(0);
+    assert_eq!(rig.row(0).checkpoint, Checkpoint::At(Position::of(sequence)));
+    rig.secs(60);
+    assert_eq!(rig.owner(0), Some(0));
+    let first = rig.workers[0].processed[&Rig::id(0)][0];
+    assert_eq!(first, 8, "read on from where the other was");
+}
+
+/// An owner without anything to commit writes all the same, so that nobody holds it for dead.
+#[test]
+fn an_idle_shard_is_renewed() {
+    let mut rig = fleet(1, 1);
+    rig.secs(20);
+    let before = rig.row(0).counter;
+    rig.secs(8);
+    let after = rig.row(0).counter;
+    assert!(after - before >= 3_000_000_000, "{before} {after}");
+}
+
+/// A worker whose own clock is wrong counts the same members as everybody, once it has seen them write.
+#[test]
+fn nobody_is_robbed_by_a_wrong_clock() {
+    for ahead in [3_600_000, -3_600_000] {
+        let mut rig = fleet(4, 1);
+        rig.secs(30);
+        rig.wall_ahead = vec![0, ahead];
+        rig.join();
+        for _ in 0..6 {
+            for shard in 0..4 {
+                rig.put(shard, 10);
+            }
+            rig.secs(10);
+        }
+        assert_eq!(owners(&rig, 4), [Some(0), Some(1), Some(0), Some(1)], "{ahead}");
+        assert_eq!(rig.duplicates(), 0);
+        for worker in 0..2 {
+            let lost = |(_, notice): &(Mono, Notice)| matches!(notice, Notice::Lost { .. });
+            assert!(!rig.workers[worker].notices.iter().any(lost));
+        }
+        // Nor are the rows of the living removed.
+        assert_eq!(rig.side.members().len(), 2);
+    }
+}
+
+/// Programs that read the time in a row do nothing before it.
+#[test]
+fn a_list_of_shards_from_the_future_is_corrected() {
+    let mut rig = fleet(2, 0);
+    rig.side_tables();
+    let hour = 3_600_000_000_000;
+    let shared = Shared {
+        shards: [0, 1].map(Rig::id).to_vec(),
+        at: stamp(&rig) + hour,
+    };
+    rig.side.write(MembersChange::Share { shared, seen: None });
+    rig.join();
+    rig.secs(60);
+    let shared = rig.side.shared().unwrap();
+    assert_eq!(shared.shards, [0, 1].map(Rig::id));
+    assert!(shared.at < stamp(&rig), "{shared:?}");
+}
+
+/// What two listings lack is gone, and what is new is shared out at once.
+#[test]
+fn only_what_is_still_lacking_is_shared_out_no_more() {
+    let mut rig = fleet(2, 0);
+    rig.side_tables();
+    share(&mut rig, 1..3);
+    rig.join();
+    let mut seen = vec![rig.side.shards()];
+    for _ in 0..120 {
+        rig.run(Span::from_millis(500));
+        let now = rig.side.shards();
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+    }
+    let expected: [&[u32]; 3] = [&[1, 2], &[0, 1, 2], &[0, 1]];
+    let expected = expected.map(|shards| shards.iter().copied().map(Rig::id).collect::<Vec<_>>());
+    assert_eq!(seen, expected);
+}
+
+/// One whose row is not in the list that it reads knows that others do not count it.
+#[test]
+fn a_list_without_ourselves_is_not_acted_on() {
+    let mut rig = fleet(4, 1);
+    rig.secs(30);
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        let others = MembersPage {
+            members: vec![Member {
+                id: "0-client".into(),
+                at: u64::MAX,
+            }],
+            next: None,
+        };
+        matches!(effect, Effect::Table(TableOp::Members(MembersOp::List { .. })))
+            .then(|| Trick::Instead(Outcome::Applied(Reply::Members(others))))
+    }));
+    rig.secs(30);
+    assert_eq!(owners(&rig, 4), [Some(0); 4]);
+}
+
+#[test]
+fn only_rows_of_the_long_dead_are_removed() {
+    let mut rig = fleet(1, 0);
+    rig.side_tables();
+    rig.now = Mono(0) + Span::from_secs(10 * 86_400);
+    let day = 86_400_000_000_000;
+    let now = stamp(&rig);
+    rig.side.register("week", now - 7 * day);
+    rig.side.register("yesterday", now - day);
+    rig.join();
+    rig.secs(60);
+    let me = rig.workers[0].engine.worker().unwrap().clone();
+    assert_eq!(rig.side.members(), [me, WorkerId::from("yesterday")]);
+}
+
+/// While the tables of members are out of reach, everybody goes on with what it has.
+#[test]
+fn leases_outlive_the_tables_of_members() {
+    let mut rig = fleet(4, 2);
+    rig.secs(40);
+    for worker in 0..2 {
+        rig.workers[worker].trap = Some(Box::new(|effect| {
+            matches!(effect, Effect::Table(TableOp::Members(_)))
+                .then(|| Trick::Instead(Outcome::NotSent(Cause::Throttled)))
+        }));
+    }
+    let before = owners(&rig, 4);
+    rig.secs(60);
+    assert_eq!(owners(&rig, 4), before);
+    for worker in 0..2 {
+        rig.workers[worker].trap = None;
+    }
+    rig.secs(30);
+    assert_eq!(owners(&rig, 4), before);
+}
+
+#[test]
+fn a_row_that_names_us_by_a_late_write_is_given_up_if_it_is_not_our_turn() {
+    let mut rig = fleet(2, 2);
+    rig.secs(40);
+    assert_eq!(owners(&rig, 2), [Some(0), Some(1)]);
+    rig.call(0, Call::Shutdown);
+    rig.secs(3);
+    let late = rig.workers[1].engine.worker().cloned();
+    rig.join();
+    let row = row(&mut rig, 1);
+    row.owner = late;
+    row.counter += 1;
+    rig.secs(60);
+    let owners = owners(&rig, 2);
+    assert_eq!(owners, [Some(1), Some(2)]);
+}

@@ -1,0 +1,117 @@
+//! The tables beside the lease table, for dialects that have them: item operations on the same in-memory DynamoDB.
+
+use super::World;
+use super::table::{LeaseTable, TABLE, wall_ms};
+use crate::fakes::dynamo::{ApiError, GetItem, Scan};
+use crate::oracles::{Property, Time};
+use leasehold_engine::dialect::{ItemOp, Membership, SideRead};
+use leasehold_engine::ids::{ShardId, WorkerId};
+use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
+use leasehold_engine::members::MembersOp;
+use leasehold_engine::policy::Assign;
+use leasehold_engine::table::{Item, ItemWrite};
+
+impl LeaseTable {
+    /// Executes an operation on the tables of members.
+    pub(super) fn members(&mut self, now: Time, op: &MembersOp) -> Outcome {
+        let refused = |detail: String| {
+            Outcome::Refused(Refusal {
+                why: Why::Invalid,
+                current: None,
+                detail,
+            })
+        };
+        let Some(membership) = self.dialect.membership() else {
+            return refused("there are no members in this format".into());
+        };
+        let (side, spelled) = membership.spell(op);
+        let table = membership.side(TABLE, side);
+        let now_ms = wall_ms(now);
+        let answer = match spelled {
+            ItemOp::Describe => Ok(Ok(Reply::Table(self.describe(now_ms, &table)))),
+            ItemOp::Create => self
+                .create_table(now_ms, &table, membership.key_name(side))
+                .map(Ok),
+            ItemOp::Write(write) => self.write_member(now_ms, table, write).map(Ok),
+            ItemOp::Get(key) => {
+                let found = self.get_member(now_ms, table, key);
+                found.map(|item| membership.read(op, SideRead::Item(item.as_ref())))
+            }
+            ItemOp::Scan { after: start } => {
+                let request = Scan {
+                    table,
+                    start,
+                    ..Scan::default()
+                };
+                self.dynamo.scan(now_ms, &request).map(|page| {
+                    let items: Vec<Item> = page.items.iter().map(|item| Item::clone(item)).collect();
+                    let last = page.last_key.as_ref();
+                    membership.read(op, SideRead::Page { items: &items, last })
+                })
+            }
+        };
+        match answer {
+            Ok(Ok(reply)) => Outcome::Applied(reply),
+            Ok(Err(detail)) => refused(detail),
+            // The item in it is no lease.
+            Err(error) => self.failure(ApiError { item: None, ..error }),
+        }
+    }
+
+    fn write_member(&mut self, now_ms: i64, table: String, write: ItemWrite) -> Result<Reply, ApiError> {
+        #[cfg(debug_assertions)]
+        self.compare_with_text(&write);
+        self.carry_out(now_ms, table, write, true)
+    }
+
+    fn get_member(&mut self, now_ms: i64, table: String, key: Item) -> Result<Option<Item>, ApiError> {
+        let request = GetItem {
+            table,
+            key,
+            consistent: true,
+            ..GetItem::default()
+        };
+        let found = self.dynamo.get_item(now_ms, &request)?;
+        Ok(found.item.map(|item| Item::clone(&item)))
+    }
+
+    /// Ground truth: the shards that are shared out.
+    fn shared(&self, membership: &dyn Membership) -> Vec<ShardId> {
+        let op = MembersOp::ReadShards;
+        let (side, ItemOp::Get(key)) = membership.spell(&op) else {
+            return Vec::new();
+        };
+        let item = self.dynamo.peek(&membership.side(TABLE, side), &key);
+        match membership.read(&op, SideRead::Item(item.map(|item| &**item))) {
+            Ok(Reply::Shared(Some(shared))) => shared.shards,
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl World {
+    /// Where leases are assigned by rank: an unfinished lease that is not its turn's, once only the core is left.
+    pub(super) fn out_of_turn(&self) -> Option<(Property, String)> {
+        if self.plan.config.policies.assign != Assign::Rank {
+            return None;
+        }
+        let core = self.workers.iter().filter(|worker| worker.core);
+        let mut members: Vec<&WorkerId> = core
+            .filter_map(|worker| worker.engine.as_ref()?.worker())
+            .collect();
+        members.sort();
+        let shards = self.table.shared(self.table.dialect.membership()?);
+        shards.iter().enumerate().find_map(|(place, shard)| {
+            let number = super::names::number(shard.as_str())?;
+            let row = self.row(number as usize).filter(|row| !row.checkpoint.is_end())?;
+            let turn = members.get(place % members.len().max(1))?;
+            (row.owner.as_ref() != Some(*turn)).then(|| {
+                let sentence = format!(
+                    "shard {number} belongs to {:?}, and it is the turn of {turn}",
+                    row.owner
+                );
+                (Property::P10, sentence)
+            })
+        })
+    }
+}
