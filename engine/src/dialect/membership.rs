@@ -7,7 +7,7 @@ use crate::members::{Member, MembersOp, MembersPage, Side};
 use crate::table::{Item, ItemWrite};
 
 /// The part of a dialect whose workers know each other from tables beside the lease table.
-pub trait Membership {
+pub trait Membership: Sync {
     /// The name of the lease table of an application.
     fn leases(&self, application: &str) -> String;
 
