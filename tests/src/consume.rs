@@ -22,6 +22,8 @@ pub struct Target {
     pub application: String,
     /// How leases are kept.
     pub dialect: &'static str,
+    /// Further options.
+    pub more: &'static [&'static str],
     /// Where output and logs go.
     pub directory: PathBuf,
 }
@@ -69,6 +71,7 @@ impl Consumer {
             .args(["--application", &target.application])
             .args(["--dialect", target.dialect])
             .args(["--worker-id", worker])
+            .args(target.more)
             .env("AWS_ENDPOINT_URL_KINESIS", &target.kinesis)
             .env("AWS_ENDPOINT_URL_DYNAMODB", &target.dynamodb)
             .env("AWS_ACCESS_KEY_ID", "test")

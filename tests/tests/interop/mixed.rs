@@ -59,6 +59,7 @@ impl Fleet {
             stream: STREAM.to_owned(),
             application: APPLICATION.to_owned(),
             dialect: "vmware-go-kcl",
+            more: &[],
             directory: place.directory.clone(),
         };
         Consumer::start(&target, name)

@@ -5,11 +5,13 @@
 //! | `vmware_go_kcl.rs` | fleets of vmware-go-kcl-v2: joining, leaving, crashes, stealing, a freeze, a split, a merge |
 //! | `mixed.rs` | fleets of vmware-go-kcl-v2 and of our own workers, moved over and back |
 //! | `kinsumer.rs` | fleets of kinsumer: a split, a crash of the leader |
+//! | `mixed_kinsumer.rs` | fleets of kinsumer and of our own workers, moved over and back, each leading for a while |
 //! | `rows.rs` | that every row of their tables is as they are known to write it |
 //! | `requests.rs` | that their conditions are understood; needs neither library |
 
 mod kinsumer;
 mod mixed;
+mod mixed_kinsumer;
 mod requests;
 mod rows;
 mod vmware_go_kcl;
