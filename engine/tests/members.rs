@@ -461,7 +461,7 @@ fn a_registration_that_failed_is_made_up_for() {
         );
         let hit = registers && left > 0;
         left -= i32::from(hit);
-        hit.then(|| Trick::Instead(Outcome::Unknown(Cause::Timeout)))
+        hit.then_some(Trick::Instead(Outcome::Unknown(Cause::Timeout)))
     }));
     let me = rig.workers[0].engine.worker().unwrap().clone();
     rig.side.write(MembersChange::Leave(me.clone()));
@@ -493,7 +493,10 @@ fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
         let hit = matches!(effect, Effect::Stream(StreamOp::ListShards { .. })) && lists > 0;
         lists -= i32::from(hit);
         let shards = before.clone();
-        hit.then(|| Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage { shards, more: false }))))
+        hit.then_some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
+            shards,
+            more: false,
+        }))))
     }));
     beside(&mut rig, "0-client", 4);
     for child in [a, b] {
