@@ -447,3 +447,63 @@ fn a_row_that_names_us_by_a_late_write_is_given_up_if_it_is_not_our_turn() {
     let owners = owners(&rig, 2);
     assert_eq!(owners, [Some(1), Some(2)]);
 }
+
+/// What failed once waits behind everything else, but not for ever: who is not in the list registers first of all.
+#[test]
+fn a_registration_that_failed_is_made_up_for() {
+    let mut rig = fleet(2, 0);
+    rig.join();
+    let mut left = 3;
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        let registers = matches!(
+            effect,
+            Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Register(_))))
+        );
+        let hit = registers && left > 0;
+        left -= i32::from(hit);
+        hit.then_some(Trick::Instead(Outcome::Unknown(Cause::Timeout)))
+    }));
+    let me = rig.workers[0].engine.worker().unwrap().clone();
+    rig.side.write(MembersChange::Leave(me.clone()));
+    rig.secs(20);
+    assert_eq!(rig.side.members(), [me]);
+}
+
+/// A list that is older than a lease says nothing of its parents.
+#[test]
+fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
+    let mut rig = fleet(1, 0);
+    rig.config.scan_interval = Span::from_secs(2);
+    rig.join();
+    rig.secs(20);
+    let other = row(&mut rig, 0);
+    other.owner = Some("0-client".into());
+    other.counter += 1;
+    beside(&mut rig, "0-client", 4);
+    let before: Vec<_> = rig.shards.values().cloned().collect();
+    let (a, b) = rig.split(0);
+    for child in [a, b] {
+        rig.put(child, 5);
+        let row = LeaseRow::new(Rig::id(child).to_lease(), Checkpoint::TrimHorizon);
+        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    }
+    // As far behind as a list may be.
+    let mut lists = 1;
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        let hit = matches!(effect, Effect::Stream(StreamOp::ListShards { .. })) && lists > 0;
+        lists -= i32::from(hit);
+        let shards = before.clone();
+        hit.then_some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
+            shards,
+            more: false,
+        }))))
+    }));
+    beside(&mut rig, "0-client", 4);
+    for child in [a, b] {
+        assert_eq!(
+            rig.workers[0].processed.get(&Rig::id(child)),
+            None,
+            "its parent is unfinished"
+        );
+    }
+}

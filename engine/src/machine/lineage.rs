@@ -7,13 +7,15 @@ use crate::policy::{Finished, Lineage as Policy};
 use crate::row::LeaseRow;
 use crate::shard::{HashRange, Shard};
 use crate::time::Mono;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The shards as they were listed last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Lineage {
-    /// Of leases without a listed shard too: those have no range.
+    /// Of leases without a listed shard too, once that is certain: those have no range.
     families: BTreeMap<LeaseKey, Family>,
+    /// Since when lists lack the shard of a lease.
+    lacking: BTreeMap<LeaseKey, Mono>,
     /// When that list was asked for.
     listed_at: Mono,
 }
@@ -37,10 +39,23 @@ impl Core {
         if !self.needs_listings() {
             return;
         }
-        let mut families: BTreeMap<LeaseKey, Family> = self
+        // A list may lag behind a lease by a scan interval: what it then still lacks is gone.
+        let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+        let before = std::mem::take(&mut self.lineage.lacking);
+        let lacking: BTreeMap<LeaseKey, Mono> = self
             .view
             .iter()
-            .map(|(_, lease)| (lease.key.clone(), Family::default()))
+            .filter(|(_, lease)| !listed.contains(lease.key.as_str()))
+            .map(|(_, lease)| {
+                let since = before.get(&lease.key).copied().unwrap_or(listed_at);
+                (lease.key.clone(), since)
+            })
+            .collect();
+        let gone = |since: Mono| listed_at.since(since) >= self.ctx.config.scan_interval;
+        let mut families: BTreeMap<LeaseKey, Family> = lacking
+            .iter()
+            .filter(|(_, since)| gone(**since))
+            .map(|(key, _)| (key.clone(), Family::default()))
             .collect();
         for shard in shards {
             let family = families.entry(shard.id.to_lease()).or_default();
@@ -56,7 +71,11 @@ impl Core {
                 }
             }
         }
-        self.lineage = Lineage { families, listed_at };
+        self.lineage = Lineage {
+            families,
+            lacking,
+            listed_at,
+        };
         for ix in self.view.all() {
             let Some(lease) = self.view.get_mut(ix) else {
                 continue;

@@ -90,12 +90,11 @@ impl Members {
         }
     }
 
-    /// Puts these first, in this order, but for those that wait already.
+    /// Puts these first, in this order.
     pub(super) fn first(&mut self, tasks: impl DoubleEndedIterator<Item = Task>) {
         for task in tasks.rev() {
-            if !self.tasks.contains(&task) {
-                self.tasks.push_front(task);
-            }
+            self.tasks.retain(|waiting| *waiting != task);
+            self.tasks.push_front(task);
         }
     }
 
@@ -196,7 +195,8 @@ impl Core {
             Task::Share(shards, seen) => {
                 // Of our clock even where the row is of the future: others do not touch it until then.
                 let at = Life::Stamp.next(0, self.ctx.wall, Span::ZERO);
-                let at = if *seen == Some(at) { at + 1 } else { at };
+                // Another time than the one that guards it.
+                let at = if *seen == Some(at) { at ^ 2 } else { at };
                 let shards = shards.clone();
                 let shared = Shared { shards, at };
                 MembersChange::Share { shared, seen: *seen }

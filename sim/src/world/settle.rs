@@ -160,7 +160,12 @@ impl World {
 
     /// For how long nothing may move.
     fn quiet(&self) -> u64 {
-        3 * self.plan.most(|config| config.scan_interval).0 + 2 * self.plan.config.lease_duration.0
+        let listings = match self.plan.config.policies.assign {
+            Assign::Count => 0,
+            // A leader lists shards all the time; a listing that somebody began before must be over.
+            Assign::Rank => 2 * self.plan.most(|config| config.stream_timeout).0,
+        };
+        3 * self.plan.most(|config| config.scan_interval).0 + 2 * self.plan.config.lease_duration.0 + listings
     }
 
     /// Judges the state of things, if the faults are over.
