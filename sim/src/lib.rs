@@ -12,6 +12,7 @@ pub mod marks;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod oracles;
+pub mod originals;
 pub mod report;
 pub mod run;
 pub mod scenario;

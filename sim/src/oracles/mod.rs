@@ -34,6 +34,7 @@ pub use window::Windows;
 use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A property of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -124,9 +125,12 @@ impl Verdict {
         &self.violations
     }
 
-    /// Whether something is wrong.
-    pub fn is_bad(&self) -> bool {
-        let wrong = |violation: &Violation| violation.property != Property::Canary;
+    /// Whether something is wrong, with one of these properties if there are any.
+    pub fn is_bad(&self, only: &[Property]) -> bool {
+        let wrong = |violation: &Violation| match only {
+            [] => violation.property != Property::Canary,
+            only => only.contains(&violation.property),
+        };
         self.violations.iter().any(wrong)
     }
 
@@ -155,6 +159,8 @@ pub struct Terms {
     pub abort_us: u64,
     /// Whether the canary is to fire.
     pub canary: bool,
+    /// Which workers run a program that others wrote.
+    pub others: Vec<u32>,
 }
 
 impl Terms {
@@ -167,6 +173,7 @@ impl Terms {
             deaf_us: 0,
             abort_us: 1_000,
             canary: false,
+            others: Vec::new(),
         }
     }
 
@@ -212,6 +219,10 @@ pub struct Oracles {
     handovers: handover::HandOvers,
     waiting: waiting::Waiting,
     canary: canary::Canary,
+    /// Workers, and lives of them, of programs that others wrote: what ours promise of their beliefs, of children's leases and
+    /// of hand-overs, these do not.
+    others: Vec<u32>,
+    lives_of_others: BTreeSet<LifeNo>,
     /// What they found.
     pub verdict: Verdict,
 }
@@ -238,12 +249,28 @@ impl Oracles {
             handovers: handover::HandOvers::default(),
             waiting: waiting::Waiting::new(terms),
             canary: canary::Canary::new(terms),
+            others: terms.others.clone(),
+            lives_of_others: BTreeSet::new(),
             verdict: Verdict::default(),
+        }
+    }
+
+    /// Whether it was done by a program that others wrote.
+    fn is_of_others(&mut self, fact: &Fact) -> bool {
+        match *fact {
+            Fact::Booted { life, worker } if self.others.contains(&worker) => {
+                self.lives_of_others.insert(life)
+            }
+            Fact::RowChanged { by: Some(life), .. }
+            | Fact::Delivered { life, .. }
+            | Fact::Closed { life, .. } => self.lives_of_others.contains(&life),
+            _ => false,
         }
     }
 
     /// Shows a fact to everybody whom it may concern.
     pub fn observe(&mut self, now: Time, fact: &Fact) {
+        let of_others = self.is_of_others(fact);
         let verdict = &mut self.verdict;
         match fact {
             Fact::Holds { .. } => {
@@ -277,8 +304,10 @@ impl Oracles {
             Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
             _ => {
                 self.delivery.observe(now, fact, verdict);
-                self.lineage.observe(now, fact, verdict);
-                self.resolution.observe(now, fact, verdict);
+                self.lineage.observe(now, fact, of_others, verdict);
+                if !of_others || matches!(fact, Fact::RowChanged { .. }) {
+                    self.resolution.observe(now, fact, verdict);
+                }
                 self.progress.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.balance.observe(now, fact);
@@ -291,7 +320,9 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.stalls.observe(now, fact, verdict);
                 self.identity.observe(now, fact, verdict);
-                self.handovers.observe(now, fact, verdict);
+                if !of_others {
+                    self.handovers.observe(now, fact, verdict);
+                }
                 self.waiting.observe(now, fact);
             }
         }

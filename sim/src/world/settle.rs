@@ -68,7 +68,7 @@ impl World {
             let pause = worker.pauses;
             if core {
                 let generation = worker.generation;
-                if worker.engine.is_none() {
+                if !worker.lives() {
                     self.heap.push(
                         now,
                         What::Start {
@@ -176,7 +176,12 @@ impl World {
         if let Some(settling) = &mut self.settling {
             settling.calm_since = calm_since;
         }
-        let still_since = calm_since.map(|since| since.max(self.oracles.last_move()));
+        let last_move = if self.plan.fleet.keeps_leases() {
+            self.oracles.last_move()
+        } else {
+            0
+        };
+        let still_since = calm_since.map(|since| since.max(last_move));
         if let Some(since) = still_since
             && now >= since + quiet
         {
@@ -205,11 +210,7 @@ impl World {
         let listers: Vec<_> = self
             .oracles
             .listers(since + (now - since) / 2)
-            .filter(|&life| {
-                self.workers
-                    .iter()
-                    .any(|w| w.engine.is_some() && !w.cut && w.life == life)
-            })
+            .filter(|&life| self.workers.iter().any(|w| w.lives() && !w.cut && w.life == life))
             .collect();
         if listers.len() > 1 {
             self.oracles.verdict.report(Property::P11, now, || {
@@ -261,10 +262,7 @@ impl World {
     }
 
     fn without_core(&self) -> Option<(Property, String)> {
-        let runs = self
-            .workers
-            .iter()
-            .any(|worker| worker.core && worker.engine.is_some());
+        let runs = self.workers.iter().any(|worker| worker.core && worker.lives());
         let why = || {
             let fatal = self
                 .workers
@@ -338,6 +336,9 @@ impl World {
 
     /// An unfinished lease without a worker of the core that renews it.
     fn unattended(&self) -> Option<(Property, String)> {
+        if !self.plan.fleet.keeps_leases() {
+            return None;
+        }
         let patience = 2 * self.plan.config.lease_duration.0;
         for (shard, lease) in self.rows.iter().enumerate() {
             let Some(row) = &lease.row else { continue };
@@ -347,9 +348,7 @@ impl World {
             let owner = row.owner.as_ref().and_then(|owner| {
                 let life = self.names.owner(owner);
                 self.workers.iter().position(|worker| {
-                    worker.core
-                        && worker.engine.is_some()
-                        && life == crate::oracles::fact::Owner::Life(worker.life)
+                    worker.core && worker.lives() && life == crate::oracles::fact::Owner::Life(worker.life)
                 })
             });
             let Some(w) = owner else {

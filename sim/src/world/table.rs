@@ -34,7 +34,7 @@ pub(crate) struct LeaseTable {
     sealed: bool,
     /// The deliberate bug of the codec, if that is where it is.
     pub mutant: Option<Mutant>,
-    limit: Option<u32>,
+    pub(super) limit: Option<u32>,
     /// Rows as they were last written, by shard: every scan shows most of them unchanged.
     decoded: Vec<Option<(Arc<Item>, RowRead)>>,
 }
@@ -97,7 +97,7 @@ impl LeaseTable {
         }
     }
 
-    fn failure(&self, error: ApiError) -> Outcome {
+    pub(super) fn failure(&self, error: ApiError) -> Outcome {
         let why = match error.code {
             "ConditionalCheckFailedException" if self.mutant == Some(Mutant::ConditionIsThrottled) => {
                 return Outcome::NotSent(Cause::Throttled);
