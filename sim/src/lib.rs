@@ -9,6 +9,7 @@ pub mod faults;
 #[cfg(feature = "cli")]
 pub mod local;
 pub mod marks;
+pub mod museum;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod oracles;
