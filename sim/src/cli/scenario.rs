@@ -104,11 +104,13 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
         );
         exit::print(&text)?;
     }
-    Ok(if found.violations.is_empty() && judged.is_ok() {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    })
+    Ok(
+        if found.violations.iter().all(|violation| violation.of_others) && judged.is_ok() {
+            Verdict::Fine
+        } else {
+            Verdict::Found
+        },
+    )
 }
 
 /// A failure that was shrunk and written down.

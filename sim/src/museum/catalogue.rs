@@ -96,4 +96,28 @@ pub const EXHIBITS: &[Exhibit] = exhibits! {
         "A table that does not fit the stream is refused before anything is read or written.";
     "rb-table-of-another", "",
         "A table that does not fit the stream is refused before anything is read or written.";
+    "kin-checkpoint-on-delivery", "kinsumer #28",
+        "A checkpoint covers what the application said is processed.";
+    "kin-idle-owner", "kinsumer #30",
+        "A lease is renewed whether there is news or not.";
+    "kin-capture-rewinds", "",
+        "A take is guarded by the very write that was read, and does not touch the checkpoint.";
+    "kin-buffered", "",
+        "Each batch is handed over under a belief that still lasts, and is dropped otherwise.";
+    "kin-clock-ahead", "",
+        "Whether an owner lives is judged by whether its row changes; no wall clock is asked.";
+    "kin-dead-clock-ahead", "",
+        "Whether an owner lives is judged by whether its row changes; no wall clock is asked.";
+    "kin-no-order", "",
+        "A child waits for the durable end of each of its parents.";
+    "kin-failed-consumer", "kinsumer #27",
+        "What fails is tried again after a pause, as long as the lease is held.";
+    "kin-expired-iterator", "kinsumer #51",
+        "A new iterator is fetched, after the last record that was read.";
+    "kin-errors-block", "",
+        "Nothing waits for a listener, and a shutdown has a deadline.";
+    "kin-late-commit", "",
+        "All writes between two acknowledged ones have the same guard, so the late one is refused.";
+    "kin-stream-made-anew", "",
+        "A table that does not fit the stream is refused before anything is read or written.";
 };

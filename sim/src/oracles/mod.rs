@@ -92,12 +92,18 @@ pub struct Violation {
     pub at: Time,
     /// What went wrong, in a sentence.
     pub summary: String,
+    /// A program that others wrote did it, and is known to: it begins children early, writes old checkpoints, keeps from its
+    /// application that a shard was lost, and processes beside another.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_others: bool,
 }
 
 /// Where oracles report to.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     violations: Vec<Violation>,
+    /// What is looked at was done by a program that others wrote.
+    of_others: bool,
 }
 
 /// More than so many of one world say nothing new.
@@ -116,6 +122,11 @@ impl Verdict {
                 property,
                 at,
                 summary: summary(),
+                of_others: self.of_others
+                    && matches!(
+                        property,
+                        Property::P2 | Property::P5 | Property::P13 | Property::P18
+                    ),
             });
         }
     }
@@ -125,10 +136,10 @@ impl Verdict {
         &self.violations
     }
 
-    /// Whether something is wrong, with one of these properties if there are any.
+    /// Whether something is wrong: with one of these properties, or, if there are none, with what ours promise.
     pub fn is_bad(&self, only: &[Property]) -> bool {
         let wrong = |violation: &Violation| match only {
-            [] => violation.property != Property::Canary,
+            [] => violation.property != Property::Canary && !violation.of_others,
             only => only.contains(&violation.property),
         };
         self.violations.iter().any(wrong)
@@ -159,8 +170,6 @@ pub struct Terms {
     pub abort_us: u64,
     /// Whether the canary is to fire.
     pub canary: bool,
-    /// Which workers run a program that others wrote.
-    pub others: Vec<u32>,
 }
 
 impl Terms {
@@ -173,7 +182,6 @@ impl Terms {
             deaf_us: 0,
             abort_us: 1_000,
             canary: false,
-            others: Vec::new(),
         }
     }
 
@@ -219,9 +227,8 @@ pub struct Oracles {
     handovers: handover::HandOvers,
     waiting: waiting::Waiting,
     canary: canary::Canary,
-    /// Workers, and lives of them, of programs that others wrote: what ours promise of their beliefs, of children's leases and
-    /// of hand-overs, these do not.
-    others: Vec<u32>,
+    /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
+    /// do not.
     lives_of_others: BTreeSet<LifeNo>,
     /// What they found.
     pub verdict: Verdict,
@@ -249,28 +256,22 @@ impl Oracles {
             handovers: handover::HandOvers::default(),
             waiting: waiting::Waiting::new(terms),
             canary: canary::Canary::new(terms),
-            others: terms.others.clone(),
             lives_of_others: BTreeSet::new(),
             verdict: Verdict::default(),
         }
     }
 
-    /// Whether it was done by a program that others wrote.
-    fn is_of_others(&mut self, fact: &Fact) -> bool {
-        match *fact {
-            Fact::Booted { life, worker } if self.others.contains(&worker) => {
-                self.lives_of_others.insert(life)
-            }
-            Fact::RowChanged { by: Some(life), .. }
-            | Fact::Delivered { life, .. }
-            | Fact::Closed { life, .. } => self.lives_of_others.contains(&life),
-            _ => false,
-        }
+    /// This life is of a program that others wrote.
+    pub fn note_other(&mut self, life: LifeNo) {
+        self.lives_of_others.insert(life);
     }
 
     /// Shows a fact to everybody whom it may concern.
     pub fn observe(&mut self, now: Time, fact: &Fact) {
-        let of_others = self.is_of_others(fact);
+        let of_others = fact
+            .life()
+            .is_some_and(|life| self.lives_of_others.contains(&life));
+        self.verdict.of_others = of_others;
         let verdict = &mut self.verdict;
         match fact {
             Fact::Holds { .. } => {
@@ -330,6 +331,7 @@ impl Oracles {
 
     /// Looks for what is overdue: absence makes no fact.
     pub fn look(&mut self, now: Time) {
+        self.verdict.of_others = false;
         self.lifecycle.look(now, &mut self.verdict);
         self.stalls.look(now);
         self.waiting.look(now, &mut self.verdict);

@@ -1,5 +1,6 @@
 //! Which programs the workers of a world run.
 
+use leasehold_engine::dialect::Kind;
 use serde::{Deserialize, Serialize};
 
 /// A program that a worker can be.
@@ -13,6 +14,8 @@ pub enum Program {
     VmwareGoKcl,
     /// kcl-rb, version 1.
     KclRb,
+    /// kinsumer.
+    Kinsumer,
 }
 
 impl Program {
@@ -22,7 +25,22 @@ impl Program {
             Self::Leasehold => "leasehold",
             Self::VmwareGoKcl => "vmware-go-kcl",
             Self::KclRb => "kcl-rb",
+            Self::Kinsumer => "kinsumer",
         }
+    }
+
+    /// The format of its table, if ours know that; kinsumer's they do not.
+    fn dialect(self) -> Option<Kind> {
+        match self {
+            Self::Leasehold | Self::Kinsumer => None,
+            Self::VmwareGoKcl => Some(Kind::VmwareGoKcl),
+            Self::KclRb => Some(Kind::KclRb),
+        }
+    }
+
+    /// Whether it writes to a lease again and again, though there is nothing new.
+    pub fn renews_leases(self) -> bool {
+        matches!(self, Self::Leasehold | Self::VmwareGoKcl)
     }
 
     /// Whether it keeps a lease from one read to the next; else it takes each anew, every second.
@@ -38,7 +56,7 @@ impl Program {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fleet {
-    /// Dealt out to the workers in turn; none: all are ours.
+    /// Dealt out to the workers in turn; none: all are ours. Who has had its turn in an upgrade is ours from then on.
     pub programs: Vec<Program>,
     /// Whether programs that can do without take leases from each other to balance them.
     pub stealing: bool,
@@ -63,6 +81,28 @@ pub enum Application {
 }
 
 impl Fleet {
+    /// Whether these programs can share a table of this format, under that name; if not, why, as a sentence.
+    pub(crate) fn check(&self, dialect: Kind) -> Result<(), String> {
+        for program in &self.programs {
+            if program.dialect().is_some_and(|needed| needed != dialect) {
+                return Err(format!(
+                    "`fleet.programs`: expected programs of the dialect {dialect}, found {}",
+                    program.name()
+                ));
+            }
+        }
+        let (kinsumer, all) = (&Program::Kinsumer, &self.programs);
+        if all.contains(kinsumer) && all.iter().any(|program| program != kinsumer) {
+            return Err("`fleet.programs`: expected kinsumer alone, found others beside it".to_owned());
+        }
+        let length = self.name.as_ref().map_or(1, String::len);
+        if (1..=100).contains(&length) {
+            Ok(())
+        } else {
+            Err(format!("`fleet.name`: expected 1 to 100 bytes, found {length}"))
+        }
+    }
+
     /// What a worker is.
     pub fn program(&self, worker: usize) -> Program {
         match self.programs.len() {
@@ -74,6 +114,11 @@ impl Fleet {
     /// Whether what the workers hold, they keep.
     pub fn keeps_leases(&self) -> bool {
         self.programs.iter().all(|program| program.keeps_leases())
+    }
+
+    /// Whether what the workers hold, they renew.
+    pub fn renews_leases(&self) -> bool {
+        self.programs.iter().all(|program| program.renews_leases())
     }
 
     /// Whether a worker of so many is not ours.
@@ -95,5 +140,24 @@ mod tests {
         let dealt: Vec<_> = (0..3).map(|worker| fleet.program(worker).name()).collect();
         assert_eq!(dealt, ["vmware-go-kcl", "leasehold", "vmware-go-kcl"]);
         assert!(fleet.has_others(1) && !Fleet::default().has_others(9));
+    }
+
+    #[test]
+    fn what_cannot_share_a_table_is_refused() {
+        let fleet = |programs: &[Program], name: Option<&str>| Fleet {
+            programs: programs.to_vec(),
+            name: name.map(str::to_owned),
+            ..Fleet::default()
+        };
+        let mixed = fleet(&[Program::VmwareGoKcl, Program::Leasehold], Some("worker"));
+        assert_eq!(mixed.check(Kind::VmwareGoKcl), Ok(()));
+        for (wrong, word) in [
+            (mixed, "vmware-go-kcl"),
+            (fleet(&[Program::Kinsumer, Program::Leasehold], None), "alone"),
+            (fleet(&[], Some("")), "1 to 100"),
+        ] {
+            let error = wrong.check(Kind::Kcl).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) enum Ask {
 /// An operation on a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    pub table: &'static str,
     /// What is written, for faults and for what is told of it; none: a read.
     pub verb: Option<Verb>,
     /// What to do.
@@ -171,6 +172,11 @@ impl Host {
     pub async fn die(&self, why: String) -> ! {
         self.exit(Exit::Uncaught(why));
         std::future::pending().await
+    }
+
+    /// The monotonic clock, in µs.
+    pub fn mono_us(&self) -> u64 {
+        self.0.borrow().mono_us
     }
 
     /// The wall clock, in ns since 1970.

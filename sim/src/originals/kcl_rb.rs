@@ -64,6 +64,7 @@ pub(super) async fn run(host: Host, me: String, config: Config) {
         host: host.clone(),
         attempts,
         pause_us: 100_000,
+        table: super::sdk::LEASES,
     };
     let worker = Rc::new(Worker {
         dynamo: sdk(11),

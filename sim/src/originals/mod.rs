@@ -9,12 +9,14 @@
 //! |---|---|
 //! | `vmware_go_kcl/` | vmware-go-kcl, version 2 |
 //! | `kcl_rb.rs` | kcl-rb, version 1 |
+//! | `kinsumer/` | kinsumer |
 
 mod fleet;
 mod host;
 mod kcl_rb;
+pub(crate) mod kinsumer;
 mod process;
-mod sdk;
+pub(crate) mod sdk;
 mod time;
 mod vmware_go_kcl;
 

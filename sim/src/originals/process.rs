@@ -2,7 +2,7 @@
 
 use super::fleet::{Fleet, Program};
 use super::host::{Ask, Host, Reply};
-use super::{kcl_rb, vmware_go_kcl};
+use super::{kcl_rb, kinsumer, vmware_go_kcl};
 use leasehold_engine::config::Config;
 use leasehold_engine::input::Outcome;
 use leasehold_engine::table::Item;
@@ -42,6 +42,7 @@ impl Process {
         match program {
             Program::Leasehold => unreachable!("our workers are engines"),
             Program::VmwareGoKcl => Self::new(seed, |host| vmware_go_kcl::run(host, name, config, fleet)),
+            Program::Kinsumer => Self::new(seed, |host| kinsumer::run(host, name, config)),
             Program::KclRb => Self::new(seed, |host| kcl_rb::run(host, name, config)),
         }
     }
@@ -114,5 +115,58 @@ impl Process {
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Process({} tasks)", self.tasks.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::host::{ItemOp, Request};
+    use super::*;
+    use leasehold_engine::input::Reply as Answer;
+
+    fn scan() -> Ask {
+        let (table, after) = ("app", None);
+        let op = ItemOp::Scan {
+            consistent: true,
+            after,
+        };
+        Ask::Item(Request {
+            table,
+            verb: None,
+            op,
+        })
+    }
+
+    #[test]
+    fn tasks_go_on_when_what_they_wait_for_is_there() {
+        let mut process = Process::new(7, |host| async move {
+            let (other, done) = (host.clone(), std::rc::Rc::new(std::cell::Cell::new(false)));
+            let told = done.clone();
+            host.spawn(async move {
+                other.ask(scan()).await;
+                told.set(true);
+            });
+            assert!(!host.until(1_000, || done.get()).await);
+            host.until(u64::MAX, || done.get()).await;
+        });
+        assert_eq!(process.run(0, 0).len(), 1);
+        assert_eq!((process.wake_at(), process.exit()), (1_000, None));
+        assert!(process.run(1_000, 1).is_empty());
+        process.answer(1, Outcome::Applied(Answer::Done), Vec::new(), None);
+        process.run(1_001, 2);
+        assert_eq!(process.exit(), Some(Exit::Returned));
+    }
+
+    #[test]
+    fn an_exception_ends_all_tasks() {
+        let mut process = Process::new(7, |host| async move {
+            let other = host.clone();
+            host.spawn(async move { other.die("no".to_owned()).await });
+            host.sleep(5).await;
+            host.ask(scan()).await;
+        });
+        assert!(process.run(0, 0).is_empty());
+        assert!(process.run(9, 9).is_empty());
+        assert_eq!(process.exit(), Some(Exit::Uncaught("no".to_owned())));
     }
 }

@@ -8,7 +8,7 @@ use leasehold_engine::input::{Fetched, Outcome, Reply as Answer, TableState, Why
 use leasehold_engine::output::{ConsumerOp, Effect, EndReason, IteratorFrom, ShardFilter, StreamOp, TableOp};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::shard::Shard;
-use leasehold_engine::table::Item;
+use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_engine::time::Mono;
 use std::sync::Arc;
 
@@ -20,7 +20,12 @@ pub(super) struct Sdk {
     pub attempts: u32,
     /// The first pause is up to this long, in µs; each is up to twice as long as the one before.
     pub pause_us: u64,
+    /// The table of operations on items.
+    pub table: &'static str,
 }
+
+/// The table with the leases.
+pub(crate) const LEASES: &str = "app";
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +80,17 @@ impl Sdk {
         Err(Failure::Other)
     }
 
+    /// The same with another table.
+    pub fn on(&self, table: &'static str) -> Self {
+        Self {
+            table,
+            ..self.clone()
+        }
+    }
+
     async fn item(&self, verb: Option<Verb>, op: ItemOp) -> Result<Reply, Failure> {
-        self.request(Ask::Item(Request { verb, op })).await
+        let table = self.table;
+        self.request(Ask::Item(Request { table, verb, op })).await
     }
 
     pub async fn get(&self, key: Item, consistent: bool) -> Result<Option<Arc<Item>>, Failure> {
@@ -117,6 +131,39 @@ impl Sdk {
     ) -> Result<(Vec<Arc<Item>>, Option<Item>), Failure> {
         let reply = self.item(None, ItemOp::Scan { consistent, after }).await?;
         Ok((reply.items, reply.next))
+    }
+
+    /// All pages, consistent.
+    pub async fn scan_all(&self) -> Result<Vec<Arc<Item>>, Failure> {
+        let (mut items, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = self.scan(true, after).await?;
+            items.extend(page);
+            if next.is_none() {
+                return Ok(items);
+            }
+            after = next;
+        }
+    }
+
+    /// Of a row that is no lease.
+    pub async fn put_plain(&self, item: Item, condition: Option<Condition>) -> Result<(), Failure> {
+        self.item(None, ItemOp::Put { item, condition }).await.map(|_| ())
+    }
+
+    /// Of a row that is no lease.
+    pub async fn update_plain(
+        &self,
+        key: Item,
+        update: Update,
+        condition: Option<Condition>,
+    ) -> Result<(), Failure> {
+        let op = ItemOp::Update {
+            key,
+            update,
+            condition,
+        };
+        self.item(None, op).await.map(|_| ())
     }
 
     pub async fn table(&self) -> Result<TableState, Failure> {
@@ -220,6 +267,11 @@ impl Sdk {
     async fn consumer(&self, consumer_op: ConsumerOp) -> Reply {
         self.host.ask(Ask::Effect(Effect::Consumer(consumer_op))).await
     }
+}
+
+/// A primary key.
+pub(crate) fn key_only(name: &'static str, value: &str) -> Item {
+    Item::from([(name.into(), AttributeValue::s(value))])
 }
 
 fn lease(shard: &ShardId) -> LeaseKey {

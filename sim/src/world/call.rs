@@ -424,7 +424,7 @@ impl World {
             Request::Item(request) => {
                 let behind = flight.struck.stale_us;
                 let as_of = (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind)));
-                self.table.execute_item(wall_ms(now), &request.op, as_of)
+                self.table.execute_item(wall_ms(now), request, as_of)
             }
             Request::DescribeStream => (self.source.describe(now), Carry::Nothing),
             Request::List { filter, token } => {

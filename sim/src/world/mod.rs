@@ -26,7 +26,6 @@ use crate::draws::Draws;
 use crate::faults::{RuinKind, Strike};
 use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, Violation, canary};
-use crate::originals::Program;
 use crate::report::{ColumnLog, Marks};
 use crate::run::Options;
 use crate::show::recording::{Recording, RequestNo};
@@ -262,6 +261,7 @@ impl World {
             let age_ms = self.draws.below("before-age", u64::from(n), 50_000) as i64;
             self.put_at(table::wall_ms(0) - age_ms.max(1));
         }
+        self.make_tables_of_others();
         self.observe_stream();
         self.put_given();
         if let Some(ruin) = self.plan.faults.ruin.clone()
@@ -653,8 +653,5 @@ fn terms(plan: &Plan) -> Terms {
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
         canary: canary::fires(plan.seed),
-        others: (0..plan.workers)
-            .filter(|&worker| plan.fleet.program(worker as usize) != Program::Leasehold)
-            .collect(),
     }
 }

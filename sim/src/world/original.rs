@@ -3,10 +3,14 @@
 use super::World;
 use super::names::{number, shard_of};
 use super::stream::Carry;
-use super::table::LeaseTable;
-use crate::fakes::dynamo::{ApiError, DeleteItem, GetItem, PutItem, Scan, UpdateItem};
-use crate::oracles::ShardNo;
-use crate::oracles::fact::{Ask as Asked, Mark, Row, Verb};
+use super::table::{LeaseTable, wall_ms};
+use crate::fakes::dynamo::{
+    ApiError, CreateTable, DeleteItem, GetItem, KeyAttribute, KeySchema, KeyType, PutItem, Scan, UpdateItem,
+};
+use crate::oracles::fact::{Ask as Asked, Mark, Owner, Row, Verb};
+use crate::oracles::{ShardNo, Time};
+use crate::originals::kinsumer::{CLIENT_KEY, CLIENTS, METADATA, METADATA_KEY, ROWS};
+use crate::originals::sdk::LEASES;
 use crate::originals::{Ask, Exit, ItemOp, Process, Program, Request};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::dialect::Dialect;
@@ -21,14 +25,11 @@ use leasehold_engine::time::Mono;
 /// A process that ended itself by an error is started again this long after, in µs.
 const RESTART_US: u64 = 1_000_000;
 
-/// The table that is not named otherwise.
-const TABLE: &str = "app";
-
 impl World {
     /// Begins a process of another program, if that is what the worker is.
     pub(super) fn start_original(&mut self, w: usize) -> bool {
         let program = self.plan.fleet.program(w);
-        if program == Program::Leasehold {
+        if program == Program::Leasehold || self.plan.faults.upgrade.reached(w as u32, self.now) {
             return false;
         }
         let (seed, incarnation) = (self.plan.seed, self.incarnation(w));
@@ -40,8 +41,21 @@ impl World {
         let seed = draw(seed, "original", "", incarnation);
         self.workers[w].original = Some(Process::of(program, seed, name.clone(), config, fleet));
         self.begin_life(w, &WorkerId::from(name));
+        self.oracles.note_other(self.workers[w].life);
         self.run_original(w);
         true
+    }
+
+    /// Makes the tables that kinsumer's workers expect to be there, and has its rows read.
+    pub(super) fn make_tables_of_others(&mut self) {
+        if !self.plan.fleet.programs.contains(&Program::Kinsumer) {
+            return;
+        }
+        self.table.dialect = &ROWS;
+        self.table.make_at_once(self.now);
+        for (table, key) in [(CLIENTS, CLIENT_KEY), (METADATA, METADATA_KEY)] {
+            self.table.make_beside(self.now, table, key);
+        }
     }
 
     /// Gives an input to a process, if that is what the worker is.
@@ -123,6 +137,17 @@ impl World {
         row
     }
 
+    /// Whether this is the name of a life of another program, which takes no notice of claims.
+    pub(super) fn keeps_what_is_claimed(&self, name: &WorkerId) -> bool {
+        if self.plan.fleet.stealing {
+            return false;
+        }
+        let living = self.workers.iter().filter(|worker| worker.original.is_some());
+        let mut lives = living.map(|worker| Owner::Life(worker.life));
+        let owner = self.names.owner(name);
+        lives.any(|life| life == owner)
+    }
+
     /// A write of another program was executed.
     pub(super) fn item_written(&mut self, request: &Request, by: u32) {
         let (Some(verb), Some(key)) = (request.verb, request.lease(self.table.dialect)) else {
@@ -146,6 +171,9 @@ impl Request {
             ItemOp::Put { item, .. } => item,
             ItemOp::Scan { .. } => return None,
         };
+        if self.table != LEASES {
+            return None;
+        }
         let name = item.get(dialect.key_name()).and_then(AttributeValue::as_s)?;
         number(name).map(|_| LeaseKey::from(name))
     }
@@ -155,24 +183,52 @@ impl Request {
         let ask = match (self.verb, &self.op) {
             (Some(verb), _) => Asked::Write(verb),
             (None, ItemOp::Scan { .. }) => Asked::ScanPage,
-            (None, _) => Asked::Read,
+            (None, ItemOp::Get { .. }) => Asked::Read,
+            (None, _) => Asked::Setup,
         };
         (ask, self.lease(dialect).as_ref().and_then(shard_of))
     }
 }
 
 impl LeaseTable {
+    /// A table beside the leases' is there at once.
+    fn make_beside(&mut self, now: Time, table: &str, key: &'static str) {
+        let partition = KeyAttribute {
+            name: key.into(),
+            key_type: KeyType::S,
+        };
+        let schema = KeySchema {
+            partition,
+            sort: None,
+        };
+        // A table that could not be made is missed by every worker.
+        let _ = self
+            .dynamo
+            .create_table(wall_ms(now) - 3_600_000, &CreateTable::new(table, schema));
+        self.dynamo.advance(wall_ms(now));
+    }
+
     /// Executes an operation on items. `as_of_ms`: a read that need not be consistent shows rows as they were then.
-    pub fn execute_item(&mut self, now_ms: i64, op: &ItemOp, as_of_ms: Option<i64>) -> (Outcome, Carry) {
-        match self.item_result(now_ms, op, as_of_ms) {
+    pub fn execute_item(
+        &mut self,
+        now_ms: i64,
+        request: &Request,
+        as_of_ms: Option<i64>,
+    ) -> (Outcome, Carry) {
+        match self.item_result(now_ms, request, as_of_ms) {
             Ok(carry) => (Outcome::Applied(Reply::Done), carry),
             Err(error) => (self.failure(error), Carry::Nothing),
         }
     }
 
-    fn item_result(&mut self, now_ms: i64, op: &ItemOp, as_of_ms: Option<i64>) -> Result<Carry, ApiError> {
-        let table = TABLE.to_owned();
-        match op.clone() {
+    fn item_result(
+        &mut self,
+        now_ms: i64,
+        request: &Request,
+        as_of_ms: Option<i64>,
+    ) -> Result<Carry, ApiError> {
+        let table = request.table.to_owned();
+        match request.op.clone() {
             ItemOp::Get { key, consistent } => {
                 let request = GetItem {
                     table,

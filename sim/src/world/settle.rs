@@ -329,6 +329,9 @@ impl World {
         rows.find_map(|(shard, lease)| {
             let row = lease.row.as_ref()?;
             let (old, next) = (row.handing_over.as_ref()?, &row.owner);
+            if self.keeps_what_is_claimed(old) {
+                return None;
+            }
             let sentence = format!("shard {shard} is still being handed over from {old} to {next:?}");
             Some((Property::P8, sentence))
         })
@@ -345,7 +348,11 @@ impl World {
             if row.checkpoint.is_end() {
                 continue;
             }
-            let owner = row.owner.as_ref().and_then(|owner| {
+            let stays = row
+                .handing_over
+                .as_ref()
+                .filter(|old| self.keeps_what_is_claimed(old));
+            let owner = stays.or(row.owner.as_ref()).and_then(|owner| {
                 let life = self.names.owner(owner);
                 self.workers.iter().position(|worker| {
                     worker.core && worker.lives() && life == crate::oracles::fact::Owner::Life(worker.life)
@@ -356,7 +363,7 @@ impl World {
                 return Some((Property::P6, sentence));
             };
             let idle = self.now.saturating_sub(lease.renewed);
-            if idle > patience {
+            if idle > patience && self.plan.fleet.renews_leases() {
                 let sentence = format!("w{w} has not renewed shard {shard} for {} ms", idle / 1_000);
                 return Some((Property::P6, sentence));
             }

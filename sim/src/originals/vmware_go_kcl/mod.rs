@@ -92,6 +92,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Fleet) {
             host: host.clone(),
             attempts: 3,
             pause_us: 1_000_000,
+            table: super::sdk::LEASES,
         },
         me,
         settings,
