@@ -9,9 +9,11 @@ pub mod faults;
 #[cfg(feature = "cli")]
 pub mod local;
 pub mod marks;
+pub mod museum;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod oracles;
+pub mod originals;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -29,6 +29,8 @@ pub struct Options {
     pub strikes: bool,
     /// End at the first violation.
     pub stop: bool,
+    /// Violations of other properties than these end no world; none: all do.
+    pub only: Vec<Property>,
     /// Keep the digest after every so many inputs; 0: never.
     pub check_every: u64,
     /// Nothing goes wrong.

@@ -5,6 +5,7 @@
 
 use crate::draws::Draws;
 use crate::faults::{Faults, Setting, UpgradeFaults, churns};
+use crate::originals::Fleet;
 use crate::scenario::span::micros;
 use crate::whatif::Start;
 use leasehold_engine::config::{Config, InitialPosition, MembersConfig, ReaderConfig};
@@ -32,6 +33,8 @@ pub struct Plan {
     pub dialect: Kind,
     /// How many workers.
     pub workers: u32,
+    /// Which programs they run.
+    pub fleet: Fleet,
     /// How many shards at the beginning.
     pub shards: u32,
     /// How long faults last, in µs.
@@ -139,6 +142,7 @@ impl Plan {
             seed,
             dialect: Kind::Kcl,
             workers: 0,
+            fleet: Fleet::default(),
             shards: 0,
             fault_us: 0,
             upgraded: upgraded(draws, &config),
@@ -174,6 +178,11 @@ impl Plan {
         plan.faults.table.tiny_page = 0;
         plan.faults.stream.list_page = 0;
         plan
+    }
+
+    /// Whether some worker runs a program that others wrote.
+    pub fn has_others(&self) -> bool {
+        self.fleet.has_others(self.workers)
     }
 
     /// How workers may be configured.

@@ -210,6 +210,7 @@ fn small() -> Timeline {
             property: Property::P14,
             at: least.found.simulated / 2,
             summary: "two workers believe to own shard 0, which is said for the sake of this test".to_owned(),
+            of_others: false,
         });
     }
     world::timeline(&least)

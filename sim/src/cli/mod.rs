@@ -21,6 +21,7 @@ mod local;
 mod logging;
 #[cfg(feature = "cli")]
 mod migrate;
+mod museum;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod plan;

@@ -1,6 +1,7 @@
 //! Scenario files: running them, and writing one for what a seed violates.
 
 use super::exit::{self, Failure, Verdict};
+use crate::museum::of_ours;
 use crate::run::{Options, run_plan};
 use crate::scenario::Scenario;
 use crate::shrink::{Shrunk, Size, shrink};
@@ -43,13 +44,23 @@ fn bug(scenario: &Scenario) -> Result<Option<Mutant>, Failure> {
 }
 
 /// Runs the world of a scenario file and shows it.
-pub(super) fn run(path: &Path, as_json: bool) -> Result<Verdict, Failure> {
-    let scenario = read(path)?;
+/// `ours`: with our workers in the place of others', which must do nothing wrong.
+pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Failure> {
+    let mut scenario = read(path)?;
+    if ours {
+        (scenario.plan, scenario.violates) = (of_ours(&scenario.plan), None);
+    }
     let bug = bug(&scenario)?;
     let planted = bug.filter(|_| cfg!(feature = "mutants"));
     let options = Options {
         log: !as_json,
         mutant: planted,
+        // What else another's program violates does not end its world.
+        only: scenario
+            .violates
+            .filter(|_| scenario.plan.has_others())
+            .into_iter()
+            .collect(),
         ..Options::default()
     };
     let found = run_plan(scenario.plan.clone(), &options)
@@ -93,11 +104,13 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<Verdict, Failure> {
         );
         exit::print(&text)?;
     }
-    Ok(if found.violations.is_empty() && judged.is_ok() {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    })
+    Ok(
+        if found.violations.iter().all(|violation| violation.of_others) && judged.is_ok() {
+            Verdict::Fine
+        } else {
+            Verdict::Found
+        },
+    )
 }
 
 /// A failure that was shrunk and written down.

@@ -2,6 +2,7 @@
 
 use super::exit::{self, Failure, Verdict};
 use super::input;
+use super::museum;
 use super::position::parse_position;
 use super::scenario;
 use super::show;
@@ -61,6 +62,12 @@ pub(super) struct SimArgs {
     /// The world of a scenario file, with a line for every change of state.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "dialect"])]
     scenario: Option<PathBuf>,
+    /// With --scenario: our workers in the place of others'.
+    #[arg(long, requires = "scenario")]
+    ours: bool,
+    /// Hazards of other libraries: what their programs violate in a scenario each, and what ours does there.
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "dialect", "scenario", "shards"])]
+    museum: bool,
     /// Worlds that begin with a real stream: the shards that `aws kinesis list-shards` printed.
     #[arg(long, value_name = "FILE", requires = "leases", conflicts_with = "scenario")]
     shards: Option<PathBuf>,
@@ -124,8 +131,11 @@ pub(super) fn parse_range(text: &str) -> Result<Range<u64>, String> {
 }
 
 pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
+    if args.museum {
+        return museum::run(args.json);
+    }
     match (&args.scenario, args.seed) {
-        (Some(file), _) => scenario::run(file, args.json),
+        (Some(file), _) => scenario::run(file, args.ours, args.json),
         (None, Some(seed)) => one(seed, args, given(args)?),
         (None, None) => many(args, given(args)?),
     }

@@ -302,3 +302,43 @@ pub enum Fact {
     /// A worker has said what it holds: all that it said and did not take back.
     Said { life: LifeNo },
 }
+
+impl Fact {
+    /// Whose deed or fate it is.
+    pub fn life(&self) -> Option<LifeNo> {
+        match *self {
+            Fact::ShardBorn { .. }
+            | Fact::ShardClosed { .. }
+            | Fact::Trimmed { .. }
+            | Fact::Forgotten { .. }
+            | Fact::Foreign
+            | Fact::Given { .. } => None,
+            Fact::RowChanged { by, .. } => by,
+            Fact::Booted { life, .. }
+            | Fact::Died { life }
+            | Fact::ShutdownAsked { life }
+            | Fact::Stopped { life, .. }
+            | Fact::GivesUp { life }
+            | Fact::Paused { life }
+            | Fact::Resumed { life, .. }
+            | Fact::Asked { life, .. }
+            | Fact::Answered { life, .. }
+            | Fact::Fetched { life, .. }
+            | Fact::Shown { life, .. }
+            | Fact::OpenBegun { life, .. }
+            | Fact::OpenDone { life, .. }
+            | Fact::OpenFailed { life, .. }
+            | Fact::Delivered { life, .. }
+            | Fact::Processed { life, .. }
+            | Fact::HandlerEnded { life, .. }
+            | Fact::Aborted { life, .. }
+            | Fact::Closed { life, .. }
+            | Fact::Behind { life, .. }
+            | Fact::Stalled { life, .. }
+            | Fact::Moving { life, .. }
+            | Fact::Holds { life, .. }
+            | Fact::HoldsNoMore { life, .. }
+            | Fact::Said { life } => Some(life),
+        }
+    }
+}

@@ -34,6 +34,7 @@ pub use window::Windows;
 use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A property of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -91,12 +92,18 @@ pub struct Violation {
     pub at: Time,
     /// What went wrong, in a sentence.
     pub summary: String,
+    /// A program that others wrote did it, and is known to: it begins children early, writes old checkpoints, keeps from its
+    /// application that a shard was lost, and processes beside another.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_others: bool,
 }
 
 /// Where oracles report to.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     violations: Vec<Violation>,
+    /// What is looked at was done by a program that others wrote.
+    of_others: bool,
 }
 
 /// More than so many of one world say nothing new.
@@ -115,6 +122,11 @@ impl Verdict {
                 property,
                 at,
                 summary: summary(),
+                of_others: self.of_others
+                    && matches!(
+                        property,
+                        Property::P2 | Property::P5 | Property::P13 | Property::P18
+                    ),
             });
         }
     }
@@ -124,9 +136,12 @@ impl Verdict {
         &self.violations
     }
 
-    /// Whether something is wrong.
-    pub fn is_bad(&self) -> bool {
-        let wrong = |violation: &Violation| violation.property != Property::Canary;
+    /// Whether something is wrong: with one of these properties, or, if there are none, with what ours promise.
+    pub fn is_bad(&self, only: &[Property]) -> bool {
+        let wrong = |violation: &Violation| match only {
+            [] => violation.property != Property::Canary && !violation.of_others,
+            only => only.contains(&violation.property),
+        };
         self.violations.iter().any(wrong)
     }
 
@@ -212,6 +227,9 @@ pub struct Oracles {
     handovers: handover::HandOvers,
     waiting: waiting::Waiting,
     canary: canary::Canary,
+    /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
+    /// do not.
+    lives_of_others: BTreeSet<LifeNo>,
     /// What they found.
     pub verdict: Verdict,
 }
@@ -238,12 +256,22 @@ impl Oracles {
             handovers: handover::HandOvers::default(),
             waiting: waiting::Waiting::new(terms),
             canary: canary::Canary::new(terms),
+            lives_of_others: BTreeSet::new(),
             verdict: Verdict::default(),
         }
     }
 
+    /// This life is of a program that others wrote.
+    pub fn note_other(&mut self, life: LifeNo) {
+        self.lives_of_others.insert(life);
+    }
+
     /// Shows a fact to everybody whom it may concern.
     pub fn observe(&mut self, now: Time, fact: &Fact) {
+        let of_others = fact
+            .life()
+            .is_some_and(|life| self.lives_of_others.contains(&life));
+        self.verdict.of_others = of_others;
         let verdict = &mut self.verdict;
         match fact {
             Fact::Holds { .. } => {
@@ -278,8 +306,10 @@ impl Oracles {
             Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
             _ => {
                 self.delivery.observe(now, fact, verdict);
-                self.lineage.observe(now, fact, verdict);
-                self.resolution.observe(now, fact, verdict);
+                self.lineage.observe(now, fact, of_others, verdict);
+                if !of_others || matches!(fact, Fact::RowChanged { .. }) {
+                    self.resolution.observe(now, fact, verdict);
+                }
                 self.progress.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.balance.observe(now, fact);
@@ -292,7 +322,9 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.stalls.observe(now, fact, verdict);
                 self.identity.observe(now, fact, verdict);
-                self.handovers.observe(now, fact, verdict);
+                if !of_others {
+                    self.handovers.observe(now, fact, verdict);
+                }
                 self.waiting.observe(now, fact);
             }
         }
@@ -300,6 +332,7 @@ impl Oracles {
 
     /// Looks for what is overdue: absence makes no fact.
     pub fn look(&mut self, now: Time) {
+        self.verdict.of_others = false;
         self.lifecycle.look(now, &mut self.verdict);
         self.stalls.look(now);
         self.waiting.look(now, &mut self.verdict);

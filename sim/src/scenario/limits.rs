@@ -35,6 +35,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     let rate = |name: &str, per_mille: u32| within(name, per_mille.into(), 0, 1_000);
     within("workers", plan.workers.into(), 1, 100)?;
     within("shards", plan.shards.into(), 1, 10_000)?;
+    plan.fleet.check(plan.dialect)?;
     if let Some(start) = &plan.start {
         start.check().map_err(|error| format!("`start`: {error}"))?;
         let shards = start.shards.len() as u64;

@@ -3,6 +3,7 @@
 use super::{Scenario, limits, span};
 use crate::faults::Faults;
 use crate::oracles::Property;
+use crate::originals::Fleet;
 use crate::swarm::{Load, Plan};
 use crate::whatif::Start;
 use leasehold_engine::config::Config;
@@ -64,6 +65,8 @@ struct Text {
     #[serde(default, skip_serializing_if = "is_kcl")]
     dialect: Kind,
     workers: u32,
+    #[serde(default)]
+    fleet: Fleet,
     shards: u32,
     #[serde(with = "span::micros")]
     faults_last: u64,
@@ -109,6 +112,7 @@ impl FromStr for Scenario {
             seed: text.seed,
             dialect: Kind::Kcl,
             workers: text.workers,
+            fleet: text.fleet,
             shards: text.shards,
             fault_us: text.faults_last,
             config,
@@ -225,6 +229,7 @@ impl fmt::Display for Scenario {
             seed: self.plan.seed,
             dialect: self.plan.dialect,
             workers: self.plan.workers,
+            fleet: self.plan.fleet.clone(),
             shards: self.plan.shards,
             faults_last: self.plan.fault_us,
             load: self.plan.load.clone(),
@@ -236,6 +241,7 @@ impl fmt::Display for Scenario {
         let mut whole = Table::try_from(text).map_err(|_| fmt::Error)?;
         for (name, plain) in [
             ("load", Table::try_from(Load::default())),
+            ("fleet", Table::try_from(Fleet::default())),
             ("faults", Table::try_from(Faults::default())),
         ] {
             if let Some(Value::Table(given)) = whole.get_mut(name) {

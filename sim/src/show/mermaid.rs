@@ -320,6 +320,7 @@ mod tests {
             property: Property::P3,
             at: 3_500_000,
             summary: "it was; #lost".to_owned(),
+            of_others: false,
         };
         assert_eq!(
             diagram(&recording, &[violation]).expect("few messages"),

@@ -80,6 +80,7 @@ impl TraceTimeline {
             property,
             at,
             summary,
+            of_others: false,
         });
     }
 

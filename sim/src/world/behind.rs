@@ -14,11 +14,7 @@ impl World {
         for (worker, said) in self.workers.iter().zip(&self.said) {
             let (life, held) = said.held();
             // One that knows it must stop, or stands still, has nothing to report.
-            if worker.engine.is_none()
-                || worker.paused.is_some()
-                || worker.fatal.is_some()
-                || worker.life != life
-            {
+            if !worker.lives() || worker.paused.is_some() || worker.fatal.is_some() || worker.life != life {
                 continue;
             }
             let behind = held.filter(|&shard| self.is_behind(shard));

@@ -10,6 +10,7 @@ use crate::fakes::kinesis::ShardIterator;
 use crate::faults::{Chance, Direction, Fate, Landing, Reach};
 use crate::oracles::fact::{Ask, How, Verb};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::originals;
 use crate::show::recording::RequestNo;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
@@ -49,6 +50,8 @@ struct Struck {
 #[derive(Clone, Debug)]
 enum Request {
     Table(TableOp),
+    /// As another program makes it.
+    Item(originals::Request),
     DescribeStream,
     List {
         filter: ShardFilter,
@@ -85,24 +88,46 @@ impl World {
                 (request, ask, about, None, None)
             }
         };
+        let worker = &self.workers[w];
+        if worker.engine.is_some() {
+            self.fact(Fact::Asked {
+                life: worker.life,
+                ask,
+                about,
+                op: op.n,
+                guard,
+                leaves,
+                local: worker.clock.mono(self.now),
+            });
+        }
+        self.send(w, op, give_up, request, ask, about);
+    }
+
+    /// Sends what another program asks of the table.
+    pub(super) fn issue_item(&mut self, w: usize, op: OpId, request: originals::Request) {
+        let (ask, about) = request.ask(self.table.dialect);
+        self.send(w, op, Mono::NEVER, Request::Item(request), ask, about);
+    }
+
+    fn send(
+        &mut self,
+        w: usize,
+        op: OpId,
+        give_up: Mono,
+        request: Request,
+        ask: Ask,
+        about: Option<ShardNo>,
+    ) {
         let now = self.now;
         let worker = &self.workers[w];
-        let (life, generation, local) = (worker.life, worker.generation, worker.clock.mono(now));
+        let (life, generation) = (worker.life, worker.generation);
         let limit = now + LONGEST_WAIT_US;
         let give_up = if give_up == Mono::NEVER {
             limit
         } else {
             worker.clock.when(give_up).clamp(now, limit)
         };
-        self.fact(Fact::Asked {
-            life,
-            ask,
-            about,
-            op: op.n,
-            guard,
-            leaves,
-            local,
-        });
+        let of_table = matches!(request, Request::Table(_) | Request::Item(_));
         let site = self.site(w, deed(ask), about);
         let mut roll = self.draws.roll("call", site.key());
         let (there, back) = self.plan.faults.call.plain(&mut roll, now);
@@ -118,11 +143,10 @@ impl World {
             Fate::silent(Reach::Never)
         } else if self.is_healed() {
             Fate::plain(there, back)
-        } else if now < self.workers[w].cut_until && matches!(request, Request::Table(_)) {
+        } else if now < self.workers[w].cut_until && of_table {
             self.fault("outage-now", Some(w), asked);
             Fate::silent(Reach::Never)
-        } else if let Some(fate) = self.outage(w, asked, matches!(request, Request::Table(_)), (there, back))
-        {
+        } else if let Some(fate) = self.outage(w, asked, of_table, (there, back)) {
             fate
         } else {
             let chances = self.chances_of_call(site, &mut roll, back - now);
@@ -377,6 +401,9 @@ impl World {
             let (key, verb) = (change.key().clone(), verb(change));
             self.row_written(&key, Some(verb), Some(flight.life));
         }
+        if let (Request::Item(request), Outcome::Applied(_)) = (&flight.request, &outcome) {
+            self.item_written(request, flight.life);
+        }
         if flight.outcome.is_none() && flight.answer_second == second {
             flight.outcome = Some((outcome, carry));
         }
@@ -393,6 +420,11 @@ impl World {
                     as_of_ms: (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind))),
                 };
                 (self.table.execute(now, op, reading), Carry::Nothing)
+            }
+            Request::Item(request) => {
+                let behind = flight.struck.stale_us;
+                let as_of = (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind)));
+                self.table.execute_item(wall_ms(now), request, as_of)
             }
             Request::DescribeStream => (self.source.describe(now), Carry::Nothing),
             Request::List { filter, token } => {
@@ -432,7 +464,7 @@ impl World {
         let worker = &self.workers[flight.worker as usize];
         Some((
             flight.worker as usize,
-            worker.engine.is_some() && worker.generation == flight.generation,
+            worker.lives() && worker.generation == flight.generation,
         ))
     }
 
@@ -469,6 +501,9 @@ impl World {
             .take()
             .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
         self.land(id, flight);
+        if self.workers[w].original.is_some() {
+            return self.answer_original(w, op, outcome, carry);
+        }
         if let Some(fact) = carry.fetched(life, &outcome) {
             self.fact(fact);
         }

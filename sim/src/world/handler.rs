@@ -393,11 +393,7 @@ impl World {
         });
         let ended_well = matches!(outcome, Outcome::Applied(_)) && handling.first <= handling.last;
         self.done(w, handling.op, outcome);
-        if handling.says_again
-            && ended_well
-            && self.workers[w].life == life
-            && self.workers[w].engine.is_some()
-        {
+        if handling.says_again && ended_well && self.workers[w].life == life && self.workers[w].lives() {
             let lease = self.names.shard(shard).to_lease();
             if let Some(through) = self.source.position(shard, handling.first) {
                 for _ in 0..2 {
@@ -413,7 +409,7 @@ impl World {
                 }
             }
         }
-        if handling.stale_call && self.workers[w].life == life && self.workers[w].engine.is_some() {
+        if handling.stale_call && self.workers[w].life == life && self.workers[w].lives() {
             let lease = self.names.shard(shard).to_lease();
             if let Some(through) = self.source.position(shard, handling.first) {
                 let old = FencingToken(token.0.saturating_sub(1));

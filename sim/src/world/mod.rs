@@ -13,6 +13,7 @@ mod luck;
 mod members;
 pub(crate) mod names;
 mod novelty;
+mod original;
 mod process;
 mod ruin;
 mod script;
@@ -25,7 +26,7 @@ pub(crate) mod worker;
 use crate::draws::Draws;
 use crate::faults::{RuinKind, Strike};
 use crate::oracles::fact::Verb;
-use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation, canary};
+use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, Violation, canary};
 use crate::report::{ColumnLog, Marks};
 use crate::run::Options;
 use crate::show::recording::{Recording, RequestNo};
@@ -56,7 +57,7 @@ use worker::Worker;
 pub use settle::Ending;
 
 /// A world in the making.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct World {
     plan: Plan,
     /// The deliberate bug that every engine has.
@@ -95,12 +96,16 @@ pub struct World {
     scratch: Vec<Output>,
     /// How long the run goes on after a violation, so that the cascade is seen, in µs.
     aftermath_us: u64,
+    /// Violations of other properties do not end it; none: all do.
+    only: Vec<Property>,
     /// State changes so far.
     changes: u64,
     /// What each worker said last that it holds.
     said: Vec<view::Said>,
     /// The input under way is the answer to a read of the stream.
     only_read: bool,
+    /// The items of the answer under way, for another program.
+    brought: Option<(Vec<Arc<Item>>, Option<Item>)>,
     /// What was taken away for good.
     ruined: Option<RuinKind>,
 }
@@ -221,9 +226,11 @@ impl World {
             recording: options.record.then(Recording::default),
             scratch: Vec::new(),
             aftermath_us: if options.stop { 0 } else { 5_000_000 },
+            only: options.only.clone(),
             changes: 0,
             said: Vec::new(),
             only_read: false,
+            brought: None,
             ruined: None,
             plan,
         };
@@ -255,6 +262,7 @@ impl World {
             let age_ms = self.draws.below("before-age", u64::from(n), 50_000) as i64;
             self.put_at(table::wall_ms(0) - age_ms.max(1));
         }
+        self.make_tables_of_others();
         self.observe_stream();
         self.put_given();
         if let Some(ruin) = self.plan.faults.ruin.clone()
@@ -285,7 +293,7 @@ impl World {
             if self.ending.is_some() {
                 break;
             }
-            if last == Time::MAX && self.oracles.verdict.is_bad() {
+            if last == Time::MAX && self.oracles.verdict.is_bad(&self.only) {
                 last = at + self.aftermath_us;
             }
         }
@@ -348,7 +356,7 @@ impl World {
                 op,
             } => {
                 if let Some(w) = self.awake(worker, generation, what) {
-                    let life = self.workers[w].engine.as_ref().map_or(0, |_| self.incarnation(w));
+                    let life = self.incarnation(w);
                     let op = leasehold_engine::ids::OpId { life, n: op };
                     self.done(
                         w,
@@ -386,7 +394,7 @@ impl World {
                 loops,
             } => {
                 let w = worker as usize;
-                if self.workers[w].generation == generation && self.workers[w].engine.is_none() {
+                if self.workers[w].generation == generation && !self.workers[w].lives() {
                     self.start(w, loops);
                 }
             }
@@ -407,7 +415,7 @@ impl World {
     /// The worker this is meant for, if that process lives and does not stand still; then it gets it later.
     fn awake(&mut self, worker: u16, generation: u32, what: What) -> Option<usize> {
         let known = &mut self.workers[worker as usize];
-        if known.generation != generation || known.engine.is_none() {
+        if known.generation != generation || !known.lives() {
             return None;
         }
         if known.paused.is_some() {
@@ -458,6 +466,9 @@ impl World {
 
     /// Gives one input to a worker's engine, and does what it asks for.
     fn handle(&mut self, w: usize, body: Body) {
+        if self.handle_original(w, &body) {
+            return;
+        }
         let now = self.now;
         let worker = &mut self.workers[w];
         let Some(engine) = &mut worker.engine else { return };
@@ -484,13 +495,7 @@ impl World {
         worker.wanted = worker.clock.when(wake_at);
         if boots {
             let name = engine.worker().cloned().unwrap_or_else(|| WorkerId::from(""));
-            worker.life = self.names.begin_life(w as u16, &name);
-            let life = worker.life;
-            self.fact(Fact::Booted {
-                life,
-                worker: w as u32,
-            });
-            self.note_line(|| format!("w{w} starts as life {life}"));
+            self.begin_life(w, &name);
         }
         if let (Some(trace), Some(input)) = (&mut self.trace, kept) {
             trace.push((self.workers[w].life, input));
@@ -511,6 +516,16 @@ impl World {
         } else {
             self.plan_wake(w);
         }
+    }
+
+    fn begin_life(&mut self, w: usize, name: &WorkerId) {
+        let life = self.names.begin_life(w as u16, name);
+        self.workers[w].life = life;
+        self.fact(Fact::Booted {
+            life,
+            worker: w as u32,
+        });
+        self.note_line(|| format!("w{w} starts as life {life}"));
     }
 
     fn told(&mut self, w: usize, notice: &Notice) {
@@ -555,10 +570,9 @@ impl World {
             // What people had put on the row went with it.
             self.attributes.retain(|known| known != key);
         }
+        let old = self.rows[index].row.take();
+        let [before_row, after_row] = [&old, &after].map(|row| Some(self.seen(shard, row.as_ref()?)));
         let lease = &mut self.rows[index];
-        let old = lease.row.take();
-        let before_row = old.as_ref().map(|row| self.names.row(row));
-        let after_row = after.as_ref().map(|row| self.names.row(row));
         if after_row.map(|row| row.counter) != before_row.map(|row| row.counter) {
             lease.renewed = self.now;
         }
@@ -615,7 +629,7 @@ impl World {
         }
         let mut held = vec![None; self.workers.len()];
         for (w, worker) in self.workers.iter().enumerate() {
-            held[w] = worker.engine.is_some().then_some(0);
+            held[w] = worker.lives().then_some(0);
         }
         for row in self.rows.iter().filter_map(|lease| lease.row.as_ref()) {
             if let Some(crate::oracles::fact::Owner::Life(life)) = self.names.row(row).owner

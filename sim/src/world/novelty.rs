@@ -61,7 +61,7 @@ impl World {
     fn condition(&self, life: u32) -> u32 {
         let worker = &self.workers[self.names.lives[life as usize] as usize];
         match () {
-            () if worker.engine.is_none() || worker.life != life => 2,
+            () if !worker.lives() || worker.life != life => 2,
             () if worker.paused.is_some() => 3,
             () if worker.stopping => 4,
             () => 5,

@@ -16,21 +16,11 @@ impl World {
         worker
             .clock
             .restart(now, self.draws.below("clock-offset", key, 1 << 40));
-        worker.engine = Some(engine(self.mutant));
         worker.fatal = None;
         worker.gap_us = 1_000_000;
-        let upgraded = self.plan.upgraded.as_ref();
-        let upgraded = upgraded.filter(|_| self.plan.faults.upgrade.reached(w as u32, now));
-        if upgraded.is_some() {
-            self.marks.set("upgrade");
+        if !self.start_original(w) {
+            self.start_engine(w, key);
         }
-        let boot = Boot {
-            worker: format!("w{w}"),
-            incarnation: self.incarnation(w),
-            seed: draw(self.plan.seed, "engine", "", key),
-            config: upgraded.unwrap_or(&self.plan.config).clone(),
-        };
-        self.handle(w, Body::Boot(Box::new(boot)));
         if loops > 0 {
             let soon = self.draws.magnitude("crash-loop", key, 1_000, 2_000_000);
             let down_us = self.draws.magnitude("crash-loop-down", key, 10_000, 1_000_000);
@@ -44,6 +34,23 @@ impl World {
                 },
             );
         }
+    }
+
+    fn start_engine(&mut self, w: usize, key: u64) {
+        let now = self.now;
+        self.workers[w].engine = Some(engine(self.mutant));
+        let upgraded = self.plan.upgraded.as_ref();
+        let upgraded = upgraded.filter(|_| self.plan.faults.upgrade.reached(w as u32, now));
+        if upgraded.is_some() {
+            self.marks.set("upgrade");
+        }
+        let boot = Boot {
+            worker: self.plan.fleet.name.clone().unwrap_or_else(|| format!("w{w}")),
+            incarnation: self.incarnation(w),
+            seed: draw(self.plan.seed, "engine", "", key),
+            config: upgraded.unwrap_or(&self.plan.config).clone(),
+        };
+        self.handle(w, Body::Boot(Box::new(boot)));
     }
 
     pub(super) fn incarnation(&self, w: usize) -> u64 {
@@ -82,7 +89,7 @@ impl World {
 
     pub(super) fn crash(&mut self, w: usize, down_us: u64, loops: u32) {
         let worker = &mut self.workers[w];
-        if worker.engine.is_none() {
+        if !worker.lives() {
             return;
         }
         let life = worker.life;
@@ -106,7 +113,7 @@ impl World {
     pub(super) fn pause(&mut self, w: usize, us: u64) {
         let now = self.now;
         let worker = &mut self.workers[w];
-        if worker.engine.is_none() || worker.paused.is_some() {
+        if !worker.lives() || worker.paused.is_some() {
             return;
         }
         worker.paused = Some(now);
@@ -149,7 +156,7 @@ impl World {
 
     pub(super) fn ask_to_stop(&mut self, w: usize, gap_us: u64) {
         let worker = &mut self.workers[w];
-        if worker.engine.is_none() || worker.stopping || worker.paused.is_some() {
+        if !worker.lives() || worker.stopping || worker.paused.is_some() {
             return;
         }
         worker.stopping = true;

@@ -106,7 +106,7 @@ impl World {
             RuinKind::StreamDeleted | RuinKind::TableDeleted => Property::P16,
             RuinKind::StreamRemade | RuinKind::TableOfAnother => Property::P17,
         };
-        let goes_on = |worker: &super::Worker| worker.core && worker.engine.is_some();
+        let goes_on = |worker: &super::Worker| worker.core && worker.lives();
         let w = self.workers.iter().position(goes_on)?;
         Some((property, format!("w{w} goes on, with {}", kind.family())))
     }

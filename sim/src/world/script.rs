@@ -423,7 +423,7 @@ impl World {
         let owner = self.names.owner(row.actual_owner()?);
         self.workers
             .iter()
-            .position(|worker| worker.engine.is_some() && owner == Owner::Life(worker.life))
+            .position(|worker| worker.lives() && owner == Owner::Life(worker.life))
     }
 
     fn put_stranger(&mut self, item: Item, key: String, mark: &'static str) {

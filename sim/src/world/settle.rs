@@ -69,7 +69,7 @@ impl World {
             let pause = worker.pauses;
             if core {
                 let generation = worker.generation;
-                if worker.engine.is_none() {
+                if !worker.lives() {
                     self.heap.push(
                         now,
                         What::Start {
@@ -192,7 +192,12 @@ impl World {
         if let Some(settling) = &mut self.settling {
             settling.calm_since = calm_since;
         }
-        let still_since = calm_since.map(|since| since.max(self.oracles.last_move()));
+        let last_move = if self.plan.fleet.keeps_leases() {
+            self.oracles.last_move()
+        } else {
+            0
+        };
+        let still_since = calm_since.map(|since| since.max(last_move));
         if let Some(since) = still_since
             && now >= since + quiet
         {
@@ -221,11 +226,7 @@ impl World {
         let listers: Vec<_> = self
             .oracles
             .listers(since + (now - since) / 2)
-            .filter(|&life| {
-                self.workers
-                    .iter()
-                    .any(|w| w.engine.is_some() && !w.cut && w.life == life)
-            })
+            .filter(|&life| self.workers.iter().any(|w| w.lives() && !w.cut && w.life == life))
             .collect();
         if listers.len() > 1 {
             self.oracles.verdict.report(Property::P11, now, || {
@@ -278,10 +279,7 @@ impl World {
     }
 
     fn without_core(&self) -> Option<(Property, String)> {
-        let runs = self
-            .workers
-            .iter()
-            .any(|worker| worker.core && worker.engine.is_some());
+        let runs = self.workers.iter().any(|worker| worker.core && worker.lives());
         let why = || {
             let fatal = self
                 .workers
@@ -348,6 +346,9 @@ impl World {
         rows.find_map(|(shard, lease)| {
             let row = lease.row.as_ref()?;
             let (old, next) = (row.handing_over.as_ref()?, &row.owner);
+            if self.keeps_what_is_claimed(old) {
+                return None;
+            }
             let sentence = format!("shard {shard} is still being handed over from {old} to {next:?}");
             Some((Property::P8, sentence))
         })
@@ -355,18 +356,23 @@ impl World {
 
     /// An unfinished lease without a worker of the core that renews it.
     fn unattended(&self) -> Option<(Property, String)> {
+        if !self.plan.fleet.keeps_leases() {
+            return None;
+        }
         let patience = 2 * self.plan.config.lease_duration.0;
         for (shard, lease) in self.rows.iter().enumerate() {
             let Some(row) = &lease.row else { continue };
             if row.checkpoint.is_end() {
                 continue;
             }
-            let owner = row.owner.as_ref().and_then(|owner| {
+            let stays = row
+                .handing_over
+                .as_ref()
+                .filter(|old| self.keeps_what_is_claimed(old));
+            let owner = stays.or(row.owner.as_ref()).and_then(|owner| {
                 let life = self.names.owner(owner);
                 self.workers.iter().position(|worker| {
-                    worker.core
-                        && worker.engine.is_some()
-                        && life == crate::oracles::fact::Owner::Life(worker.life)
+                    worker.core && worker.lives() && life == crate::oracles::fact::Owner::Life(worker.life)
                 })
             });
             let Some(w) = owner else {
@@ -374,7 +380,7 @@ impl World {
                 return Some((Property::P6, sentence));
             };
             let idle = self.now.saturating_sub(lease.renewed);
-            if idle > patience {
+            if idle > patience && self.plan.fleet.renews_leases() {
                 let sentence = format!("w{w} has not renewed shard {shard} for {} ms", idle / 1_000);
                 return Some((Property::P6, sentence));
             }

@@ -18,6 +18,7 @@ use leasehold_engine::input::{Cause, Fetched, Outcome, Refusal, Reply, ShardPage
 use leasehold_engine::output::{IteratorFrom, ShardFilter as Filter};
 use leasehold_engine::position::Position;
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
+use leasehold_engine::table::Item;
 use leasehold_engine::time::Wall;
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub(crate) struct Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Carry {
     Nothing,
+    /// What a read of another program brought, and where its next page starts.
+    Items(Vec<Arc<Item>>, Option<Item>),
     /// The rest of a listing.
     Token(String),
     /// A place to read from.

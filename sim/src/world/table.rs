@@ -35,7 +35,7 @@ pub(crate) struct LeaseTable {
     sealed: bool,
     /// The deliberate bug of the codec, if that is where it is.
     pub mutant: Option<Mutant>,
-    limit: Option<u32>,
+    pub(super) limit: Option<u32>,
     /// Rows as they were last written, by shard: every scan shows most of them unchanged.
     decoded: Vec<Option<(Arc<Item>, RowRead)>>,
 }

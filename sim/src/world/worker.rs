@@ -7,14 +7,16 @@ use super::stream::Carry;
 use crate::fakes::kinesis::ShardIterator;
 use crate::faults::Deed;
 use crate::oracles::{LifeNo, ShardNo, Time};
+use crate::originals::Process;
 use leasehold_engine::Engine;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A worker, alive or not.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Worker {
-    /// Alive while there is one.
+    /// Alive while there is one of these: ours, or a process of a program that others wrote.
     pub engine: Option<Engine>,
+    pub original: Option<Process>,
     /// Counts processes, so that what was meant for a former one is not taken by the next.
     pub generation: u32,
     pub life: LifeNo,
@@ -62,6 +64,7 @@ impl Worker {
     pub fn new(clock: Clock) -> Self {
         Self {
             engine: None,
+            original: None,
             generation: 0,
             life: 0,
             clock,
@@ -80,9 +83,15 @@ impl Worker {
         }
     }
 
+    /// Whether its process is there.
+    pub fn lives(&self) -> bool {
+        self.engine.is_some() || self.original.is_some()
+    }
+
     /// The process is gone, and all it knew.
     pub fn end(&mut self) {
         self.engine = None;
+        self.original = None;
         self.generation += 1;
         self.wake = Time::MAX;
         self.wanted = Time::MAX;
@@ -108,7 +117,7 @@ impl Adapter {
     /// Keeps what an answer brought.
     pub fn keep(&mut self, op: u64, carry: Carry) {
         match carry {
-            Carry::Nothing => {}
+            Carry::Nothing | Carry::Items(..) => {}
             Carry::Token(token) => push(&mut self.tokens, TOKENS, (op, token)),
             Carry::Iterator(shard, iterator) => {
                 push(

@@ -1,0 +1,163 @@
+//! Which programs the workers of a world run.
+
+use leasehold_engine::dialect::Kind;
+use serde::{Deserialize, Serialize};
+
+/// A program that a worker can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Program {
+    /// Ours.
+    #[default]
+    Leasehold,
+    /// vmware-go-kcl, version 2.
+    VmwareGoKcl,
+    /// kcl-rb, version 1.
+    KclRb,
+    /// kinsumer.
+    Kinsumer,
+}
+
+impl Program {
+    /// Its name, as it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Leasehold => "leasehold",
+            Self::VmwareGoKcl => "vmware-go-kcl",
+            Self::KclRb => "kcl-rb",
+            Self::Kinsumer => "kinsumer",
+        }
+    }
+
+    /// The format of its table, if ours know that; kinsumer's they do not.
+    fn dialect(self) -> Option<Kind> {
+        match self {
+            Self::Leasehold | Self::Kinsumer => None,
+            Self::VmwareGoKcl => Some(Kind::VmwareGoKcl),
+            Self::KclRb => Some(Kind::KclRb),
+        }
+    }
+
+    /// Whether it writes to a lease again and again, though there is nothing new.
+    pub fn renews_leases(self) -> bool {
+        matches!(self, Self::Leasehold | Self::VmwareGoKcl)
+    }
+
+    /// Whether it keeps a lease from one read to the next; else it takes each anew, every second.
+    pub fn keeps_leases(self) -> bool {
+        self != Self::KclRb
+    }
+}
+
+/// Which programs the workers are, and how the programs of others are used.
+///
+/// What these have in common with ours they take from the world's configuration: the lease's duration, the renewal
+/// interval, how often shards are looked for (the scan interval), the initial position, the size of a read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fleet {
+    /// Dealt out to the workers in turn; none: all are ours. Who has had its turn in an upgrade is ours from then on.
+    pub programs: Vec<Program>,
+    /// Whether programs that can do without take leases from each other to balance them.
+    pub stealing: bool,
+    /// The one name that every worker is given, ours too; else each has its own, and with other programs each life of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What applications do otherwise than checkpoint each batch after it was processed.
+    pub application: Application,
+}
+
+/// An application on another's program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Application {
+    /// Checkpoints each batch after it was processed.
+    #[default]
+    Ordinary,
+    /// Never checkpoints: it keeps its results, and its progress, in memory.
+    Forgetful,
+    /// Checkpoints without a position when it is told to stop, as it does at the end of a shard.
+    EndsOnStop,
+}
+
+impl Fleet {
+    /// Whether these programs can share a table of this format, under that name; if not, why, as a sentence.
+    pub(crate) fn check(&self, dialect: Kind) -> Result<(), String> {
+        for program in &self.programs {
+            if program.dialect().is_some_and(|needed| needed != dialect) {
+                return Err(format!(
+                    "`fleet.programs`: expected programs of the dialect {dialect}, found {}",
+                    program.name()
+                ));
+            }
+        }
+        let (kinsumer, all) = (&Program::Kinsumer, &self.programs);
+        if all.contains(kinsumer) && all.iter().any(|program| program != kinsumer) {
+            return Err("`fleet.programs`: expected kinsumer alone, found others beside it".to_owned());
+        }
+        let length = self.name.as_ref().map_or(1, String::len);
+        if (1..=100).contains(&length) {
+            Ok(())
+        } else {
+            Err(format!("`fleet.name`: expected 1 to 100 bytes, found {length}"))
+        }
+    }
+
+    /// What a worker is.
+    pub fn program(&self, worker: usize) -> Program {
+        match self.programs.len() {
+            0 => Program::Leasehold,
+            many => self.programs[worker % many],
+        }
+    }
+
+    /// Whether what the workers hold, they keep.
+    pub fn keeps_leases(&self) -> bool {
+        self.programs.iter().all(|program| program.keeps_leases())
+    }
+
+    /// Whether what the workers hold, they renew.
+    pub fn renews_leases(&self) -> bool {
+        self.programs.iter().all(|program| program.renews_leases())
+    }
+
+    /// Whether a worker of so many is not ours.
+    pub fn has_others(&self, workers: u32) -> bool {
+        (0..workers as usize).any(|worker| self.program(worker) != Program::Leasehold)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_dealt_out_in_turn() {
+        let fleet = Fleet {
+            programs: vec![Program::VmwareGoKcl, Program::Leasehold],
+            ..Fleet::default()
+        };
+        let dealt: Vec<_> = (0..3).map(|worker| fleet.program(worker).name()).collect();
+        assert_eq!(dealt, ["vmware-go-kcl", "leasehold", "vmware-go-kcl"]);
+        assert!(fleet.has_others(1) && !Fleet::default().has_others(9));
+    }
+
+    #[test]
+    fn what_cannot_share_a_table_is_refused() {
+        let fleet = |programs: &[Program], name: Option<&str>| Fleet {
+            programs: programs.to_vec(),
+            name: name.map(str::to_owned),
+            ..Fleet::default()
+        };
+        let mixed = fleet(&[Program::VmwareGoKcl, Program::Leasehold], Some("worker"));
+        assert_eq!(mixed.check(Kind::VmwareGoKcl), Ok(()));
+        for (wrong, word) in [
+            (mixed, "vmware-go-kcl"),
+            (fleet(&[Program::Kinsumer, Program::Leasehold], None), "alone"),
+            (fleet(&[], Some("")), "1 to 100"),
+        ] {
+            let error = wrong.check(Kind::Kcl).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What a model has of its world: clocks, chance, other tasks, AWS and its application.
+
+use super::process::{Exit, Task};
+use crate::fakes::dynamo::expr::{Condition, Update};
+use crate::oracles::fact::Verb;
+use leasehold_engine::draw::draw_below;
+use leasehold_engine::input::Outcome;
+use leasehold_engine::output::Effect;
+use leasehold_engine::table::Item;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Something a process asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    /// What our workers ask for as well: operations on the stream and on the application, and the table's state.
+    Effect(Effect),
+    /// An operation on items, as the program makes it.
+    Item(Request),
+}
+
+/// An operation on a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub table: &'static str,
+    /// What is written, for faults and for what is told of it; none: a read.
+    pub verb: Option<Verb>,
+    /// What to do.
+    pub op: ItemOp,
+}
+
+/// Operations on items.
+#[derive(Clone, Debug)]
+pub(crate) enum ItemOp {
+    Get {
+        key: Item,
+        consistent: bool,
+    },
+    Put {
+        item: Item,
+        condition: Option<Condition>,
+    },
+    Update {
+        key: Item,
+        update: Update,
+        condition: Option<Condition>,
+    },
+    Delete {
+        key: Item,
+        condition: Option<Condition>,
+    },
+    Scan {
+        consistent: bool,
+        after: Option<Item>,
+    },
+}
+
+/// How something asked for went.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    /// Names the request.
+    pub n: u64,
+    /// As for our workers.
+    pub outcome: Outcome,
+    /// The items that a read of a table brought.
+    pub items: Vec<Arc<Item>>,
+    /// Where the next page of a scan starts.
+    pub next: Option<Item>,
+}
+
+/// The world as the tasks of one process see it.
+#[derive(Clone)]
+pub(super) struct Host(Rc<RefCell<Inner>>);
+
+struct Inner {
+    seed: u64,
+    drawn: u64,
+    mono_us: u64,
+    wall_ns: u64,
+    stopping: bool,
+    exit: Option<Exit>,
+    asked: Vec<(u64, Ask)>,
+    next: u64,
+    replies: BTreeMap<u64, Reply>,
+    /// Checkpoints of the application, in the middle of batches.
+    noted: Vec<(String, String)>,
+    spawned: Vec<Task>,
+    wake_us: u64,
+    /// Some task went on in this round; what it did may let others go on.
+    moved: bool,
+}
+
+impl Host {
+    pub fn new(seed: u64) -> Self {
+        Self(Rc::new(RefCell::new(Inner {
+            seed,
+            drawn: 0,
+            mono_us: 0,
+            wall_ns: 0,
+            stopping: false,
+            exit: None,
+            asked: Vec::new(),
+            next: 0,
+            replies: BTreeMap::new(),
+            noted: Vec::new(),
+            spawned: Vec::new(),
+            wake_us: u64::MAX,
+            moved: false,
+        })))
+    }
+
+    /// Waits until something is the case, or `us` microseconds have passed; whether it is the case.
+    pub async fn until(&self, us: u64, mut is_so: impl FnMut() -> bool) -> bool {
+        let end = self.0.borrow().mono_us.saturating_add(us);
+        poll_fn(|_| {
+            let met = is_so();
+            let mut inner = self.0.borrow_mut();
+            if met || inner.mono_us >= end {
+                inner.moved = true;
+                return Poll::Ready(met);
+            }
+            inner.wake_us = inner.wake_us.min(end);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits so long, in µs.
+    pub async fn sleep(&self, us: u64) {
+        self.until(us, || false).await;
+    }
+
+    /// Waits so long, in µs, or until the process is told to stop; whether it was.
+    pub async fn sleep_or_stop(&self, us: u64) -> bool {
+        self.until(us, || self.is_stopping()).await
+    }
+
+    /// Asks for something, and waits for the outcome.
+    pub async fn ask(&self, ask: Ask) -> Reply {
+        let n = {
+            let mut inner = self.0.borrow_mut();
+            inner.next += 1;
+            let n = inner.next;
+            inner.asked.push((n, ask));
+            n
+        };
+        poll_fn(|_| {
+            let mut inner = self.0.borrow_mut();
+            match inner.replies.remove(&n) {
+                Some(reply) => {
+                    inner.moved = true;
+                    Poll::Ready(reply)
+                }
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Starts another task.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let mut inner = self.0.borrow_mut();
+        inner.spawned.push(Box::pin(task));
+        inner.moved = true;
+    }
+
+    /// Ends the process as an exception does that nobody catches.
+    pub async fn die(&self, why: String) -> ! {
+        self.exit(Exit::Uncaught(why));
+        std::future::pending().await
+    }
+
+    /// The monotonic clock, in µs.
+    pub fn mono_us(&self) -> u64 {
+        self.0.borrow().mono_us
+    }
+
+    /// The wall clock, in ns since 1970.
+    pub fn wall_ns(&self) -> u64 {
+        self.0.borrow().wall_ns
+    }
+
+    /// A number below `bound`.
+    pub fn below(&self, purpose: &str, bound: u64) -> u64 {
+        let mut inner = self.0.borrow_mut();
+        inner.drawn += 1;
+        draw_below(inner.seed, purpose, "", inner.drawn, bound)
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.0.borrow().stopping
+    }
+
+    /// The checkpoints that the application made of a shard in the middle of a batch.
+    pub fn take_noted(&self, shard: &str) -> Vec<String> {
+        let mut inner = self.0.borrow_mut();
+        let (here, others) = std::mem::take(&mut inner.noted)
+            .into_iter()
+            .partition(|(of, _)| of == shard);
+        inner.noted = others;
+        let here: Vec<(String, String)> = here;
+        here.into_iter().map(|(_, sequence)| sequence).collect()
+    }
+
+    pub fn set_time(&self, mono_us: u64, wall_ns: u64) {
+        let mut inner = self.0.borrow_mut();
+        (inner.mono_us, inner.wall_ns) = (mono_us, wall_ns);
+    }
+
+    pub fn begin_round(&self) {
+        let mut inner = self.0.borrow_mut();
+        (inner.moved, inner.wake_us) = (false, u64::MAX);
+    }
+
+    pub fn has_moved(&self) -> bool {
+        self.0.borrow().moved
+    }
+
+    pub fn wake_at(&self) -> u64 {
+        self.0.borrow().wake_us
+    }
+
+    pub fn take_spawned(&self) -> Vec<Task> {
+        std::mem::take(&mut self.0.borrow_mut().spawned)
+    }
+
+    pub fn take_asked(&self) -> Vec<(u64, Ask)> {
+        std::mem::take(&mut self.0.borrow_mut().asked)
+    }
+
+    pub fn answer(&self, n: u64, reply: Reply) {
+        self.0.borrow_mut().replies.insert(n, reply);
+    }
+
+    pub fn stop(&self) {
+        self.0.borrow_mut().stopping = true;
+    }
+
+    pub fn note_checkpoint(&self, shard: &str, sequence: String) {
+        self.0.borrow_mut().noted.push((shard.to_owned(), sequence));
+    }
+
+    pub fn exit(&self, exit: Exit) {
+        self.0.borrow_mut().exit.get_or_insert(exit);
+    }
+
+    pub fn exited(&self) -> Option<Exit> {
+        self.0.borrow().exit.clone()
+    }
+}

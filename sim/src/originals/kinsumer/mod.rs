@@ -1,0 +1,312 @@
+//! kinsumer.
+//!
+//! Every member works out for itself which shards are its own: the place of its id among those that live, and of each shard
+//! among all of them. A goroutine for each shard captures its row and reads into one queue; the caller takes from that.
+//! Left out: the reaping of members dead for two days, and statistics. What one read brought is handed over at once, as to a
+//! caller that collects records.
+
+mod leader;
+mod rows;
+mod shard;
+
+use super::host::Host;
+use super::sdk::{Failure, Sdk, key_only};
+use leasehold_engine::config::Config;
+use leasehold_engine::ids::{OpId, ShardId};
+use leasehold_engine::output::EndReason;
+use leasehold_engine::table::{AttributeValue, Item};
+use shard::Checkpointer;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+pub(crate) use rows::ROWS;
+
+pub(crate) const CLIENTS: &str = "app_clients";
+pub(crate) const METADATA: &str = "app_metadata";
+
+/// Keys of its tables.
+pub(crate) const CLIENT_KEY: &str = "ID";
+pub(crate) const METADATA_KEY: &str = "Key";
+
+const UPDATED: &str = "LastUpdate";
+
+/// What is older than so many periods is over.
+const PERIODS: u64 = 5;
+
+const THROTTLE_US: u64 = 250_000;
+const COMMIT_US: u64 = 1_000_000;
+
+/// Records in the queue, and places in each of the two channels of errors.
+const BUFFER: u32 = 100;
+const ERRORS: u32 = 10;
+
+/// What one read brought.
+struct Delivery {
+    shard: ShardId,
+    batch: OpId,
+    records: u32,
+    last: String,
+    token: u64,
+    checkpointer: Rc<Checkpointer>,
+}
+
+/// Who has which shards, as this member sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct View {
+    members: usize,
+    place: usize,
+    shards: Vec<ShardId>,
+}
+
+struct Member {
+    /// With the checkpoints; others by [`Sdk::on`].
+    dynamo: Sdk,
+    kinesis: Sdk,
+    me: String,
+    /// How often members say that they live, and look who does, in µs; the leader acts as often.
+    period_us: u64,
+    max_records: u32,
+    view: RefCell<View>,
+    queue: RefCell<VecDeque<Delivery>>,
+    /// Taken from the queue, not yet by the caller.
+    held: RefCell<Option<Delivery>>,
+    /// The caller waits for a record.
+    in_next: Cell<bool>,
+    /// The ownership whose records the caller is at.
+    at: Cell<u64>,
+    consumers: Cell<u32>,
+    begun: Cell<u64>,
+    /// Shards that the caller is not yet done with.
+    open: RefCell<BTreeSet<ShardId>>,
+    shard_errors: Cell<u32>,
+    errors: Cell<u32>,
+    /// The leader's goroutine.
+    leading: RefCell<Option<leader::Lead>>,
+}
+
+/// The program, from its start until it has stopped.
+pub(super) async fn run(host: Host, me: String, config: Config) {
+    let sdk = |attempts| Sdk {
+        host: host.clone(),
+        attempts,
+        pause_us: 50_000,
+        table: super::sdk::LEASES,
+    };
+    let member = Rc::new(Member {
+        dynamo: sdk(11),
+        kinesis: sdk(4),
+        me,
+        period_us: config.scan_interval.0,
+        max_records: config.reader.max_records,
+        view: RefCell::default(),
+        queue: RefCell::default(),
+        held: RefCell::default(),
+        in_next: Cell::new(false),
+        at: Cell::new(0),
+        consumers: Cell::new(0),
+        begun: Cell::new(0),
+        open: RefCell::default(),
+        shard_errors: Cell::new(0),
+        errors: Cell::new(0),
+        leading: RefCell::default(),
+    });
+    if let Err(failure) = member.refresh().await {
+        member.deregister().await;
+        host.die(format!("the member cannot start: {failure:?}")).await;
+    }
+    host.spawn(member.clone().call_next());
+    member.main().await;
+}
+
+impl Member {
+    /// The caller: takes a record, and another when it is done with that.
+    async fn call_next(self: Rc<Self>) {
+        let host = &self.dynamo.host;
+        loop {
+            self.in_next.set(true);
+            host.until(u64::MAX, || !self.in_next.get() || self.errors.get() > 0)
+                .await;
+            if self.errors.replace(0) > 0 {
+                // It logs them, and goes on.
+                continue;
+            }
+            let Some(delivery) = self.held.take() else {
+                continue;
+            };
+            self.at.set(delivery.token);
+            self.kinesis
+                .process(&delivery.shard, delivery.token, delivery.batch)
+                .await;
+            self.at.set(0);
+        }
+    }
+
+    async fn main(self: &Rc<Self>) {
+        let host = &self.dynamo.host;
+        let mut stop = self.start_consumers();
+        let mut tick = host.mono_us() + self.period_us;
+        loop {
+            let due = || {
+                let hands_over = self.in_next.get() && self.held.borrow().is_some();
+                let fetches = self.held.borrow().is_none() && !self.queue.borrow().is_empty();
+                host.is_stopping() || hands_over || fetches || self.shard_errors.get() > 0
+            };
+            host.until(tick.saturating_sub(host.mono_us()), due).await;
+            if host.is_stopping() {
+                break;
+            }
+            if self.held.borrow().is_none() {
+                let first = self.queue.borrow_mut().pop_front();
+                self.held.replace(first);
+            }
+            if self.in_next.get()
+                && let Some(delivery) = &*self.held.borrow()
+            {
+                // Handed over is done, to it.
+                delivery.checkpointer.update(&delivery.last);
+                self.in_next.set(false);
+            }
+            if self.shard_errors.get() > 0 {
+                self.shard_errors.set(self.shard_errors.get() - 1);
+                self.error().await;
+            }
+            if host.mono_us() < tick {
+                continue;
+            }
+            let before = self.view.borrow().clone();
+            if self.refresh().await.is_err() {
+                self.error().await;
+            } else if *self.view.borrow() != before {
+                self.stop_consumers(&stop).await;
+                stop = self.start_consumers();
+            }
+            tick = host.mono_us() + self.period_us;
+        }
+        self.stop_consumers(&stop).await;
+        self.deregister().await;
+        self.step_down().await;
+    }
+
+    /// Records in the queue.
+    fn queued(&self) -> u32 {
+        self.queue.borrow().iter().map(|delivery| delivery.records).sum()
+    }
+
+    /// Says so to the caller, who must take it for anything to go on.
+    async fn error(&self) {
+        let host = &self.dynamo.host;
+        host.until(u64::MAX, || self.errors.get() < ERRORS).await;
+        self.errors.set(self.errors.get() + 1);
+    }
+
+    fn start_consumers(self: &Rc<Self>) -> Rc<Cell<bool>> {
+        let stop = Rc::new(Cell::new(false));
+        let view = self.view.borrow().clone();
+        for (n, shard) in view.shards.into_iter().enumerate() {
+            if n % view.members == view.place {
+                self.consumers.set(self.consumers.get() + 1);
+                let (member, stop) = (self.clone(), stop.clone());
+                self.dynamo.host.spawn(async move {
+                    member.consume(&shard, &stop).await;
+                    member.consumers.set(member.consumers.get() - 1);
+                });
+            }
+        }
+        stop
+    }
+
+    /// Waits for all of them; nobody listens to their errors meanwhile. What they read is dropped.
+    async fn stop_consumers(&self, stop: &Cell<bool>) {
+        stop.set(true);
+        self.dynamo
+            .host
+            .until(u64::MAX, || self.consumers.get() == 0)
+            .await;
+        self.queue.borrow_mut().clear();
+        if self.in_next.get() {
+            self.held.replace(None);
+        }
+    }
+
+    /// The application hears nothing of shards; for the oracles one ends when the last of it was processed.
+    async fn close(&self, shard: &ShardId, token: u64) {
+        let over = || {
+            let of = |delivery: &Delivery| delivery.token == token;
+            self.at.get() != token
+                && !self.held.borrow().as_ref().is_some_and(of)
+                && !self.queue.borrow().iter().any(of)
+        };
+        self.dynamo.host.until(u64::MAX, over).await;
+        self.kinesis.close(shard, token, EndReason::Shutdown).await;
+        self.open.borrow_mut().remove(shard);
+    }
+
+    /// Says that it lives, and looks who else does and which shards there are.
+    async fn refresh(self: &Rc<Self>) -> Result<(), Failure> {
+        let clients = self.dynamo.on(CLIENTS);
+        let mut mine = key_only(CLIENT_KEY, &self.me);
+        mine.insert(UPDATED.into(), self.now());
+        clients.put_plain(mine, None).await?;
+        let cutoff = self.cutoff();
+        let rows = clients.scan_all().await?;
+        let mut ids: Vec<&str> = rows
+            .iter()
+            .filter(|row| number(row, UPDATED) > cutoff)
+            .filter_map(|row| text(row, CLIENT_KEY))
+            .collect();
+        ids.sort_unstable();
+        let place = ids.iter().position(|id| *id == self.me);
+        let place = place.ok_or(Failure::Other)?;
+        if place > 0 {
+            self.step_down().await;
+        } else if self.leading.borrow().is_none() {
+            self.begin_to_lead();
+        }
+        let mut shards = self.cached_shards().await?.0;
+        if shards.is_empty() {
+            shards = self
+                .kinesis
+                .list_shards()
+                .await?
+                .into_iter()
+                .map(|shard| shard.id)
+                .collect();
+            shards.sort_unstable();
+            self.cache_shards(&shards).await?;
+        }
+        self.view.replace(View {
+            members: ids.len(),
+            place,
+            shards,
+        });
+        Ok(())
+    }
+
+    async fn deregister(&self) {
+        let mine = key_only(CLIENT_KEY, &self.me);
+        let _ = self.dynamo.on(CLIENTS).delete(mine, None).await;
+    }
+
+    fn now(&self) -> AttributeValue {
+        AttributeValue::n(self.dynamo.host.wall_ns())
+    }
+
+    /// What was written before is over, by this member's own clock.
+    fn cutoff(&self) -> u64 {
+        self.dynamo.host.wall_ns() - PERIODS * self.period_us * 1_000
+    }
+}
+
+fn s(text: &str) -> AttributeValue {
+    AttributeValue::s(text)
+}
+
+fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    item.get(name).and_then(AttributeValue::as_s)
+}
+
+fn number(item: &Item, name: &str) -> u64 {
+    let number = item.get(name).and_then(AttributeValue::as_n);
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,283 @@
+//! What the AWS SDKs of these programs have in common: a few attempts with growing pauses, and no deadline of their own.
+
+use super::host::{Ask, Host, ItemOp, Reply, Request};
+use crate::fakes::dynamo::expr::{Condition, Update};
+use crate::oracles::fact::Verb;
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
+use leasehold_engine::input::{Fetched, Outcome, Reply as Answer, TableState, Why};
+use leasehold_engine::output::{ConsumerOp, Effect, EndReason, IteratorFrom, ShardFilter, StreamOp, TableOp};
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::shard::Shard;
+use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_engine::time::Mono;
+use std::sync::Arc;
+
+/// Clients for AWS, and the way to the application.
+#[derive(Clone)]
+pub(super) struct Sdk {
+    pub host: Host,
+    /// How often a request is made that may be made again.
+    pub attempts: u32,
+    /// The first pause is up to this long, in µs; each is up to twice as long as the one before.
+    pub pause_us: u64,
+    /// The table of operations on items.
+    pub table: &'static str,
+}
+
+/// The table with the leases.
+pub(crate) const LEASES: &str = "app";
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The condition of a write does not hold.
+    Condition,
+    /// The iterator is too old.
+    Expired,
+    /// There is no such table or stream.
+    NotFound,
+    /// There is one already.
+    InUse,
+    /// Turned away for there being too many, each time.
+    Throttled,
+    /// Anything else, each time.
+    Other,
+}
+
+/// Records that were read: which request brought them, and what is known of them.
+pub(super) struct Batch {
+    pub op: OpId,
+    pub fetched: Fetched,
+}
+
+const LONGEST_PAUSE_US: u64 = 20_000_000;
+
+impl Sdk {
+    async fn request(&self, ask: Ask) -> Result<Reply, Failure> {
+        let mut pause_us = self.pause_us;
+        for attempt in 1.. {
+            let reply = self.host.ask(ask.clone()).await;
+            let failure = match &reply.outcome {
+                Outcome::Applied(_) => return Ok(reply),
+                Outcome::Refused(refusal) => {
+                    return Err(match refusal.why {
+                        Why::ConditionFailed => Failure::Condition,
+                        Why::Expired => Failure::Expired,
+                        Why::NotFound => Failure::NotFound,
+                        Why::InUse => Failure::InUse,
+                        _ => Failure::Other,
+                    });
+                }
+                Outcome::NotSent(leasehold_engine::input::Cause::Throttled) => Failure::Throttled,
+                Outcome::NotSent(_) | Outcome::Unknown(_) => Failure::Other,
+            };
+            if attempt >= self.attempts {
+                return Err(failure);
+            }
+            self.host.sleep(self.host.below("sdk-pause", pause_us)).await;
+            pause_us = (pause_us * 2).min(LONGEST_PAUSE_US);
+        }
+        Err(Failure::Other)
+    }
+
+    /// The same with another table.
+    pub fn on(&self, table: &'static str) -> Self {
+        Self {
+            table,
+            ..self.clone()
+        }
+    }
+
+    async fn item(&self, verb: Option<Verb>, op: ItemOp) -> Result<Reply, Failure> {
+        let table = self.table;
+        self.request(Ask::Item(Request { table, verb, op })).await
+    }
+
+    pub async fn get(&self, key: Item, consistent: bool) -> Result<Option<Arc<Item>>, Failure> {
+        let mut reply = self.item(None, ItemOp::Get { key, consistent }).await?;
+        Ok(reply.items.pop())
+    }
+
+    pub async fn put(&self, verb: Verb, item: Item, condition: Option<Condition>) -> Result<(), Failure> {
+        let op = ItemOp::Put { item, condition };
+        self.item(Some(verb), op).await.map(|_| ())
+    }
+
+    pub async fn update(
+        &self,
+        verb: Verb,
+        key: Item,
+        update: Update,
+        condition: Option<Condition>,
+    ) -> Result<(), Failure> {
+        let op = ItemOp::Update {
+            key,
+            update,
+            condition,
+        };
+        self.item(Some(verb), op).await.map(|_| ())
+    }
+
+    pub async fn delete(&self, key: Item, condition: Option<Condition>) -> Result<(), Failure> {
+        let op = ItemOp::Delete { key, condition };
+        self.item(Some(Verb::Delete), op).await.map(|_| ())
+    }
+
+    /// One page.
+    pub async fn scan(
+        &self,
+        consistent: bool,
+        after: Option<Item>,
+    ) -> Result<(Vec<Arc<Item>>, Option<Item>), Failure> {
+        let reply = self.item(None, ItemOp::Scan { consistent, after }).await?;
+        Ok((reply.items, reply.next))
+    }
+
+    /// All pages, consistent.
+    pub async fn scan_all(&self) -> Result<Vec<Arc<Item>>, Failure> {
+        let (mut items, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = self.scan(true, after).await?;
+            items.extend(page);
+            if next.is_none() {
+                return Ok(items);
+            }
+            after = next;
+        }
+    }
+
+    /// Of a row that is no lease.
+    pub async fn put_plain(&self, item: Item, condition: Option<Condition>) -> Result<(), Failure> {
+        self.item(None, ItemOp::Put { item, condition }).await.map(|_| ())
+    }
+
+    /// Of a row that is no lease.
+    pub async fn update_plain(
+        &self,
+        key: Item,
+        update: Update,
+        condition: Option<Condition>,
+    ) -> Result<(), Failure> {
+        let op = ItemOp::Update {
+            key,
+            update,
+            condition,
+        };
+        self.item(None, op).await.map(|_| ())
+    }
+
+    pub async fn table(&self) -> Result<TableState, Failure> {
+        let reply = self
+            .request(Ask::Effect(Effect::Table(TableOp::Describe)))
+            .await?;
+        match reply.outcome {
+            Outcome::Applied(Answer::Table(state)) => Ok(state),
+            _ => Err(Failure::Other),
+        }
+    }
+
+    pub async fn create_table(&self) -> Result<(), Failure> {
+        let create = Ask::Effect(Effect::Table(TableOp::Create));
+        self.request(create).await.map(|_| ())
+    }
+
+    /// All shards, page by page.
+    pub async fn list_shards(&self) -> Result<Vec<Shard>, Failure> {
+        let (mut shards, mut after) = (Vec::new(), None);
+        loop {
+            let filter = ShardFilter::All;
+            let reply = self
+                .request(Ask::Effect(Effect::Stream(StreamOp::ListShards {
+                    filter,
+                    after,
+                })))
+                .await?;
+            let Outcome::Applied(Answer::Shards(page)) = reply.outcome else {
+                return Err(Failure::Other);
+            };
+            shards.extend(page.shards);
+            if !page.more {
+                return Ok(shards);
+            }
+            after = Some(op(reply.n));
+        }
+    }
+
+    /// A place to read from.
+    pub async fn iterator(&self, shard: &ShardId, from: IteratorFrom) -> Result<OpId, Failure> {
+        let shard = shard.clone();
+        let ask = Ask::Effect(Effect::Stream(StreamOp::GetIterator { shard, from }));
+        Ok(op(self.request(ask).await?.n))
+    }
+
+    pub async fn records(&self, shard: &ShardId, via: OpId, limit: u32) -> Result<Batch, Failure> {
+        let shard = shard.clone();
+        let ask = Ask::Effect(Effect::Stream(StreamOp::GetRecords { shard, via, limit }));
+        let reply = self.request(ask).await?;
+        match reply.outcome {
+            Outcome::Applied(Answer::Records(fetched)) => Ok(Batch {
+                op: op(reply.n),
+                fetched,
+            }),
+            _ => Err(Failure::Other),
+        }
+    }
+
+    /// Tells the application that a shard begins.
+    pub async fn open(&self, shard: &ShardId, token: u64) {
+        self.consumer(ConsumerOp::Open {
+            lease: lease(shard),
+            token: FencingToken(token),
+            from: Checkpoint::TrimHorizon,
+            range: None,
+        })
+        .await;
+    }
+
+    /// Gives a batch to the application, which tries until it is done with it.
+    pub async fn process(&self, shard: &ShardId, token: u64, batch: OpId) {
+        for attempt in 1.. {
+            let reply = self
+                .consumer(ConsumerOp::Deliver {
+                    lease: lease(shard),
+                    token: FencingToken(token),
+                    batch,
+                    after: None,
+                    attempt,
+                    valid_until: Mono::NEVER,
+                })
+                .await;
+            if matches!(reply.outcome, Outcome::Applied(_)) {
+                return;
+            }
+            self.host.sleep(1_000_000).await;
+        }
+    }
+
+    /// Tells the application that a shard has ended, or that it is to let go of it.
+    pub async fn close(&self, shard: &ShardId, token: u64, reason: EndReason) {
+        self.consumer(ConsumerOp::Close {
+            lease: lease(shard),
+            token: FencingToken(token),
+            reason,
+        })
+        .await;
+    }
+
+    async fn consumer(&self, consumer_op: ConsumerOp) -> Reply {
+        self.host.ask(Ask::Effect(Effect::Consumer(consumer_op))).await
+    }
+}
+
+/// A primary key.
+pub(crate) fn key_only(name: &'static str, value: &str) -> Item {
+    Item::from([(name.into(), AttributeValue::s(value))])
+}
+
+fn lease(shard: &ShardId) -> LeaseKey {
+    shard.to_lease()
+}
+
+fn op(n: u64) -> OpId {
+    OpId { life: 0, n }
+}

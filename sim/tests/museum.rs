@@ -1,0 +1,64 @@
+//! Every hazard of the museum shows in the program that has it, and none shows in ours.
+
+use leasehold_sim::museum::{EXHIBITS, table};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Where the README's table is.
+const BEGIN: &str = "<!-- leasehold sim --museum -->\n";
+const END: &str = "\n<!-- end -->";
+
+#[test]
+fn every_hazard_shows_in_its_program_and_not_in_ours() {
+    let mut wrong = Vec::new();
+    let mut shown = Vec::new();
+    for exhibit in EXHIBITS {
+        match exhibit.show() {
+            Ok(found) => {
+                if let Some(why) = &found.wrong {
+                    wrong.push(format!("{}: {why}", exhibit.id));
+                }
+                shown.push(found);
+            }
+            Err(why) => wrong.push(why),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let text =
+        std::fs::read_to_string(&readme).unwrap_or_else(|error| panic!("{}: {error}", readme.display()));
+    let (before, rest) = text
+        .split_once(BEGIN)
+        .expect("the README has a place for the museum's table");
+    let (old, after) = rest.split_once(END).expect("and its end");
+    let new = table(&shown);
+    if std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1") {
+        let whole = format!("{before}{BEGIN}{new}{END}{after}");
+        std::fs::write(&readme, whole).unwrap_or_else(|error| panic!("{}: {error}", readme.display()));
+    } else {
+        assert_eq!(
+            old, new,
+            "the README's table (if that is as it should be: LEASEHOLD_BLESS=1)"
+        );
+    }
+}
+
+#[test]
+fn every_file_is_in_the_catalogue_once() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("museum");
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let files: BTreeSet<String> = entries
+        .filter_map(|entry| {
+            entry
+                .ok()?
+                .file_name()
+                .into_string()
+                .ok()?
+                .strip_suffix(".toml")
+                .map(str::to_owned)
+        })
+        .collect();
+    let ids: BTreeSet<String> = EXHIBITS.iter().map(|exhibit| exhibit.id.to_owned()).collect();
+    assert_eq!(files, ids);
+    assert_eq!(ids.len(), EXHIBITS.len(), "two exhibits have one name");
+}
