@@ -338,6 +338,7 @@ impl Fact {
             | Fact::Moving { life, .. }
             | Fact::Holds { life, .. }
             | Fact::HoldsNoMore { life, .. }
+            | Fact::Yields { life, .. }
             | Fact::Said { life } => Some(life),
         }
     }
