@@ -2,8 +2,7 @@
 
 mod rig;
 
-use leasehold_engine::dialect::Kinsumer;
-use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
+use leasehold_engine::ids::{LeaseKey, ShardId};
 use leasehold_engine::input::*;
 use leasehold_engine::members::*;
 use leasehold_engine::notice::{Notice, TakeReason};
@@ -11,16 +10,8 @@ use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::time::{Mono, Span};
+use rig::side::{beside, fleet, share, stamp};
 use rig::{Rig, Trick};
-
-fn fleet(shards: u32, workers: u32) -> Rig {
-    Rig::with_dialect(&Kinsumer, shards, workers)
-}
-
-/// The present time in nanoseconds since 1970, as a right clock shows it.
-fn stamp(rig: &Rig) -> u64 {
-    rig.now.0 / 1_000 * 1_000_000
-}
 
 fn owners(rig: &Rig, shards: u32) -> Vec<Option<usize>> {
     (0..shards).map(|shard| rig.owner(shard)).collect()
@@ -29,24 +20,6 @@ fn owners(rig: &Rig, shards: u32) -> Vec<Option<usize>> {
 fn row(rig: &mut Rig, shard: u32) -> &mut LeaseRow {
     let table = rig.table.as_mut().unwrap();
     table.get_mut(Rig::id(shard).as_str()).unwrap()
-}
-
-/// A client of another program that says that it lives at every check for so long; it takes nothing.
-fn beside(rig: &mut Rig, id: &str, secs: u64) {
-    for _ in 0..secs / 2 {
-        let now = stamp(rig);
-        rig.side.register(id, now);
-        rig.secs(2);
-    }
-}
-
-/// Another program shares out these shards.
-fn share(rig: &mut Rig, shards: std::ops::Range<u32>) {
-    let shared = Shared {
-        shards: shards.map(Rig::id).collect(),
-        at: stamp(rig),
-    };
-    rig.side.write(MembersChange::Share { shared, seen: None });
 }
 
 #[test]
@@ -181,64 +154,6 @@ fn the_turns_of_other_programs_are_left_alone() {
     );
 }
 
-/// The lead goes to whoever is first by name, in both directions.
-#[test]
-fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
-    let mut rig = fleet(2, 1);
-    rig.secs(10);
-    assert_eq!(
-        rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[0].engine.worker()
-    );
-    beside(&mut rig, "0-client", 10);
-    assert_eq!(rig.side.leader().unwrap().id, None, "stepped down");
-    let me = Member {
-        id: "0-client".into(),
-        at: stamp(&rig),
-    };
-    let seen = rig.side.leader();
-    rig.side.write(MembersChange::Lead { me, seen });
-    // It leaves its row and never leads again: it counts as the leader for five intervals of four seconds.
-    rig.side.write(MembersChange::Leave("0-client".into()));
-    rig.secs(10);
-    assert_eq!(rig.side.leader().unwrap().id, Some("0-client".into()));
-    rig.secs(20);
-    assert_eq!(
-        rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[0].engine.worker()
-    );
-}
-
-/// A leader that stood still finds that another shared out the shards meanwhile, and does not write its older list.
-#[test]
-fn an_old_list_of_shards_is_not_shared_out() {
-    let mut rig = fleet(1, 1);
-    rig.secs(20);
-    let shares = |effect: &Effect| {
-        matches!(
-            effect,
-            Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Share { .. })))
-        )
-    };
-    rig.workers[0].trap = Some(Box::new(move |effect| shares(effect).then_some(Trick::Hang)));
-    let (a, b) = rig.split(0);
-    rig.put(0, 5);
-    while rig.workers[0].hung.is_empty() {
-        rig.secs(1);
-    }
-    let seen = rig.side.shared().map(|shared| shared.at);
-    let newer = Shared {
-        shards: [a, b].map(Rig::id).to_vec(),
-        at: stamp(&rig) + 1,
-    };
-    rig.side.write(MembersChange::Share {
-        shared: newer.clone(),
-        seen,
-    });
-    rig.release(0);
-    assert_eq!(rig.side.shared(), Some(newer));
-}
-
 /// The lease of an owner that lives is not taken, silent as it may be; it gives it up when it sees whose turn it is.
 #[test]
 fn a_silent_owner_that_lives_has_time_to_give_up() {
@@ -337,44 +252,6 @@ fn nobody_is_robbed_by_a_wrong_clock() {
     }
 }
 
-/// Programs that read the time in a row do nothing before it.
-#[test]
-fn a_list_of_shards_from_the_future_is_corrected() {
-    let mut rig = fleet(2, 0);
-    rig.side_tables();
-    let hour = 3_600_000_000_000;
-    let shared = Shared {
-        shards: [0, 1].map(Rig::id).to_vec(),
-        at: stamp(&rig) + hour,
-    };
-    rig.side.write(MembersChange::Share { shared, seen: None });
-    rig.join();
-    rig.secs(60);
-    let shared = rig.side.shared().unwrap();
-    assert_eq!(shared.shards, [0, 1].map(Rig::id));
-    assert!(shared.at < stamp(&rig), "{shared:?}");
-}
-
-/// What two listings lack is gone, and what is new is shared out at once.
-#[test]
-fn only_what_is_still_lacking_is_shared_out_no_more() {
-    let mut rig = fleet(2, 0);
-    rig.side_tables();
-    share(&mut rig, 1..3);
-    rig.join();
-    let mut seen = vec![rig.side.shards()];
-    for _ in 0..120 {
-        rig.run(Span::from_millis(500));
-        let now = rig.side.shards();
-        if seen.last() != Some(&now) {
-            seen.push(now);
-        }
-    }
-    let expected: [&[u32]; 3] = [&[1, 2], &[0, 1, 2], &[0, 1]];
-    let expected = expected.map(|shards| shards.iter().copied().map(Rig::id).collect::<Vec<_>>());
-    assert_eq!(seen, expected);
-}
-
 /// One whose row is not in the list that it reads knows that others do not count it.
 #[test]
 fn a_list_without_ourselves_is_not_acted_on() {
@@ -393,21 +270,6 @@ fn a_list_without_ourselves_is_not_acted_on() {
     }));
     rig.secs(30);
     assert_eq!(owners(&rig, 4), [Some(0); 4]);
-}
-
-#[test]
-fn only_rows_of_the_long_dead_are_removed() {
-    let mut rig = fleet(1, 0);
-    rig.side_tables();
-    rig.now = Mono(0) + Span::from_secs(10 * 86_400);
-    let day = 86_400_000_000_000;
-    let now = stamp(&rig);
-    rig.side.register("week", now - 7 * day);
-    rig.side.register("yesterday", now - day);
-    rig.join();
-    rig.secs(60);
-    let me = rig.workers[0].engine.worker().unwrap().clone();
-    assert_eq!(rig.side.members(), [me, WorkerId::from("yesterday")]);
 }
 
 /// While the tables of members are out of reach, everybody goes on with what it has.

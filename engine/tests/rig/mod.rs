@@ -3,7 +3,7 @@
 //! Rows are changed as [`Change`] says, without any dialect; the simulator does the same with items, delays and faults.
 #![allow(dead_code)]
 
-mod side;
+pub mod side;
 
 use leasehold_engine::Engine;
 use leasehold_engine::config::Config;

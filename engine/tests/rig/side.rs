@@ -1,6 +1,6 @@
 //! The tables beside the lease table, as items.
 
-use super::refused;
+use super::{Rig, refused};
 use leasehold_engine::dialect::{Dialect, ItemOp, Kinsumer, SideRead};
 use leasehold_engine::ids::{ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Reply, TableState, Why};
@@ -103,4 +103,31 @@ impl SideTables {
             }
         }
     }
+}
+
+pub fn fleet(shards: u32, workers: u32) -> Rig {
+    Rig::with_dialect(&Kinsumer, shards, workers)
+}
+
+/// The present time in nanoseconds since 1970, as a right clock shows it.
+pub fn stamp(rig: &Rig) -> u64 {
+    rig.now.0 / 1_000 * 1_000_000
+}
+
+/// A client of another program that says that it lives at every check for so long; it takes nothing.
+pub fn beside(rig: &mut Rig, id: &str, secs: u64) {
+    for _ in 0..secs / 2 {
+        let now = stamp(rig);
+        rig.side.register(id, now);
+        rig.secs(2);
+    }
+}
+
+/// Another program shares out these shards.
+pub fn share(rig: &mut Rig, shards: std::ops::Range<u32>) {
+    let shared = Shared {
+        shards: shards.map(Rig::id).collect(),
+        at: stamp(rig),
+    };
+    rig.side.write(MembersChange::Share { shared, seen: None });
 }
