@@ -107,6 +107,7 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
     let holder = row.actual_owner().cloned().unwrap_or_else(|| "w1".into());
     let guard = Guard {
         counter: row.counter,
+        next: row.counter.saturating_add(1),
         next_owner: row.handing_over.as_ref().and(row.owner.clone()),
         holder,
     };
@@ -131,7 +132,9 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
         Change::Take {
             key: key.clone(),
             counter: row.counter,
+            next: row.counter.saturating_add(1),
             from: row.owner.clone(),
+            checkpoint: row.checkpoint,
             to: "w2".into(),
         },
         Change::SetRange {

@@ -8,10 +8,10 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
-    let mut reader = TraceReader::new(bytes);
+    let reader = TraceReader::new(bytes);
     let mut next = 0;
     let mut ended = false;
-    while let Some(record) = reader.next() {
+    for record in reader {
         assert!(!ended, "a record after the end or after an error");
         match record {
             Ok(TraceRecord::Input { n, .. }) => {
