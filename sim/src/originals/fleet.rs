@@ -29,12 +29,13 @@ impl Program {
         }
     }
 
-    /// The format of its table, if ours know that; kinsumer's they do not.
+    /// The format of its tables, unless any will do.
     fn dialect(self) -> Option<Kind> {
         match self {
-            Self::Leasehold | Self::Kinsumer => None,
+            Self::Leasehold => None,
             Self::VmwareGoKcl => Some(Kind::VmwareGoKcl),
             Self::KclRb => Some(Kind::KclRb),
+            Self::Kinsumer => Some(Kind::Kinsumer),
         }
     }
 
@@ -52,7 +53,8 @@ impl Program {
 /// Which programs the workers are, and how the programs of others are used.
 ///
 /// What these have in common with ours they take from the world's configuration: the lease's duration, the renewal
-/// interval, how often shards are looked for (the scan interval), the initial position, the size of a read.
+/// interval, how often shards are looked for (the scan interval; kinsumer: the members' intervals), the initial position, the
+/// size of a read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fleet {
@@ -90,10 +92,6 @@ impl Fleet {
                     program.name()
                 ));
             }
-        }
-        let (kinsumer, all) = (&Program::Kinsumer, &self.programs);
-        if all.contains(kinsumer) && all.iter().any(|program| program != kinsumer) {
-            return Err("`fleet.programs`: expected kinsumer alone, found others beside it".to_owned());
         }
         let length = self.name.as_ref().map_or(1, String::len);
         if (1..=100).contains(&length) {
@@ -151,9 +149,12 @@ mod tests {
         };
         let mixed = fleet(&[Program::VmwareGoKcl, Program::Leasehold], Some("worker"));
         assert_eq!(mixed.check(Kind::VmwareGoKcl), Ok(()));
+        assert!(mixed.check(Kind::Kinsumer).is_err());
+        let members = fleet(&[Program::Kinsumer, Program::Leasehold], None);
+        assert_eq!(members.check(Kind::Kinsumer), Ok(()));
         for (wrong, word) in [
             (mixed, "vmware-go-kcl"),
-            (fleet(&[Program::Kinsumer, Program::Leasehold], None), "alone"),
+            (members, "kinsumer"),
             (fleet(&[], Some("")), "1 to 100"),
         ] {
             let error = wrong.check(Kind::Kcl).unwrap_err();

@@ -14,7 +14,7 @@
 mod fleet;
 mod host;
 mod kcl_rb;
-pub(crate) mod kinsumer;
+mod kinsumer;
 mod process;
 pub(crate) mod sdk;
 mod time;

@@ -7,7 +7,7 @@ use crate::oracles::{Property, Time};
 use leasehold_engine::dialect::{ItemOp, Membership, SideRead};
 use leasehold_engine::ids::{ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
-use leasehold_engine::members::MembersOp;
+use leasehold_engine::members::{MembersOp, Side};
 use leasehold_engine::policy::Assign;
 use leasehold_engine::table::{Item, ItemWrite};
 
@@ -75,6 +75,19 @@ impl LeaseTable {
         Ok(found.item.map(|item| Item::clone(&item)))
     }
 
+    /// The tables beside the lease table are there at once.
+    pub(super) fn make_sides_at_once(&mut self, now: Time) {
+        let Some(membership) = self.dialect.membership() else {
+            return;
+        };
+        for side in Side::ALL {
+            let (table, key) = (membership.side(TABLE, side), membership.key_name(side));
+            // A table that could not be made is missed by every worker.
+            let _ = self.create_table(wall_ms(now) - 3_600_000, &table, key);
+        }
+        self.dynamo.advance(wall_ms(now));
+    }
+
     /// Ground truth: the shards that are shared out.
     fn shared(&self, membership: &dyn Membership) -> Vec<ShardId> {
         let op = MembersOp::ReadShards;
@@ -97,7 +110,10 @@ impl World {
         }
         let core = self.workers.iter().filter(|worker| worker.core);
         let mut members: Vec<&WorkerId> = core
-            .filter_map(|worker| worker.engine.as_ref()?.worker())
+            .filter_map(|worker| match &worker.original {
+                Some(_) => self.names.name(worker.life),
+                None => worker.engine.as_ref()?.worker(),
+            })
             .collect();
         members.sort();
         let shards = self.table.shared(self.table.dialect.membership()?);

@@ -39,6 +39,12 @@ impl Names {
             .map_or(Owner::Stranger, |&life| Owner::Life(life))
     }
 
+    /// What a life is called.
+    pub fn name(&self, life: LifeNo) -> Option<&WorkerId> {
+        let mut owners = self.owners.iter();
+        owners.find_map(|(name, &of)| (of == life).then_some(name))
+    }
+
     /// A row as oracles see it.
     pub fn row(&self, row: &LeaseRow) -> Row {
         Row {
@@ -93,5 +99,12 @@ mod tests {
             assert_eq!(number(other), None, "{other}");
         }
         assert_eq!(Names::default().shard(12).as_str(), "shardId-000000000012");
+    }
+
+    #[test]
+    fn a_life_has_the_name_it_began_with() {
+        let (mut names, name) = (Names::default(), WorkerId::from("w0-1"));
+        let life = names.begin_life(0, &name);
+        assert_eq!((names.name(life), names.name(life + 1)), (Some(&name), None));
     }
 }

@@ -3,13 +3,10 @@
 use super::World;
 use super::names::{number, shard_of};
 use super::stream::Carry;
-use super::table::{LeaseTable, wall_ms};
-use crate::fakes::dynamo::{
-    ApiError, CreateTable, DeleteItem, GetItem, KeyAttribute, KeySchema, KeyType, PutItem, Scan, UpdateItem,
-};
+use super::table::LeaseTable;
+use crate::fakes::dynamo::{ApiError, DeleteItem, GetItem, PutItem, Scan, UpdateItem};
+use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask as Asked, Mark, Owner, Row, Verb};
-use crate::oracles::{ShardNo, Time};
-use crate::originals::kinsumer::{CLIENT_KEY, CLIENTS, METADATA, METADATA_KEY, ROWS};
 use crate::originals::sdk::LEASES;
 use crate::originals::{Ask, Exit, ItemOp, Process, Program, Request};
 use leasehold_engine::config::InitialPosition;
@@ -46,15 +43,11 @@ impl World {
         true
     }
 
-    /// Makes the tables that kinsumer's workers expect to be there, and has its rows read.
+    /// Makes the tables that kinsumer's workers expect to be there.
     pub(super) fn make_tables_of_others(&mut self) {
-        if !self.plan.fleet.programs.contains(&Program::Kinsumer) {
-            return;
-        }
-        self.table.dialect = &ROWS;
-        self.table.make_at_once(self.now);
-        for (table, key) in [(CLIENTS, CLIENT_KEY), (METADATA, METADATA_KEY)] {
-            self.table.make_beside(self.now, table, key);
+        if self.plan.fleet.programs.contains(&Program::Kinsumer) {
+            self.table.make_at_once(self.now);
+            self.table.make_sides_at_once(self.now);
         }
     }
 
@@ -181,6 +174,7 @@ impl Request {
     /// What it is, and about which shard, for faults.
     pub(super) fn ask(&self, dialect: &dyn Dialect) -> (Asked, Option<ShardNo>) {
         let ask = match (self.verb, &self.op) {
+            _ if self.table != LEASES => Asked::Members,
             (Some(verb), _) => Asked::Write(verb),
             (None, ItemOp::Scan { .. }) => Asked::ScanPage,
             (None, ItemOp::Get { .. }) => Asked::Read,
@@ -191,23 +185,6 @@ impl Request {
 }
 
 impl LeaseTable {
-    /// A table beside the leases' is there at once.
-    fn make_beside(&mut self, now: Time, table: &str, key: &'static str) {
-        let partition = KeyAttribute {
-            name: key.into(),
-            key_type: KeyType::S,
-        };
-        let schema = KeySchema {
-            partition,
-            sort: None,
-        };
-        // A table that could not be made is missed by every worker.
-        let _ = self
-            .dynamo
-            .create_table(wall_ms(now) - 3_600_000, &CreateTable::new(table, schema));
-        self.dynamo.advance(wall_ms(now));
-    }
-
     /// Executes an operation on items. `as_of_ms`: a read that need not be consistent shows rows as they were then.
     pub fn execute_item(
         &mut self,

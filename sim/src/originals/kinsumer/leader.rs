@@ -1,7 +1,7 @@
 //! The leader, which is the member whose id comes first: it keeps the list of shards that members share out.
 
 use super::super::sdk::{Failure, key_only};
-use super::{METADATA, METADATA_KEY, Member, UPDATED, number, rows, s, text};
+use super::{CHECKPOINT_KEY, METADATA, METADATA_KEY, Member, UPDATED, number, s, shard, text};
 use crate::fakes::dynamo::expr::{Comparator, Condition, Update};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::table::{AttributeValue, Item};
@@ -44,7 +44,7 @@ impl Member {
                     Err(Failure::Condition) => {}
                     Err(_) => member.error().await,
                 }
-                if host.until(member.period_us, || lead.stop.get()).await {
+                if host.until(member.lead_us, || lead.stop.get()).await {
                     break;
                 }
             }
@@ -70,7 +70,7 @@ impl Member {
             .or(Condition::compare(
                 UPDATED,
                 Comparator::Le,
-                AttributeValue::n(self.cutoff()),
+                AttributeValue::n(self.periods_ago(self.lead_us)),
             ));
         self.dynamo.on(METADATA).put_plain(row, Some(condition)).await
     }
@@ -114,15 +114,15 @@ impl Member {
 
     async fn lead(&self) -> Result<(), Failure> {
         let (cached, written) = self.cached_shards().await?;
-        if self.dynamo.host.wall_ns() < written + self.period_us * 1_000 {
+        if self.dynamo.host.wall_ns() < written + self.lead_us * 1_000 {
             return Ok(());
         }
         let listed = self.kinesis.list_shards().await?;
         let rows = self.dynamo.scan_all().await?;
         let finished: BTreeSet<&str> = rows
             .iter()
-            .filter(|row| number(row, rows::FINISHED) > 0)
-            .filter_map(|row| text(row, rows::KEY))
+            .filter(|row| number(row, shard::FINISHED) > 0)
+            .filter_map(|row| text(row, CHECKPOINT_KEY))
             .collect();
         let mut shards: Vec<ShardId> = listed
             .into_iter()

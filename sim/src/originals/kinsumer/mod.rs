@@ -6,7 +6,6 @@
 //! caller that collects records.
 
 mod leader;
-mod rows;
 mod shard;
 
 use super::host::Host;
@@ -20,14 +19,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-pub(crate) use rows::ROWS;
+const CLIENTS: &str = "app_clients";
+const METADATA: &str = "app_metadata";
 
-pub(crate) const CLIENTS: &str = "app_clients";
-pub(crate) const METADATA: &str = "app_metadata";
-
-/// Keys of its tables.
-pub(crate) const CLIENT_KEY: &str = "ID";
-pub(crate) const METADATA_KEY: &str = "Key";
+/// Keys of its tables. Written anew, as everything here that codecs know too, so that models and codecs check each other.
+const CHECKPOINT_KEY: &str = "Shard";
+const CLIENT_KEY: &str = "ID";
+const METADATA_KEY: &str = "Key";
 
 const UPDATED: &str = "LastUpdate";
 
@@ -64,8 +62,10 @@ struct Member {
     dynamo: Sdk,
     kinesis: Sdk,
     me: String,
-    /// How often members say that they live, and look who does, in µs; the leader acts as often.
+    /// How often members say that they live, and look who does, in µs.
     period_us: u64,
+    /// How often the leader acts, in µs.
+    lead_us: u64,
     max_records: u32,
     view: RefCell<View>,
     queue: RefCell<VecDeque<Delivery>>,
@@ -97,7 +97,8 @@ pub(super) async fn run(host: Host, me: String, config: Config) {
         dynamo: sdk(11),
         kinesis: sdk(4),
         me,
-        period_us: config.scan_interval.0,
+        period_us: config.members.check_interval.0,
+        lead_us: config.members.lead_interval.0,
         max_records: config.reader.max_records,
         view: RefCell::default(),
         queue: RefCell::default(),
@@ -294,7 +295,11 @@ impl Member {
 
     /// What was written before is over, by this member's own clock.
     fn cutoff(&self) -> u64 {
-        self.dynamo.host.wall_ns() - PERIODS * self.period_us * 1_000
+        self.periods_ago(self.period_us)
+    }
+
+    fn periods_ago(&self, us: u64) -> u64 {
+        self.dynamo.host.wall_ns() - PERIODS * us * 1_000
     }
 }
 
@@ -309,4 +314,22 @@ fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
 fn number(item: &Item, name: &str) -> u64 {
     let number = item.get(name).and_then(AttributeValue::as_n);
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sdk::LEASES;
+    use super::*;
+    use leasehold_engine::dialect::Kind;
+    use leasehold_engine::members::Side;
+
+    #[test]
+    fn the_tables_are_those_of_the_dialect() {
+        let dialect = Kind::Kinsumer.dialect();
+        let membership = dialect.membership().expect("kinsumer's workers know each other");
+        let side = |side| (membership.side(LEASES, side), membership.key_name(side));
+        assert_eq!(dialect.key_name(), CHECKPOINT_KEY);
+        assert_eq!(side(Side::Members), (CLIENTS.to_owned(), CLIENT_KEY));
+        assert_eq!(side(Side::Fleet), (METADATA.to_owned(), METADATA_KEY));
+    }
 }

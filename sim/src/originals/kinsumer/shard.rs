@@ -1,15 +1,25 @@
 //! One shard: captured, read into the queue, committed now and then, released.
 
-use super::super::sdk::Failure;
-use super::{BUFFER, COMMIT_US, Delivery, ERRORS, Member, THROTTLE_US, UPDATED, number, rows, s, text};
+use super::super::sdk::{Failure, key_only};
+use super::{
+    BUFFER, CHECKPOINT_KEY, COMMIT_US, Delivery, ERRORS, Member, THROTTLE_US, UPDATED, number, s, text,
+};
 use crate::fakes::dynamo::expr::{Comparator, Condition, Operand, Path, Update};
 use crate::oracles::fact::Verb;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::output::IteratorFrom;
 use leasehold_engine::position::Position;
-use leasehold_engine::table::AttributeValue;
+use leasehold_engine::table::{AttributeValue, Item};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+const OWNER: &str = "OwnerID";
+const SEQUENCE: &str = "SequenceNumber";
+pub(super) const FINISHED: &str = "Finished";
+
+fn key(shard: &ShardId) -> Item {
+    key_only(CHECKPOINT_KEY, shard.as_str())
+}
 
 /// How far a captured shard is, and what of that is written.
 pub(super) struct Checkpointer {
@@ -73,32 +83,30 @@ impl Member {
 
     /// Takes a row that nobody has, or that was not written for long; the whole row as it was read is written back.
     async fn capture(&self, shard: &ShardId) -> Result<Option<Checkpointer>, Failure> {
-        let row = self.dynamo.get(rows::key(shard), true).await?.unwrap_or_default();
+        let row = self.dynamo.get(key(shard), true).await?.unwrap_or_default();
         let cutoff = self.cutoff();
         // Its own rows, too.
-        if text(&row, rows::OWNER).is_some() && number(&row, UPDATED) > cutoff {
+        if text(&row, OWNER).is_some() && number(&row, UPDATED) > cutoff {
             return Ok(None);
         }
-        let mut item = rows::key(shard);
-        for name in [rows::SEQUENCE, rows::FINISHED] {
+        let mut item = key(shard);
+        for name in [SEQUENCE, FINISHED] {
             item.insert(
                 name.into(),
                 row.get(name).cloned().unwrap_or(AttributeValue::Null),
             );
         }
-        item.insert(rows::OWNER.into(), s(&self.me));
+        item.insert(OWNER.into(), s(&self.me));
         item.insert(UPDATED.into(), self.now());
-        let is_null = Condition::HasType(Operand::Path(Path::attribute(rows::OWNER)), "NULL".to_owned());
-        let condition = Condition::not_exists(rows::OWNER)
-            .or(is_null)
-            .or(Condition::compare(
-                UPDATED,
-                Comparator::Le,
-                AttributeValue::n(cutoff),
-            ));
+        let is_null = Condition::HasType(Operand::Path(Path::attribute(OWNER)), "NULL".to_owned());
+        let condition = Condition::not_exists(OWNER).or(is_null).or(Condition::compare(
+            UPDATED,
+            Comparator::Le,
+            AttributeValue::n(cutoff),
+        ));
         match self.dynamo.put(Verb::Take, item, Some(condition)).await {
             Ok(()) => Ok(Some(Checkpointer {
-                sequence: RefCell::new(text(&row, rows::SEQUENCE).map(str::to_owned)),
+                sequence: RefCell::new(text(&row, SEQUENCE).map(str::to_owned)),
                 dirty: Cell::new(false),
                 end: RefCell::default(),
             })),
@@ -114,19 +122,19 @@ impl Member {
         }
         let finishes = checkpointer.is_finishing();
         checkpointer.dirty.set(false);
-        let mut item = rows::key(shard);
+        let mut item = key(shard);
         item.insert(
-            rows::SEQUENCE.into(),
+            SEQUENCE.into(),
             nullable(checkpointer.sequence.borrow().as_deref()),
         );
-        item.insert(rows::OWNER.into(), s(&self.me));
+        item.insert(OWNER.into(), s(&self.me));
         item.insert(UPDATED.into(), self.now());
         let finished = if finishes {
             self.now()
         } else {
             AttributeValue::Null
         };
-        item.insert(rows::FINISHED.into(), finished);
+        item.insert(FINISHED.into(), finished);
         let verb = if finishes { Verb::End } else { Verb::Checkpoint };
         self.dynamo.put(verb, item, Some(self.mine())).await?;
         Ok(finishes)
@@ -135,16 +143,16 @@ impl Member {
     async fn release(&self, shard: &ShardId, checkpointer: &Checkpointer) -> Result<(), Failure> {
         let sequence = nullable(checkpointer.sequence.borrow().as_deref());
         let update = Update::new()
-            .remove(rows::OWNER)
+            .remove(OWNER)
             .set(UPDATED, self.now())
-            .set(rows::SEQUENCE, sequence);
+            .set(SEQUENCE, sequence);
         self.dynamo
-            .update(Verb::Release, rows::key(shard), update, Some(self.mine()))
+            .update(Verb::Release, key(shard), update, Some(self.mine()))
             .await
     }
 
     fn mine(&self) -> Condition {
-        Condition::equals(rows::OWNER, s(&self.me))
+        Condition::equals(OWNER, s(&self.me))
     }
 
     async fn read(
