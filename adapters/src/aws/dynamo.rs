@@ -172,20 +172,31 @@ impl DynamoTable {
     }
 
     async fn read(self, key: LeaseKey) -> Outcome {
+        match self.get(&self.table, self.dialect.key(&key)).await {
+            Ok(item) => {
+                let row = item.map(|item| Box::new(self.dialect.decode(&item)));
+                Outcome::Applied(Reply::Row(row))
+            }
+            Err(outcome) => *outcome,
+        }
+    }
+
+    /// An item of any table, strongly consistent.
+    pub(super) async fn get(&self, table: &str, key: Item) -> Result<Option<Item>, Box<Outcome>> {
         let sent = Sent::default();
         let answer = self
             .client
             .get_item()
-            .table_name(&*self.table)
-            .set_key(Some(item_to_sdk(self.dialect.key(&key))))
+            .table_name(table)
+            .set_key(Some(item_to_sdk(key)))
             .consistent_read(true)
             .customize()
             .interceptor(sent.clone())
             .send()
             .await;
         match answer {
-            Ok(answer) => Outcome::Applied(Reply::Row(answer.item.map(|item| Box::new(self.decode(item))))),
-            Err(error) => classify(&error, &sent),
+            Ok(answer) => Ok(answer.item.map(item_from_sdk)),
+            Err(error) => Err(Box::new(classify(&error, &sent))),
         }
     }
 

@@ -41,24 +41,6 @@ impl DynamoTable {
         }
     }
 
-    async fn get(&self, table: &str, key: Item) -> Result<Option<Item>, Box<Outcome>> {
-        let sent = Sent::default();
-        let answer = self
-            .client
-            .get_item()
-            .table_name(table)
-            .set_key(Some(item_to_sdk(key)))
-            .consistent_read(true)
-            .customize()
-            .interceptor(sent.clone())
-            .send()
-            .await;
-        match answer {
-            Ok(answer) => Ok(answer.item.map(item_from_sdk)),
-            Err(error) => Err(Box::new(classify(&error, &sent))),
-        }
-    }
-
     /// Items, and where the next page starts.
     async fn page(
         &self,

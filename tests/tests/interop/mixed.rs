@@ -5,9 +5,9 @@
 //! A claim is lost when the owner checkpoints before it renews, since it writes whole items: a busy shard is not given up.
 //! So it is quiet while leases are stolen.
 
-use super::{APPLICATION, STREAM, World, leave, shard};
+use super::{APPLICATION, World, leave, shard};
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold_tests::consume::{Consumer, Target, disorder};
+use leasehold_tests::consume::{Consumer, disorder};
 use leasehold_tests::interop::{Library, Member};
 use leasehold_tests::producer::Producer;
 use leasehold_tests::wait::until;
@@ -51,18 +51,7 @@ impl Fleet {
     }
 
     fn ours(&self, name: &str) -> Consumer {
-        let place = &self.world.place;
-        let target = Target {
-            program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
-            kinesis: place.endpoint.clone(),
-            dynamodb: place.endpoint.clone(),
-            stream: STREAM.to_owned(),
-            application: APPLICATION.to_owned(),
-            dialect: "vmware-go-kcl",
-            more: &[],
-            directory: place.directory.clone(),
-        };
-        Consumer::start(&target, name)
+        self.world.ours(name, "vmware-go-kcl", &[])
     }
 
     /// Who owns the shards that are not finished, by the name before the colon; nobody is an empty name.

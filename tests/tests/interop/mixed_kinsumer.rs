@@ -4,9 +4,9 @@
 //! come before or after all of them. A record counts for kinsumer as processed when `Next` has returned it, so it is quiet
 //! when one of its clients is killed.
 
-use super::{APPLICATION, Row, STREAM, World, leave, shard};
+use super::{APPLICATION, Row, World, leave, shard};
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold_tests::consume::{Consumer, Target, disorder};
+use leasehold_tests::consume::{Consumer, disorder};
 use leasehold_tests::interop::{Library, Member};
 use leasehold_tests::producer::Producer;
 use leasehold_tests::wait::until;
@@ -45,18 +45,7 @@ impl Fleet {
     }
 
     fn ours(&self, name: &str) -> Consumer {
-        let place = &self.world.place;
-        let target = Target {
-            program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
-            kinesis: place.endpoint.clone(),
-            dynamodb: place.endpoint.clone(),
-            stream: STREAM.to_owned(),
-            application: APPLICATION.to_owned(),
-            dialect: "kinsumer",
-            more: OURS,
-            directory: place.directory.clone(),
-        };
-        Consumer::start(&target, name)
+        self.world.ours(name, "kinsumer", OURS)
     }
 
     async fn rows(&self, table: &str) -> Vec<Row> {

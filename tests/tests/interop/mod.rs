@@ -20,12 +20,13 @@ use leasehold::aws::dynamodb::types::AttributeValue;
 use leasehold::aws::kinesis::types::Shard;
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold_tests::clients;
+use leasehold_tests::consume::{Consumer, Target};
 use leasehold_tests::interop::{Member, Place};
 use leasehold_tests::local::{Local, instant};
 use leasehold_tests::producer::Put;
 use leasehold_tests::wait::until;
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const STREAM: &str = "orders";
@@ -62,6 +63,21 @@ impl World {
         let stream = world.kinesis.create_stream().stream_name(STREAM).shard_count(3);
         stream.send().await.expect("a stream");
         world
+    }
+
+    /// A worker of ours beside theirs, on their tables.
+    fn ours(&self, name: &str, dialect: &'static str, more: &'static [&'static str]) -> Consumer {
+        let target = Target {
+            program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
+            kinesis: self.place.endpoint.clone(),
+            dynamodb: self.place.endpoint.clone(),
+            stream: self.place.stream.clone(),
+            application: self.place.application.clone(),
+            dialect,
+            more,
+            directory: self.place.directory.clone(),
+        };
+        Consumer::start(&target, name)
     }
 
     async fn shards(&self) -> Vec<Shard> {
