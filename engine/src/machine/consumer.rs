@@ -342,7 +342,7 @@ impl Core {
     fn reads_elsewhere(&self) -> bool {
         let tenures = self.view.iter().filter_map(|(_, lease)| lease.tenure.as_ref());
         let mut readers = tenures.filter_map(|tenure| tenure.reader.as_ref());
-        self.ctx.planted.is(Mutant::OneReadAtATime) && readers.any(Reader::is_reading)
+        self.ctx.planted.is(Mutant::OneReadAtATime) && readers.any(|reader| reader.is_reading())
     }
 
     /// The shard ended and the answer named no children. They may exist all the same: the stream's shards are listed.
@@ -424,7 +424,7 @@ impl Core {
             tenure.movement.moved(now);
             tenure.stage.go(Stage::Running);
             tenure.reader = Start::from(tenure.durable, self.ctx.config.initial_position)
-                .map(|start| Reader::new(start, now));
+                .map(|start| Box::new(Reader::new(start, now)));
             return;
         }
         tenure.open_failures += 1;

@@ -279,7 +279,7 @@ impl Core {
         else {
             return;
         };
-        lease.taking = Some(Taking {
+        lease.taking = Some(Box::new(Taking {
             counter: row.counter,
             next: row.counter,
             from: row.owner.clone(),
@@ -288,7 +288,7 @@ impl Core {
             first_emitted: now,
             failures: 0,
             flight: TakeFlight::Pause(now),
-        });
+        }));
         self.busy += 1;
         self.take_step(ix);
     }
@@ -345,7 +345,7 @@ impl Core {
         };
         match outcome {
             Outcome::Applied(Reply::Row(row)) if reading => self.take_seen(ix, &taking, row.map(|row| *row)),
-            Outcome::Applied(_) if !reading => self.own(ix, taking),
+            Outcome::Applied(_) if !reading => self.own(ix, &taking),
             Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed && !reading => {
                 match refusal.current {
                     Some(row) => self.take_seen(ix, &taking, Some(*row)),
@@ -412,7 +412,7 @@ impl Core {
                         lease: key,
                         counter: row.counter,
                     });
-                    return self.own(ix, taking.clone());
+                    return self.own(ix, taking);
                 }
                 let same = row.owner == taking.from && row.checkpoint == taking.checkpoint;
                 if row.counter == taking.counter && same && taking.failures < MAX_TRIES {
@@ -438,7 +438,7 @@ impl Core {
     }
 
     /// The lease is ours from now on.
-    fn own(&mut self, ix: u32, taking: Taking) {
+    fn own(&mut self, ix: u32, taking: &Taking) {
         let now = self.ctx.now;
         let config = &self.ctx.config;
         let counter = taking.next;
@@ -519,7 +519,7 @@ impl Core {
         self.ctx.tell(Notice::Took {
             lease: key,
             token,
-            why: taking.why,
+            why: taking.why.clone(),
         });
         self.step(ix);
     }

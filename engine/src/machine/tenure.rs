@@ -68,81 +68,88 @@ pub(crate) struct Unresolved {
 }
 
 /// Our ownership of a lease.
+///
+/// With many leases, what a renewal costs is the memory it touches. So what every step looks at lies in front and
+/// together, and the rest behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(C, align(64))]
 pub(crate) struct Tenure {
-    pub(crate) token: FencingToken,
-    /// The counter of the last write known to be durable.
-    pub(crate) counter: u64,
-    /// The counter that our next write leaves, or those of unknown outcome since: all of them the same.
-    pub(crate) next: u64,
-    /// The checkpoint known to be durable.
-    pub(crate) durable: Checkpoint,
-    /// We believe before this moment.
-    pub(crate) valid_until: Mono,
-    /// The belief ran out, and this was told.
-    pub(crate) fenced: bool,
+    pub(crate) stage: Stage,
     /// The row is somebody else's, or not to be had any more. Only the application is left to be closed.
     pub(crate) lost: bool,
-    /// Set while the row is being handed over from us.
-    pub(crate) next_owner: Option<WorkerId>,
-
-    /// What is in flight on this lease's lane.
-    pub(crate) flight: Option<(OpId, WriteKind)>,
-    pub(crate) unresolved: Option<Unresolved>,
-    /// A planted bug: our own writes come through are not recognised.
-    pub(crate) never_adopt: bool,
-    /// The next renewal.
-    pub(crate) renew_at: Mono,
-    /// No write before this, after a failure.
-    pub(crate) retry_at: Mono,
-    pub(crate) failures: u32,
-
-    pub(crate) stage: Stage,
+    /// The belief ran out, and this was told.
+    pub(crate) fenced: bool,
+    /// A checkpoint was asked for.
+    pub(crate) flush: bool,
     /// The application opened it, so it must be closed.
     pub(crate) opened: bool,
-    /// Not opened before this: a former owner may still believe.
-    pub(crate) open_after: Mono,
-    /// Parents not yet known to have ended.
-    pub(crate) parents: Vec<ShardId>,
-    /// A look at a parent's row is in flight.
-    pub(crate) looking: Option<OpId>,
-    /// The next look at the parents, or the next try to open.
-    pub(crate) look_at: Mono,
-    pub(crate) open_failures: u32,
-    /// "Blocked" was told.
-    pub(crate) told_blocked: bool,
-
-    pub(crate) reader: Option<Reader>,
+    /// The command in flight was told to stop.
+    pub(crate) aborted: bool,
     /// The shard was not found, and it is being found out why.
     pub(crate) missing: bool,
     /// It is known that the shard has no children.
     pub(crate) childless: bool,
-    /// The application command in flight.
-    pub(crate) app: Option<(OpId, AppFlight)>,
-    /// The command in flight was told to stop.
-    pub(crate) aborted: bool,
-    /// Attempts at the front batch, and no new one before this.
+    /// "Blocked" was told.
+    pub(crate) told_blocked: bool,
+    /// That its end waits for the leases of [`co_parents`](Self::co_parents) was told.
+    pub(crate) told_waiting: bool,
+    /// A planted bug: our own writes come through are not recognised.
+    pub(crate) never_adopt: bool,
+    /// Writes that failed in a row.
+    pub(crate) failures: u32,
+    pub(crate) open_failures: u32,
+    /// Attempts at the front batch.
     pub(crate) attempts: u32,
-    pub(crate) deliver_after: Mono,
-    /// Everything up to here was processed.
-    pub(crate) processed: Option<Position>,
-    /// A checkpoint was asked for.
-    pub(crate) flush: bool,
+    /// How many of the children's leases are not known to exist yet.
+    pub(crate) children_left: u32,
+    /// We believe before this moment.
+    pub(crate) valid_until: Mono,
+    /// The next renewal.
+    pub(crate) renew_at: Mono,
+    /// No write before this, after a failure.
+    pub(crate) retry_at: Mono,
     /// The next checkpoint that nobody has to ask for.
     pub(crate) checkpoint_at: Mono,
-    /// The children, once the end was reached, and how many of their leases are not known to exist yet.
-    pub(crate) children: Vec<ShardId>,
-    pub(crate) children_left: u32,
+
+    /// The counter of the last write known to be durable.
+    pub(crate) counter: u64,
+    /// The counter that our next write leaves, or those of unknown outcome since: all of them the same.
+    pub(crate) next: u64,
+    /// Not opened before this: a former owner may still believe.
+    pub(crate) open_after: Mono,
+    /// The next look at the parents, or the next try to open.
+    pub(crate) look_at: Mono,
+    /// No new attempt at the front batch before this.
+    pub(crate) deliver_after: Mono,
+    pub(crate) reader: Option<Box<Reader>>,
+    pub(crate) unresolved: Option<Unresolved>,
+
+    /// What is in flight on this lease's lane.
+    pub(crate) flight: Option<(OpId, WriteKind)>,
+    /// Since when nothing has moved.
+    pub(crate) movement: Movement,
+    /// Everything up to here was processed.
+    pub(crate) processed: Option<Position>,
+    /// The checkpoint known to be durable.
+    pub(crate) durable: Checkpoint,
+    /// Set while the row is being handed over from us.
+    pub(crate) next_owner: Option<WorkerId>,
+    /// The application command in flight.
+    pub(crate) app: Option<(OpId, AppFlight)>,
+    /// Parents not yet known to have ended.
+    pub(crate) parents: Vec<ShardId>,
+    /// A look at a parent's row is in flight.
+    pub(crate) looking: Option<OpId>,
     /// Children whose leases wait for their other parents' leases to exist.
     pub(crate) heirs: Vec<ChildShard>,
-    /// Those other parents.
+
+    pub(crate) token: FencingToken,
+    /// The children, once the end was reached.
+    pub(crate) children: Vec<ShardId>,
+    /// The other parents that [`heirs`](Self::heirs) wait for.
     pub(crate) co_parents: Vec<ShardId>,
     /// Listings in a row by which some of those will never have a lease.
     pub(crate) verdicts: u32,
-    /// That its end waits for them was told.
-    pub(crate) told_waiting: bool,
-    /// Since when nothing has moved.
-    pub(crate) movement: Movement,
 }
 
 /// The application command in flight of a lease.

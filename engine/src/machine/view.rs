@@ -25,28 +25,29 @@ impl<T> Hash for Aside<T> {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// One lease.
+/// One lease. What every step looks at lies in front: see [`Tenure`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub(crate) struct Lease {
+    /// The time of the live entry in the timers; `NEVER` for none.
+    pub(crate) armed: Mono,
+    /// Our ownership, from the take until the application let go of it.
+    pub(crate) tenure: Option<Box<Tenure>>,
+    /// An attempt to become its owner.
+    pub(crate) taking: Option<Box<Taking>>,
     pub(crate) key: LeaseKey,
-    /// The newest row known; absent if only our own doings name this lease.
-    pub(crate) row: Option<LeaseRow>,
     /// When the first answer was received that showed the row's present counter and owner.
     pub(crate) observed_at: Mono,
-    /// When the row was first seen to be at the end of its shard; `NEVER` while it is not.
-    pub(crate) ended_at: Mono,
     /// The number of the last scan that showed the row.
     pub(crate) seen_by: u64,
+    /// The newest row known; absent if only our own doings name this lease.
+    pub(crate) row: Option<LeaseRow>,
+    /// When the row was first seen to be at the end of its shard; `NEVER` while it is not.
+    pub(crate) ended_at: Mono,
     /// How often in a row an older counter than the known one was read.
     pub(crate) older_seen: u8,
     /// An attempt to steal it was given up, and may have been applied: its owner may believe in it beside us.
     pub(crate) robbed: bool,
-    /// An attempt to become its owner.
-    pub(crate) taking: Option<Taking>,
-    /// Our ownership, from the take until the application let go of it.
-    pub(crate) tenure: Option<Box<Tenure>>,
-    /// The time of the live entry in the timers; `NEVER` for none.
-    pub(crate) armed: Mono,
 }
 
 impl Lease {
@@ -85,7 +86,7 @@ pub(crate) struct View {
     slots: Vec<Option<Lease>>,
     free: Vec<u32>,
     by_key: BTreeMap<LeaseKey, u32>,
-    pub(crate) timers: Timers,
+    timers: Aside<Timers>,
     touched: Aside<Touched>,
 }
 
@@ -205,18 +206,18 @@ impl View {
         };
         if at < lease.armed {
             lease.armed = at;
-            self.timers.push(at, ix);
+            self.timers.0.push(at, ix);
         }
     }
 
     /// The next lease whose deadline has come.
     pub(crate) fn pop_due(&mut self, now: Mono) -> Option<u32> {
-        while let Some((at, ix)) = self.timers.first() {
+        while let Some((at, ix)) = self.timers.0.first() {
             let live = self.get(ix).is_some_and(|lease| lease.armed == at);
             if live && at > now {
                 return None;
             }
-            self.timers.pop();
+            self.timers.0.pop();
             if live {
                 if let Some(lease) = self.get_mut(ix) {
                     lease.armed = Mono::NEVER;
@@ -229,11 +230,11 @@ impl View {
 
     /// The earliest deadline. Stale entries only make it earlier, never later.
     pub(crate) fn wake_at(&mut self) -> Mono {
-        while let Some((at, ix)) = self.timers.first() {
+        while let Some((at, ix)) = self.timers.0.first() {
             if self.get(ix).is_some_and(|lease| lease.armed == at) {
                 return at;
             }
-            self.timers.pop();
+            self.timers.0.pop();
         }
         Mono::NEVER
     }
