@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_seed_fixes_everything() {
-        for seed in 0..8 {
+        for seed in 0..5 {
             let (one, other) = (run_seed(seed, &traced()).found, run_seed(seed, &traced()).found);
             assert_eq!(one.digest, other.digest, "seed {seed}");
             assert_eq!(one.trace, other.trace, "seed {seed}");
@@ -403,7 +403,7 @@ mod tests {
             ..Options::default()
         };
         let mut struck = 0;
-        for seed in 0..25 {
+        for seed in 0..12 {
             let drawn = run_seed(seed, &recorded).found;
             struck += drawn.strikes.len();
             let mut plan = Plan::draw(seed);
@@ -411,21 +411,21 @@ mod tests {
             let listed = run_plan(plan, &Options::default()).map(|found| found.digest);
             assert_eq!(listed, Ok(drawn.digest), "seed {seed}");
         }
-        assert!(struck > 1_000, "only {struck} strikes in 25 worlds");
+        assert!(struck > 400, "only {struck} strikes in 12 worlds");
     }
 
     #[test]
     fn the_summary_does_not_depend_on_the_number_of_threads() {
         let options = Options::default();
         let (one, three) = (
-            run_seeds(0..12, 1, &options, &|_| {}),
-            run_seeds(0..12, 3, &options, &|_| {}),
+            run_seeds(0..8, 1, &options, &|_| {}),
+            run_seeds(0..8, 3, &options, &|_| {}),
         );
         assert_eq!(
             (one.digest, one.inputs, one.marks),
             (three.digest, three.inputs, three.marks)
         );
-        assert_eq!(one.seeds, 12);
+        assert_eq!(one.seeds, 8);
     }
 
     #[test]
@@ -481,7 +481,7 @@ mod tests {
             no_faults: true,
             ..Options::default()
         };
-        let summary = run_seeds(0..20, 2, &calm, &|_| {});
+        let summary = run_seeds(0..12, 2, &calm, &|_| {});
         assert_eq!(
             summary.violations.iter().map(|v| &v.summary).collect::<Vec<_>>(),
             Vec::<&String>::new()

@@ -127,15 +127,15 @@ fn shards_are_numbered_densely_and_rows_renamed() {
 
 #[test]
 fn a_sound_table_comes_right_in_every_world() {
-    assert_eq!(violations(table(), 50), []);
+    assert_eq!(violations(table(), 20), []);
 }
 
 #[test]
 fn a_table_with_a_hole_comes_right() {
     let mut holed = table();
     holed.remove(2);
-    assert_eq!(violations(holed, 40), []);
-    assert_eq!(violations(Vec::new(), 10), [], "an empty table is all hole");
+    assert_eq!(violations(holed, 15), []);
+    assert_eq!(violations(Vec::new(), 5), [], "an empty table is all hole");
 }
 
 #[test]
@@ -152,8 +152,9 @@ fn a_lease_of_a_trimmed_shard_ends_and_its_children_go_on() {
 fn a_row_that_cannot_be_read_is_what_keeps_a_shard_uncovered() {
     let mut broken = table();
     broken[2] = text(&[("leaseKey", &id(900_002)), ("leaseCounter", "many")]);
-    let found = violations(broken, 3);
-    assert_eq!(found.len(), 3, "{found:?}");
+    // One world: it waits until nothing can be hoped for any more.
+    let found = violations(broken, 1);
+    assert_eq!(found.len(), 1, "{found:?}");
     for (property, sentence) in found {
         // The child of a merge with the sound neighbour has a lease, and waits for ever.
         assert!(matches!(property, Property::P4 | Property::P6), "{property:?}");
@@ -192,7 +193,7 @@ fn other_positions_to_start_from_come_right_too() {
             given: Some(Given { from, ..given(holed) }),
             ..Options::default()
         };
-        let summary = run_seeds(0..10, 1, &options, &|_| {});
+        let summary = run_seeds(0..5, 1, &options, &|_| {});
         assert_eq!(
             summary
                 .violations
