@@ -590,3 +590,77 @@ fn a_scan_begun_before_a_listing_does_not_vouch_for_what_the_listing_misses() {
         .filter(|(sent, effect)| is_scan(effect) && (answered..=*at).contains(sent));
     assert!(scans.count() >= 1, "created at {at:?}, listed until {answered:?}");
 }
+
+/// Found by simulation: with short renewals every row had moved on by the time of the steal, and nothing was ever stolen.
+#[test]
+fn a_steal_follows_the_owner_s_renewals() {
+    let mut rig = Rig::new(2, 1);
+    rig.secs(60);
+    let steals = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Table(TableOp::Write(Change::Take { from: Some(_), .. }))
+        )
+    };
+    let worker = rig.join_trapped(Some(Box::new(move |effect| {
+        steals(effect).then_some(Trick::Hang)
+    })));
+    // Its owner renews the lease every 3.3 s, and so before each of the first attempts arrives.
+    let mut attempts = 0;
+    for _ in 0..100 {
+        rig.secs(4);
+        if rig.workers[worker].hung.is_empty() {
+            continue;
+        }
+        attempts += 1;
+        if attempts == 4 {
+            rig.workers[worker].trap = None;
+        }
+        rig.release(worker);
+    }
+    let notices = &rig.workers[worker].notices;
+    let missed = notices
+        .iter()
+        .filter(|(_, notice)| matches!(notice, Notice::MissedTake { .. }));
+    assert_eq!((attempts, missed.count()), (4, 0), "{notices:?}");
+    let stolen = |notice: &Notice| {
+        matches!(
+            notice,
+            Notice::Took {
+                why: TakeReason::Stolen { .. },
+                ..
+            }
+        )
+    };
+    assert!(notices.iter().any(|(_, notice)| stolen(notice)));
+}
+
+/// Found by simulation: while a scan went on, the leases on its first pages grew old, and live owners were robbed.
+#[test]
+fn a_slow_scan_makes_nobody_look_dead() {
+    let mut rig = Rig::new(4, 1);
+    rig.config.scan_page_limit = 1;
+    rig.secs(60);
+    let scans = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { after: Some(_), .. }));
+    let worker = rig.join_trapped(Some(Box::new(move |effect| scans(effect).then_some(Trick::Hang))));
+    for _ in 0..60 {
+        // Longer than a lease lasts.
+        rig.secs(12);
+        rig.release(worker);
+    }
+    let reasons: Vec<_> = rig.workers[worker]
+        .notices
+        .iter()
+        .filter_map(|(_, notice)| match notice {
+            Notice::Took { why, .. } => Some(why),
+            Notice::MissedTake { .. } => panic!("{notice:?}"),
+            _ => None,
+        })
+        .collect();
+    let stolen = |why: &&TakeReason| matches!(why, TakeReason::Stolen { .. });
+    assert_eq!(
+        (reasons.len(), reasons.iter().all(stolen)),
+        (2, true),
+        "{reasons:?}"
+    );
+}

@@ -18,6 +18,8 @@ pub(crate) struct Scan {
     pub(crate) number: u64,
     /// The page in flight.
     in_flight: bool,
+    /// When it was asked for.
+    asked_at: Mono,
     /// When the next page is due, if none is in flight.
     next_at: Mono,
     /// The least distance to the last scan, however much there is to look at: an eighth of the interval.
@@ -82,6 +84,7 @@ impl Core {
             },
         );
         self.scan.in_flight = true;
+        self.scan.asked_at = self.ctx.now;
     }
 
     pub(crate) fn scan_done(&mut self, op: OpId, outcome: Outcome) {
@@ -180,6 +183,7 @@ impl Core {
             return;
         };
         lease.seen_by = number;
+        let asked = if scanned { self.scan.asked_at } else { now };
         if lease.ours() {
             // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which
             // the next write's guard settles.
@@ -204,6 +208,7 @@ impl Core {
                 return;
             }
             lease.older_seen = 0;
+            lease.seen_at = lease.seen_at.max(asked);
             let same = row.counter == known.counter
                 && row.owner == known.owner
                 && row.handing_over == known.handing_over;
@@ -219,7 +224,7 @@ impl Core {
                 lease.ended_at = if ended { now } else { Mono::NEVER };
             }
         } else {
-            lease.observed_at = now;
+            (lease.observed_at, lease.seen_at) = (now, asked);
             lease.ended_at = if row.checkpoint.is_end() { now } else { Mono::NEVER };
             lease.row = Some(row);
         }

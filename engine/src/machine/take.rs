@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 
 /// A take is tried again this often before it is left to the next scan.
 const MAX_TRIES: u32 = 5;
+/// A steal follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
+const MAX_CHASES: u32 = 5;
 /// No more than this many leases are taken after one scan, to spare the table a burst.
 const MAX_TAKES: u32 = 1_000;
 
@@ -37,8 +39,8 @@ pub(crate) struct Balance {
 }
 
 impl Core {
-    /// Counts who has what. A lease counts as expired when its row did not change for a lease duration after the
-    /// answer that first showed it arrived.
+    /// Counts who has what. A lease counts as expired when an answer showed its row unchanged that was asked for a lease
+    /// duration after the first one that showed it so had arrived.
     pub(crate) fn balance(&self) -> Balance {
         let mut balance = Balance::default();
         let me = &self.ctx.me;
@@ -59,8 +61,7 @@ impl Core {
             } else {
                 self.ctx.config.lease_duration
             };
-            let expired = self.ctx.now.since(lease.observed_at) >= patience
-                && !self.ctx.planted.is(Mutant::NeverExpire);
+            let expired = lease.idle() >= patience && !self.ctx.planted.is(Mutant::NeverExpire);
             match row.actual_owner() {
                 Some(owner) if !expired && owner != me => {
                     *balance.counts.entry(owner.clone()).or_default() += 1;
@@ -262,7 +263,7 @@ impl Core {
             Some(owner) if *owner == self.ctx.me => TakeReason::Ours,
             Some(owner) => TakeReason::Expired {
                 owner: owner.clone(),
-                idle: lease.map_or(Span::ZERO, |lease| self.ctx.now.since(lease.observed_at)),
+                idle: lease.map_or(Span::ZERO, Lease::idle),
             },
         }
     }
@@ -287,6 +288,7 @@ impl Core {
             why,
             first_emitted: now,
             failures: 0,
+            chases: 0,
             flight: TakeFlight::Pause(now),
         }));
         self.busy += 1;
@@ -422,9 +424,18 @@ impl Core {
                     }
                     return self.take_step(ix);
                 }
+                // Its owner renewed it since the scan, and may do so in the time of every scan.
+                let chases = matches!(taking.why, TakeReason::Stolen { .. })
+                    && row.owner == taking.from
+                    && row.handing_over.is_none()
+                    && !row.checkpoint.is_end()
+                    && taking.chases < MAX_CHASES;
                 let owner = row.actual_owner().cloned();
                 self.drop_taking(ix);
                 self.observe(row, false);
+                if chases {
+                    return self.chase(ix, taking);
+                }
                 self.ctx.tell(Notice::MissedTake { lease: key, owner });
             }
             _ => {
@@ -434,6 +445,14 @@ impl Core {
                     owner: None,
                 });
             }
+        }
+    }
+
+    /// Steals a lease by its row as it is by now.
+    fn chase(&mut self, ix: u32, before: &Taking) {
+        self.take(ix, before.why.clone());
+        if let Some(taking) = self.view.get_mut(ix).and_then(|lease| lease.taking.as_mut()) {
+            taking.chases = before.chases + 1;
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Taking {
     pub(crate) first_emitted: Mono,
     /// Failed attempts in a row.
     pub(crate) failures: u32,
+    /// How often the row was found renewed by its owner.
+    pub(crate) chases: u32,
     /// What is in flight.
     pub(crate) flight: TakeFlight,
 }

@@ -28,8 +28,7 @@ impl Core {
             };
             let ours = turns.has(lease.key.as_str()).unwrap_or_else(|| {
                 strays += 1;
-                let idle = now.since(lease.observed_at);
-                turns.is_ours(strays - 1) || idle >= config.lease_duration.times(2)
+                turns.is_ours(strays - 1) || lease.idle() >= config.lease_duration.times(2)
             });
             let owner = row.actual_owner();
             let lives = owner.is_some_and(|owner| turns.counts(owner));

@@ -5,7 +5,7 @@ use super::timers::Timers;
 use crate::engine::Held;
 use crate::ids::LeaseKey;
 use crate::row::LeaseRow;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
@@ -38,6 +38,9 @@ pub(crate) struct Lease {
     pub(crate) key: LeaseKey,
     /// When the first answer was received that showed the row's present counter and owner.
     pub(crate) observed_at: Mono,
+    /// When the last answer was asked for that showed them so: they stood still from the one to the other, for all that is
+    /// known. A scan may take longer than a lease lasts, and what its first page showed says nothing of the time since.
+    pub(crate) seen_at: Mono,
     /// The number of the last scan that showed the row.
     pub(crate) seen_by: u64,
     /// The newest row known; absent if only our own doings name this lease.
@@ -51,6 +54,11 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
+    /// For how long the row is known to have stood still.
+    pub(crate) fn idle(&self) -> Span {
+        self.seen_at.since(self.observed_at)
+    }
+
     /// Whether the row says that the shard is unfinished.
     pub(crate) fn unfinished(&self) -> bool {
         self.row.as_ref().is_some_and(|row| !row.checkpoint.is_end())
@@ -126,6 +134,7 @@ impl View {
             key: key.clone(),
             row: None,
             observed_at: Mono(0),
+            seen_at: Mono(0),
             ended_at: Mono::NEVER,
             seen_by: 0,
             older_seen: 0,

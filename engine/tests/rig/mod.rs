@@ -329,12 +329,18 @@ impl Rig {
                 self.table.get_or_insert_default();
                 Outcome::Applied(Reply::Done)
             }
-            TableOp::Scan { .. } => match &self.table {
+            TableOp::Scan { after, limit } => match &self.table {
                 None => missing(),
-                Some(rows) => Outcome::Applied(Reply::Page(ScanPage {
-                    rows: rows.values().cloned().map(RowRead::Lease).collect(),
-                    next: None,
-                })),
+                Some(rows) => {
+                    let mut left = rows.values().filter(|row| after.as_ref() < Some(&row.key));
+                    let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+                    let page: Vec<LeaseRow> = left.by_ref().take(limit).cloned().collect();
+                    let last = page.last().map(|row| row.key.clone());
+                    Outcome::Applied(Reply::Page(ScanPage {
+                        next: last.filter(|_| left.next().is_some()),
+                        rows: page.into_iter().map(RowRead::Lease).collect(),
+                    }))
+                }
             },
             TableOp::Read { key } => match &self.table {
                 None => missing(),

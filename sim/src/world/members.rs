@@ -1,9 +1,10 @@
 //! The tables beside the lease table, for dialects that have them: item operations on the same in-memory DynamoDB.
 
 use super::World;
+use super::names::number;
 use super::table::{LeaseTable, TABLE, wall_ms};
 use crate::fakes::dynamo::{ApiError, GetItem, Scan};
-use crate::oracles::{Property, Time};
+use crate::oracles::{Property, ShardNo, Time};
 use leasehold_engine::dialect::{ItemOp, Membership, SideRead};
 use leasehold_engine::ids::{ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
@@ -117,8 +118,22 @@ impl World {
             .collect();
         members.sort();
         let shards = self.table.shared(self.table.dialect.membership()?);
+        let left_out = (0..self.shards.len()).find(|&n| {
+            let waits = self.row(n).is_some_and(|row| !row.checkpoint.is_end());
+            let listed = !self.source.is_forgotten(n as ShardNo);
+            waits
+                && listed
+                && !shards
+                    .iter()
+                    .any(|shard| number(shard.as_str()) == Some(n as ShardNo))
+        });
+        if let Some(shard) = left_out {
+            let sentence =
+                format!("shard {shard} is unfinished and not shared out: other programs would not read it");
+            return Some((Property::P4, sentence));
+        }
         shards.iter().enumerate().find_map(|(place, shard)| {
-            let number = super::names::number(shard.as_str())?;
+            let number = number(shard.as_str())?;
             let row = self.row(number as usize).filter(|row| !row.checkpoint.is_end())?;
             let turn = members.get(place % members.len().max(1))?;
             (row.owner.as_ref() != Some(*turn)).then(|| {

@@ -6,6 +6,7 @@
 mod behind;
 pub(crate) mod call;
 pub(crate) mod clock;
+mod evenness;
 pub(crate) mod given;
 mod handler;
 mod heap;

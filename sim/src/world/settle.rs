@@ -275,6 +275,7 @@ impl World {
             .or_else(|| self.handing_over())
             .or_else(|| self.unattended())
             .or_else(|| self.out_of_turn())
+            .or_else(|| self.uneven())
             .or_else(|| self.undelivered())
     }
 
