@@ -5,6 +5,7 @@ mod rig;
 
 use leasehold_engine::dialect::{Dialect, Kind};
 use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
@@ -207,4 +208,40 @@ fn the_rows_of_forgotten_shards_go_and_no_others() {
         assert_eq!(rig.has_row(0), stays, "{}", format.key_name());
         assert!(rig.has_row(left), "{}", format.key_name());
     }
+}
+
+/// Other programs may write a row back as they knew it, and wipe a claim with that.
+#[test]
+fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
+    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 4, 0);
+    let theirs = |rig: &mut Rig| {
+        for n in 0..4 {
+            let key = LeaseKey::from(Rig::id(n).as_str());
+            let table = rig.table.get_or_insert_default();
+            let row = table
+                .entry(key.clone())
+                .or_insert_with(|| LeaseRow::new(key, Checkpoint::TrimHorizon));
+            (row.owner, row.handing_over) = (Some("theirs".into()), None);
+            row.counter += 1;
+        }
+    };
+    theirs(&mut rig);
+    rig.join();
+    let claims = |rig: &Rig, since: usize| {
+        let sent = rig.workers[0].sent[since..].iter();
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(Change::Claim { .. }))))
+            .count()
+    };
+    let mut counts = Vec::new();
+    for _ in 0..4 {
+        let since = rig.workers[0].sent.len();
+        for _ in 0..1_000 {
+            rig.secs(1);
+            theirs(&mut rig);
+        }
+        counts.push(claims(&rig, since));
+    }
+    // Four leases, each asked for once in 32 scans of 20 s at the end.
+    assert!(counts[0] >= 12, "{counts:?}");
+    assert!((4..=8).contains(&counts[3]), "{counts:?}");
 }

@@ -7,7 +7,7 @@
 //! | `upkeep` | after a scan: order of leaders, audit, clean-up |
 //! | `listing` | listing shards, and creating the leases that are missing |
 //! | `lineage` | what a listing says that rows do not |
-//! | `take` | becoming an owner: balance, taking, stealing |
+//! | `take`, `claim` | becoming an owner: balance, taking, stealing; asking for what a live worker owns |
 //! | `members`, `leading` | telling others that we live, looking who else does; what the first of them does for all |
 //! | `turns` | taking and giving up leases by rank among the members |
 //! | `holding` | the lane of writes of a held lease: renewing, checkpoints, ends, releases |
@@ -21,6 +21,7 @@
 
 mod boot;
 mod chores;
+mod claim;
 mod consumer;
 mod ctx;
 mod ending;
@@ -70,6 +71,7 @@ pub(crate) struct Core {
     listing: listing::Listing,
     lineage: lineage::Lineage,
     chores: chores::Chores,
+    claims: claim::Claims,
     upkeep: upkeep::Upkeep,
     members: members::Members,
     phase: Phase,
@@ -102,6 +104,7 @@ impl Core {
             listing: listing::Listing::default(),
             lineage: lineage::Lineage::default(),
             chores: chores::Chores::default(),
+            claims: claim::Claims::default(),
             upkeep: upkeep::Upkeep::default(),
             members: members::Members::default(),
             phase: Phase::Running,

@@ -138,7 +138,10 @@ impl Core {
         let policy = self.ctx.config.policies.steal;
         let claimed = match policy {
             Steal::Take => 0,
-            Steal::Claim => self.claimed(),
+            Steal::Claim => {
+                self.forget_claims();
+                self.claimed()
+            }
         };
         let (mine, need) = (mine + claimed, need.saturating_sub(claimed));
         if need == 0 {
@@ -165,6 +168,7 @@ impl Core {
             .view
             .iter()
             .filter(|(_, lease)| !lease.busy() && lease.unfinished())
+            .filter(|(_, lease)| policy == Steal::Take || self.may_claim(lease))
             .filter(|(_, lease)| {
                 lease
                     .row
@@ -189,32 +193,6 @@ impl Core {
             self.take(ix, why);
         }
         self.chores_step();
-    }
-
-    /// Leases of others that are being handed over to us.
-    fn claimed(&self) -> u32 {
-        let ours = |lease: &Lease| {
-            let row = lease.row.as_ref().filter(|row| row.handing_over.is_some());
-            row.is_some_and(|row| row.owner.as_ref() == Some(&self.ctx.me))
-        };
-        self.view.unordered().filter(|lease| ours(lease)).count() as u32
-    }
-
-    /// Asks the owner of a lease for it. A later scan shows that it gave it up.
-    fn claim(&mut self, ix: u32) {
-        let Some(lease) = self.view.get(ix) else { return };
-        let Some((row, from)) = lease.row.as_ref().and_then(|row| Some((row, row.owner.clone()?))) else {
-            return;
-        };
-        let change = Change::Claim {
-            key: lease.key.clone(),
-            counter: row.counter,
-            from,
-            checkpoint: row.checkpoint,
-            by: self.ctx.me.clone(),
-        };
-        let expires = self.ctx.now + self.ctx.config.table_timeout;
-        self.add_chore(change, "its owner has more than its share".into(), None, expires);
     }
 
     /// Says what was weighed, the leases in the order drawn; the first `now` are taken.
