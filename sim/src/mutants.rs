@@ -4,9 +4,9 @@
 //! after world, until a property is violated that is meant for it.
 
 use crate::oracles::Property::{self, *};
-use crate::run::{Options, run_seed};
+use crate::run::{Options, plan_of, run_seed};
 use crate::shrink::{Shrunk, Size, shrink};
-use crate::swarm::Plan;
+use leasehold_engine::dialect::Kind;
 use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
 use std::time::Instant;
@@ -75,6 +75,25 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::CreateWhenFenced => &[P5, P2],
         Mutant::HandOverWhileSettling => &[P14, P18],
         Mutant::HandOverUnfinished | Mutant::HandOverTooEarly => &[P8],
+        Mutant::NeverSteals => &[P10],
+        Mutant::FloorShare => &[P6, P10],
+        Mutant::OneParentOnly => &[P2],
+        Mutant::ExpiryByTheirClock => &[P14, P18],
+        Mutant::FinishedRemovedEarly => &[P5, P2],
+        Mutant::KeepsOthersTurns | Mutant::RegistersOnce => &[P10],
+        Mutant::DeadMembersCount => &[P6, P10],
+        Mutant::SharesOnce => &[P4],
+    }
+}
+
+/// The table format that a bug concerns: KCL's, unless it lies in what only others ask for.
+pub fn dialect(mutant: Mutant) -> Kind {
+    match mutant {
+        Mutant::ExpiryByTheirClock | Mutant::FinishedRemovedEarly => Kind::VmwareGoKcl,
+        Mutant::KeepsOthersTurns | Mutant::RegistersOnce | Mutant::DeadMembersCount | Mutant::SharesOnce => {
+            Kind::Kinsumer
+        }
+        _ => Kind::Kcl,
     }
 }
 
@@ -106,6 +125,7 @@ pub struct Hunt {
 pub fn hunt(mutant: Mutant, seeds: u64, shrunk: bool) -> Hunt {
     let options = Options {
         mutant: Some(mutant),
+        dialects: vec![dialect(mutant)],
         ..Options::default()
     };
     let begun = Instant::now();
@@ -125,7 +145,7 @@ pub fn hunt(mutant: Mutant, seeds: u64, shrunk: bool) -> Hunt {
     strays.dedup();
     let small = caught
         .filter(|_| shrunk)
-        .and_then(|(seed, _)| shrink(&Plan::draw(seed), Some(mutant)));
+        .and_then(|(seed, _)| shrink(&plan_of(seed, &options), Some(mutant)));
     Hunt {
         id: mutant.id(),
         description: mutant.about(),

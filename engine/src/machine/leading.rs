@@ -4,6 +4,7 @@ use super::Core;
 use super::members::Task;
 use crate::ids::ShardId;
 use crate::members::Leader;
+use crate::mutant::Mutant;
 use crate::policy::Life;
 use crate::rank::share_out;
 use crate::shard::Shard;
@@ -51,6 +52,9 @@ impl Core {
         };
         let leads = self.members.leads && now < self.members.lead_at + self.ctx.config.members.check_interval;
         if turns.rank() > 0 || !(leads || turns.shards().is_empty()) {
+            return;
+        }
+        if self.ctx.planted.is(Mutant::SharesOnce) && !turns.shards().is_empty() {
             return;
         }
         let listed: BTreeSet<&ShardId> = shards.iter().map(|shard| &shard.id).collect();

@@ -10,6 +10,7 @@ use super::ctx::Waiter;
 use crate::ids::{OpId, ShardId, WorkerId};
 use crate::input::{Outcome, Reply, TableState, Why};
 use crate::members::{Member, MembersChange, MembersOp, MembersPage, Shared, Side};
+use crate::mutant::Mutant;
 use crate::notice::{Fatal, Notice};
 use crate::output::TableOp;
 use crate::policy::{Assign, Life};
@@ -150,6 +151,9 @@ impl Core {
         if self.is_running() && now >= self.members.round_at {
             let interval = self.ctx.config.members.check_interval;
             self.members.begin_round(now, interval);
+            if self.members.registered && self.ctx.planted.is(Mutant::RegistersOnce) {
+                self.members.tasks.retain(|task| *task != Task::Register);
+            }
         }
         if now < self.members.again_at {
             return;
@@ -344,6 +348,9 @@ impl Core {
         }
         let expiry = self.ctx.config.members.expiry();
         members.alive = Some(members.roster.alive(me, members.asked, self.ctx.wall, expiry));
+        if self.ctx.planted.is(Mutant::DeadMembersCount) {
+            members.alive = Some(members.roster.all());
+        }
         self.take_turns_anew();
     }
 

@@ -61,7 +61,10 @@ impl Core {
             } else {
                 self.ctx.config.lease_duration
             };
-            let expired = lease.idle() >= patience && !self.ctx.planted.is(Mutant::NeverExpire);
+            let mut expired = lease.idle() >= patience && !self.ctx.planted.is(Mutant::NeverExpire);
+            if self.ctx.planted.is(Mutant::ExpiryByTheirClock) {
+                expired = row.counter <= (self.ctx.wall.0.max(0) as u64).saturating_mul(1_000_000);
+            }
             match row.actual_owner() {
                 Some(owner) if !expired && owner != me => {
                     *balance.counts.entry(owner.clone()).or_default() += 1;
@@ -78,6 +81,9 @@ impl Core {
         }
         let workers = balance.counts.len() as u32;
         balance.target = balance.unfinished.div_ceil(workers);
+        if self.ctx.planted.is(Mutant::FloorShare) {
+            balance.target = balance.unfinished / workers;
+        }
         if self.ctx.config.max_leases > 0 {
             balance.target = balance.target.min(self.ctx.config.max_leases);
         }
@@ -144,7 +150,7 @@ impl Core {
             }
         };
         let (mine, need) = (mine + claimed, need.saturating_sub(claimed));
-        if need == 0 {
+        if need == 0 || self.ctx.planted.is(Mutant::NeverSteals) {
             return;
         }
         let busiest = balance
@@ -464,6 +470,9 @@ impl Core {
         let mut parents = Vec::new();
         if let Some(row) = &mut lease.row {
             parents = row.parents.clone();
+            if self.ctx.planted.is(Mutant::OneParentOnly) {
+                parents.truncate(1);
+            }
             row.counter = counter;
             row.owner = Some(me);
             row.handing_over = None;

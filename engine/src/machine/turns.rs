@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::take::Balance;
+use crate::mutant::Mutant;
 use std::collections::BTreeSet;
 
 /// No more than this many leases are taken after one scan, to spare the table a burst.
@@ -50,7 +51,9 @@ impl Core {
     pub(crate) fn keeps(&self, ix: u32) -> bool {
         let lease = self.view.get(ix);
         match (&self.members.turns, lease) {
-            (Some(turns), Some(lease)) => turns.has(lease.key.as_str()) != Some(false),
+            (Some(turns), Some(lease)) => {
+                turns.has(lease.key.as_str()) != Some(false) || self.ctx.planted.is(Mutant::KeepsOthersTurns)
+            }
             _ => true,
         }
     }

@@ -266,7 +266,13 @@ impl Core {
                     .parents
                     .iter()
                     .any(|parent| self.view.row(parent.as_str()).is_some());
-                let needless = match self.ctx.config.policies.finished {
+                let finished = match self.ctx.config.policies.finished {
+                    Finished::WhenForgotten if self.ctx.planted.is(Mutant::FinishedRemovedEarly) => {
+                        Finished::WhenRead
+                    }
+                    finished => finished,
+                };
+                let needless = match finished {
                     Finished::WhenRead => children && !ancestors,
                     Finished::WhenForgotten => self.still_listed(&lease.key, lease.ended_at) == Some(false),
                     Finished::Never => false,
