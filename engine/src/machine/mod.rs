@@ -7,7 +7,8 @@
 //! | `upkeep` | after a scan: order of leaders, audit, clean-up |
 //! | `listing` | listing shards, and creating the leases that are missing |
 //! | `lineage` | what a listing says that rows do not |
-//! | `take`, `claim` | becoming an owner: balance, taking, stealing; asking for what a live worker owns |
+//! | `take`, `claim` | which leases to take or steal; asking for what a live worker owns |
+//! | `attempt` | becoming an owner |
 //! | `members`, `leading` | telling others that we live, looking who else does; what the first of them does for all |
 //! | `turns` | taking and giving up leases by rank among the members |
 //! | `holding` | the lane of writes of a held lease: renewing, checkpoints, ends, releases |
@@ -19,6 +20,7 @@
 //! `view` and `tenure` hold what they know; `ctx`, `timers` are tools. Inputs are routed by the kind of waiter that the
 //! command's id names. Every lease has one step function that may be called at any time and does what is due.
 
+mod attempt;
 mod boot;
 mod chores;
 mod claim;
