@@ -87,6 +87,11 @@ impl HashRange {
         start: HashKey(0),
         end: HashKey::MAX,
     };
+
+    /// Whether some key is in both.
+    pub fn overlaps(self, other: HashRange) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
 }
 
 /// One shard, as ListShards describes it.

@@ -7,7 +7,7 @@ use leasehold_engine::notice::{Fatal, LossReason, Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
-use leasehold_engine::shard::HashRange;
+use leasehold_engine::shard::{HashKey, HashRange, Shard};
 use leasehold_engine::time::Wall;
 use rig::{Rig, Trick};
 
@@ -663,4 +663,52 @@ fn a_slow_scan_makes_nobody_look_dead() {
         (2, true),
         "{reasons:?}"
     );
+}
+
+/// Found by simulation: the other parent of a merged shard was forgotten by the stream, and still came to life through the
+/// lease that it was split from.
+#[test]
+fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
+    let mut rig = Rig::new(1, 0);
+    let (older, ours, merged) = (Rig::id(4), Rig::id(19), Rig::id(21));
+    let HashRange { start, end } = HashRange::ALL;
+    let middle = HashKey(end.0 / 2);
+    let below = HashRange { start, end: middle };
+    let above = HashRange {
+        start: HashKey(middle.0 + 1),
+        end,
+    };
+    // Of 4, 19 and 20 nothing is left in the stream.
+    rig.shards.clear();
+    rig.shards.insert(
+        merged.clone(),
+        Shard {
+            id: merged.clone(),
+            parent: Some(ours.clone()),
+            adjacent_parent: Some(Rig::id(20)),
+            range: HashRange::ALL,
+            starting: 1.into(),
+            ending: None,
+        },
+    );
+    for (shard, range) in [(&older, below), (&ours, above)] {
+        let mut row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
+        row.range = Some(range);
+        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    }
+    fn row<'a>(rig: &'a mut Rig, shard: &leasehold_engine::ids::ShardId) -> Option<&'a mut LeaseRow> {
+        rig.table.as_mut()?.get_mut(shard.as_str())
+    }
+    row(&mut rig, &older).unwrap().owner = Some("theirs".into());
+    rig.join();
+    for _ in 0..600 {
+        rig.secs(1);
+        row(&mut rig, &older).unwrap().counter += 1;
+    }
+    assert!(row(&mut rig, &merged).is_none());
+    let row_of_older = row(&mut rig, &older).unwrap();
+    (row_of_older.owner, row_of_older.checkpoint) = (None, Checkpoint::ShardEnd);
+    rig.secs(300);
+    assert!(row(&mut rig, &merged).is_some());
+    assert!(row(&mut rig, &ours).unwrap().checkpoint.is_end());
 }

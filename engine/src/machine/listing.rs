@@ -10,10 +10,10 @@ use crate::notice::Notice;
 use crate::output::{ShardFilter, StreamOp};
 use crate::position::Checkpoint;
 use crate::row::Change;
-use crate::shard::{ChildShard, Shard};
+use crate::shard::{ChildShard, HashRange, Shard};
 use crate::sync;
 use crate::time::{Mono, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a listing is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -255,11 +255,26 @@ impl Core {
         } else {
             BTreeMap::new()
         };
+        // Unfinished leases of shards that the stream has forgotten: whoever ends them creates the leases of their children,
+        // though those are forgotten too.
+        let forgotten: Vec<Option<HashRange>> = if ending {
+            let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+            self.view
+                .iter()
+                .filter(|(other, lease)| *other != ix && lease.unfinished())
+                .filter(|(_, lease)| !listed.contains(lease.key.as_str()))
+                .map(|(_, lease)| lease.row.as_ref()?.range)
+                .collect()
+        } else {
+            Vec::new()
+        };
         let Some(lease) = self.view.get_mut(ix) else {
             return;
         };
         let key = lease.key.clone();
-        let Some(tenure) = &mut lease.tenure else { return };
+        let Some(tenure) = lease.tenure.as_deref_mut() else {
+            return;
+        };
         tenure.missing = false;
         if ending {
             // A child whose own descendants have leases was read to its end before, whatever became of its row. Not so where
@@ -269,7 +284,14 @@ impl Core {
                 tenure.heirs.retain(|child| !read(child));
             }
             tenure.children_left = tenure.heirs.len() as u32;
-            let never = |parent: &ShardId| !sync::will_come(shards, parent);
+            let heirs = &tenure.heirs;
+            let may_bring = |parent: &ShardId, range: &Option<HashRange>| {
+                let mut children = heirs.iter().filter(|child| child.parents.contains(parent));
+                range.is_none_or(|range| children.any(|child| child.range.overlaps(range)))
+            };
+            let never = |parent: &ShardId| {
+                !sync::will_come(shards, parent) && !forgotten.iter().any(|range| may_bring(parent, range))
+            };
             // A listing may lag. One that shows our own shard open is older than its children; and what no listing shows
             // is believed to be gone only after several, a scan interval apart.
             if own.is_some_and(Shard::is_open) || !tenure.co_parents.iter().any(never) {
