@@ -67,11 +67,6 @@ impl Roster {
             .collect();
     }
 
-    /// All of them, in the order of their names.
-    pub(crate) fn all(&self) -> Vec<WorkerId> {
-        self.known.keys().cloned().collect()
-    }
-
     /// Whether a member has a row.
     pub fn knows(&self, member: &WorkerId) -> bool {
         self.known.contains_key(member)

@@ -346,11 +346,12 @@ impl Core {
             members.first([Task::Register, Task::List].into_iter());
             return self.members_poll();
         }
-        let expiry = self.ctx.config.members.expiry();
+        let expiry = if self.ctx.planted.is(Mutant::DeadMembersCount) {
+            Span(u64::MAX)
+        } else {
+            self.ctx.config.members.expiry()
+        };
         members.alive = Some(members.roster.alive(me, members.asked, self.ctx.wall, expiry));
-        if self.ctx.planted.is(Mutant::DeadMembersCount) {
-            members.alive = Some(members.roster.all());
-        }
         self.take_turns_anew();
     }
 
