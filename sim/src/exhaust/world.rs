@@ -410,7 +410,7 @@ impl Hasher for Fingerprint {
 
     fn write_u64(&mut self, value: u64) {
         let wide = u128::from(self.0 ^ value ^ 0x1319_8a2e_0370_7345)
-            * 0xa409_3822_299f_31d1_2437_54f1_6a09_e667_u128;
+            .wrapping_mul(0xa409_3822_299f_31d1_2437_54f1_6a09_e667_u128);
         self.0 = (wide as u64 ^ (wide >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
     }
 
