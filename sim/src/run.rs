@@ -37,6 +37,8 @@ pub struct Options {
     pub no_faults: bool,
     /// The dialects that worlds are drawn of; none: KCL's.
     pub dialects: Vec<Kind>,
+    /// Workers of other programs stand beside ours, where they can.
+    pub mixed: bool,
     /// Worlds begin with this stream and table.
     pub given: Option<Given>,
     /// Give every engine this bug. Has an effect only with the feature `mutants`.
@@ -149,11 +151,12 @@ impl Looking {
 
 /// The world of one seed, before anything is left out.
 pub fn plan_of(seed: u64, options: &Options) -> Plan {
-    match &options.given {
+    let plan = match &options.given {
         Some(given) => given.plan(seed),
         None if options.dialects.is_empty() => Plan::draw(seed),
         None => Plan::draw_of(seed, &options.dialects),
-    }
+    };
+    if options.mixed { plan.mixed() } else { plan }
 }
 
 /// Runs the world of one seed.
@@ -165,11 +168,14 @@ pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
         drawn
     };
     let configuration = plan.summary();
+    let mut found = World::new(plan, options).run();
+    // What is theirs is what those programs are known to do.
+    found.violations.retain(|violation| !violation.of_others);
     WorldReport {
         seed,
         configuration,
         flags: flags(options),
-        found: World::new(plan, options).run(),
+        found,
     }
 }
 
@@ -190,7 +196,10 @@ impl WorldReport {
 
 fn flags(options: &Options) -> String {
     let given = options.given.as_ref();
-    let given = given.map_or_else(String::new, |given| given.flags.clone());
+    let mut given = given.map_or_else(String::new, |given| given.flags.clone());
+    if options.mixed {
+        given.push_str(" --mixed");
+    }
     match options.dialects[..] {
         [] | [Kind::Kcl] => given,
         [dialect] => format!(" --dialect {dialect}{given}"),

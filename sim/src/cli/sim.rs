@@ -50,6 +50,10 @@ pub(super) struct SimArgs {
     /// How leases are kept in the table.
     #[arg(long, value_enum, default_value_t = Dialect::Kcl)]
     dialect: Dialect,
+    /// Workers of the program that the tables come from stand beside ours, or are replaced by them. Only faults that the
+    /// program gets over by itself.
+    #[arg(long, conflicts_with_all = ["scenario", "museum", "shards"])]
+    mixed: bool,
     /// With --seed: record each life of a worker, for `leasehold replay`; `out.jsonl` makes `out.0.jsonl` and so on.
     #[arg(long, value_name = "FILE", requires = "seed")]
     trace: Option<PathBuf>,
@@ -134,11 +138,23 @@ pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
     if args.museum {
         return museum::run(args.json);
     }
+    check_mixed(args)?;
     match (&args.scenario, args.seed) {
         (Some(file), _) => scenario::run(file, args.ours, args.json),
         (None, Some(seed)) => one(seed, args, given(args)?),
         (None, None) => many(args, given(args)?),
     }
+}
+
+/// Whether fleets can be mixed on these tables.
+fn check_mixed(args: &SimArgs) -> Result<(), Failure> {
+    if args.mixed && matches!(args.dialect, Dialect::Kcl | Dialect::KclRb) {
+        return Err(Failure::unusable(
+            "expected --dialect vmware-go-kcl, kinsumer or all with --mixed, found another; there is no model of the Java KCL, \
+             and workers of kcl-rb must not meet ours",
+        ));
+    }
+    Ok(())
 }
 
 /// The stream and the table that worlds begin with, if they are given.
@@ -178,6 +194,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
         trace: args.trace.is_some(),
         record: args.html.is_some() || args.mermaid.is_some(),
         dialects: args.dialect.kinds(),
+        mixed: args.mixed,
         given,
         ..Options::default()
     };
@@ -188,6 +205,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
             1,
             &Options {
                 dialects: options.dialects.clone(),
+                mixed: options.mixed,
                 given: options.given.clone(),
                 ..Options::default()
             },
@@ -266,6 +284,7 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
     let stop = super::signal::flag()?;
     let options = Options {
         dialects: args.dialect.kinds(),
+        mixed: args.mixed,
         given,
         ..Options::default()
     };

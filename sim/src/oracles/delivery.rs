@@ -65,7 +65,7 @@ impl Delivery {
         self.duplicates
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
             Fact::RowChanged {
                 shard,
@@ -103,6 +103,10 @@ impl Delivery {
                                      were reported done"
                                 )
                             });
+                            if of_others {
+                                // Their loss, not that of who reads on from there.
+                                progress.done = record;
+                            }
                         }
                     }
                     Mark::Nowhere => verdict.report(Property::P1, now, || {

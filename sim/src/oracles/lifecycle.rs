@@ -3,7 +3,7 @@
 
 use super::fact::{Ask, How, Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -75,10 +75,12 @@ impl Lifecycle {
         self.shutdowns.remove(&life);
     }
 
-    pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
+    pub(super) fn look(&mut self, now: Time, of_others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
         for (life, shutdown) in &mut self.shutdowns {
             if now > shutdown.deadline && !shutdown.reported && !shutdown.stands {
                 shutdown.reported = true;
+                // vmware-go-kcl stops no sooner than the parents have ended, and kinsumer may wait for ever.
+                verdict.of_others = of_others.contains(life);
                 verdict.report(Property::P13, now, || {
                     format!(
                         "life {life} was told to stop {} ms ago and has not, {} ms are allowed",

@@ -20,6 +20,7 @@ mod overlap;
 mod progress;
 mod resolution;
 mod stalls;
+mod trespass;
 mod view;
 mod waiting;
 mod window;
@@ -92,8 +93,9 @@ pub struct Violation {
     pub at: Time,
     /// What went wrong, in a sentence.
     pub summary: String,
-    /// A program that others wrote did it, and is known to: it begins children early, writes old checkpoints, keeps from its
-    /// application that a shard was lost, and processes beside another.
+    /// A program that others wrote did it, and is known to: it skips what it was given and did not process, begins children
+    /// early, writes old checkpoints, keeps from its application that a shard was lost, and processes beside another. That
+    /// everything is processed in the end is asked of the whole fleet all the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_others: bool,
 }
@@ -112,21 +114,22 @@ const MOST_VIOLATIONS: usize = 20;
 impl Verdict {
     /// Records a violation. The sentence is only made if it is kept.
     pub fn report(&mut self, property: Property, at: Time, summary: impl FnOnce() -> String) {
+        let of_others = self.of_others
+            && matches!(
+                property,
+                Property::P1 | Property::P2 | Property::P5 | Property::P13 | Property::P18
+            );
         let of_its_kind = self
             .violations
             .iter()
-            .filter(|known| known.property == property)
+            .filter(|known| known.property == property && known.of_others == of_others)
             .count();
         if of_its_kind < 3 && self.violations.len() < MOST_VIOLATIONS {
             self.violations.push(Violation {
                 property,
                 at,
                 summary: summary(),
-                of_others: self.of_others
-                    && matches!(
-                        property,
-                        Property::P2 | Property::P5 | Property::P13 | Property::P18
-                    ),
+                of_others,
             });
         }
     }
@@ -305,16 +308,18 @@ impl Oracles {
             }
             Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
             _ => {
-                self.delivery.observe(now, fact, verdict);
+                self.delivery.observe(now, fact, of_others, verdict);
                 self.lineage.observe(now, fact, of_others, verdict);
+                let edit = of_others.then(|| trespass::as_edit(fact)).flatten();
+                let judged = edit.as_ref().unwrap_or(fact);
                 if !of_others || matches!(fact, Fact::RowChanged { .. }) {
-                    self.resolution.observe(now, fact, verdict);
+                    self.resolution.observe(now, judged, verdict);
                 }
-                self.progress.observe(now, fact, verdict);
+                self.progress.observe(now, fact, edit.is_some(), verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.balance.observe(now, fact);
                 self.leadership.observe(now, fact, verdict);
-                self.view.observe(now, fact, verdict);
+                self.view.observe(now, judged, verdict);
                 self.lifecycle.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
@@ -333,7 +338,8 @@ impl Oracles {
     /// Looks for what is overdue: absence makes no fact.
     pub fn look(&mut self, now: Time) {
         self.verdict.of_others = false;
-        self.lifecycle.look(now, &mut self.verdict);
+        self.lifecycle.look(now, &self.lives_of_others, &mut self.verdict);
+        self.verdict.of_others = false;
         self.stalls.look(now);
         self.waiting.look(now, &mut self.verdict);
         self.canary.look(now, &mut self.verdict);

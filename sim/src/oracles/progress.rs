@@ -27,7 +27,8 @@ impl Progress {
         &mut self.shards[index]
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    /// `trespass`: another program wrote to a row that is not its own.
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, trespass: bool, verdict: &mut Verdict) {
         let Fact::RowChanged {
             shard,
             by,
@@ -63,7 +64,9 @@ impl Progress {
             });
         }
         let Some(row) = after else { return };
+        let stays = before.is_some_and(|before| before.checkpoint == row.checkpoint);
         let back = match durable.highest {
+            _ if stays => false,
             // The three ways to begin are equals here: what counts is not to return to them.
             Some(highest) if highest.is_initial() => false,
             Some(highest) => row.checkpoint < highest,
@@ -78,7 +81,10 @@ impl Progress {
                 )
             });
         }
-        if !back || durable.tampered {
+        // It is said once, of who did it: whoever writes next begins from there.
+        // Nor has the owner seen how far a trespasser says it is, and it renews over that.
+        let ahead = trespass && durable.highest.is_some_and(|highest| row.checkpoint > highest);
+        if !stays && !ahead {
             durable.highest = Some(row.checkpoint);
         }
     }
@@ -98,6 +104,21 @@ mod tests {
             Some(row(Some(0), 1, before)),
             Some(row(Some(0), 2, after)),
         )
+    }
+
+    #[test]
+    fn what_a_trespasser_put_ahead_binds_nobody() {
+        let (mut progress, mut verdict) = (Progress::default(), Verdict::default());
+        let mut tell = |trespass: bool, before: Mark, after: Mark| {
+            progress.observe(1, &to(before, after), trespass, &mut verdict);
+            verdict.violations().len()
+        };
+        assert_eq!(tell(false, Mark::TrimHorizon, Mark::At(5)), 0);
+        assert_eq!(tell(true, Mark::At(5), Mark::At(8)), 0);
+        assert_eq!(tell(false, Mark::At(8), Mark::At(8)), 0, "a renewal over it");
+        assert_eq!(tell(false, Mark::At(8), Mark::At(6)), 0, "the owner is that far");
+        assert_eq!(tell(false, Mark::At(6), Mark::At(4)), 1, "the owner returns");
+        assert_eq!(tell(true, Mark::At(4), Mark::At(3)), 2, "a trespasser returns");
     }
 
     fn removed(before: Mark, verb: Option<Verb>) -> Fact {

@@ -42,6 +42,7 @@ impl LeaseTable {
                 let request = Scan {
                     table,
                     start,
+                    limit: self.limit.map(|limit| limit as usize),
                     ..Scan::default()
                 };
                 self.dynamo.scan(now_ms, &request).map(|page| {

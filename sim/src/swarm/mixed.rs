@@ -1,0 +1,108 @@
+//! Drawing fleets in which our workers stand beside those of another program, or take their places one by one.
+
+use super::Plan;
+use crate::draws::Draws;
+use crate::faults::{ApplicationFaults, Faults, InterruptionKind, ProcessFaults, StreamFaults};
+use crate::originals::{Fleet, Program};
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::dialect::Kind;
+
+impl Plan {
+    /// The same world with workers of the program that its tables come from beside ours. If its workers are upgraded, all
+    /// are that program's until their turn. Where no other program can stand beside ours, nothing changes.
+    ///
+    /// Faults that those programs do not survive by themselves are left out, or every world would show their hazards; those
+    /// have scenarios of their own (see [`crate::museum`]).
+    pub fn mixed(self) -> Self {
+        let other = match self.dialect {
+            Kind::VmwareGoKcl => Program::VmwareGoKcl,
+            Kind::Kinsumer => Program::Kinsumer,
+            // There is no model of the Java KCL. Workers of kcl-rb and ours must never meet.
+            Kind::Kcl | Kind::KclRb => return self,
+        };
+        let draws = Draws::new(self.seed);
+        let (workers, shards, length_us) = (self.workers.clamp(2, 6), self.shards.min(32), self.fault_us);
+        let mut plan = self.resized(workers, shards, length_us);
+        let programs = match draws.coin("mixed", 0) {
+            _ if !plan.faults.upgrade.turns.is_empty() => vec![other],
+            true => vec![other, Program::Leasehold],
+            false => vec![Program::Leasehold, other],
+        };
+        plan.fleet = Fleet {
+            programs,
+            stealing: other == Program::VmwareGoKcl && draws.coin("mixed", 1),
+            ..Fleet::default()
+        };
+        plan.upgraded = None;
+        // From LATEST, a worker of theirs that is started again before its first checkpoint begins at what is latest then.
+        plan.config.initial_position = InitialPosition::TrimHorizon;
+        plan.faults = survivable(plan.faults, &plan.fleet);
+        plan
+    }
+}
+
+impl Plan {
+    /// Whether our workers stand beside those of another program, or are to.
+    pub(crate) fn is_mixed(&self) -> bool {
+        let ours = |worker| self.fleet.program(worker) == Program::Leasehold;
+        let upgraded = !self.faults.upgrade.turns.is_empty();
+        self.has_others() && (upgraded || (0..self.workers as usize).any(ours))
+    }
+}
+
+/// Of these faults, those that other programs get over by themselves.
+fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
+    let mut interruptions = faults.process.interruptions;
+    interruptions.retain(|interruption| {
+        let ours = fleet.program(interruption.worker as usize) == Program::Leasehold;
+        let survived = match interruption.kind {
+            // A frozen worker of theirs writes on when it thaws, whoever reads the shard by then.
+            InterruptionKind::Pause { .. } => false,
+            // kinsumer checkpoints what it delivers: what was not processed by then is lost.
+            InterruptionKind::Crash { .. } => !fleet.programs.contains(&Program::Kinsumer),
+            InterruptionKind::Replace { .. } => true,
+        };
+        ours || survived
+    });
+    Faults {
+        process: ProcessFaults {
+            interruptions,
+            ..ProcessFaults::default()
+        },
+        upgrade: faults.upgrade,
+        stream: StreamFaults {
+            reshards: faults.stream.reshards,
+            update_ms: faults.stream.update_ms,
+            ..StreamFaults::default()
+        },
+        application: ApplicationFaults {
+            batch_us: faults.application.batch_us,
+            ..ApplicationFaults::default()
+        },
+        ..Faults::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mixed_world_has_both_programs_and_can_be_told() {
+        for seed in 0..500 {
+            for dialect in [Kind::VmwareGoKcl, Kind::Kinsumer] {
+                let plan = Plan::draw(seed).with_dialect(dialect).mixed();
+                assert_eq!(plan.fleet.check(dialect), Ok(()));
+                assert!(plan.is_mixed(), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_nobody_else_can_be_nothing_changes() {
+        for dialect in [Kind::Kcl, Kind::KclRb] {
+            let plan = Plan::draw(7).with_dialect(dialect);
+            assert_eq!(plan.clone().mixed(), plan);
+        }
+    }
+}
