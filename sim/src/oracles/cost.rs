@@ -9,7 +9,7 @@
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
 //! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2) + `R`·2: an event may hurry a scan, up to eight an interval |
 //! | ListShards pages | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
-//! | about members | 10·`m` + `R`·2 + 30 |
+//! | about members | (10 + `lives`/`page`)·`m` + `R`·2 + 30: every check reads the list of members, in pages |
 //! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |
 //!
 //! where `c` is how often the application asked for a checkpoint, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
@@ -50,6 +50,7 @@ pub(super) struct Cost {
     retries: u64,
     page: u64,
     rows: u64,
+    lives: u64,
     counts: BTreeMap<(LifeNo, Kind), Count>,
 }
 
@@ -76,6 +77,7 @@ impl Cost {
             retries: terms.most(retries),
             page: 1,
             rows: 0,
+            lives: 0,
             counts: BTreeMap::new(),
         }
     }
@@ -87,7 +89,7 @@ impl Cost {
             Kind::Iterators(_) => self.fetches + self.retries + 4,
             Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
             Kind::List => 2 * (self.scans + self.checks + 3) * (self.rows / self.page + 2) + 2 * self.retries,
-            Kind::Members => 10 * self.checks + 2 * self.retries + 30,
+            Kind::Members => (10 + self.lives / self.page) * self.checks + 2 * self.retries + 30,
             Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
         }
     }
@@ -100,6 +102,7 @@ impl Cost {
                 ..
             }
             | Fact::ShardBorn { .. } => self.rows += 1,
+            Fact::Booted { .. } => self.lives += 1,
             Fact::Processed { life, shard, .. } => {
                 // Whatever is newly processed may be checkpointed at once, if the application asks.
                 if let Some(count) = self.counts.get_mut(&(life, Kind::Lease(shard))) {
