@@ -137,7 +137,7 @@ impl Delivery {
                         progress.done = first - 1;
                     } else {
                         let done = progress.done;
-                        verdict.report(Property::P1, now, || {
+                        verdict.report_of_anybody(Property::P1, now, || {
                             format!(
                                 "life {life} was given records {first} to {last} of shard {shard}, but only those up to {done} \
                                  were processed before: the ones between were skipped"

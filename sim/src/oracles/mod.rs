@@ -93,9 +93,8 @@ pub struct Violation {
     pub at: Time,
     /// What went wrong, in a sentence.
     pub summary: String,
-    /// A program that others wrote did it, and is known to: it skips what it was given and did not process, begins children
-    /// early, writes old checkpoints, keeps from its application that a shard was lost, and processes beside another. That
-    /// everything is processed in the end is asked of the whole fleet all the same.
+    /// A program that others wrote did it, and is known to: it checkpoints what it did not process, begins children early,
+    /// writes old checkpoints, keeps from its application that a shard was lost, and processes beside another.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_others: bool,
 }
@@ -119,6 +118,15 @@ impl Verdict {
                 property,
                 Property::P1 | Property::P2 | Property::P5 | Property::P13 | Property::P18
             );
+        self.add(property, at, of_others, summary);
+    }
+
+    /// Records what counts whoever did it.
+    pub fn report_of_anybody(&mut self, property: Property, at: Time, summary: impl FnOnce() -> String) {
+        self.add(property, at, false, summary);
+    }
+
+    fn add(&mut self, property: Property, at: Time, of_others: bool, summary: impl FnOnce() -> String) {
         let of_its_kind = self
             .violations
             .iter()
