@@ -3,7 +3,7 @@
 //! Records are asked for only while nothing waits to be processed, or less than the budget does (in bytes and in batches).
 //! So a shard never keeps more than the budget and one answer.
 
-use super::fact::Ask;
+use super::fact::{Ask, Mark, Row};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -73,6 +73,19 @@ impl Memory {
             Fact::Given { shard, through, .. } => {
                 self.done.insert(shard, through);
             }
+            // A program of others checkpoints what it did not process: whoever comes after keeps nothing of it.
+            Fact::RowChanged {
+                shard,
+                after:
+                    Some(Row {
+                        checkpoint: Mark::At(through),
+                        ..
+                    }),
+                ..
+            } => {
+                let done = self.done.entry(shard).or_default();
+                *done = through.max(*done);
+            }
             Fact::Processed {
                 life, shard, through, ..
             } => {
@@ -127,8 +140,8 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::How;
-    use super::super::history::{answered, asked, config, judge_under, processed};
+    use super::super::fact::{How, Verb};
+    use super::super::history::{answered, asked, changed, config, judge_under, processed, row};
     use super::*;
 
     /// An answer with records.
@@ -177,6 +190,16 @@ mod tests {
             0,
             "fetched again"
         );
+    }
+
+    #[test]
+    fn what_a_checkpoint_says_is_processed_is_not_kept() {
+        let at = |through| {
+            let row = Some(row(Some(0), 2, Mark::At(through)));
+            vec![changed(0, None, Verb::Checkpoint, None, row)]
+        };
+        assert_eq!(judged([at(5), fetched(1, 5, 1_000)]), 0);
+        assert_eq!(judged([at(4), fetched(1, 5, 1_000)]), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! it is read on as long as little waits: whatever handlers and reads of other shards do. What may lie between is the
 //! shard's own: the pause after a failure of its handler or of a read, and the pace at which it is read.
 
-use super::fact::{Ask, How, Owner};
+use super::fact::{Ask, How, Mark, Owner};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -114,6 +114,11 @@ impl Waiting {
                 shard.readable_since = now;
             }),
             Fact::RowChanged { shard, after, .. } => {
+                // A program of others checkpoints what it did not process: whoever comes after does not process it either.
+                if let Some(Mark::At(through)) = after.map(|row| row.checkpoint) {
+                    let done = self.done.entry(shard).or_default();
+                    *done = through.max(*done);
+                }
                 if after.is_some_and(|row| row.next.is_some()) {
                     self.promised.insert(shard);
                 } else {
@@ -406,6 +411,16 @@ mod tests {
         let taken = Some(row(Some(1), 2, Mark::TrimHorizon));
         let taken = (2, changed(0, Some(1), Verb::Take, None, taken));
         assert_eq!(and_reading(vec![taken, later]), 0);
+    }
+
+    #[test]
+    fn what_a_checkpoint_says_is_processed_is_handed_to_nobody() {
+        let at = |through| {
+            let row = Some(row(Some(0), 2, Mark::At(through)));
+            let ahead = (2, changed(0, None, Verb::Checkpoint, None, row));
+            and_reading(vec![ahead, (400_000, born())])
+        };
+        assert_eq!((at(5), at(4)), (0, 1));
     }
 
     #[test]
