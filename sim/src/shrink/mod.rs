@@ -8,7 +8,7 @@ mod parts;
 mod simpler;
 
 use crate::draws::Draws;
-use crate::oracles::{Property, Time};
+use crate::oracles::{Property, Time, Violation};
 use crate::run::{Options, run_plan};
 use crate::scenario::Scenario;
 use crate::swarm::Plan;
@@ -50,6 +50,7 @@ const CANDIDATES: usize = 4;
 pub fn shrink(plan: &Plan, mutant: Option<Mutant>) -> Option<Shrunk> {
     let mut search = Search {
         property: None,
+        of_others: false,
         mutant,
         inputs: 0,
         runs: 0,
@@ -91,6 +92,8 @@ impl Case {
 
 struct Search {
     property: Option<Property>,
+    /// What programs of others are known to do is looked for: the world violates nothing else.
+    of_others: bool,
     mutant: Option<Mutant>,
     inputs: u64,
     runs: u32,
@@ -134,7 +137,7 @@ impl Search {
         let violations = found.violations;
         let violation = violations
             .iter()
-            .find(|violation| self.is_wanted(violation.property))?;
+            .find(|violation| self.is_wanted(violation.property) && violation.of_others <= self.of_others)?;
         let mut plan = plan.clone();
         plan.faults.strikes = Some(found.strikes);
         Some(Case {
@@ -157,7 +160,13 @@ impl Search {
             ..Options::default()
         };
         self.property = Some(match run_plan(plan.clone(), &options) {
-            Ok(found) => found.violations.first()?.property,
+            Ok(found) => {
+                let counts = |violation: &&Violation| !violation.of_others;
+                let first = found.violations.iter().find(counts);
+                let first = first.or(found.violations.first())?;
+                self.of_others = first.of_others;
+                first.property
+            }
             Err(_) => Property::World,
         });
         self.fails(plan)
@@ -174,6 +183,9 @@ impl Search {
             }
             let mut plan = Plan::draw(draws.roll("smaller", n).bits() >> 1).with_dialect(first.dialect);
             let (workers, shards) = (1 + n / 2 % 3, 1 + n % 2);
+            if first.is_mixed() {
+                plan = plan.mixed();
+            }
             plan.start = first.start.clone();
             if plan.start.is_some() {
                 plan.config.initial_position = first.config.initial_position;
