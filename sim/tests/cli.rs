@@ -491,6 +491,8 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     let data: Vec<&Value> = first.iter().map(|line| &line["data"]).collect();
     assert_eq!(data, ["MA==", "MQ==", "Mg=="]);
     assert_eq!(first[0]["shard"], "shardId-000000000000");
+    assert!(first[0]["token"].as_u64() > Some(0), "{:?}", first[0]);
+    assert_eq!(first[0]["token"], first[2]["token"]);
     assert_eq!(first[0]["sub_sequence"], 0);
     assert_eq!(first[0]["partition_key"], "k");
     assert!(first[0]["sequence"].as_str() < first[1]["sequence"].as_str());

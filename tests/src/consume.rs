@@ -45,7 +45,8 @@ pub struct Printed {
     pub sequence: String,
     /// The payload.
     pub data: String,
-    /// Which time of holding the shard it was printed in, where the program tells it apart; 0 where not.
+    /// Which time of holding the shard it was printed in, by the fencing token or another number; 0 where the program does
+    /// not tell.
     pub session: u64,
 }
 
@@ -112,17 +113,20 @@ fn line(line: &str) -> Printed {
         shard: text("shard"),
         sequence: text("sequence"),
         data: text("data"),
-        session: value.get("session").and_then(Value::as_u64).unwrap_or(0),
+        session: ["token", "session"]
+            .iter()
+            .find_map(|name| value.get(name)?.as_u64())
+            .unwrap_or(0),
     }
 }
 
-/// Where a record of a shard was printed after a later one of the same shard. Within one consumer that keeps its leases,
-/// there is no such place.
+/// Where a record of a shard was printed after a later one of the same shard. While a consumer holds a lease, there is no
+/// such place; when it lost the lease and holds it again, it goes on from what was durable.
 pub fn disorder(printed: &[Printed]) -> Vec<String> {
-    let mut last: BTreeMap<&str, &Printed> = BTreeMap::new();
+    let mut last: BTreeMap<(&str, u64), &Printed> = BTreeMap::new();
     let mut wrong = Vec::new();
     for record in printed {
-        if let Some(before) = last.insert(&record.shard, record)
+        if let Some(before) = last.insert((&record.shard, record.session), record)
             && before.place() >= record.place()
         {
             wrong.push(format!("{record:?} after {before:?}"));

@@ -12,7 +12,7 @@ use clap::Args;
 use leasehold::dialect::{Dialect, Kind};
 use leasehold::{Batch, Control, Error, Fatal, InitialPosition, Notice, Position, Record, Worker};
 use leasehold_engine::config::MembersConfig;
-use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::ids::{FencingToken, LeaseKey};
 use leasehold_engine::time::{Span, Wall};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 /// missing. Ends on Ctrl-C, giving its shards up for others.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
+    after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
 )]
 pub(super) struct ConsumeArgs {
     /// The stream's name.
@@ -74,6 +74,8 @@ pub(super) struct ConsumeArgs {
 #[derive(Serialize)]
 struct Line<'a> {
     shard: &'a str,
+    /// The fencing token: what is printed under one of them is in order.
+    token: u64,
     sequence: String,
     sub_sequence: u64,
     partition_key: &'a str,
@@ -82,9 +84,10 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of(record: &'a Record, text: bool) -> Self {
+    fn of(record: &'a Record, token: FencingToken, text: bool) -> Self {
         Self {
             shard: record.shard.as_str(),
+            token: token.0,
             sequence: record.position.sequence.to_string(),
             sub_sequence: record.position.sub,
             partition_key: &record.partition_key,
@@ -176,7 +179,7 @@ impl Printer {
             .left
             .map_or(usize::MAX, |left| left.try_into().unwrap_or(usize::MAX));
         let wanted = &batch.records()[..batch.len().min(most)];
-        if let Err(error) = self.write(wanted) {
+        if let Err(error) = self.write(wanted, batch.shard().token) {
             state.broken = Some(error);
             self.control.shutdown();
             return Err(NoMoreOutput);
@@ -196,10 +199,10 @@ impl Printer {
         }
     }
 
-    fn write(&self, records: &[Record]) -> io::Result<()> {
+    fn write(&self, records: &[Record], token: FencingToken) -> io::Result<()> {
         let mut lines = Vec::new();
         for record in records {
-            serde_json::to_writer(&mut lines, &Line::of(record, self.text))?;
+            serde_json::to_writer(&mut lines, &Line::of(record, token, self.text))?;
             lines.push(b'\n');
         }
         let mut out = io::stdout().lock();
