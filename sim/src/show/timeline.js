@@ -175,7 +175,6 @@
   function changed() { if (!queued) { queued = true; requestAnimationFrame(frame); } }
   function frame() {
     queued = false;
-    const began = performance.now();
     draw();
     list();
     body.dataset.lanes = String(workers.length);
@@ -183,7 +182,6 @@
     body.dataset.marks = String(drawn.marks);
     body.dataset.events = String(marks.length);
     body.dataset.listed = String(inView.length);
-    body.dataset.frame = (performance.now() - began).toFixed(1);
   }
 
   const STEPS = [1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 3e7, 6e7, 12e7, 3e8, 6e8, 18e8, 36e8, 72e8, 216e8, 864e8];
