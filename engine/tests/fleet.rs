@@ -1,7 +1,6 @@
 //! What a fleet does, in scenes.
 
-mod rig;
-
+use crate::rig::{Rig, Trick};
 use leasehold_engine::input::*;
 use leasehold_engine::notice::{Fatal, LossReason, Notice, TakeReason};
 use leasehold_engine::output::*;
@@ -9,7 +8,6 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::shard::HashRange;
 use leasehold_engine::time::Wall;
-use rig::{Rig, Trick};
 
 fn is_renewal(effect: &Effect) -> bool {
     matches!(effect, Effect::Table(TableOp::Write(Change::Renew { .. })))
@@ -314,7 +312,7 @@ fn a_missing_shard_is_not_taken_for_its_end_while_the_stream_lists_it() {
     rig.workers[0].trap = Some(Box::new(move |effect| {
         let hit = matches!(effect, Effect::Stream(StreamOp::GetRecords { .. })) && left > 0;
         left -= i32::from(hit);
-        hit.then(|| Trick::Instead(rig::refused(Why::NotFound, None)))
+        hit.then(|| Trick::Instead(crate::rig::refused(Why::NotFound, None)))
     }));
     rig.put(0, 10);
     rig.secs(60);

@@ -1,8 +1,7 @@
 //! Every table format in the same scenes, and one more that is made up here: all it takes is a codec and a choice of
 //! policies.
 
-mod rig;
-
+use crate::rig::Rig;
 use leasehold_engine::dialect::{Dialect, Kind};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::output::{Effect, TableOp};
@@ -10,7 +9,6 @@ use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal}
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
 use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update};
-use rig::Rig;
 
 /// Rows of four attributes: `shard`, `who`, `seen` (when somebody last wrote) and `done`.
 struct Toy;

@@ -1,13 +1,11 @@
 //! What the first of the members does for all, in scenes: where leases are assigned by rank.
 
-mod rig;
-
+use crate::rig::side::{beside, fleet, share, stamp};
+use crate::rig::{Rig, Trick};
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::members::*;
 use leasehold_engine::output::*;
 use leasehold_engine::time::{Mono, Span};
-use rig::side::{beside, fleet, share, stamp};
-use rig::{Rig, Trick};
 
 /// The lead goes to whoever is first by name, in both directions.
 #[test]

@@ -1,7 +1,7 @@
 //! What a fleet does whose leases are assigned by rank, in scenes; alone, and beside members of another program.
 
-mod rig;
-
+use crate::rig::side::{beside, fleet, share, stamp};
+use crate::rig::{Rig, Trick};
 use leasehold_engine::ids::{LeaseKey, ShardId};
 use leasehold_engine::input::*;
 use leasehold_engine::members::*;
@@ -10,8 +10,6 @@ use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::time::{Mono, Span};
-use rig::side::{beside, fleet, share, stamp};
-use rig::{Rig, Trick};
 
 fn owners(rig: &Rig, shards: u32) -> Vec<Option<usize>> {
     (0..shards).map(|shard| rig.owner(shard)).collect()

@@ -1,14 +1,12 @@
 //! Scenes of bugs that simulation found, where the world that showed them is too large to be kept.
 
-mod rig;
-
+use crate::rig::{Rig, Trick};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
-use rig::{Rig, Trick};
 
 /// Found by simulation: with short renewals every row had moved on by the time of the steal, and nothing was ever stolen.
 #[test]

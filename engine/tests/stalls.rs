@@ -1,7 +1,6 @@
 //! What a worker says of leases that do not move, and of tables that are not of its stream: in scenes.
 
-mod rig;
-
+use crate::rig::{Rig, Trick};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::*;
 use leasehold_engine::notice::{Fatal, Notice, Stall};
@@ -10,7 +9,6 @@ use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::time::Span;
-use rig::{Rig, Trick};
 
 /// What the first worker said of leases that do not move, in whole seconds.
 fn stalls(rig: &Rig) -> Vec<(u64, Stall)> {
@@ -73,7 +71,7 @@ fn nothing_is_reported_where_nobody_wants_to_know() {
 
 #[test]
 fn every_reason_is_named() {
-    let failed = || Trick::Instead(rig::refused(Why::HandlerFailed, None));
+    let failed = || Trick::Instead(crate::rig::refused(Why::HandlerFailed, None));
     type Trap = Box<dyn FnMut(&Effect) -> Option<Trick>>;
     let cases: Vec<(&str, Trap)> = vec![
         (

@@ -412,7 +412,8 @@ mod tests {
             ..Options::default()
         };
         let mut struck = 0;
-        for seed in 0..12 {
+        // Worlds that are not large.
+        for seed in (16..24).chain(26..31) {
             let drawn = run_seed(seed, &recorded).found;
             struck += drawn.strikes.len();
             let mut plan = Plan::draw(seed);
@@ -420,15 +421,15 @@ mod tests {
             let listed = run_plan(plan, &Options::default()).map(|found| found.digest);
             assert_eq!(listed, Ok(drawn.digest), "seed {seed}");
         }
-        assert!(struck > 400, "only {struck} strikes in 12 worlds");
+        assert!(struck > 400, "only {struck} strikes in 13 worlds");
     }
 
     #[test]
     fn the_summary_does_not_depend_on_the_number_of_threads() {
         let options = Options::default();
         let (one, three) = (
-            run_seeds(0..8, 1, &options, &|_| {}),
-            run_seeds(0..8, 3, &options, &|_| {}),
+            run_seeds(16..24, 1, &options, &|_| {}),
+            run_seeds(16..24, 3, &options, &|_| {}),
         );
         assert_eq!(
             (one.digest, one.inputs, one.marks),
@@ -440,11 +441,11 @@ mod tests {
     #[test]
     fn what_is_stopped_sums_up_the_first_worlds() {
         let (stop, options) = (AtomicBool::new(false), Options::default());
-        let stopped = run_seeds_until(&stop, 0..10_000, 2, &options, &|done| {
+        let stopped = run_seeds_until(&stop, 16..10_000, 2, &options, &|done| {
             stop.store(done >= 5, Ordering::Relaxed);
         });
         assert!((5..100).contains(&stopped.seeds), "{} worlds", stopped.seeds);
-        let first = run_seeds(0..stopped.seeds, 2, &options, &|_| {});
+        let first = run_seeds(16..16 + stopped.seeds, 2, &options, &|_| {});
         assert_eq!((stopped.digest, stopped.inputs), (first.digest, first.inputs));
     }
 

@@ -1,7 +1,6 @@
 //! A small fleet on one table and one stream, with instant answers: tests of behaviour that read like prose.
 //!
 //! Rows are changed as [`Change`] says, without any dialect; the simulator does the same with items, delays and faults.
-#![allow(dead_code)]
 
 pub mod side;
 

@@ -1,0 +1,9 @@
+//! Scenes: what fleets do, step by step. One program, for each would link the engine anew.
+
+mod fleet;
+mod formats;
+mod leading;
+mod members;
+mod regressions;
+mod rig;
+mod stalls;
