@@ -9,8 +9,10 @@ use crate::time::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+mod fatal;
 mod stall;
 
+pub use fatal::Fatal;
 pub use stall::Stall;
 
 /// Something that happened, with its reason.
@@ -436,80 +438,3 @@ pub enum LossReason {
     /// The shard turned out to have ended.
     AlreadyEnded,
 }
-
-/// Why a worker cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum Fatal {
-    /// The configuration is wrong.
-    Config { detail: String },
-    /// The table is of another application.
-    TableIncompatible { table: String },
-    /// The table was there and is gone.
-    TableGone { table: String },
-    /// The table could not be created, or did not become usable.
-    TableUnusable { table: String, detail: String },
-    /// There is no such stream.
-    StreamMissing { stream: String },
-    /// The stream was there and is gone, or another one has its name.
-    StreamGone { stream: String },
-    /// The lease table was filled from another stream, or from an earlier one of this name.
-    OtherStream {
-        stream: String,
-        table: String,
-        lease: LeaseKey,
-        detail: String,
-    },
-    /// Credentials are missing or do not allow what is needed.
-    Denied { what: String, detail: String },
-}
-
-impl fmt::Display for Fatal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fatal::Config { detail } => write!(f, "the configuration cannot work: {detail}"),
-            Fatal::TableIncompatible { table } => write!(
-                f,
-                "expected table {table:?} to have the single primary key `leaseKey` (S), found another one: it belongs to \
-                 another application; choose another table name"
-            ),
-            Fatal::TableGone { table } => write!(
-                f,
-                "expected table {table:?} to be there, but it was deleted while in use, and with it all checkpoints; \
-                 restore it from a backup, or start again to create it anew and read from the initial position"
-            ),
-            Fatal::TableUnusable { table, detail } => write!(
-                f,
-                "expected table {table:?} to become ACTIVE, found: {detail}; check it in the console, then start again"
-            ),
-            Fatal::StreamMissing { stream } => write!(
-                f,
-                "expected a stream {stream:?} in this account and region, found none; create it, or correct the name or region"
-            ),
-            Fatal::StreamGone { stream } => write!(
-                f,
-                "stream {stream:?} was deleted (or deleted and created again) while it was read; all leases were released \
-                 with their checkpoints; use a new application name for a new stream"
-            ),
-            Fatal::OtherStream {
-                stream,
-                table,
-                lease,
-                detail,
-            } => write!(
-                f,
-                "expected the leases in table {table:?} to be of stream {stream:?}, but of {lease} {detail}: the table was \
-                 filled from another stream, or from an earlier one of this name; choose another table name, or delete the \
-                 table to begin with this stream anew"
-            ),
-            Fatal::Denied { what, detail } => write!(
-                f,
-                "expected to be allowed to {what}, but the service refused: {detail}; grant the permission or renew the \
-                 credentials, then start again"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Fatal {}

@@ -170,7 +170,7 @@ async fn the_table_of_another_application_is_left_alone() {
     assert_says(
         &error,
         &[
-            "expected table \"billing\" to have the single primary key `leaseKey` (S)",
+            "expected table \"billing\" to have the primary key of this dialect, a string",
             "belongs to another application",
             "choose another table name",
         ],

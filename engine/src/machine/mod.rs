@@ -20,6 +20,7 @@
 //! `view` and `tenure` hold what they know; `ctx`, `timers` are tools. Inputs are routed by the kind of waiter that the
 //! command's id names. Every lease has one step function that may be called at any time and does what is due.
 
+mod answers;
 mod attempt;
 mod boot;
 mod chores;

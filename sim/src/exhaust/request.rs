@@ -7,7 +7,7 @@ use super::world::{World, shard_name};
 use crate::draws::Draws;
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
-use crate::world::call::{table_ask, verb};
+use crate::world::ask::{table_ask, verb};
 use crate::world::names::{record_of, shard_of};
 use crate::world::stream::{Carry, shard_no};
 use crate::world::table::Reading;

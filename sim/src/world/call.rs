@@ -1,22 +1,20 @@
 //! Requests: their way to a service and back, whatever becomes of them.
 
 use super::World;
+use super::ask::{Request, outcome_mark, table_ask, verb};
 use super::heap::What;
 use super::luck::deed;
-use super::names::shard_of;
-use super::stream::{Carry, shard_no};
+use super::stream::Carry;
 use super::table::{Reading, wall_ms};
-use crate::fakes::kinesis::ShardIterator;
 use crate::faults::{Chance, Direction, Fate, Landing, Reach};
-use crate::oracles::fact::{Ask, How, Verb};
+use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::originals;
 use crate::show::recording::RequestNo;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::mutant::Mutant;
-use leasehold_engine::output::{Command, Effect, IteratorFrom, ShardFilter, StreamOp, TableOp};
-use leasehold_engine::row::{Change, RowRead};
+use leasehold_engine::output::{Command, Effect, TableOp};
 use leasehold_engine::time::Mono;
 
 /// A request under way.
@@ -45,29 +43,6 @@ struct Struck {
     stale_us: u64,
     empty: bool,
     pause_us: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Request {
-    Table(TableOp),
-    /// As another program makes it.
-    Item(originals::Request),
-    DescribeStream,
-    List {
-        filter: ShardFilter,
-        token: Option<String>,
-    },
-    Iterator {
-        shard: ShardNo,
-        from: IteratorFrom,
-    },
-    Records {
-        shard: ShardNo,
-        iterator: ShardIterator,
-        limit: u32,
-    },
-    /// Refers to something the adapter does not have.
-    Gone,
 }
 
 /// Nobody waits longer than this in a world, whatever an engine asks for.
@@ -263,48 +238,6 @@ impl World {
         }
         self.flights.push(Some(flight));
         (self.flights.len() - 1) as u32
-    }
-
-    fn stream_request(&self, w: usize, op: StreamOp) -> (Request, Ask, Option<ShardNo>) {
-        let adapter = &self.workers[w].adapter;
-        match op {
-            StreamOp::Describe => (Request::DescribeStream, Ask::Setup, None),
-            StreamOp::ListShards { filter, after } => {
-                let token = after.map(|op| adapter.token(op.n).map(str::to_owned));
-                let ask = Ask::page(after);
-                match token {
-                    Some(None) => (Request::Gone, ask, None),
-                    token => (
-                        Request::List {
-                            filter,
-                            token: token.flatten(),
-                        },
-                        ask,
-                        None,
-                    ),
-                }
-            }
-            StreamOp::GetIterator { shard, from } => match shard_no(&shard) {
-                Some(shard) => (Request::Iterator { shard, from }, Ask::GetIterator, Some(shard)),
-                None => (Request::Gone, Ask::GetIterator, None),
-            },
-            StreamOp::GetRecords { shard, via, limit } => {
-                let shard = shard_no(&shard);
-                match shard.and_then(|shard| adapter.iterator(shard, via.n).map(|iterator| (shard, iterator)))
-                {
-                    Some((shard, iterator)) => (
-                        Request::Records {
-                            shard,
-                            iterator,
-                            limit,
-                        },
-                        Ask::GetRecords,
-                        Some(shard),
-                    ),
-                    None => (Request::Gone, Ask::GetRecords, shard),
-                }
-            }
-        }
     }
 
     /// What becomes of a request that would go there and back at these times, if its worker is cut off from the service.
@@ -531,98 +464,5 @@ impl World {
 
     pub(super) fn done(&mut self, w: usize, op: OpId, outcome: Outcome) {
         self.handle(w, Body::Done { op, outcome });
-    }
-
-    /// Which rows an answer shows.
-    fn show(&mut self, life: LifeNo, outcome: &Outcome) {
-        match outcome {
-            Outcome::Applied(Reply::Page(page)) => {
-                for read in &page.rows {
-                    self.show_row(life, read);
-                }
-            }
-            Outcome::Applied(Reply::Row(Some(read))) => self.show_row(life, read),
-            Outcome::Refused(Refusal {
-                current: Some(read), ..
-            }) => self.show_row(life, read),
-            _ => {}
-        }
-    }
-
-    fn show_row(&mut self, life: LifeNo, read: &RowRead) {
-        if let RowRead::Lease(lease) = read
-            && let Some(shard) = shard_of(&lease.key)
-        {
-            let row = self.names.row(lease);
-            self.fact(Fact::Shown { life, shard, row });
-        }
-    }
-}
-
-pub(crate) fn verb(change: &Change) -> Verb {
-    match change {
-        Change::Create(_) => Verb::Create,
-        Change::Renew { .. } => Verb::Renew,
-        Change::Take { .. } => Verb::Take,
-        Change::Claim { .. } => Verb::Claim,
-        Change::Checkpoint { .. } => Verb::Checkpoint,
-        Change::End { .. } => Verb::End,
-        Change::Release { .. } => Verb::Release,
-        Change::HandOver { .. } => Verb::HandOver,
-        Change::SetRange { .. } => Verb::SetRange,
-        Change::Delete { .. } => Verb::Delete,
-    }
-}
-
-pub(crate) type TableAsk = (Ask, Option<ShardNo>, Option<u64>, Option<u64>);
-
-pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
-    match op {
-        TableOp::Describe | TableOp::Create => (Ask::Setup, None, None, None),
-        TableOp::Members(_) => (Ask::Members, None, None, None),
-        TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),
-        TableOp::Read { key } => (Ask::Read, shard_of(key), None, None),
-        TableOp::Write(change) => (
-            Ask::Write(verb(change)),
-            shard_of(change.key()),
-            change.guard(),
-            change.leaves(),
-        ),
-    }
-}
-
-fn outcome_mark(ask: Ask, outcome: &Outcome) -> &'static str {
-    let table = matches!(ask, Ask::ScanPage | Ask::Read | Ask::Write(_) | Ask::Members);
-    match (table, outcome) {
-        (true, Outcome::Applied(_)) => "table/applied",
-        (
-            true,
-            Outcome::Refused(Refusal {
-                why: Why::ConditionFailed,
-                current: Some(_),
-                ..
-            }),
-        ) => "table/refused/condition-with-row",
-        (
-            true,
-            Outcome::Refused(Refusal {
-                why: Why::ConditionFailed,
-                ..
-            }),
-        ) => "table/refused/condition",
-        (true, Outcome::Refused(_)) => "table/refused/other",
-        (true, Outcome::NotSent(_)) => "table/not-sent",
-        (true, Outcome::Unknown(_)) => "table/unknown",
-        (false, Outcome::Applied(_)) => "stream/applied",
-        (
-            false,
-            Outcome::Refused(Refusal {
-                why: Why::Expired, ..
-            }),
-        ) => "stream/refused/expired",
-        (false, Outcome::Refused(Refusal { why: Why::Gone, .. })) => "stream/refused/gone",
-        (false, Outcome::Refused(_)) => "stream/refused/other",
-        (false, Outcome::NotSent(_)) => "stream/not-sent",
-        (false, Outcome::Unknown(_)) => "stream/unknown",
     }
 }

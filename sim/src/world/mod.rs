@@ -3,10 +3,12 @@
 //! A heap of events is all that drives it. What happens is told to the oracles as facts, and to the digest as inputs and
 //! outputs, so that two runs of one seed can be compared.
 
+pub(crate) mod ask;
 mod behind;
-pub(crate) mod call;
+mod call;
 pub(crate) mod clock;
 mod evenness;
+mod found;
 pub(crate) mod given;
 mod handler;
 mod heap;
@@ -21,27 +23,25 @@ mod script;
 mod settle;
 pub(crate) mod stream;
 pub(crate) mod table;
+mod tell;
 mod view;
 pub(crate) mod worker;
 
 use crate::draws::Draws;
-use crate::faults::{RuinKind, Strike};
-use crate::oracles::fact::Verb;
-use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, Violation, canary};
+use crate::faults::RuinKind;
+use crate::oracles::{LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
 use crate::report::{ColumnLog, Marks};
 use crate::run::Options;
-use crate::show::recording::{Recording, RequestNo};
+use crate::show::recording::Recording;
 use crate::swarm::Plan;
 use call::Flight;
 use clock::Clock;
 use heap::{Heap, What};
 use leasehold_engine::Engine;
-use leasehold_engine::config::InitialPosition;
 use leasehold_engine::digest::Digest;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Input};
 use leasehold_engine::mutant::Mutant;
-use leasehold_engine::notice::Notice;
 use leasehold_engine::output::Output;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::Item;
@@ -55,6 +55,7 @@ use stream::Source;
 use table::LeaseTable;
 use worker::Worker;
 
+pub use found::Found;
 pub use settle::Ending;
 
 /// A world in the making.
@@ -126,43 +127,6 @@ struct Lease {
 struct Family {
     parents: [Option<ShardNo>; 2],
     closed: bool,
-}
-
-/// What was found in a world.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// What should not have happened.
-    pub violations: Vec<Violation>,
-    /// The canary was heard.
-    pub canary: bool,
-    /// Kinds of states that leases were in, as numbers.
-    pub states: BTreeSet<u32>,
-    /// How the run ended.
-    pub ending: Ending,
-    /// How many inputs the engines took.
-    pub inputs: u64,
-    /// How much time passed in the world.
-    pub simulated: Time,
-    /// A digest of every input and output.
-    pub digest: u64,
-    /// What it was after every so many inputs, if asked for.
-    pub checks: Vec<u64>,
-    /// What occurred.
-    pub marks: Marks,
-    /// Records delivered more than once.
-    pub duplicates: u64,
-    /// The greatest time of double processing, in µs.
-    pub window_us: u64,
-    /// A line per state change, if asked for.
-    pub log: Vec<String>,
-    /// Every input of every life, if asked for.
-    pub trace: Vec<(LifeNo, Input)>,
-    /// Everything that chance did, if asked for.
-    pub strikes: Vec<Strike>,
-    /// How many state changes there were: the lines a column log has, or would have.
-    pub changes: u64,
-    /// Everything that happened, if asked for.
-    pub recording: Recording,
 }
 
 /// A worker's engine, with its deliberate bug if the catalogue is compiled in.
@@ -516,131 +480,6 @@ impl World {
             self.stopped(w);
         } else {
             self.plan_wake(w);
-        }
-    }
-
-    fn begin_life(&mut self, w: usize, name: &WorkerId) {
-        let life = self.names.begin_life(w as u16, name);
-        self.workers[w].life = life;
-        self.fact(Fact::Booted {
-            life,
-            worker: w as u32,
-        });
-        self.note_line(|| format!("w{w} starts as life {life}"));
-    }
-
-    fn told(&mut self, w: usize, notice: &Notice) {
-        if let Some(mark) = crate::report::mark_of(notice) {
-            self.marks.set(mark);
-        }
-        if let Some(recording) = &mut self.recording {
-            recording.told(self.now, w, notice);
-        }
-        if let Some(shard) = notice.lease().and_then(names::shard_of) {
-            let life = self.workers[w].life;
-            match notice {
-                Notice::Moving { .. } => self.fact(Fact::Moving { life, shard }),
-                Notice::Stalled { .. } => self.fact(Fact::Stalled { life, shard }),
-                Notice::Yields { .. } => self.fact(Fact::Yields { life, shard }),
-                _ => {}
-            }
-        }
-        if let Notice::Fatal(fatal) = notice {
-            self.workers[w].fatal = Some(fatal.to_string());
-            let life = self.workers[w].life;
-            self.fact(Fact::GivesUp { life });
-        }
-        if crate::report::is_worth_a_line(notice) {
-            self.note_line(|| format!("w{w} {notice}"));
-        }
-    }
-
-    /// The truth about a row may have changed.
-    fn row_written(&mut self, key: &LeaseKey, verb: Option<Verb>, by: Option<LifeNo>) {
-        let Some(shard) = names::shard_of(key) else { return };
-        let after = self.table.lease(key);
-        let index = shard as usize;
-        if self.rows.len() <= index {
-            self.rows.resize_with(index + 1, Lease::default);
-        }
-        let from_record = match (self.plan.config.initial_position, &self.rows[index].row, &after) {
-            (InitialPosition::AtTimestamp(wall), None, Some(_)) => self.source.first_at(shard, wall),
-            _ => 1,
-        };
-        if after.is_none() {
-            // What people had put on the row went with it.
-            self.attributes.retain(|known| known != key);
-        }
-        let old = self.rows[index].row.take();
-        let [before_row, after_row] = [&old, &after].map(|row| Some(self.seen(shard, row.as_ref()?)));
-        let lease = &mut self.rows[index];
-        if after_row.map(|row| row.counter) != before_row.map(|row| row.counter) {
-            lease.renewed = self.now;
-        }
-        lease.tampered |= verb.is_none();
-        lease.existed |= after.is_some();
-        lease.row = after;
-        self.observe_stream();
-        self.fact(Fact::RowChanged {
-            shard,
-            by,
-            verb,
-            before: before_row,
-            after: after_row,
-            from_record,
-        });
-        if verb != Some(Verb::Renew) {
-            self.note_state(shard, verb, before_row, after_row);
-            let worker = by.map(|life| self.names.lives[life as usize]);
-            let by = || worker.map_or_else(|| "an operator".to_owned(), |worker| format!("w{worker}"));
-            let verb = || verb.map_or("removes".to_owned(), |verb| format!("{verb:?}").to_lowercase());
-            self.note_line(|| match after_row {
-                Some(row) => format!(
-                    "{}: {} shard {shard}: {:?} counter {} {:?}",
-                    by(),
-                    verb(),
-                    row.owner,
-                    row.counter,
-                    row.checkpoint
-                ),
-                None => format!("{}: {} shard {shard}", by(), verb()),
-            });
-        }
-    }
-
-    fn fact(&mut self, fact: Fact) {
-        self.oracles.observe(self.now, &fact);
-        if let Some(recording) = &mut self.recording {
-            recording.fact(self.now, fact);
-        }
-    }
-
-    /// Something was made to go wrong, for a worker or for one of its requests.
-    fn fault(&mut self, name: &'static str, worker: Option<usize>, request: Option<RequestNo>) {
-        self.marks.set(name);
-        if let Some(recording) = &mut self.recording {
-            recording.fault(self.now, name, worker, request);
-        }
-    }
-
-    fn note_line(&mut self, line: impl FnOnce() -> String) {
-        self.changes += 1;
-        if self.log.is_none() {
-            return;
-        }
-        let mut held = vec![None; self.workers.len()];
-        for (w, worker) in self.workers.iter().enumerate() {
-            held[w] = worker.lives().then_some(0);
-        }
-        for row in self.rows.iter().filter_map(|lease| lease.row.as_ref()) {
-            if let Some(crate::oracles::fact::Owner::Life(life)) = self.names.row(row).owner
-                && let Some(count) = &mut held[self.names.lives[life as usize] as usize]
-            {
-                *count += 1;
-            }
-        }
-        if let Some(log) = &mut self.log {
-            log.line(self.now, &held, &line());
         }
     }
 }
