@@ -180,6 +180,12 @@ catalogue! {
         "Members that died have turns."
     SharesOnce "shares-once"
         "The shards that are shared out are never compared with the stream's again."
+    FirstMembersPageOnly "first-members-page-only"
+        "Only the first page of members is read."
+    LineageNotAsked "lineage-not-asked"
+        "A lease is taken before its parents are known."
+    UnreadIsRead "unread-is-read"
+        "A listed parent without a row counts as read."
 }
 
 /// The bug an engine has, if any.

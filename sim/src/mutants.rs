@@ -83,6 +83,8 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::KeepsOthersTurns | Mutant::RegistersOnce => &[P10],
         Mutant::DeadMembersCount => &[P6, P10],
         Mutant::SharesOnce => &[P4],
+        Mutant::FirstMembersPageOnly => &[P10, P6],
+        Mutant::LineageNotAsked | Mutant::UnreadIsRead => &[P2],
     }
 }
 
@@ -90,11 +92,19 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
 pub fn dialect(mutant: Mutant) -> Kind {
     match mutant {
         Mutant::ExpiryByTheirClock | Mutant::FinishedRemovedEarly => Kind::VmwareGoKcl,
-        Mutant::KeepsOthersTurns | Mutant::RegistersOnce | Mutant::DeadMembersCount | Mutant::SharesOnce => {
-            Kind::Kinsumer
-        }
+        Mutant::LineageNotAsked | Mutant::UnreadIsRead => Kind::VmwareGoKcl,
+        Mutant::KeepsOthersTurns
+        | Mutant::RegistersOnce
+        | Mutant::DeadMembersCount
+        | Mutant::SharesOnce
+        | Mutant::FirstMembersPageOnly => Kind::Kinsumer,
         _ => Kind::Kcl,
     }
+}
+
+/// Whether a bug shows beside workers of another program only: rows of ours say what theirs leave out.
+pub fn mixed(mutant: Mutant) -> bool {
+    matches!(mutant, Mutant::LineageNotAsked | Mutant::UnreadIsRead)
 }
 
 /// What became of one bug.
@@ -126,6 +136,7 @@ pub fn hunt(mutant: Mutant, seeds: u64, shrunk: bool) -> Hunt {
     let options = Options {
         mutant: Some(mutant),
         dialects: vec![dialect(mutant)],
+        mixed: mixed(mutant),
         ..Options::default()
     };
     let begun = Instant::now();

@@ -3,6 +3,7 @@
 use super::Core;
 use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, ShardId};
+use crate::mutant::Mutant;
 use crate::policy::{Finished, Lineage as Policy};
 use crate::row::LeaseRow;
 use crate::shard::{HashRange, Shard};
@@ -105,7 +106,10 @@ impl Core {
 
     /// Whether a lease's parents are known, or known not to be found out any more.
     pub(crate) fn knows_lineage(&self, row: &LeaseRow) -> bool {
-        row.range.is_some() || !self.needs_listings() || self.lineage.families.contains_key(&row.key)
+        row.range.is_some()
+            || !self.needs_listings()
+            || self.lineage.families.contains_key(&row.key)
+            || self.ctx.planted.is(Mutant::LineageNotAsked)
     }
 
     /// Whether the stream still listed the shard of a lease, some time after `since`. Absent: nobody asked since.
@@ -126,7 +130,7 @@ impl Core {
     /// Whether a parent without a row still has to be read, for all that is known: it is listed, and somebody will create
     /// its row. A list that can tell is asked for. `taken_at`: since when the lease of its child is ours.
     pub(crate) fn is_unread(&mut self, parent: &ShardId, child: &LeaseKey, taken_at: Mono) -> bool {
-        if !self.absence_is_unread() {
+        if !self.absence_is_unread() || self.ctx.planted.is(Mutant::UnreadIsRead) {
             return false;
         }
         let listed_at = self.lineage.listed_at;

@@ -333,7 +333,8 @@ impl Core {
         }
         members.listed.extend(page.members);
         // A service that repeats a cursor would keep us in one listing for ever.
-        if page.next.is_some() && page.next != members.after {
+        let more = page.next.is_some() && !self.ctx.planted.is(Mutant::FirstMembersPageOnly);
+        if more && page.next != members.after {
             members.after = page.next;
             return members.first([Task::List].into_iter());
         }

@@ -96,11 +96,14 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
     })
 }
 
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A table in Markdown: the README's.
 fn table(hunts: &[Hunt]) -> String {
     let mut text =
-        "| bug | what it does wrong | caught by | worlds | seconds | shrunk to |\n|---|---|---|---|---|---|"
-            .to_owned();
+        "| bug | what it does wrong | caught by | worlds | shrunk to |\n|---|---|---|---|---|".to_owned();
     for hunt in hunts {
         let caught = match hunt.property {
             Some(property) => format!("{property:?}"),
@@ -110,14 +113,16 @@ fn table(hunts: &[Hunt]) -> String {
             || "–".to_owned(),
             |size| {
                 format!(
-                    "{} workers, {} shards, {} events",
-                    size.workers, size.shards, size.events
+                    "{}, {}, {}",
+                    counted(size.workers.into(), "worker"),
+                    counted(size.shards.into(), "shard"),
+                    counted(size.events, "event")
                 )
             },
         );
         text.push_str(&format!(
-            "\n| `{}` | {} | {caught} | {} | {:.2} | {small} |",
-            hunt.id, hunt.description, hunt.seeds_to_kill, hunt.seconds
+            "\n| `{}` | {} | {caught} | {} | {small} |",
+            hunt.id, hunt.description, hunt.seeds_to_kill
         ));
     }
     let mut worlds: Vec<u64> = hunts.iter().map(|hunt| hunt.seeds_to_kill).collect();
