@@ -421,13 +421,13 @@ fn interrupt(Running(child): &mut Running) -> Option<i32> {
         .status();
     assert!(sent.expect("kill").success());
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(10) {
+    while began.elapsed() < Duration::from_secs(60) {
         if let Some(status) = child.try_wait().expect("a status") {
             return status.code();
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("still running 10 s after Ctrl-C");
+    panic!("still running a minute after Ctrl-C");
 }
 
 #[test]

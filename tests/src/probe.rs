@@ -115,7 +115,7 @@ impl Probe {
     /// If that takes long.
     pub async fn processed(&self, count: usize) {
         let what = format!("{count} records to be processed");
-        crate::wait::until(&what, Duration::from_secs(20), || async {
+        crate::wait::until(&what, Duration::from_secs(60), || async {
             self.seen().payloads().len() >= count
         })
         .await;
@@ -126,7 +126,7 @@ impl Probe {
     /// # Panics
     /// If that takes long.
     pub async fn told(&self, what: &str, is: impl Fn(&Notice) -> bool) {
-        crate::wait::until(what, Duration::from_secs(20), || async {
+        crate::wait::until(what, Duration::from_secs(60), || async {
             self.seen().notices.iter().any(&is)
         })
         .await;
@@ -137,7 +137,7 @@ impl Probe {
     /// # Panics
     /// If it does not end, or ends well.
     pub async fn failed(&mut self) -> Error {
-        let ended = tokio::time::timeout(Duration::from_secs(30), &mut self.run).await;
+        let ended = tokio::time::timeout(Duration::from_secs(90), &mut self.run).await;
         ended
             .expect("the worker to end")
             .expect("the worker not to panic")
@@ -150,7 +150,7 @@ impl Probe {
     /// If it does not end, or not well.
     pub async fn shutdown(&mut self) {
         self.control.shutdown();
-        let ended = tokio::time::timeout(Duration::from_secs(15), &mut self.run).await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), &mut self.run).await;
         ended
             .expect("the worker to end")
             .expect("the worker not to panic")

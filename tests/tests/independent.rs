@@ -31,7 +31,7 @@ async fn shards(client: &kinesis::Client) -> Vec<Shard> {
 }
 
 async fn active(client: &kinesis::Client) {
-    until("the stream to be ACTIVE", Duration::from_secs(20), || async {
+    until("the stream to be ACTIVE", Duration::from_secs(60), || async {
         let answer = client.describe_stream_summary().stream_name(STREAM).send().await;
         let summary = answer.ok().and_then(|answer| answer.stream_description_summary);
         summary.is_some_and(|summary| summary.stream_status == StreamStatus::Active)
@@ -193,7 +193,7 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
         "every shard got records: three, two of the split, one of the merge"
     );
     let all: BTreeSet<&String> = put.values().flatten().map(|(_, data)| data).collect();
-    until("every record to be printed", Duration::from_secs(30), || async {
+    until("every record to be printed", TAKE_OVER, || async {
         let printed: BTreeSet<String> = [&anna, &bert]
             .iter()
             .flat_map(|each| each.printed())
@@ -204,7 +204,7 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
     .await;
     let mut bert = bert;
     bert.process.interrupt().expect("a signal");
-    until("bert to end", Duration::from_secs(30), || {
+    until("bert to end", TAKE_OVER, || {
         let ended = bert.process.ended().expect("a process");
         async move { ended == Some(0) }
     })

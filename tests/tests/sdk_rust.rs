@@ -21,7 +21,7 @@ use leasehold_tests::wait::until;
 use std::collections::HashMap;
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 async fn stream_active(client: &kinesis::Client) {
     until("the stream to be ACTIVE", SOON, || async {
