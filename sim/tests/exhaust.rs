@@ -2,6 +2,7 @@
 //!
 //! Run in release: `cargo test --release -p leasehold-sim --no-default-features --features mutants --test exhaust -- --nocapture`.
 
+use leasehold_engine::dialect::Kind;
 use leasehold_engine::mutant::Mutant;
 use leasehold_sim::exhaust::{Scope, exhaust};
 use leasehold_sim::oracles::Property::{self, *};
@@ -48,6 +49,29 @@ fn the_planted_bugs_that_fit_are_found_with_at_most_one_fault() {
             "| {id} | {:?} | {} | {} | {} | {:.1} |",
             found.property, found.faults, found.steps, report.states, report.wall_seconds
         );
+    }
+}
+
+#[test]
+fn deadlines_in_rows_are_searched_too() {
+    let scope = |mutant| Scope {
+        dialect: Kind::VmwareGoKcl,
+        faults: 1,
+        mutant,
+        ..Scope::default()
+    };
+    let sound = exhaust(&scope(None), jobs(), &|_| {});
+    assert!(sound.violations.is_empty(), "{:#?}", sound.violations);
+    assert!(sound.states > 30_000 && sound.ends > 1_000, "{sound:?}");
+    for (mutant, meant) in [
+        (Mutant::StampAtReceipt, P14),
+        (Mutant::UnknownIsFailure, P3),
+        (Mutant::TakeUnguarded, P14),
+        (Mutant::NoParentWait, P2),
+    ] {
+        let report = exhaust(&scope(Some(mutant)), jobs(), &|_| {});
+        let found = report.violations.first().map(|found| found.property);
+        assert_eq!(found, Some(meant), "{} in {} states", mutant.id(), report.states);
     }
 }
 

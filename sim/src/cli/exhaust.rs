@@ -2,8 +2,9 @@
 
 use super::exit::{self, Failure, Verdict};
 use crate::exhaust::{Report, Scope, exhaust};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use leasehold_engine::dialect::Kind;
 #[cfg(feature = "mutants")]
 use leasehold_engine::mutant::Mutant;
 use leasehold_engine::time::Span;
@@ -19,6 +20,9 @@ use std::num::NonZeroUsize;
     after_help = "Examples:\n  leasehold exhaust\n  leasehold exhaust --slow 2 --crashes 0 --stops 0 --json"
 )]
 pub(super) struct ExhaustArgs {
+    /// How leases are kept in the table.
+    #[arg(long, value_enum, default_value_t)]
+    dialect: Dialect,
     /// How many workers.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4))]
     workers: u32,
@@ -61,6 +65,28 @@ pub(super) struct ExhaustArgs {
     json: bool,
 }
 
+/// The dialects whose workers know each other by their leases alone.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Dialect {
+    /// As the Kinesis Client Library does
+    #[default]
+    Kcl,
+    /// As vmware-go-kcl does
+    VmwareGoKcl,
+    /// As kcl-rb does
+    KclRb,
+}
+
+impl From<Dialect> for Kind {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Kcl => Kind::Kcl,
+            Dialect::VmwareGoKcl => Kind::VmwareGoKcl,
+            Dialect::KclRb => Kind::KclRb,
+        }
+    }
+}
+
 #[cfg(feature = "mutants")]
 fn parse_mutant(id: &str) -> Result<Mutant, String> {
     let known = || Mutant::ALL.iter().map(|mutant| mutant.id()).collect::<Vec<_>>();
@@ -72,6 +98,7 @@ fn parse_mutant(id: &str) -> Result<Mutant, String> {
 
 pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
     let scope = Scope {
+        dialect: args.dialect.into(),
         workers: args.workers as usize,
         shards: args.shards,
         split: !args.no_split,

@@ -1,6 +1,7 @@
 //! How much is searched.
 
 use leasehold_engine::config::{Config, ReaderConfig};
+use leasehold_engine::dialect::Kind;
 use leasehold_engine::mutant::Mutant;
 use leasehold_engine::time::Span;
 use std::fmt;
@@ -8,6 +9,8 @@ use std::fmt;
 /// The bounds of a search. Everything within them is visited.
 #[derive(Clone, Debug)]
 pub struct Scope {
+    /// How leases are kept in the table. One whose workers know each other is not searched.
+    pub dialect: Kind,
     /// How many workers.
     pub workers: usize,
     /// How many shards at the beginning; the first one may be split once.
@@ -38,6 +41,7 @@ pub struct Scope {
 impl Default for Scope {
     fn default() -> Self {
         Self {
+            dialect: Kind::Kcl,
             workers: 2,
             shards: 1,
             records: 2,
@@ -61,6 +65,7 @@ impl Scope {
     /// A configuration with few deadlines: what can happen once in a while happens about once in the life of a lease.
     pub fn config(&self) -> Config {
         Config {
+            policies: self.dialect.dialect().policies(),
             table: "app".into(),
             stream: "orders".into(),
             lease_duration: Span::from_secs(10),
@@ -94,8 +99,9 @@ impl fmt::Display for Scope {
         let split = if self.split { ", a split" } else { "" };
         write!(
             f,
-            "{} workers, {} shards of {} records{split}; at most {} faults: {} slow requests, {} pauses, {} crashes, {} \
+            "{}: {} workers, {} shards of {} records{split}; at most {} faults: {} slow requests, {} pauses, {} crashes, {} \
              shutdowns; {} long",
+            self.dialect,
             self.workers,
             self.shards,
             self.records,

@@ -16,7 +16,6 @@ use crate::world::table::{LeaseTable, wall_ms};
 use crate::world::worker::Adapter;
 use crate::world::{engine, names};
 use leasehold_engine::Engine;
-use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Boot, Input};
 use leasehold_engine::output::{Command, Output};
@@ -135,7 +134,7 @@ impl World {
                 source.put(wall_ms(0), u128::MAX / u128::from(scope.shards) * shard + 1);
             }
         }
-        let mut table = LeaseTable::new(Kind::Kcl, &Faults::default());
+        let mut table = LeaseTable::new(scope.dialect, &Faults::default());
         table.mutant = scope.mutant;
         let mut world = Self {
             now: 0,
