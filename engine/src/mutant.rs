@@ -186,6 +186,10 @@ catalogue! {
         "A lease is taken before its parents are known."
     UnreadIsRead "unread-is-read"
         "A listed parent without a row counts as read."
+    QuotaIgnored "quota-ignored"
+        "More leases are taken than the configuration allows."
+    NeverChases "never-chases"
+        "A steal is given up when its owner renewed the lease since the scan."
 }
 
 /// The bug an engine has, if any.

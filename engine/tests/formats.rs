@@ -1,14 +1,17 @@
 //! Every table format in the same scenes, and one more that is made up here: all it takes is a codec and a choice of
 //! policies.
 
-use crate::rig::Rig;
+use crate::rig::{Rig, Trick, refused};
 use leasehold_engine::dialect::{Dialect, Kind};
 use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::input::Why;
+use leasehold_engine::notice::Notice;
 use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
 use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update};
+use leasehold_engine::time::Mono;
 
 /// Rows of four attributes: `shard`, `who`, `seen` (when somebody last wrote) and `done`.
 struct Toy;
@@ -205,6 +208,32 @@ fn the_rows_of_forgotten_shards_go_and_no_others() {
         let stays = format.policies().finished == Finished::Never;
         assert_eq!(rig.has_row(0), stays, "{}", format.key_name());
         assert!(rig.has_row(left), "{}", format.key_name());
+    }
+}
+
+/// Its owner may renew a lease in the time of every scan; a worker that reads slowly would never get its share.
+#[test]
+fn a_claim_follows_the_row_whether_or_not_the_refusal_shows_it() {
+    for shown in [true, false] {
+        let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 1);
+        rig.secs(60);
+        assert_eq!(rig.owner(0), rig.owner(1));
+        let (rows, mut refusals) = (rig.table.clone().unwrap_or_default(), 2);
+        let renewed_meanwhile = move |effect: &Effect| {
+            let Effect::Table(TableOp::Write(change @ Change::Claim { .. })) = effect else {
+                return None;
+            };
+            refusals -= 1;
+            let row = shown.then(|| rows.get(change.key()).cloned()).flatten();
+            (refusals >= 0).then(|| Trick::Instead(refused(Why::ConditionFailed, row)))
+        };
+        rig.join_trapped(Some(Box::new(renewed_meanwhile)));
+        rig.secs(25);
+        let claimed = |told: &(Mono, Notice)| matches!(told.1, Notice::Claimed { .. });
+        let claims = rig.workers[1].notices.iter().filter(|told| claimed(told));
+        assert_eq!(claims.count(), 1, "shown: {shown}");
+        rig.secs(60);
+        assert_ne!(rig.owner(0), rig.owner(1), "shown: {shown}");
     }
 }
 

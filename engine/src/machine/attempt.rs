@@ -17,8 +17,8 @@ use crate::time::{Mono, Span};
 
 /// A take is tried again this often before it is left to the next scan.
 const MAX_TRIES: u32 = 5;
-/// A steal follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
-const MAX_CHASES: u32 = 5;
+/// A steal, or a claim, follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
+pub(crate) const MAX_CHASES: u32 = 5;
 
 impl Core {
     /// Begins to take a lease, by its row as it is known.
@@ -183,7 +183,8 @@ impl Core {
                     && row.owner == taking.from
                     && row.handing_over.is_none()
                     && !row.checkpoint.is_end()
-                    && taking.chases < MAX_CHASES;
+                    && taking.chases < MAX_CHASES
+                    && !self.ctx.planted.is(Mutant::NeverChases);
                 let owner = row.actual_owner().cloned();
                 self.drop_taking(ix);
                 self.observe(row, false);

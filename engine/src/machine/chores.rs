@@ -1,13 +1,14 @@
 //! Rows that are created, filled in or removed beside the lanes of held leases: a queue with a bounded number in flight.
 
 use super::Core;
+use super::attempt::MAX_CHASES;
 use super::ctx::Waiter;
 use crate::ids::OpId;
-use crate::input::{Outcome, Why};
+use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::TableOp;
-use crate::row::Change;
+use crate::row::{Change, RowRead};
 use crate::time::Mono;
 use std::collections::VecDeque;
 
@@ -21,6 +22,10 @@ struct Chore {
     /// Not begun or tried again after this: what it was decided on may not be true any more.
     expires: Mono,
     failures: u32,
+    /// How often a claim followed the row of an owner that renews it.
+    chases: u32,
+    /// The row is read first: it has moved on, and nobody said to what.
+    reads: bool,
     again_at: Mono,
     flight: Option<OpId>,
 }
@@ -38,6 +43,14 @@ impl Chores {
     /// Whether nothing is queued or in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.in_flight == 0
+    }
+
+    /// How many leases are being asked for.
+    pub(crate) fn claims(&self) -> u32 {
+        let chores = self.slots.iter().flatten();
+        chores
+            .filter(|chore| matches!(chore.change, Change::Claim { .. }))
+            .count() as u32
     }
 
     pub(crate) fn wake_at(&self, max: u32) -> Mono {
@@ -71,6 +84,8 @@ impl Core {
             child_of,
             expires,
             failures: 0,
+            chases: 0,
+            reads: false,
             again_at: self.ctx.now,
             flight: None,
         };
@@ -89,6 +104,7 @@ impl Core {
     pub(crate) fn chores_step(&mut self) {
         let now = self.ctx.now;
         let max = self.ctx.config.max_creates;
+        let running = self.is_running();
         for _ in 0..self.chores.waiting.len() {
             if self.chores.in_flight >= max {
                 return;
@@ -103,7 +119,8 @@ impl Core {
                 self.chores.waiting.push_back(slot);
                 continue;
             }
-            if now >= chore.expires {
+            let too_late = matches!(chore.change, Change::Claim { .. }) && !running;
+            if now >= chore.expires || too_late {
                 self.drop_chore(slot);
                 continue;
             }
@@ -118,8 +135,13 @@ impl Core {
                 self.chores.waiting.push_back(slot);
                 continue;
             }
-            let change = chore.change.clone();
-            chore.flight = Some(self.ctx.table(Waiter::Chore(slot), TableOp::Write(change)));
+            let op = if chore.reads {
+                let key = chore.change.key().clone();
+                TableOp::Read { key }
+            } else {
+                TableOp::Write(chore.change.clone())
+            };
+            chore.flight = Some(self.ctx.table(Waiter::Chore(slot), op));
             self.chores.in_flight += 1;
         }
     }
@@ -161,6 +183,15 @@ impl Core {
         }
         chore.flight = None;
         self.chores.in_flight -= 1;
+        if matches!(chore.change, Change::Claim { .. }) && !self.ctx.planted.is(Mutant::NeverChases) {
+            match outcome {
+                Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => {
+                    return self.claim_missed(slot, refusal.current);
+                }
+                Outcome::Applied(Reply::Row(row)) => return self.claim_seen(slot, row.map(|row| *row)),
+                _ => {}
+            }
+        }
         let settled = match &outcome {
             Outcome::Applied(_) => true,
             // There is such a row already; or the row to be removed or filled in is another by now.
@@ -192,6 +223,48 @@ impl Core {
         });
     }
 
+    /// The row has moved on since the scan that a claim relied on: most likely its owner has renewed it, and may do so in the
+    /// time of every scan.
+    fn claim_missed(&mut self, slot: u32, current: Option<Box<RowRead>>) {
+        if let Some(row) = current {
+            return self.claim_seen(slot, Some(*row));
+        }
+        if let Some(chore) = self.chores.slots.get_mut(slot as usize).and_then(Option::as_mut) {
+            chore.reads = true;
+            self.chores.waiting.push_back(slot);
+        }
+    }
+
+    /// Claims a lease by its row as it is by now, if it is still with the same owner.
+    fn claim_seen(&mut self, slot: u32, row: Option<RowRead>) {
+        let now = self.ctx.now;
+        let Some(chore) = self.chores.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        let Some(RowRead::Lease(row)) = row else {
+            self.drop_chore(slot);
+            return;
+        };
+        if let Change::Claim {
+            counter,
+            from,
+            checkpoint,
+            ..
+        } = &mut chore.change
+        {
+            let stays = row.owner.as_ref() == Some(from) && row.handing_over.is_none();
+            if stays && !row.checkpoint.is_end() && chore.chases < MAX_CHASES && now < chore.expires {
+                (*counter, *checkpoint) = (row.counter, row.checkpoint);
+                chore.chases += 1;
+                chore.reads = false;
+                self.chores.waiting.push_back(slot);
+            } else {
+                self.drop_chore(slot);
+            }
+        }
+        self.observe(row, false);
+    }
+
     fn chore_settled(&mut self, chore: Chore, outcome: Outcome) {
         let applied = matches!(outcome, Outcome::Applied(_));
         let lease = chore.change.key().clone();
@@ -205,7 +278,10 @@ impl Core {
                 });
                 self.observe(*row, false);
             }
-            Change::Claim { from, .. } if applied => self.ctx.tell(Notice::Claimed { lease, owner: from }),
+            Change::Claim { from, by, .. } if applied => {
+                self.claim_made(&lease, from.clone(), by);
+                self.ctx.tell(Notice::Claimed { lease, owner: from });
+            }
             Change::Delete { .. } if applied => {
                 if let Some(ix) = self.view.find(lease.as_str())
                     && self.view.get(ix).is_some_and(|lease| !lease.busy())

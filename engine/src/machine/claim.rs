@@ -7,7 +7,7 @@
 use super::Core;
 use super::view::Lease;
 use crate::ids::{LeaseKey, WorkerId};
-use crate::row::Change;
+use crate::row::{Change, LeaseRow};
 use crate::time::Mono;
 use std::collections::BTreeMap;
 
@@ -29,13 +29,13 @@ struct Made {
 }
 
 impl Core {
-    /// Leases of others that are being handed over to us.
+    /// Leases of others that are being handed over to us, or that we are asking for.
     pub(crate) fn claimed(&self) -> u32 {
         let ours = |lease: &Lease| {
             let row = lease.row.as_ref().filter(|row| row.handing_over.is_some());
             row.is_some_and(|row| row.owner.as_ref() == Some(&self.ctx.me))
         };
-        self.view.unordered().filter(|lease| ours(lease)).count() as u32
+        self.view.unordered().filter(|lease| ours(lease)).count() as u32 + self.chores.claims()
     }
 
     /// Whether it is not too soon to ask for a lease again.
@@ -75,6 +75,22 @@ impl Core {
         self.claims.made.insert(key, made);
         let expires = now + self.ctx.config.table_timeout;
         self.add_chore(change, "its owner has more than its share".into(), None, expires);
+    }
+
+    /// A claim was written: its row says so, and no scan need have shown it before we look what we lack.
+    pub(crate) fn claim_made(&mut self, lease: &LeaseKey, from: WorkerId, by: WorkerId) {
+        let known = self
+            .view
+            .row(lease.as_str())
+            .filter(|row| row.handing_over.is_none());
+        if let Some(row) = known.filter(|row| row.owner.as_ref() == Some(&from)) {
+            let row = LeaseRow {
+                owner: Some(by),
+                handing_over: Some(from),
+                ..row.clone()
+            };
+            self.observe(row, false);
+        }
     }
 
     /// Forgets the claims of leases that are not with whom they were asked from any more.

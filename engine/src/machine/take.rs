@@ -73,7 +73,7 @@ impl Core {
         if self.ctx.planted.is(Mutant::FloorShare) {
             balance.target = balance.unfinished / workers;
         }
-        if self.ctx.config.max_leases > 0 {
+        if self.ctx.config.max_leases > 0 && !self.ctx.planted.is(Mutant::QuotaIgnored) {
             balance.target = balance.target.min(self.ctx.config.max_leases);
         }
         balance
