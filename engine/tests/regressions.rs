@@ -129,3 +129,51 @@ fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
     assert!(row(&mut rig, &merged).is_some());
     assert!(row(&mut rig, &ours).unwrap().checkpoint.is_end());
 }
+
+/// Found by simulation: two leases of forgotten shards waited for each other, as each might bring what the other lacked; and
+/// yet the stream listed what became of one of them.
+#[test]
+fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_known() {
+    let mut rig = Rig::new(1, 0);
+    let HashRange { start, end } = HashRange::ALL;
+    let rest = HashKey(end.0 / 3);
+    // Of 18, 19 and 20 nothing is left in the stream: 19 and 20 were merged into 21, and that with 18 into 22.
+    let (low, high, merged, all) = (Rig::id(18), Rig::id(19), Rig::id(21), Rig::id(22));
+    let closed = Shard {
+        id: merged.clone(),
+        parent: Some(high.clone()),
+        adjacent_parent: Some(Rig::id(20)),
+        range: HashRange { start: rest, end },
+        starting: 1.into(),
+        ending: Some(2.into()),
+    };
+    let open = Shard {
+        id: all.clone(),
+        parent: Some(low.clone()),
+        adjacent_parent: Some(merged.clone()),
+        range: HashRange { start, end },
+        starting: 3.into(),
+        ending: None,
+    };
+    rig.shards = [(merged.clone(), closed), (all.clone(), open)].into();
+    for shard in [&merged, &all] {
+        rig.records.insert(shard.clone(), Vec::new());
+    }
+    // Their rows do not say which keys they had.
+    let table = rig.table.as_mut().unwrap();
+    for shard in [&low, &high] {
+        let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
+        table.insert(row.key.clone(), row);
+    }
+    rig.join();
+    rig.secs(600);
+    for shard in [&low, &high, &merged] {
+        // A finished one may have been removed.
+        let left = rig.table.as_ref().unwrap().get(shard.as_str());
+        assert!(
+            left.is_none_or(|row| row.checkpoint.is_end()),
+            "{shard}: {left:?}"
+        );
+    }
+    assert!(rig.has_row(22));
+}

@@ -256,13 +256,15 @@ impl Core {
             BTreeMap::new()
         };
         // Unfinished leases of shards that the stream has forgotten: whoever ends them creates the leases of their children,
-        // though those are forgotten too.
+        // though those are forgotten too. Not so if all of these are listed, and it is none of them that is missed: such a lease
+        // may itself wait for what comes of ours.
         let forgotten: Vec<Option<HashRange>> = if ending {
             let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
             self.view
                 .iter()
                 .filter(|(other, lease)| *other != ix && lease.unfinished())
                 .filter(|(_, lease)| !listed.contains(lease.key.as_str()))
+                .filter(|(_, lease)| !sync::shows_all_children(shards, &lease.key.to_shard()))
                 .map(|(_, lease)| lease.row.as_ref()?.range)
                 .collect()
         } else {

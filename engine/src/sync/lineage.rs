@@ -264,6 +264,16 @@ pub fn will_come(shards: &[Shard], shard: &ShardId) -> bool {
     shards.iter().any(|listed| listed.id == *shard)
 }
 
+/// Whether a listing shows all children that a closed shard has: the one it was merged into, or the two it was split into.
+pub fn shows_all_children(shards: &[Shard], shard: &ShardId) -> bool {
+    let of_shard = |child: &&Shard| child.parents().any(|parent| parent == shard);
+    let mut children: BTreeMap<&ShardId, usize> = BTreeMap::new();
+    for child in shards.iter().filter(of_shard) {
+        children.insert(&child.id, child.parents().count());
+    }
+    children.len() > 1 || children.values().any(|&parents| parents > 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,6 +294,18 @@ mod tests {
     }
 
     const ALL: (u128, u128) = (0, u128::MAX);
+
+    #[test]
+    fn two_halves_or_the_one_merged_are_all_children() {
+        let shows = |listing: &[Shard]| shows_all_children(listing, &"a".into());
+        let half = |id| shard(id, &["a"], true, ALL);
+        assert!(!shows(&[shard("a", &[], false, ALL)]));
+        assert!(!shows(&[half("b")]));
+        // Pages of different moments name a shard twice.
+        assert!(!shows(&[half("b"), half("b")]));
+        assert!(shows(&[half("b"), half("c")]));
+        assert!(shows(&[shard("b", &["x", "a"], true, ALL)]));
+    }
 
     #[test]
     fn relations_are_those_listed() {
