@@ -85,6 +85,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::SharesOnce => &[P4],
         Mutant::FirstMembersPageOnly => &[P10, P6],
         Mutant::LineageNotAsked | Mutant::UnreadIsRead => &[P2],
+        Mutant::QuotaIgnored | Mutant::NeverChases => &[P10],
     }
 }
 

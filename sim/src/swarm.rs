@@ -109,6 +109,7 @@ impl Plan {
         for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
             config.policies = policies;
             if policies.assign == Assign::Rank {
+                config.max_leases = 0;
                 let check_interval = config.lease_duration.per(5);
                 config.members = MembersConfig {
                     check_interval,
@@ -177,7 +178,7 @@ impl Plan {
         let (workers, length_us) = (self.workers.min(3), self.fault_us.min(20_000_000));
         let mut plan = self.resized(workers, WIDE, length_us);
         plan.faults.upgrade.turns.clear();
-        plan.faults.table.tiny_page = 0;
+        (plan.faults.table.tiny_page, plan.faults.table.slow_page_us) = (0, 0);
         plan.faults.stream.list_page = 0;
         plan
     }
@@ -209,10 +210,30 @@ impl Plan {
             shards: u64::from(shards),
             length_us: fault_us,
             lease_us: self.config.lease_duration.0,
+            table_timeout_us: self.least(|config| config.table_timeout.0),
             rate_ppm: u64::from(self.config.clock_rate_error_ppm),
         };
         (self.workers, self.shards, self.fault_us) = (workers, shards, fault_us);
         self.faults = Faults::draw(Draws::new(self.seed), setting);
+        self.limited()
+    }
+
+    /// Now and then, no worker takes more leases than its share would be if all lived, or a few more.
+    fn limited(mut self) -> Self {
+        let draws = Draws::new(self.seed);
+        // Where leases are assigned by rank, nobody may take less than its turns.
+        let counts = self.config.policies.assign == Assign::Count;
+        let most = self.faults.stream.most_shards(self.shards);
+        let share = most.map(|most| most.div_ceil(self.workers));
+        let max_leases = match share {
+            Some(share) if counts && draws.below("max-leases", 0, 6) == 0 => {
+                share + draws.below("max-leases", 1, 3) as u32
+            }
+            _ => 0,
+        };
+        for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
+            config.max_leases = max_leases;
+        }
         self
     }
 

@@ -73,6 +73,8 @@ pub struct Setting {
     pub length_us: u64,
     /// How long a lease lasts, in µs.
     pub lease_us: u64,
+    /// How long the answer of a table operation is waited for at least, in µs.
+    pub table_timeout_us: u64,
     /// The clock rate error that is promised.
     pub rate_ppm: u64,
 }

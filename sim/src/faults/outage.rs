@@ -152,6 +152,7 @@ mod tests {
             shards: 1,
             length_us: 60_000_000,
             lease_us: 4_000_000,
+            table_timeout_us: 400_000,
             rate_ppm: 0,
         };
         let mut reordered = 0;

@@ -83,6 +83,17 @@ pub struct StreamFaults {
 }
 
 impl StreamFaults {
+    /// How many shards there can ever be, of so many at the beginning; `None` if it depends on how many are open.
+    pub fn most_shards(&self, shards: u32) -> Option<u32> {
+        let born = self.reshards.iter().map(|reshard| match reshard.kind {
+            ReshardKind::Split => Some(2),
+            ReshardKind::SplitTwice => Some(4),
+            ReshardKind::Merge => Some(1),
+            ReshardKind::Mass { .. } => None,
+        });
+        born.sum::<Option<u32>>().map(|born| shards + born)
+    }
+
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         let mut reshards = Vec::new();
         let churns = churns(draws);

@@ -48,6 +48,10 @@ pub struct TableFaults {
     pub stale_us: u64,
     /// The service never gives a scan page more than this many rows; 0: as asked.
     pub tiny_page: u32,
+    /// Each scan page takes up to so much longer, in µs, and no less than half of it: also when all else is well. A scan may
+    /// then last longer than a lease.
+    #[serde(rename = "slow_page", with = "micros")]
+    pub slow_page_us: u64,
     /// Failed conditions do not say what the row is.
     pub silent_refusal: bool,
     /// What others do.
@@ -77,6 +81,14 @@ impl TableFaults {
         happens.then_some(Chance::HandOver { after_us, cut_us, to })
     }
 
+    /// How much longer than others the answer with a scan page takes, in µs.
+    pub fn slowness(&self, roll: &mut Roll) -> u64 {
+        match self.slow_page_us {
+            0 => 0,
+            us => roll.between(us / 2, us),
+        }
+    }
+
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         let mut edits = Vec::new();
         let mut add = |family: &'static str, most: u64, kind| {
@@ -101,6 +113,20 @@ impl TableFaults {
         }
         edits.sort_by_key(|edit| edit.at);
         let tiny = draws.coin("tiny-page", 0);
+        let tiny_page = if tiny {
+            draws.magnitude("tiny-page", 1, 1, 5)
+        } else {
+            0
+        };
+        // Much takes longer then, so it is rarer. No answer may be given up: the way there and back takes time too.
+        let slow = draws.below("slow-page", 0, 8) == 0;
+        let slow_page_us = if slow {
+            let scan_us = draws.magnitude("slow-page", 1, setting.lease_us / 4, setting.lease_us * 3);
+            let pages = setting.shards / tiny_page.max(1) + 1;
+            (scan_us / pages).min(setting.table_timeout_us / 4)
+        } else {
+            0
+        };
         Self {
             create_ms: if draws.coin("table-slow", 0) {
                 draws.magnitude("table-slow", 1, 100, 20_000) as i64
@@ -109,11 +135,8 @@ impl TableFaults {
             },
             stale: rate(draws, "stale", 500),
             stale_us: draws.magnitude("stale", 2, 10_000, 2_000_000),
-            tiny_page: if tiny {
-                draws.magnitude("tiny-page", 1, 1, 5) as u32
-            } else {
-                0
-            },
+            tiny_page: tiny_page as u32,
+            slow_page_us,
             hand_over_on_take: rate(draws, "hand-over-on-take", 1_000),
             silent_refusal: draws.coin("silent-refusal", 0),
             edits,

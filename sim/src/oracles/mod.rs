@@ -18,6 +18,7 @@ mod lineage;
 mod memory;
 mod overlap;
 mod progress;
+mod quota;
 mod resolution;
 mod stalls;
 mod trespass;
@@ -226,6 +227,7 @@ pub struct Oracles {
     progress: progress::Progress,
     isolation: isolation::Isolation,
     balance: balance::Balance,
+    quota: quota::Quota,
     leadership: leadership::Leadership,
     view: view::View,
     lifecycle: lifecycle::Lifecycle,
@@ -255,6 +257,7 @@ impl Oracles {
             progress: progress::Progress::default(),
             isolation: isolation::Isolation::new(terms),
             balance: balance::Balance::default(),
+            quota: quota::Quota::new(terms),
             leadership: leadership::Leadership::default(),
             view: view::View::default(),
             lifecycle: lifecycle::Lifecycle::new(terms),
@@ -286,22 +289,28 @@ impl Oracles {
         let verdict = &mut self.verdict;
         match fact {
             Fact::Holds { .. } => {
+                self.quota.observe(now, fact, verdict);
                 self.view.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
             Fact::HoldsNoMore { .. } => {
+                self.quota.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
             Fact::Yields { .. } => self.waiting.observe(now, fact),
-            Fact::Said { .. } => self.isolation.observe(now, fact, verdict),
+            Fact::Said { .. } => {
+                self.quota.observe(now, fact, verdict);
+                self.isolation.observe(now, fact, verdict);
+            }
             Fact::Asked { .. } | Fact::Answered { .. } => {
                 self.resolution.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.leadership.observe(now, fact, verdict);
+                self.quota.observe(now, fact, verdict);
                 self.lifecycle.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
                 self.memory.observe(now, fact, verdict);
@@ -326,6 +335,7 @@ impl Oracles {
                 self.progress.observe(now, fact, edit.is_some(), verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.balance.observe(now, fact);
+                self.quota.observe(now, fact, verdict);
                 self.leadership.observe(now, fact, verdict);
                 self.view.observe(now, judged, verdict);
                 self.lifecycle.observe(now, fact, verdict);

@@ -138,6 +138,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     span_ms("faults.table.create", table.create_ms)?;
     rate("faults.table.stale", table.stale)?;
     span("faults.table.stale_by", table.stale_us)?;
+    span("faults.table.slow_page", table.slow_page_us)?;
     rate("faults.table.hand_over_on_take", table.hand_over_on_take)?;
     for edit in &table.edits {
         span("faults.table.edits.at", edit.at)?;

@@ -34,6 +34,7 @@ impl Plan {
             ..Fleet::default()
         };
         plan.upgraded = None;
+        plan.config.max_leases = 0;
         // From LATEST, a worker of theirs that is started again before its first checkpoint begins at what is latest then.
         plan.config.initial_position = InitialPosition::TrimHorizon;
         plan.faults = survivable(plan.faults, &plan.fleet);

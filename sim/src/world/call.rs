@@ -105,7 +105,10 @@ impl World {
         let of_table = matches!(request, Request::Table(_) | Request::Item(_));
         let site = self.site(w, deed(ask), about);
         let mut roll = self.draws.roll("call", site.key());
-        let (there, back) = self.plan.faults.call.plain(&mut roll, now);
+        let (there, mut back) = self.plan.faults.call.plain(&mut roll, now);
+        if ask == Ask::ScanPage {
+            back += self.plan.faults.table.slowness(&mut roll);
+        }
         let mut struck = Struck::default();
         let asked = Some((life, op.n, about));
         let fate = if matches!(request, Request::Gone) {

@@ -11,8 +11,7 @@ impl World {
     /// the two would but change places.
     pub(super) fn uneven(&self) -> Option<(Property, String)> {
         let plan = &self.plan;
-        let told_to_keep = plan.config.max_leases > 0 || plan.has_others();
-        if plan.config.policies.assign != Assign::Count || told_to_keep {
+        if plan.config.policies.assign != Assign::Count || plan.has_others() {
             return None;
         }
         let working = |worker: &&super::worker::Worker| {

@@ -62,7 +62,8 @@ impl World {
         let count = self.workers.len() as u64;
         let sure = self.draws.below("core-one", 0, count);
         for w in 0..self.workers.len() {
-            let core = w as u64 == sure || self.draws.coin("core", w as u64);
+            let limited = self.plan.config.max_leases > 0;
+            let core = limited || w as u64 == sure || self.draws.coin("core", w as u64);
             let dies = self.draws.coin("core-dies", w as u64);
             let worker = &mut self.workers[w];
             worker.core = core;
@@ -107,17 +108,14 @@ impl World {
         let plan = &self.plan;
         let (faults, load) = (&plan.faults, &plan.load);
         let most = |of: fn(&Config) -> Span| plan.most(of).0;
-        let rows = (self.shards.len() as u64 + 20).max(1);
+        let rows = self.rows_at_most();
         let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
-        let page = plan
-            .least(|config| page_of(config.scan_page_limit))
-            .min(page_of(faults.table.tiny_page));
         let list_page = page_of(faults.stream.list_page);
         let round_trip = 2 * faults.call.latency_us;
         let table_timeout = most(|config| config.table_timeout);
         let stream_timeout = most(|config| config.stream_timeout);
         let retry_max = most(|config| config.retry_max);
-        let scan = most(|config| config.scan_interval) + (rows / page + 2) * round_trip + table_timeout;
+        let scan = most(|config| config.scan_interval) + self.pages() + table_timeout;
         let list = (rows / list_page + 2) * round_trip + stream_timeout;
         // A lease changes hands: it is seen to be idle, it is taken, it is left to settle.
         let take = 3 * plan.config.lease_duration.0 + 3 * scan + 2 * retry_max + table_timeout;
@@ -154,6 +152,22 @@ impl World {
         3 * ((self.depth() + 2) * generation + balance + stuck) + self.quiet()
     }
 
+    fn rows_at_most(&self) -> u64 {
+        self.shards.len() as u64 + 20
+    }
+
+    /// How long the pages of a scan take.
+    fn pages(&self) -> u64 {
+        let (call, table) = (&self.plan.faults.call, &self.plan.faults.table);
+        let rows = self.rows_at_most();
+        let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
+        let page = self
+            .plan
+            .least(|config| page_of(config.scan_page_limit))
+            .min(page_of(table.tiny_page));
+        (rows / page + 2) * (2 * call.latency_us + table.slow_page_us)
+    }
+
     /// How many shards lie above the youngest one.
     fn depth(&self) -> u64 {
         let mut depths = vec![1u64; self.shards.len()];
@@ -171,7 +185,8 @@ impl World {
             // A leader lists shards all the time; a listing that somebody began before must be over.
             Assign::Rank => 2 * self.plan.most(|config| config.stream_timeout).0,
         };
-        3 * self.plan.most(|config| config.scan_interval).0 + 2 * self.plan.config.lease_duration.0 + listings
+        let scan = self.plan.most(|config| config.scan_interval).0 + self.pages();
+        3 * scan + 2 * self.plan.config.lease_duration.0 + listings
     }
 
     /// Judges the state of things, if the faults are over.

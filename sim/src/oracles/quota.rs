@@ -1,0 +1,181 @@
+//! P10, the half that a worker was told: nobody takes more leases than `max_leases` allows.
+//!
+//! Asked of whoever tried to take something, when it has said what it holds since: what it holds and what it tries to take,
+//! less what it was given without asking (a leader of another library may hand leases over).
+
+use super::fact::{Ask, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default)]
+struct Claims {
+    held: BTreeSet<ShardNo>,
+    /// Held, and never asked for.
+    given: BTreeSet<ShardNo>,
+    /// Takes under way.
+    tried: BTreeSet<ShardNo>,
+    /// Something was tried since it last said what it holds.
+    fresh: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Quota {
+    /// 0: as many as there are.
+    most: u32,
+    lives: BTreeMap<LifeNo, Claims>,
+}
+
+impl Quota {
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            most: terms.most(|config| config.max_leases),
+            lives: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        if self.most == 0 {
+            return;
+        }
+        match *fact {
+            Fact::Asked {
+                life,
+                ask: Ask::Write(Verb::Take),
+                about: Some(shard),
+                ..
+            } => {
+                let claims = self.lives.entry(life).or_default();
+                claims.fresh |= claims.tried.insert(shard);
+            }
+            Fact::Answered {
+                life,
+                ask: Ask::Write(Verb::Take),
+                about: Some(shard),
+                ..
+            } => {
+                if let Some(claims) = self.lives.get_mut(&life) {
+                    claims.tried.remove(&shard);
+                }
+            }
+            Fact::Holds { life, shard, .. } => {
+                let claims = self.lives.entry(life).or_default();
+                if claims.held.insert(shard) && !claims.tried.contains(&shard) {
+                    claims.given.insert(shard);
+                }
+            }
+            Fact::HoldsNoMore { life, shard } => {
+                if let Some(claims) = self.lives.get_mut(&life) {
+                    claims.held.remove(&shard);
+                    claims.given.remove(&shard);
+                }
+            }
+            Fact::Said { life } => self.judge(now, life, verdict),
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.lives.remove(&life);
+            }
+            _ => {}
+        }
+    }
+
+    fn judge(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        let Some(claims) = self.lives.get_mut(&life) else {
+            return;
+        };
+        if !std::mem::take(&mut claims.fresh) {
+            return;
+        }
+        let wanted = claims.held.union(&claims.tried).count();
+        let (given, most) = (claims.given.len(), self.most as usize);
+        if wanted > most + given {
+            verdict.report(Property::P10, now, || {
+                format!(
+                    "life {life} holds and takes {wanted} leases, {given} of which it was given; it was told to take no more \
+                     than {most}"
+                )
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::{How, Mark};
+    use super::super::history::{answered, asked, config, judge_under};
+    use super::*;
+    use leasehold_engine::config::Config;
+
+    const TAKE: Ask = Ask::Write(Verb::Take);
+
+    fn holds(shard: ShardNo) -> Fact {
+        Fact::Holds {
+            life: 0,
+            shard,
+            counter: 1,
+            checkpoint: Mark::TrimHorizon,
+            open: false,
+            until: 1,
+        }
+    }
+
+    fn found(most: u32, facts: Vec<Fact>) -> usize {
+        let terms = Terms::plain(Config {
+            max_leases: most,
+            ..config()
+        });
+        let found = judge_under(&terms, facts.into_iter().map(|fact| (1, fact)));
+        found.into_iter().filter(|&found| found == Property::P10).count()
+    }
+
+    /// Takes one lease after another.
+    fn takes(shards: std::ops::Range<u32>) -> Vec<Fact> {
+        let each = |shard| {
+            let op = u64::from(shard) + 1;
+            [
+                asked(0, TAKE, shard, op, 1, 0),
+                Fact::Said { life: 0 },
+                holds(shard),
+                answered(0, TAKE, shard, op, How::Applied),
+                Fact::Said { life: 0 },
+            ]
+        };
+        shards.flat_map(each).collect()
+    }
+
+    #[test]
+    fn one_too_many_is_found_and_as_many_as_allowed_are_not() {
+        assert_eq!(found(2, takes(0..2)), 0);
+        assert_eq!(found(2, takes(0..3)), 1);
+        assert_eq!(found(0, takes(0..9)), 0);
+    }
+
+    #[test]
+    fn what_is_under_way_counts_until_its_answer() {
+        let two = vec![
+            asked(0, TAKE, 0, 1, 1, 0),
+            asked(0, TAKE, 1, 2, 1, 0),
+            Fact::Said { life: 0 },
+        ];
+        assert_eq!(found(1, two), 1);
+        let one_refused = vec![
+            asked(0, TAKE, 0, 1, 1, 0),
+            Fact::Said { life: 0 },
+            answered(0, TAKE, 0, 1, How::Refused),
+            asked(0, TAKE, 1, 2, 1, 0),
+            Fact::Said { life: 0 },
+        ];
+        assert_eq!(found(1, one_refused), 0);
+    }
+
+    #[test]
+    fn what_was_given_is_nobodys_fault_and_what_was_given_up_does_not_count() {
+        let given = [vec![holds(7)], takes(0..1)].concat();
+        assert_eq!(found(1, given), 0);
+        let moved = [
+            takes(0..1),
+            vec![Fact::HoldsNoMore { life: 0, shard: 0 }],
+            takes(1..2),
+        ]
+        .concat();
+        assert_eq!(found(1, moved), 0);
+    }
+}
