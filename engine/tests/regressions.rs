@@ -4,7 +4,7 @@ use crate::rig::{Rig, Trick};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
-use leasehold_engine::position::Checkpoint;
+use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
 
@@ -176,4 +176,42 @@ fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_kn
         );
     }
     assert!(rig.has_row(22));
+}
+
+/// Found by simulation: a lease that was to be handed over to us ran out, and the hand-over came before our take. It left the
+/// row as the take would have, but for the checkpoint; taken for our own write, what was read before was read again.
+#[test]
+fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
+    let mut rig = Rig::new(1, 0);
+    rig.put(0, 10);
+    let last = *rig.records[&Rig::id(0)].last().unwrap();
+    let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::TrimHorizon);
+    row.owner = Some("theirs".into());
+    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    let takes = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Take { .. })));
+    let worker = rig.join_trapped(Some(Box::new(move |effect| takes(effect).then_some(Trick::Hang))));
+    let me = rig.workers[worker].engine.worker().cloned();
+    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    (row.handing_over, row.owner) = (row.owner.take(), me);
+    for _ in 0..60 {
+        rig.secs(1);
+        if !rig.workers[worker].hung.is_empty() {
+            break;
+        }
+    }
+    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    row.handing_over = None;
+    row.counter += 1;
+    row.checkpoint = Checkpoint::At(Position::of(last.into()));
+    rig.workers[worker].trap = None;
+    rig.release(worker);
+    rig.secs(60);
+    let notices = rig.workers[worker].notices.iter();
+    let opened: Vec<_> = notices
+        .filter_map(|(_, notice)| match notice {
+            Notice::Opened { from, .. } => Some(*from),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(opened, [Checkpoint::At(Position::of(last.into()))]);
 }

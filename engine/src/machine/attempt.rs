@@ -38,6 +38,7 @@ impl Core {
             counter: row.counter,
             next: row.counter,
             from: row.owner.clone(),
+            handed: row.handing_over.is_some(),
             checkpoint: row.checkpoint,
             why,
             first_emitted: now,
@@ -69,6 +70,8 @@ impl Core {
         if taking.failures == 0 {
             taking.first_emitted = now;
             taking.next = self.ctx.next_counter(taking.counter);
+            // Its old owner may hand it over to us after all, with the number that follows; that is no write of ours.
+            taking.next = taking.next.saturating_add(taking.handed.into());
         }
         let change = Change::Take {
             key: lease.key.clone(),

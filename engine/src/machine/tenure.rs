@@ -18,6 +18,8 @@ pub(crate) struct Taking {
     pub(crate) next: u64,
     /// The owner as read.
     pub(crate) from: Option<WorkerId>,
+    /// Whether its owner is to hand it over.
+    pub(crate) handed: bool,
     /// The checkpoint as read. It is exact if the take succeeds: a checkpoint moves the counter, or is guarded itself.
     pub(crate) checkpoint: Checkpoint,
     /// Why we take it.
