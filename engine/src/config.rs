@@ -6,6 +6,9 @@ use crate::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// How long the lease table may take to become usable after a worker first asked for it (KCL waits as long).
+pub const TABLE_PATIENCE: Span = Span::from_secs(600);
+
 /// Where a shard nobody has read yet is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -2,14 +2,13 @@
 
 use super::Core;
 use super::ctx::Waiter;
+use crate::config::TABLE_PATIENCE;
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Reply, TableState, Why};
 use crate::notice::{Fatal, Notice};
 use crate::output::{StreamOp, TableOp};
 use crate::time::{Mono, Span, Wall};
 
-/// How long a table may take to become usable (KCL waits as long).
-const TABLE_PATIENCE: Span = Span::from_secs(600);
 /// The least time between two looks at the stream while running.
 const STREAM_PAUSE: Span = Span::from_secs(1);
 /// How often in a row credentials may be missing at boot before the worker gives up.

@@ -357,8 +357,9 @@ impl Core {
                 self.listing = Listing::default();
                 if !empty && self.absence_is_unread() {
                     let initial = self.ctx.config.initial_position;
-                    plan.create
-                        .extend(sync::unread(&leases, shards, initial, &plan.create));
+                    let unreadable = &self.scan.occupied;
+                    let unread = sync::unread(&leases, unreadable, shards, initial, &plan.create);
+                    plan.create.extend(unread);
                 }
                 // What fills an empty table is of this stream.
                 self.upkeep.recognised |= empty;

@@ -12,7 +12,7 @@
 //!   The original creates it anew if a row below it was lost, and reads it beside its descendants.
 //! - *A shard of a single hash key is like any other.*
 
-use super::{BadListing, Lineage};
+use super::{BadListing, Lineage, shows_all_children};
 use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, ShardId};
 use crate::position::Checkpoint;
@@ -103,11 +103,13 @@ pub fn plan(
 }
 
 /// Where the rows of finished shards stay as long as their shards are listed: every listed shard without one, which nobody
-/// can have read. Those that `planned` has already are left out.
+/// can have read. Those that `planned_already` has are left out. The leases that are `unreadable` end by nobody's doing.
 ///
-/// There are such only from the trim horizon. From elsewhere, what was there before is not wanted.
+/// There are such only from the trim horizon. From elsewhere, what was there before is not wanted. A shard whose parent is
+/// neither listed nor leased waits as long as an unfinished lease of a shard that is not listed either may bring that parent.
 pub fn unread(
     leases: &BTreeMap<LeaseKey, Checkpoint>,
+    unreadable: &BTreeSet<LeaseKey>,
     shards: &[Shard],
     initial: InitialPosition,
     planned_already: &[PlannedLease],
@@ -119,9 +121,16 @@ pub fn unread(
         .iter()
         .map(|lease| lease.row.key.as_str())
         .collect();
+    let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+    let brings_unlisted = leases.iter().any(|(lease, checkpoint)| {
+        let forgotten = !checkpoint.is_end() && !listed.contains(lease.as_str());
+        forgotten && !unreadable.contains(lease) && !shows_all_children(shards, &lease.to_shard())
+    });
+    let lost = |parent: &ShardId| !listed.contains(parent.as_str()) && !leases.contains_key(parent.as_str());
     shards
         .iter()
         .filter(|shard| !leases.contains_key(shard.id.as_str()) && !known.contains(shard.id.as_str()))
+        .filter(|shard| !brings_unlisted || !shard.parents().any(lost))
         .map(|shard| {
             planned(
                 shard,

@@ -220,6 +220,26 @@ fn an_ended_lease_of_an_open_shard_is_reported() {
     assert_eq!(plan.findings, [Finding::EndedButOpen { shard: "a".into() }]);
 }
 
+/// Where every listed shard without a row counts as unread: its parent may be forgotten, and yet to come from what is not.
+#[test]
+fn an_unread_shard_waits_for_a_forgotten_parent_that_may_come() {
+    let listing = [shard("13", &[], false), shard("33", &["13", "29"], true)];
+    let found = |rows: &[(&str, Checkpoint)], unreadable: &[&str]| {
+        let unreadable = unreadable.iter().map(|id| (*id).into()).collect();
+        let plan = unread(&leases(rows), &unreadable, &listing, TRIM, &[]);
+        plan.iter()
+            .map(|lease| lease.row.key.to_string())
+            .collect::<Vec<_>>()
+    };
+    let known = ("13", middle());
+    assert_eq!(found(&[known], &[]), ["33"]);
+    assert!(found(&[known, ("12", middle())], &[]).is_empty());
+    assert_eq!(found(&[known, ("12", Checkpoint::ShardEnd)], &[]), ["33"]);
+    assert_eq!(found(&[known, ("12", Checkpoint::TrimHorizon)], &["12"]), ["33"]);
+    // It waits for its parent's own lease by itself.
+    assert_eq!(found(&[known, ("12", middle()), ("29", middle())], &[]), ["33"]);
+}
+
 #[test]
 fn a_very_deep_lineage_needs_no_stack() {
     let id = |n: u64| format!("shardId-{n:012}");
