@@ -128,7 +128,7 @@ impl ProcessFaults {
                 0
             },
             crash_on_write_most: draws.magnitude("crash-on-write", 2, 1, 8) as u32,
-            stop_on_take: rate(draws, "stop-on-take", 100),
+            stop_on_take: rate(draws, "stop-on-take", 400),
             pause_on_answer: if pause {
                 draws.magnitude("pause-on-answer", 1, 1, 10) as u32
             } else {

@@ -7,7 +7,7 @@ use crate::scenario::span::micros;
 use serde::{Deserialize, Serialize};
 
 /// Five in so many worlds are ruined.
-const RARE: u64 = 64;
+const RARE: u64 = 40;
 
 /// What is taken away, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -119,7 +119,7 @@ impl TableFaults {
             0
         };
         // Much takes longer then, so it is rarer. No answer may be given up: the way there and back takes time too.
-        let slow = draws.below("slow-page", 0, 8) == 0;
+        let slow = draws.below("slow-page", 0, 6) == 0;
         let slow_page_us = if slow {
             let scan_us = draws.magnitude("slow-page", 1, setting.lease_us / 4, setting.lease_us * 3);
             let pages = setting.shards / tiny_page.max(1) + 1;
@@ -137,7 +137,11 @@ impl TableFaults {
             stale_us: draws.magnitude("stale", 2, 10_000, 2_000_000),
             tiny_page: tiny_page as u32,
             slow_page_us,
-            hand_over_on_take: rate(draws, "hand-over-on-take", 1_000),
+            hand_over_on_take: if draws.coin("hand-over-on-take", 0) {
+                draws.magnitude("hand-over-on-take", 1, 20, 1_000) as u32
+            } else {
+                0
+            },
             silent_refusal: draws.coin("silent-refusal", 0),
             edits,
             hung_lease: draws

@@ -8,7 +8,7 @@ use super::heap::What;
 use crate::fakes::kinesis::ShardIndex;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
-use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::config::{Config, InitialPosition, TABLE_PATIENCE};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::policy::Assign;
 use leasehold_engine::position::Checkpoint;
@@ -147,9 +147,17 @@ impl World {
         let read = batches(longest) * pace + bytes + stream_timeout + most(|config| config.handler_backoff);
         let generation = take + sync + read + most(|config| config.checkpoint_interval) + 4 * retry_max;
         // One steal after a scan, if need be for every lease.
-        let balance = rows * scan / u64::from(plan.least(|config| config.max_steals).max(1));
+        let balance = match plan.config.policies.assign {
+            Assign::Count => rows * scan / u64::from(plan.least(|config| config.max_steals).max(1)),
+            Assign::Rank => 0,
+        };
         let stuck = most(|config| config.shutdown_timeout) + faults.worst_handler().0 + 20_000_000;
-        3 * ((self.depth() + 2) * generation + balance + stuck) + self.quiet()
+        // A table that was taken away may have been waited for just then.
+        let patience = match self.is_ruined() {
+            true => 2 * TABLE_PATIENCE.0,
+            false => 0,
+        };
+        (self.depth() + 2) * generation + balance + stuck + patience + self.quiet()
     }
 
     fn rows_at_most(&self) -> u64 {
