@@ -70,8 +70,6 @@ impl Core {
         if taking.failures == 0 {
             taking.first_emitted = now;
             taking.next = self.ctx.next_counter(taking.counter);
-            // Its old owner may hand it over to us after all, with the number that follows; that is no write of ours.
-            taking.next = taking.next.saturating_add(taking.handed.into());
         }
         let change = Change::Take {
             key: lease.key.clone(),
@@ -167,6 +165,12 @@ impl Core {
                     && row.handing_over.is_none()
                     && row.counter == taking.next
                 {
+                    // It may as well have been handed over to us after all, and earlier, which leaves a row like ours.
+                    if taking.handed {
+                        self.drop_taking(ix);
+                        self.observe(row, false);
+                        return self.take(ix, TakeReason::Ours);
+                    }
                     self.ctx.tell(Notice::Adopted {
                         lease: key,
                         counter: row.counter,
