@@ -7,7 +7,7 @@
 //! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12 |
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
-//! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2) + `R`·2: an event may hurry a scan, up to eight an interval |
+//! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may hurry a scan, up to eight an interval, and the pause after a failure is the least again with the next page |
 //! | ListShards pages | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
 //! | about members | (10 + `lives`/`page`)·`m` + `R`·2 + 30: every check reads the list of members, in pages |
 //! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |
@@ -87,7 +87,7 @@ impl Cost {
             Kind::Lease(_) => 2 * self.renewals + self.retries + 12,
             Kind::Records(_) => self.fetches + 4,
             Kind::Iterators(_) => self.fetches + self.retries + 4,
-            Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) * 3 / 2 + 2 * self.retries,
             Kind::List => 2 * (self.scans + self.checks + 3) * (self.rows / self.page + 2) + 2 * self.retries,
             Kind::Members => (10 + self.lives / self.page) * self.checks + 2 * self.retries + 30,
             Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
