@@ -19,8 +19,12 @@ pub struct Ruin {
     /// What.
     pub kind: RuinKind,
     /// How, where there are several ways.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub pick: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// What is taken away.

@@ -98,6 +98,11 @@ impl Heap {
         self.heap.push(Reverse(Entry { at, count, what }));
     }
 
+    /// All that is to happen, in no order.
+    pub fn planned(&self) -> impl Iterator<Item = &What> {
+        self.heap.iter().map(|Reverse(entry)| &entry.what)
+    }
+
     pub fn pop(&mut self) -> Option<(Time, What)> {
         self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }

@@ -309,7 +309,7 @@ impl World {
     }
 
     fn without_core(&self) -> Option<(Property, String)> {
-        let runs = self.workers.iter().any(|worker| worker.core && worker.lives());
+        let runs = self.workers.iter().any(|worker| worker.core && worker.lives()) || self.restarts();
         let why = || {
             let fatal = self
                 .workers
@@ -319,6 +319,20 @@ impl World {
             fatal.map_or_else(String::new, |why| format!(": {why}"))
         };
         (!runs).then(|| (Property::P6, format!("no worker of the core runs{}", why())))
+    }
+
+    /// Whether a program of others that ended is about to be started again, as whoever runs it does for ever.
+    fn restarts(&self) -> bool {
+        self.plan.has_others()
+            && self.heap.planned().any(|what| match *what {
+                What::Start {
+                    worker, generation, ..
+                } => {
+                    let w = &self.workers[usize::from(worker)];
+                    w.core && w.generation == generation
+                }
+                _ => false,
+            })
     }
 
     fn uncovered(&self) -> Option<(Property, String)> {
