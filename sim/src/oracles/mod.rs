@@ -329,6 +329,9 @@ impl Oracles {
                 self.lineage.observe(now, fact, of_others, verdict);
                 let edit = of_others.then(|| trespass::as_edit(fact)).flatten();
                 let judged = edit.as_ref().unwrap_or(fact);
+                if let Some(Fact::RowChanged { shard, .. }) = edit {
+                    self.overlap.trespassed(shard);
+                }
                 if !of_others || matches!(fact, Fact::RowChanged { .. }) {
                     self.resolution.observe(now, judged, verdict);
                 }

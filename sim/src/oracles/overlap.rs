@@ -4,6 +4,10 @@
 //! promised rate error no two overlap, whatever the delays: the timing rule. Without the settling of stolen leases a
 //! thief begins at once, and only expired leases are covered. A row that a person removed counts from 0 again, and may look
 //! as it did long before: its shard is not judged any more.
+//!
+//! A program of others that writes over a row that is not its own can make it look as it did long before, too. Whoever
+//! believes then may be robbed at once, and its belief may still run out beside the next one; but it is never renewed. This is
+//! the bound of such tables.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeSet;
@@ -12,6 +16,8 @@ use std::collections::BTreeSet;
 struct Belief {
     life: LifeNo,
     until: Time,
+    /// Its row was written over since.
+    robbed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -63,6 +69,13 @@ impl Overlap {
         }
     }
 
+    /// A program of others has written over a row that was not its own.
+    pub(super) fn trespassed(&mut self, shard: ShardNo) {
+        for belief in self.shards.get_mut(shard as usize).into_iter().flatten() {
+            belief.robbed = true;
+        }
+    }
+
     fn believe(
         &mut self,
         now: Time,
@@ -77,13 +90,16 @@ impl Overlap {
             self.shards.resize_with(index + 1, Vec::new);
         }
         let beliefs = &mut self.shards[index];
+        let before = beliefs.iter().find(|belief| belief.life == life);
+        let robbed = before.is_some_and(|before| before.robbed && until <= before.until);
         beliefs.retain(|belief| belief.until > now && belief.life != life);
         if !open || until <= now {
             return;
         }
         if self.binding
+            && !robbed
             && !self.removed.contains(&shard)
-            && let Some(other) = beliefs.first()
+            && let Some(other) = beliefs.iter().find(|belief| !belief.robbed)
         {
             let (other, other_until) = (other.life, other.until);
             verdict.report(Property::P14, now, || {
@@ -94,7 +110,7 @@ impl Overlap {
                 )
             });
         }
-        beliefs.push(Belief { life, until });
+        beliefs.push(Belief { life, until, robbed });
     }
 }
 
@@ -121,6 +137,29 @@ mod tests {
             .into_iter()
             .filter(|&found| found == Property::P14)
             .count()
+    }
+
+    /// Lives 0 and 1 believe; before the second does, somebody else writes over the row.
+    fn trespass(then: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+        let mut overlap = Overlap::new(&Terms::plain(config()));
+        let mut verdict = Verdict::default();
+        for (at, fact) in holds(1, 0, true, 10) {
+            overlap.observe(at, &fact, &mut verdict);
+        }
+        overlap.trespassed(0);
+        for (at, fact) in holds(5, 1, true, 20).into_iter().chain(then) {
+            overlap.observe(at, &fact, &mut verdict);
+        }
+        verdict.violations().len()
+    }
+
+    #[test]
+    fn who_was_written_over_may_run_out_and_is_never_renewed() {
+        assert_eq!(trespass([]), 0);
+        assert_eq!(trespass(holds(6, 0, true, 10)), 0);
+        assert_eq!(trespass(holds(6, 0, true, 11)), 1);
+        // Nor does it excuse those that come later.
+        assert_eq!(trespass(holds(12, 2, true, 30)), 1);
     }
 
     #[test]
