@@ -221,8 +221,9 @@ impl Plan {
     /// Now and then, no worker takes more leases than its share would be if all lived, or a few more.
     fn limited(mut self) -> Self {
         let draws = Draws::new(self.seed);
-        // Where leases are assigned by rank, nobody may take less than its turns.
-        let counts = self.config.policies.assign == Assign::Count;
+        // Where leases are assigned by rank, nobody may take less than its turns. In a ruined world workers stop for good, and
+        // those that go on may have all they are allowed.
+        let counts = self.config.policies.assign == Assign::Count && self.faults.ruin.is_none();
         let most = self.faults.stream.most_shards(self.shards);
         let share = most.map(|most| most.div_ceil(self.workers));
         let max_leases = match share {
