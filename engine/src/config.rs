@@ -57,7 +57,8 @@ pub struct Config {
     pub retry_max: Span,
     /// How often progress is written when nobody asks for it.
     pub checkpoint_interval: Span,
-    /// No more than this many leases at a time; 0: no limit.
+    /// No more than this many leases at a time; 0: no limit. Shards beyond what all workers may have are read by nobody, and a
+    /// worker that has what it may have compares no further leases with the stream.
     pub max_leases: u32,
     /// No more than this many leases stolen from one busier worker after one scan.
     pub max_steals: u32,
