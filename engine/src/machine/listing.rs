@@ -352,12 +352,18 @@ impl Core {
 
     fn create_planned(&mut self, shards: &[Shard], empty: bool) {
         let leases = self.known_leases();
-        match sync::plan(&leases, shards, self.ctx.config.initial_position, empty) {
+        let unreadable = &self.scan.occupied;
+        match sync::plan(
+            &leases,
+            unreadable,
+            shards,
+            self.ctx.config.initial_position,
+            empty,
+        ) {
             Ok(mut plan) => {
                 self.listing = Listing::default();
                 if !empty && self.absence_is_unread() {
                     let initial = self.ctx.config.initial_position;
-                    let unreadable = &self.scan.occupied;
                     let unread = sync::unread(&leases, unreadable, shards, initial, &plan.create);
                     plan.create.extend(unread);
                 }

@@ -1,13 +1,15 @@
 //! Which leases are missing, and where each is to start.
 //!
 //! The core is the algorithm of KCL for Java 3.5 (`HierarchicalShardSyncer`), so that mixed fleets agree. It never
-//! creates a shard below a leased one: the owner of that one does, when it reaches the end. Four things are better
+//! creates a shard below a leased one: the owner of that one does, when it reaches the end. Five things are better
 //! here, each because the original loses data or stalls:
 //!
 //! - *Holes are filled.* If the lease above an uncovered open shard has ended, nobody is left to create what follows
 //!   it. The nearest shards without a lease below it are created, a closed one too, at its oldest record, once no
 //!   parent of theirs is unfinished.
 //! - *A trimmed parent counts while it has a lease.* So its children start at their oldest record and not at LATEST.
+//! - *A parent that may come is waited for.* One that is neither listed nor leased may still get its lease, while a lease of
+//!   another shard that is not listed is unfinished.
 //! - *What was read is not read again.* A shard without a lease that has a leased descendant was read to its end before.
 //!   The original creates it anew if a row below it was lost, and reads it beside its descendants.
 //! - *A shard of a single hash key is like any other.*
@@ -82,9 +84,11 @@ impl fmt::Display for Finding {
 
 /// Compares the leases of a stream (their checkpoints) with its shards.
 ///
-/// `shards` must be the listing filtered by the initial position if `table_empty`, and the whole listing otherwise.
+/// `shards` must be the listing filtered by the initial position if `table_empty`, and the whole listing otherwise. The leases
+/// that are `unreadable` end by nobody's doing.
 pub fn plan(
     leases: &BTreeMap<LeaseKey, Checkpoint>,
+    unreadable: &BTreeSet<LeaseKey>,
     shards: &[Shard],
     initial: InitialPosition,
     table_empty: bool,
@@ -96,6 +100,7 @@ pub fn plan(
         return Ok(first_leases(leases, &lineage, initial));
     }
     let mut survey = Survey::new(leases, &lineage, initial);
+    survey.brings_unlisted = brings_unlisted(leases, unreadable, shards);
     survey.mark_passed();
     survey.mark_needed();
     survey.descend();
@@ -122,10 +127,7 @@ pub fn unread(
         .map(|lease| lease.row.key.as_str())
         .collect();
     let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
-    let brings_unlisted = leases.iter().any(|(lease, checkpoint)| {
-        let forgotten = !checkpoint.is_end() && !listed.contains(lease.as_str());
-        forgotten && !unreadable.contains(lease) && !shows_all_children(shards, &lease.to_shard())
-    });
+    let brings_unlisted = brings_unlisted(leases, unreadable, shards);
     let lost = |parent: &ShardId| !listed.contains(parent.as_str()) && !leases.contains_key(parent.as_str());
     shards
         .iter()
@@ -139,6 +141,19 @@ pub fn unread(
             )
         })
         .collect()
+}
+
+/// Whether there is an unfinished lease of a shard that is not listed, whose end may bring shards that are not either.
+fn brings_unlisted(
+    leases: &BTreeMap<LeaseKey, Checkpoint>,
+    unreadable: &BTreeSet<LeaseKey>,
+    shards: &[Shard],
+) -> bool {
+    let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+    leases.iter().any(|(lease, checkpoint)| {
+        let forgotten = !checkpoint.is_end() && !listed.contains(lease.as_str());
+        forgotten && !unreadable.contains(lease) && !shows_all_children(shards, &lease.to_shard())
+    })
 }
 
 /// For an empty table: every shard open at the initial position.
@@ -203,6 +218,7 @@ struct Survey<'a> {
     leases: &'a BTreeMap<LeaseKey, Checkpoint>,
     lineage: &'a Lineage<'a>,
     initial: InitialPosition,
+    brings_unlisted: bool,
     marks: Vec<Mark<'a>>,
 }
 
@@ -216,6 +232,7 @@ impl<'a> Survey<'a> {
             leases,
             lineage,
             initial,
+            brings_unlisted: false,
             marks: vec![Mark::default(); lineage.len()],
         }
     }
@@ -266,15 +283,17 @@ impl<'a> Survey<'a> {
     /// KCL's algorithm without its recursion. Its outcome for a parent depends on that parent alone, so the order in
     /// which children ask for it does not matter.
     ///
-    /// Two differences show only where KCL would lose data: a trimmed parent with a lease counts as leased.
-    fn decide_as_kcl(&mut self, n: usize, shard: &Shard) {
+    /// Two differences show only where KCL would lose data or read it too early: a trimmed parent with a lease counts as
+    /// leased, and so does one that may get a lease yet.
+    fn decide_as_kcl(&mut self, n: usize, shard: &'a Shard) {
         let lineage = self.lineage;
         let leased_parent = shard.parents().any(|parent| self.lease(parent).is_some());
         let parents = lineage.parents(n);
         let below = leased_parent
             || parents
                 .iter()
-                .any(|p| self.marks[*p].below || self.marks[*p].root || self.marks[*p].passed);
+                .any(|p| self.marks[*p].below || self.marks[*p].root || self.marks[*p].passed)
+            || self.may_come(shard).is_some();
         self.marks[n].below = below;
         if !below {
             // With LATEST, what nobody reads is not caught up with: the open shard itself is started instead.
@@ -304,9 +323,19 @@ impl<'a> Survey<'a> {
         }
     }
 
+    /// A parent that is neither listed nor leased, and that an unfinished lease of a shard that is not listed may bring.
+    fn may_come(&self, shard: &'a Shard) -> Option<&'a ShardId> {
+        let lost = |parent: &&ShardId| self.lease(parent).is_none() && self.lineage.find(parent).is_none();
+        shard.parents().find(lost).filter(|_| self.brings_unlisted)
+    }
+
     /// Creates a shard below an ended lease, if everything before it has been processed or is gone.
     fn fill_hole(&mut self, n: usize, shard: &'a Shard) {
         if !self.marks[n].below {
+            return;
+        }
+        if let Some(parent) = self.may_come(shard) {
+            self.marks[n].behind = Some(parent);
             return;
         }
         let mut ended = None;

@@ -33,6 +33,16 @@ fn middle() -> Checkpoint {
     Checkpoint::At(Position::of(5.into()))
 }
 
+/// A plan for a table whose rows can all be read.
+fn plan(
+    leases: &Leases,
+    shards: &[Shard],
+    initial: InitialPosition,
+    table_empty: bool,
+) -> Result<Plan, BadListing> {
+    super::plan(leases, &BTreeSet::new(), shards, initial, table_empty)
+}
+
 fn created(plan: &Plan) -> Vec<(String, Checkpoint)> {
     plan.create
         .iter()
@@ -193,10 +203,12 @@ fn a_trimmed_parent_counts_while_it_has_a_lease() {
                 Finding::TrimmedUnfinished { lease: "a".into() }
             ]
         );
+        // Neither listed nor leased, it counts for nothing, unless another lease may bring it.
         assert_eq!(
-            planned_for(&leases(&[("z", middle())]), &shards, initial),
+            planned_for(&leases(&[("z", Checkpoint::ShardEnd)]), &shards, initial),
             one("b", sentinel(initial))
         );
+        assert_eq!(planned_for(&leases(&[("z", middle())]), &shards, initial), []);
     }
 }
 
@@ -238,6 +250,46 @@ fn an_unread_shard_waits_for_a_forgotten_parent_that_may_come() {
     assert_eq!(found(&[known, ("12", Checkpoint::TrimHorizon)], &["12"]), ["33"]);
     // It waits for its parent's own lease by itself.
     assert_eq!(found(&[known, ("12", middle()), ("29", middle())], &[]), ["33"]);
+}
+
+/// The same where KCL's own algorithm decides: 35 is not started beside what it comes from.
+#[test]
+fn a_shard_waits_for_a_forgotten_parent_that_may_come() {
+    let listing = [
+        shard("33", &["13", "32"], false),
+        shard("35", &["32"], false),
+        shard("36", &["35"], true),
+        shard("37", &["33"], true),
+    ];
+    let found = |rows: &[(&str, Checkpoint)], unreadable: &[&str], initial| {
+        let unreadable = unreadable.iter().map(|id| (*id).into()).collect();
+        created(&super::plan(&leases(rows), &unreadable, &listing, initial, false).unwrap())
+    };
+    let ended = ("13", Checkpoint::ShardEnd);
+    let forgotten = ("29", middle());
+    for initial in ALL_POSITIONS {
+        assert_eq!(found(&[ended, forgotten], &[], initial), []);
+        let at_once = found(&[ended], &[], initial);
+        assert!(
+            at_once.contains(&("33".into(), Checkpoint::TrimHorizon)),
+            "{at_once:?}"
+        );
+        assert_eq!(at_once.len(), 2);
+        assert_eq!(
+            found(&[ended, ("29", Checkpoint::ShardEnd)], &[], initial),
+            at_once
+        );
+        assert_eq!(found(&[ended, forgotten], &["29"], initial), at_once);
+        // It has come.
+        let come = found(&[ended, forgotten, ("32", Checkpoint::ShardEnd)], &[], initial);
+        let both = ["33", "35"].map(|id| (id.to_owned(), Checkpoint::TrimHorizon));
+        assert_eq!(come, both);
+    }
+    let told = plan(&leases(&[ended, forgotten]), &listing, TRIM, false).unwrap();
+    assert_eq!(
+        told.findings[0].to_string(),
+        "36 waits until 32 has been processed"
+    );
 }
 
 #[test]
@@ -445,6 +497,10 @@ fn covered(id: &ShardId, shards: &BTreeMap<&str, &Shard>, leases: &Leases) -> bo
         || shards.get(id.as_str()).is_some_and(|shard| {
             shard.parents().any(|parent| match leases.get(parent.as_str()) {
                 Some(checkpoint) => !checkpoint.is_end(),
+                None if !shards.contains_key(parent.as_str()) => {
+                    let listing: Vec<Shard> = shards.values().copied().cloned().collect();
+                    brings_unlisted(leases, &BTreeSet::new(), &listing)
+                }
                 None => covered(parent, shards, leases),
             })
         })

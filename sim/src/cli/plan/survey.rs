@@ -9,7 +9,7 @@ use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
 use leasehold_engine::sync;
 use leasehold_engine::time::Wall;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be known besides the table and the shards.
 pub(super) struct Asked<'a> {
@@ -28,11 +28,19 @@ const STALE_MS: i64 = 60_000;
 pub(super) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> Survey {
     let mut survey = Survey::default();
     let mut leases: BTreeMap<LeaseKey, &LeaseRow> = BTreeMap::new();
+    // Their keys are taken all the same.
+    let mut occupied: BTreeSet<LeaseKey> = BTreeSet::new();
     for row in rows {
         let mut say = |kind, detail| survey.find(kind, Some(row.key().as_str()), detail);
         match row {
-            RowRead::Foreign { kind, .. } => say("foreign-row", format!("it is a {kind}, and left alone")),
-            RowRead::Unreadable { detail, .. } => say("unreadable-row", detail.clone()),
+            RowRead::Foreign { kind, key } => {
+                occupied.insert(key.clone());
+                say("foreign-row", format!("it is a {kind}, and left alone"));
+            }
+            RowRead::Unreadable { detail, key } => {
+                occupied.insert(key.clone());
+                say("unreadable-row", detail.clone());
+            }
             RowRead::Lease(lease) => {
                 if leases.insert(lease.key.clone(), lease).is_some() {
                     say(
@@ -44,7 +52,7 @@ pub(super) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
         }
     }
     survey.judge(shards, &leases);
-    survey.plan(shards, &leases, asked.from);
+    survey.plan(shards, &leases, &occupied, asked.from);
     let ages = ages(asked);
     survey.stale(&ages, &leases);
     survey.assign(&leases, &ages);
@@ -137,18 +145,27 @@ impl Survey {
     }
 
     /// What shard sync would create.
-    fn plan(&mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, from: InitialPosition) {
-        let checkpoints: BTreeMap<LeaseKey, Checkpoint> = leases
+    fn plan(
+        &mut self,
+        shards: &[Shard],
+        leases: &BTreeMap<LeaseKey, &LeaseRow>,
+        occupied: &BTreeSet<LeaseKey>,
+        from: InitialPosition,
+    ) {
+        let mut checkpoints: BTreeMap<LeaseKey, Checkpoint> = leases
             .iter()
             .map(|(key, lease)| (key.clone(), lease.checkpoint))
             .collect();
+        for key in occupied {
+            checkpoints.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
+        }
         // An empty table is filled with what is open at the initial position; the list is not filtered by it here.
         let open_first: Vec<Shard> = match (leases.is_empty(), from) {
             (true, InitialPosition::TrimHorizon) => oldest(shards),
             (true, _) => shards.iter().filter(|shard| shard.is_open()).cloned().collect(),
             (false, _) => shards.to_vec(),
         };
-        match sync::plan(&checkpoints, &open_first, from, leases.is_empty()) {
+        match sync::plan(&checkpoints, occupied, &open_first, from, leases.is_empty()) {
             Ok(plan) => {
                 self.create = plan
                     .create
