@@ -4,7 +4,7 @@
 use crate::rig::{Rig, Trick, refused};
 use leasehold_engine::dialect::{Dialect, Kind};
 use leasehold_engine::ids::LeaseKey;
-use leasehold_engine::input::Why;
+use leasehold_engine::input::{Cause, Outcome, Why};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
@@ -235,6 +235,78 @@ fn a_claim_follows_the_row_whether_or_not_the_refusal_shows_it() {
         rig.secs(60);
         assert_ne!(rig.owner(0), rig.owner(1), "shown: {shown}");
     }
+}
+
+/// What an owner gave up counts as expired a lease duration later, and a scan may take longer than that.
+#[test]
+fn what_was_claimed_is_taken_without_a_scan() {
+    for lost_answer in [false, true] {
+        let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 1);
+        rig.secs(60);
+        assert_eq!(rig.owner(0), rig.owner(1));
+        let mut claimed = false;
+        let never_scans_again = move |effect: &Effect| match effect {
+            Effect::Table(TableOp::Write(Change::Claim { .. })) if !claimed => {
+                claimed = true;
+                lost_answer.then_some(Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)))
+            }
+            Effect::Table(TableOp::Scan { .. }) if claimed => Some(Trick::Hang),
+            _ => None,
+        };
+        rig.join_trapped(Some(Box::new(never_scans_again)));
+        let told = |rig: &Rig| {
+            let claims = |told: &&(Mono, Notice)| matches!(told.1, Notice::Claimed { .. });
+            rig.workers[1].notices.iter().filter(claims).count()
+        };
+        for _ in 0..60 {
+            rig.secs(1);
+            if told(&rig) > 0 {
+                break;
+            }
+        }
+        // The owner looks at its row when it renews it, and so do we.
+        rig.run(rig.config.renew_interval.times(3));
+        assert_ne!(rig.owner(0), rig.owner(1), "answer lost: {lost_answer}");
+        assert_eq!(told(&rig), 1, "answer lost: {lost_answer}");
+        rig.put(0, 5);
+        rig.put(1, 5);
+        rig.secs(15);
+        rig.assert_all_processed();
+    }
+}
+
+/// An owner that is dead answers no claim: the row is looked at for two lease durations, and then left to the scans.
+#[test]
+fn a_claim_that_nobody_answers_is_not_looked_at_for_ever() {
+    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 0);
+    let theirs = |rig: &mut Rig| {
+        for n in 0..2 {
+            let key = LeaseKey::from(Rig::id(n).as_str());
+            let table = rig.table.get_or_insert_default();
+            let row = table
+                .entry(key.clone())
+                .or_insert_with(|| LeaseRow::new(key, Checkpoint::TrimHorizon));
+            if row.handing_over.is_none() {
+                row.owner = Some("theirs".into());
+            }
+            row.counter += 1;
+        }
+    };
+    theirs(&mut rig);
+    rig.join();
+    for _ in 0..300 {
+        rig.secs(1);
+        theirs(&mut rig);
+    }
+    let sent = |wanted: fn(&TableOp) -> bool| {
+        let of_table = |(_, effect): &&(Mono, Effect)| matches!(effect, Effect::Table(op) if wanted(op));
+        rig.workers[0].sent.iter().filter(of_table).count() as u64
+    };
+    assert_eq!(sent(|op| matches!(op, TableOp::Write(Change::Claim { .. }))), 1);
+    let looks = sent(|op| matches!(op, TableOp::Read { .. }));
+    let config = &rig.config;
+    let most = config.lease_duration.times(4).0 / config.renew_interval.0 + 1;
+    assert!((1..=most).contains(&looks), "{looks} of {most}");
 }
 
 /// Other programs may write a row back as they knew it, and wipe a claim with that.

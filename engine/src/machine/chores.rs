@@ -3,7 +3,8 @@
 use super::Core;
 use super::attempt::MAX_CHASES;
 use super::ctx::Waiter;
-use crate::ids::OpId;
+use super::view::Lease;
+use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
 use crate::notice::Notice;
@@ -24,8 +25,10 @@ struct Chore {
     failures: u32,
     /// How often a claim followed the row of an owner that renews it.
     chases: u32,
-    /// The row is read first: it has moved on, and nobody said to what.
+    /// The row is read first: it has moved on, and nobody said to what; or what we asked for is looked after.
     reads: bool,
+    /// The claim is in the row, and its owner has not answered it yet.
+    claimed: bool,
     again_at: Mono,
     flight: Option<OpId>,
 }
@@ -40,16 +43,16 @@ pub(crate) struct Chores {
 }
 
 impl Chores {
-    /// Whether nothing is queued or in flight.
+    /// Whether nothing is to be written any more.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.in_flight == 0
+        self.slots.iter().flatten().all(|chore| chore.claimed)
     }
 
-    /// How many leases are being asked for.
+    /// How many leases are to be asked for, and are not yet.
     pub(crate) fn claims(&self) -> u32 {
         let chores = self.slots.iter().flatten();
         chores
-            .filter(|chore| matches!(chore.change, Change::Claim { .. }))
+            .filter(|chore| matches!(chore.change, Change::Claim { .. }) && !chore.claimed)
             .count() as u32
     }
 
@@ -86,6 +89,7 @@ impl Core {
             failures: 0,
             chases: 0,
             reads: false,
+            claimed: false,
             again_at: self.ctx.now,
             flight: None,
         };
@@ -189,6 +193,7 @@ impl Core {
                     return self.claim_missed(slot, refusal.current);
                 }
                 Outcome::Applied(Reply::Row(row)) => return self.claim_seen(slot, row.map(|row| *row)),
+                Outcome::Applied(_) => return self.claim_written(slot),
                 _ => {}
             }
         }
@@ -235,9 +240,31 @@ impl Core {
         }
     }
 
-    /// Claims a lease by its row as it is by now, if it is still with the same owner.
+    /// The row says that we want the lease. Its owner gives it up within about a renewal, and what was given up counts as
+    /// expired a lease duration later: a scan may come too late to find it, so the row itself is looked at.
+    fn claim_written(&mut self, slot: u32) {
+        let now = self.ctx.now;
+        let Some(chore) = self.chores.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        let Change::Claim { key, from, by, .. } = &chore.change else {
+            return;
+        };
+        let (lease, owner, by) = (key.clone(), from.clone(), by.clone());
+        chore.claimed = true;
+        chore.reads = true;
+        chore.failures = 0;
+        chore.again_at = now + self.ctx.config.renew_interval.per(2);
+        chore.expires = now + self.ctx.config.lease_duration.times(2);
+        self.chores.waiting.push_back(slot);
+        self.claim_made(&lease, owner.clone(), by);
+        self.ctx.tell(Notice::Claimed { lease, owner });
+    }
+
+    /// Claims a lease by its row as it is by now, if it is still with the same owner; or takes it, if it was given up to us.
     fn claim_seen(&mut self, slot: u32, row: Option<RowRead>) {
         let now = self.ctx.now;
+        let me = &self.ctx.me;
         let Some(chore) = self.chores.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
             return;
         };
@@ -245,24 +272,51 @@ impl Core {
             self.drop_chore(slot);
             return;
         };
-        if let Change::Claim {
+        let Change::Claim {
             counter,
             from,
             checkpoint,
             ..
         } = &mut chore.change
-        {
-            let stays = row.owner.as_ref() == Some(from) && row.handing_over.is_none();
-            if stays && !row.checkpoint.is_end() && chore.chases < MAX_CHASES && now < chore.expires {
-                (*counter, *checkpoint) = (row.counter, row.checkpoint);
-                chore.chases += 1;
-                chore.reads = false;
-                self.chores.waiting.push_back(slot);
-            } else {
-                self.drop_chore(slot);
-            }
+        else {
+            return;
+        };
+        let in_time = now < chore.expires && !row.checkpoint.is_end();
+        let kept = row.owner.as_ref() == Some(from) && row.handing_over.is_none();
+        let promised = row.owner.as_ref() == Some(me) && row.handing_over.as_ref() == Some(from);
+        let ours = row.owner.as_ref() == Some(me) && row.handing_over.is_none();
+        if in_time && kept && !chore.claimed && chore.chases < MAX_CHASES {
+            (*counter, *checkpoint) = (row.counter, row.checkpoint);
+            chore.chases += 1;
+            chore.reads = false;
+            self.chores.waiting.push_back(slot);
+        } else if in_time && promised && chore.claimed {
+            chore.again_at = now + self.ctx.config.renew_interval.per(2);
+            self.chores.waiting.push_back(slot);
+        } else if in_time && promised {
+            // An earlier attempt was applied after all.
+            self.claim_written(slot);
+        } else {
+            self.drop_chore(slot);
         }
+        let key = row.key.clone();
         self.observe(row, false);
+        if ours && in_time {
+            self.take_handed(&key);
+        }
+    }
+
+    /// Takes what its owner gave up to us.
+    fn take_handed(&mut self, key: &LeaseKey) {
+        let Some(ix) = self.view.find(key.as_str()) else {
+            return;
+        };
+        let free =
+            |lease: &Lease| !lease.busy() && lease.row.as_ref().is_some_and(|row| self.knows_lineage(row));
+        if self.is_running() && self.view.get(ix).is_some_and(free) {
+            let why = self.reason_to_take(ix);
+            self.take(ix, why);
+        }
     }
 
     fn chore_settled(&mut self, chore: Chore, outcome: Outcome) {
@@ -277,10 +331,6 @@ impl Core {
                     why: chore.why,
                 });
                 self.observe(*row, false);
-            }
-            Change::Claim { from, by, .. } if applied => {
-                self.claim_made(&lease, from.clone(), by);
-                self.ctx.tell(Notice::Claimed { lease, owner: from });
             }
             Change::Delete { .. } if applied => {
                 if let Some(ix) = self.view.find(lease.as_str())
