@@ -358,6 +358,18 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_cannot_be_read_keeps_its_key() {
+        let unreadable = RowRead::Unreadable {
+            key: "b".into(),
+            detail: "no counter".into(),
+        };
+        let rows = [lease("a", None, Checkpoint::ShardEnd), unreadable];
+        let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
+        let created: Vec<&str> = survey.create.iter().map(|lease| &*lease.lease_key).collect();
+        assert_eq!(created, ["c"]);
+    }
+
+    #[test]
     fn what_nobody_has_goes_to_who_has_least_and_an_uneven_share_is_told() {
         let rows = [
             lease("a", Some("w1"), Checkpoint::TrimHorizon),
