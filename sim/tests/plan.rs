@@ -107,6 +107,63 @@ fn rows_of_another_stream_are_told() {
     assert_eq!(findings(&run("bills"), "other-stream").len(), 0);
 }
 
+/// There, every listed shard without a row is still to be read.
+#[test]
+fn tables_of_other_formats_are_compared_too() {
+    let shards = file("shards.json");
+    let run = |dialect: &str, rows: &str| {
+        let leases = written(&format!("{dialect}.json"), rows);
+        let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
+            .args([
+                "plan",
+                "--json",
+                "--dialect",
+                dialect,
+                "--shards",
+                &shards,
+                "--leases",
+            ])
+            .arg(leases)
+            .output();
+        json_of(&output.expect("it starts"))
+    };
+    let created = |plan: &Value| {
+        let all = plan["create"].as_array().expect("a list").iter();
+        all.map(|lease| lease["lease_key"].to_string())
+            .map(|key| {
+                key.trim_matches('"')
+                    .trim_start_matches("shardId-0000000000")
+                    .to_owned()
+            })
+            .collect::<Vec<_>>()
+    };
+    let go = run(
+        "vmware-go-kcl",
+        r#"{"Items": [
+            {"ShardID": {"S": "shardId-000000000090"}, "Checkpoint": {"S": "SHARD_END"}},
+            {"ShardID": {"S": "shardId-000000000091"}, "AssignedTo": {"S": "w1"},
+             "LeaseTimeout": {"S": "2025-10-09T08:54:00Z"}},
+            {"ShardID": {"S": "shardId-000000000095"}, "ParentShardId": {"S": "shardId-000000000090"},
+             "LeaseTimeout": {"S": "soon"}}]}"#,
+    );
+    assert_eq!(created(&go), ["97"]);
+    assert_eq!(findings(&go, "unreadable-row").len(), 1, "{go}");
+    let rb = run(
+        "kcl-rb",
+        r#"{"Items": [{"shard_id": {"S": "shardId-000000000091"}, "checkpoint": {"S": "SHARD_END"}}]}"#,
+    );
+    assert_eq!(created(&rb), ["90", "95", "97"]);
+    // By rank, so that rows do not tell who would take what.
+    let kinsumer = run(
+        "kinsumer",
+        r#"{"Items": [{"Shard": {"S": "shardId-000000000090"}, "SequenceNumber": {"S": ""}, "LastUpdate": {"N": "1"},
+            "OwnerID": {"S": "7"}, "OwnerName": {"S": "anna"}},
+            {"Shard": {"S": "shardId-000000000091"}, "SequenceNumber": {"S": ""}, "LastUpdate": {"N": "1"}}]}"#,
+    );
+    assert_eq!(created(&kinsumer), ["95", "97"]);
+    assert_eq!(kinsumer["assign"], json!([]));
+}
+
 #[test]
 fn what_cannot_be_used_is_refused_with_a_sentence() {
     let no_time = written(
@@ -118,6 +175,23 @@ fn what_cannot_be_used_is_refused_with_a_sentence() {
     let text = |path: &PathBuf| path.to_str().expect("a path of text").to_owned();
     let cases = [
         (vec!["--now".into(), "today".into()], "expected a time such as"),
+        (
+            vec!["--dialect".into(), "klc".into()],
+            "expected kcl or vmware-go-kcl or kcl-rb or kinsumer, found \"klc\"",
+        ),
+        (
+            vec![
+                "--dialect".into(),
+                "kinsumer".into(),
+                "--stream".into(),
+                "orders".into(),
+            ],
+            "expected --workers and --stream with --dialect kcl only",
+        ),
+        (
+            vec!["--dialect".into(), "vmware-go-kcl".into()],
+            "expected a row with the string ShardID as its key",
+        ),
         (
             vec!["--stream".into(), "two words".into()],
             "expected the name of a stream",
@@ -211,7 +285,7 @@ fn worlds_cannot_begin_with_what_is_no_table() {
     let cases = [
         (
             dialect.to_str().expect("a path of text").to_owned(),
-            "expected a row of KCL's lease table",
+            "expected a row with the string leaseKey as its key",
         ),
         (file("shards.json"), "expected an object with a list \"Items\""),
     ];

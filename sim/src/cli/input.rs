@@ -129,18 +129,27 @@ pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
     entries.into_iter().enumerate().map(shard).collect()
 }
 
-/// The rows of a lease table, as they are.
-pub(super) fn items(path: &Path) -> Result<Vec<Item>, Failure> {
-    let entries = entries(path, "Items", Kcl.key_name())?;
+/// The rows of a lease table with this hash key, as they are.
+pub(super) fn items(path: &Path, key_name: &str) -> Result<Vec<Item>, Failure> {
+    let entries = entries(path, "Items", key_name)?;
     let item = |(n, entry): (usize, Value)| {
-        parse_item(&entry).map_err(|error| {
+        let refused = |detail: String| {
             Failure::unusable(format!(
-                "{}: item {} of the list: {}",
+                "{}: item {} of the list: {detail}",
                 path.display(),
-                n + 1,
-                error.message
+                n + 1
             ))
-        })
+        };
+        let item = parse_item(&entry).map_err(|error| refused(error.message.into_owned()))?;
+        if item.get(key_name).and_then(AttributeValue::as_s).is_none() {
+            let names: Vec<&str> = item.keys().take(5).map(AsRef::as_ref).collect();
+            return Err(refused(format!(
+                "expected a row with the string {key_name} as its key, found the attributes {}; name the table's format with \
+                 --dialect",
+                names.join(", ")
+            )));
+        }
+        Ok(item)
     };
     entries.into_iter().enumerate().map(item).collect()
 }

@@ -6,9 +6,9 @@ mod survey;
 use super::exit::{self, Failure, Verdict};
 use super::input;
 use super::position::{parse_moment, parse_position};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::dialect::{Dialect as _, Kind};
 use leasehold_engine::row::RowRead;
 use leasehold_engine::time::Wall;
 use serde::Serialize;
@@ -23,7 +23,7 @@ use survey::Asked;
 /// print: one object, several after one another (pages), or an array of them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z"
+    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --dialect vmware-go-kcl --shards shards.json --leases leases.json"
 )]
 pub(super) struct PlanArgs {
     /// The shards of the stream: what ListShards answered.
@@ -35,9 +35,9 @@ pub(super) struct PlanArgs {
     /// Where shards nobody has read yet are started: trim-horizon, latest or a time as of RFC 3339.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
-    /// How leases are kept in the table.
-    #[arg(long, value_enum, default_value_t = Dialect::Kcl)]
-    dialect: Dialect,
+    /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer (its table of checkpoints).
+    #[arg(long, default_value_t = Kind::Kcl, value_name = "FORMAT")]
+    dialect: Kind,
     /// KCL 3's worker metrics: what Scan of their table answered, or of a lease table that holds them. Workers that have not
     /// reported for a minute are taken for dead, and their leases are assigned to others.
     #[arg(long, value_name = "FILE")]
@@ -51,12 +51,6 @@ pub(super) struct PlanArgs {
     /// Results as one JSON object.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Dialect {
-    /// As the Kinesis Client Library does.
-    Kcl,
 }
 
 /// A lease that shard sync would create.
@@ -96,9 +90,15 @@ struct Survey {
 }
 
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
-    let Dialect::Kcl = args.dialect;
+    let dialect = args.dialect;
+    if dialect != Kind::Kcl && (args.workers.is_some() || args.stream.is_some()) {
+        return Err(Failure::unusable(format!(
+            "expected --workers and --stream with --dialect kcl only, found {dialect}: its tables hold no worker metrics and \
+             name no stream"
+        )));
+    }
     let shards = input::shards(&args.shards)?;
-    let mut items = input::items(&args.leases)?;
+    let mut items = input::items(&args.leases, dialect.key_name())?;
     let heartbeats = match &args.workers {
         Some(path) => input::heartbeats(path)?,
         None => Vec::new(),
@@ -107,9 +107,10 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some(stream) => other::take_out(&mut items, stream),
         None => Vec::new(),
     };
-    let rows: Vec<RowRead> = items.iter().map(|item| Kcl.decode(item)).collect();
+    let rows: Vec<RowRead> = items.iter().map(|item| dialect.decode(item)).collect();
     let asked = Asked {
         from: args.from,
+        policies: dialect.policies(),
         heartbeats: &heartbeats,
         now: args.now.unwrap_or_else(this_moment),
     };

@@ -18,7 +18,7 @@ use leasehold::recorder::{MemorySink, Recorder};
 use leasehold::trace::OutputDigest;
 use leasehold_engine::Engine;
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::dialect::{Dialect as _, Kind};
 use leasehold_engine::input::Input;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -162,12 +162,13 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
     let (Some(shards), Some(leases)) = (&args.shards, &args.leases) else {
         return Ok(None);
     };
-    if args.dialect != Dialect::Kcl {
+    let [dialect] = args.dialect.kinds()[..] else {
         return Err(Failure::unusable(
-            "expected --dialect kcl with --shards and --leases, found another; worlds can begin with KCL's tables only",
+            "expected one dialect with --shards and --leases, that of the table, found --dialect all",
         ));
-    }
-    let start = Start::of(&input::shards(shards)?, input::items(leases)?).map_err(|error| match error {
+    };
+    let items = input::items(leases, dialect.key_name())?;
+    let start = Start::of(dialect, &input::shards(shards)?, items).map_err(|error| match error {
         Unusable::Shards(sentence) => Failure::unusable(format!("{}: {sentence}", shards.display())),
         Unusable::Table(sentence) => Failure::unusable(format!("{}: {sentence}", leases.display())),
     })?;
@@ -179,6 +180,7 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
     };
     Ok(Some(Given {
         start: Arc::new(start),
+        dialect,
         from: args.from,
         flags: format!(
             " --shards {} --leases {}{from}",

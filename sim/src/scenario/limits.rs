@@ -37,7 +37,9 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     within("shards", plan.shards.into(), 1, 10_000)?;
     plan.fleet.check(plan.dialect)?;
     if let Some(start) = &plan.start {
-        start.check().map_err(|error| format!("`start`: {error}"))?;
+        start
+            .check(plan.dialect)
+            .map_err(|error| format!("`start`: {error}"))?;
         let shards = start.shards.len() as u64;
         within("shards", plan.shards.into(), shards, shards)?;
     }

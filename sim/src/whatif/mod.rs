@@ -15,11 +15,13 @@ use crate::swarm::{EPOCH_MS, Plan, STREAM_AGE_MS};
 use crate::world::given::refused;
 use crate::world::names::number;
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::{Dialect as _, Kcl};
-use leasehold_engine::row::RowRead;
+use leasehold_engine::dialect::{Dialect as _, Kind};
+use leasehold_engine::policy::Finished;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::{Change, LeaseRow, RowRead};
 use leasehold_engine::shard::HashRange;
 use leasehold_engine::sync;
-use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_engine::table::{Action, AttributeValue, Item};
 use leasehold_engine::time::Wall;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -96,19 +98,42 @@ mod item_text {
 }
 
 impl GivenRow {
-    /// Its primary key.
-    pub fn key(&self) -> &str {
-        let key = self.item.get(Kcl.key_name());
+    /// Its primary key, in a table of this format.
+    pub fn key(&self, dialect: Kind) -> &str {
+        let key = self.item.get(dialect.key_name());
         key.and_then(AttributeValue::as_s).unwrap_or_default()
     }
 }
 
+/// Lets an item say another checkpoint than the row that it is, and changes nothing else of it.
+pub(crate) fn set_checkpoint(dialect: Kind, item: &mut Item, row: &LeaseRow, checkpoint: Checkpoint) {
+    let item_of = |checkpoint| {
+        let row = LeaseRow {
+            checkpoint,
+            ..row.clone()
+        };
+        match dialect.encode(&Change::Create(Box::new(row))).action {
+            Action::Put(item) => item,
+            _ => Item::new(),
+        }
+    };
+    let (before, after) = (item_of(row.checkpoint), item_of(checkpoint));
+    for name in before.keys().filter(|name| !after.contains_key(*name)) {
+        item.remove(name);
+    }
+    item.extend(
+        after
+            .into_iter()
+            .filter(|(name, value)| before.get(name) != Some(value)),
+    );
+}
+
 impl Start {
-    /// Whether a world can begin so; if not, why, as a sentence.
+    /// Whether a world with a table of this format can begin so; if not, why, as a sentence.
     ///
     /// # Errors
     /// The sentence.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self, dialect: Kind) -> Result<(), String> {
         if self.shards.is_empty() || self.shards.len() > MOST || self.rows.len() > MOST {
             return Err(format!(
                 "expected 1 to {MOST} shards and no more than {MOST} rows, found {} and {}",
@@ -155,13 +180,13 @@ impl Start {
         if !apart || !sync::holes(open.into_iter()).is_empty() {
             return Err("expected the open shards to cover the whole hash space once".into());
         }
-        self.check_rows()
+        self.check_rows(dialect)
     }
 
-    fn check_rows(&self) -> Result<(), String> {
+    fn check_rows(&self, dialect: Kind) -> Result<(), String> {
         let mut keys = BTreeSet::new();
         for row in &self.rows {
-            let key = row.key();
+            let key = row.key(dialect);
             let known = number(key).is_none_or(|shard| (shard as usize) < self.shards.len());
             if key.is_empty() || !known || !keys.insert(key) {
                 return Err(format!(
@@ -176,7 +201,7 @@ impl Start {
                 ));
             }
         }
-        match refused(&self.rows) {
+        match refused(&self.rows, dialect) {
             Some(key) => Err(format!(
                 "expected rows that a table can have, found {key:?}, which DynamoDB refuses"
             )),
@@ -189,13 +214,18 @@ impl Start {
     }
 
     /// Of every shard: whether it was processed wholly before, so that it needs no lease. It has none, and one below it has.
-    pub(crate) fn passed(&self) -> Vec<bool> {
+    /// Nothing was where every listed shard has a row that is read from the beginning.
+    pub(crate) fn passed(&self, dialect: Kind, from: InitialPosition) -> Vec<bool> {
+        let rows_stay = dialect.policies().finished != Finished::WhenRead;
+        if rows_stay && from == InitialPosition::TrimHorizon {
+            return vec![false; self.shards.len()];
+        }
         let mut leased = vec![false; self.shards.len()];
         let mut occupied = vec![false; self.shards.len()];
         for row in &self.rows {
-            if let Some(shard) = number(row.key()) {
+            if let Some(shard) = number(row.key(dialect)) {
                 occupied[shard as usize] = true;
-                leased[shard as usize] = matches!(Kcl.decode(&row.item), RowRead::Lease(_));
+                leased[shard as usize] = matches!(dialect.decode(&row.item), RowRead::Lease(_));
             }
         }
         let mut passed = vec![false; self.shards.len()];
@@ -236,6 +266,8 @@ impl Start {
 pub struct Given {
     /// The stream and the table.
     pub start: Arc<Start>,
+    /// How leases are kept in the table.
+    pub dialect: Kind,
     /// Where shards without a checkpoint are started. A time is any time of the stream's life, since worlds have a time of
     /// their own.
     pub from: InitialPosition,
@@ -246,7 +278,7 @@ pub struct Given {
 impl Given {
     /// The world of a seed that begins so: its fleet, configuration and load, and faults for a stream of this size.
     pub fn plan(&self, seed: u64) -> Plan {
-        let drawn = Plan::draw(seed);
+        let drawn = Plan::draw(seed).with_dialect(self.dialect);
         let (workers, fault_us) = (drawn.workers, drawn.fault_us);
         let mut plan = drawn.resized(workers, self.start.shards.len() as u32, fault_us);
         plan.config.initial_position = match self.from {

@@ -1,11 +1,11 @@
 //! From what AWS says to a world's beginning: shards numbered densely, and everything that names them renamed.
 
-use super::{GivenRow, GivenShard, MOST, ShardState, Start};
+use super::{GivenRow, GivenShard, MOST, ShardState, Start, set_checkpoint};
 use crate::fakes::kinesis::{SequenceNumber as FakeSequence, SequenceParts, ShardIndex};
 use crate::world::names::number;
-use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::dialect::{Dialect as _, Kind};
 use leasehold_engine::ids::ShardId;
-use leasehold_engine::position::{Checkpoint, SequenceNumber};
+use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
 use leasehold_engine::sync::Lineage;
@@ -22,7 +22,7 @@ pub enum Unusable {
 }
 
 /// A checkpoint that is a number no record of the stream has.
-const NOWHERE: &str = "0";
+const NOWHERE: u64 = 0;
 
 impl Start {
     /// The beginning that a listing and the rows of a table describe.
@@ -31,8 +31,8 @@ impl Start {
     /// no number of its shard keeps one that no record has.
     ///
     /// # Errors
-    /// If the listing is inconsistent or not whole, or the rows are not those of one table of KCL's.
-    pub fn of(listing: &[Shard], items: Vec<Item>) -> Result<Self, Unusable> {
+    /// If the listing is inconsistent or not whole, or the rows are not those of one table of this format.
+    pub fn of(dialect: Kind, listing: &[Shard], items: Vec<Item>) -> Result<Self, Unusable> {
         let lineage = Lineage::new(listing);
         lineage
             .check()
@@ -45,7 +45,7 @@ impl Start {
         Lineage::new(&open)
             .check_coverage()
             .map_err(|error| Unusable::Shards(format!("of the open shards: {error}")))?;
-        let rows = keyed(items)?;
+        let rows = keyed(dialect, items)?;
         let trimmed = trimmed(&lineage, &rows);
         if lineage.len() + trimmed.len() > MOST || rows.len() > MOST {
             let found = lineage.len() + trimmed.len();
@@ -82,6 +82,7 @@ impl Start {
             });
         }
         let renaming = Renaming {
+            dialect,
             lineage: &lineage,
             numbers,
         };
@@ -92,23 +93,23 @@ impl Start {
                 .collect(),
             shards,
         };
-        start.check_rows().map_err(Unusable::Table)?;
-        start.check().map_err(Unusable::Shards)?;
+        start.check_rows(dialect).map_err(Unusable::Table)?;
+        start.check(dialect).map_err(Unusable::Shards)?;
         Ok(start)
     }
 }
 
-/// The rows with what they are. Every item of KCL's table has a key, and a table has no key twice.
-fn keyed(items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusable> {
+/// The rows with what they are. Every item of a table has a key, and a table has no key twice.
+fn keyed(dialect: Kind, items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusable> {
     let mut keys = BTreeSet::new();
     let mut rows = Vec::with_capacity(items.len());
     for (n, item) in items.into_iter().enumerate() {
-        let key = item.get(Kcl.key_name()).and_then(AttributeValue::as_s);
+        let key = item.get(dialect.key_name()).and_then(AttributeValue::as_s);
         let Some(key) = key.filter(|key| !key.is_empty()) else {
             return Err(Unusable::Table(format!(
-                "item {} of the list: expected a row of KCL's lease table, with the key {}, found the attributes {}",
+                "item {} of the list: expected a row of a lease table of {dialect}, with the key {}, found the attributes {}",
                 n + 1,
-                Kcl.key_name(),
+                dialect.key_name(),
                 item.keys()
                     .take(5)
                     .map(AsRef::as_ref)
@@ -122,7 +123,7 @@ fn keyed(items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusable> {
                 n + 1
             )));
         }
-        let read = Kcl.decode(&item);
+        let read = dialect.decode(&item);
         rows.push((item, read));
     }
     Ok(rows)
@@ -164,6 +165,7 @@ fn trimmed(lineage: &Lineage<'_>, rows: &[(Item, RowRead)]) -> BTreeMap<ShardId,
 }
 
 struct Renaming<'a> {
+    dialect: Kind,
     lineage: &'a Lineage<'a>,
     numbers: BTreeMap<&'a str, u32>,
 }
@@ -176,18 +178,23 @@ impl Renaming<'_> {
     }
 
     fn row(&self, mut item: Item, read: &RowRead) -> GivenRow {
+        let key_name = self.dialect.key_name();
+        let whole = matches!(read, RowRead::Lease(_));
+        for (name, value) in &mut item {
+            let renamed = match value {
+                _ if !whole && &**name != key_name => continue,
+                AttributeValue::Ss(ids) if ids.iter().all(|id| self.numbers.contains_key(id.as_str())) => {
+                    AttributeValue::Ss(ids.iter().map(|id| self.name(id)).collect())
+                }
+                AttributeValue::S(id) => AttributeValue::s(self.name(id)),
+                _ => continue,
+            };
+            *value = renamed;
+        }
         let key = read.key().as_str();
-        item.insert(Kcl.key_name().into(), AttributeValue::s(self.name(key)));
         let RowRead::Lease(row) = read else {
             return GivenRow { item, through: None };
         };
-        for value in item.values_mut() {
-            if let AttributeValue::Ss(ids) = value
-                && ids.iter().all(|id| self.numbers.contains_key(id.as_str()))
-            {
-                *ids = ids.iter().map(|id| self.name(id)).collect();
-            }
-        }
         let Checkpoint::At(position) = row.checkpoint else {
             return GivenRow { item, through: None };
         };
@@ -196,9 +203,12 @@ impl Renaming<'_> {
             // Whatever it was, it is gone.
             None => Some(500),
         };
-        let text = |value: &str| AttributeValue::s(value.to_owned());
-        item.insert("checkpoint".into(), text(NOWHERE));
-        item.insert("checkpointSubSequenceNumber".into(), AttributeValue::n(0));
+        set_checkpoint(
+            self.dialect,
+            &mut item,
+            row,
+            Checkpoint::At(Position::of(NOWHERE.into())),
+        );
         GivenRow { item, through }
     }
 }

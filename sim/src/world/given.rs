@@ -9,12 +9,12 @@ use crate::faults::Faults;
 use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, ShardNo};
 use crate::swarm::{EPOCH_MS, STREAM_AGE_MS};
-use crate::whatif::{GivenRow, GivenShard, ShardState, Start, generations};
+use crate::whatif::{GivenRow, GivenShard, ShardState, Start, generations, set_checkpoint};
 use bytes::Bytes;
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::RowRead;
-use leasehold_engine::table::AttributeValue;
 use std::sync::Arc;
 
 /// A generation of shards is at least that old, in ms: their numbers begin with the second they were made in.
@@ -67,13 +67,19 @@ impl World {
         self.rows.resize_with(start.shards.len(), super::Lease::default);
         let mut leases = vec![None; start.shards.len()];
         for row in &start.rows {
-            if let (Some(shard), RowRead::Lease(lease)) =
-                (number(row.key()), self.table.dialect.decode(&row.item))
-            {
+            if let (Some(shard), RowRead::Lease(lease)) = (
+                number(row.key(self.plan.dialect)),
+                self.table.dialect.decode(&row.item),
+            ) {
                 leases[shard as usize] = Some((lease.checkpoint.is_end(), row.through));
             }
         }
-        for (n, (passed, lease)) in start.passed().into_iter().zip(leases).enumerate() {
+        for (n, (passed, lease)) in start
+            .passed(self.plan.dialect, self.plan.config.initial_position)
+            .into_iter()
+            .zip(leases)
+            .enumerate()
+        {
             let records = self.source.records(n as ShardNo);
             let trimmed = start.shards[n].state == ShardState::Trimmed;
             let (through, ended) = match lease {
@@ -100,14 +106,16 @@ impl World {
     }
 
     fn put_row(&mut self, row: &GivenRow) {
-        let key = LeaseKey::from(row.key());
+        let key = LeaseKey::from(row.key(self.plan.dialect));
         let mut item = row.item.clone();
         if let (Some(shard), Some(through)) = (number(key.as_str()), row.through) {
             let record = record(self.source.records(shard), through);
-            item.insert(
-                "checkpoint".into(),
-                AttributeValue::s(self.given_number(shard, record)),
-            );
+            if let (RowRead::Lease(row), Some(number)) =
+                (self.table.dialect.decode(&item), self.given_number(shard, record))
+            {
+                let checkpoint = Checkpoint::At(Position::of(number));
+                set_checkpoint(self.plan.dialect, &mut item, &row, checkpoint);
+            }
         }
         let put = self.table.put_by_hand(self.now, &item);
         assert!(put, "a given row was refused: {key}");
@@ -119,9 +127,13 @@ impl World {
     }
 
     /// The number of a record, even if that was trimmed.
-    fn given_number(&self, shard: ShardNo, record: u64) -> String {
+    fn given_number(
+        &self,
+        shard: ShardNo,
+        record: u64,
+    ) -> Option<leasehold_engine::position::SequenceNumber> {
         if let Some(position) = self.source.position(shard, record) {
-            return position.sequence.to_string();
+            return Some(position.sequence);
         }
         let shard_of = |stream: &crate::fakes::kinesis::Stream| Some(stream.shard(ShardIndex(shard))?.info());
         let parts = self
@@ -129,22 +141,21 @@ impl World {
             .truth()
             .and_then(shard_of)
             .and_then(|info| info.starting_sequence.parts());
-        let number = parts.map(|parts| {
-            SequenceNumber::new(SequenceParts {
+        parts.map(|parts| {
+            sequence(SequenceNumber::new(SequenceParts {
                 position: record,
                 ..parts
-            })
-        });
-        number.map_or_else(String::new, |number| sequence(number).to_string())
+            }))
+        })
     }
 }
 
 /// The key of the first row that no table can have.
-pub(crate) fn refused(rows: &[GivenRow]) -> Option<&str> {
-    let mut table = LeaseTable::new(Kind::Kcl, &Faults::default());
+pub(crate) fn refused(rows: &[GivenRow], dialect: Kind) -> Option<&str> {
+    let mut table = LeaseTable::new(dialect, &Faults::default());
     table.create_before(0);
     let refused = |row: &&GivenRow| !table.put_by_hand(0, &row.item);
-    rows.iter().find(refused).map(GivenRow::key)
+    rows.iter().find(refused).map(|row| row.key(dialect))
 }
 
 impl LeaseTable {

@@ -4,6 +4,7 @@ use super::super::input::Heartbeat;
 use super::{Assignment, Creation, Finding, Survey};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
+use leasehold_engine::policy::{Assign, Finished, Policies};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
@@ -15,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Asked<'a> {
     /// Where shards nobody has read yet are started.
     pub from: InitialPosition,
+    /// What follows from the table's format.
+    pub policies: Policies,
     /// When workers said last that they live.
     pub heartbeats: &'a [Heartbeat],
     pub now: Wall,
@@ -51,11 +54,14 @@ pub(super) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
             }
         }
     }
-    survey.judge(shards, &leases);
-    survey.plan(shards, &leases, &occupied, asked.from);
+    survey.judge(shards, &leases, asked.policies.finished);
+    survey.plan(shards, &leases, &occupied, asked);
     let ages = ages(asked);
     survey.stale(&ages, &leases);
-    survey.assign(&leases, &ages);
+    // Where ranks decide, rows do not tell who lives.
+    if asked.policies.assign == Assign::Count {
+        survey.assign(&leases, &ages);
+    }
     survey
 }
 
@@ -80,7 +86,7 @@ impl Survey {
     }
 
     /// What is wrong with the leases themselves.
-    fn judge(&mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+    fn judge(&mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, finished: Finished) {
         let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
         for (key, lease) in leases {
             let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
@@ -89,6 +95,8 @@ impl Survey {
                     format!(
                         "it is a row of KCL's multi-stream mode, which is not taken for the lease of {shard}"
                     )
+                } else if lease.checkpoint.is_end() && finished == Finished::Never {
+                    continue;
                 } else if lease.checkpoint.is_end() {
                     "its shard is not listed any more; it is finished, and will be removed".to_owned()
                 } else {
@@ -150,8 +158,9 @@ impl Survey {
         shards: &[Shard],
         leases: &BTreeMap<LeaseKey, &LeaseRow>,
         occupied: &BTreeSet<LeaseKey>,
-        from: InitialPosition,
+        asked: &Asked<'_>,
     ) {
+        let from = asked.from;
         let mut checkpoints: BTreeMap<LeaseKey, Checkpoint> = leases
             .iter()
             .map(|(key, lease)| (key.clone(), lease.checkpoint))
@@ -166,7 +175,11 @@ impl Survey {
             (false, _) => shards.to_vec(),
         };
         match sync::plan(&checkpoints, occupied, &open_first, from, leases.is_empty()) {
-            Ok(plan) => {
+            Ok(mut plan) => {
+                if asked.policies.finished != Finished::WhenRead && !leases.is_empty() {
+                    let unread = sync::unread(&checkpoints, occupied, shards, from, &plan.create);
+                    plan.create.extend(unread);
+                }
                 self.create = plan
                     .create
                     .into_iter()
@@ -294,6 +307,7 @@ mod tests {
     fn asked(from: InitialPosition) -> Asked<'static> {
         Asked {
             from,
+            policies: Policies::default(),
             heartbeats: &[],
             now: Wall(0),
         }
