@@ -1,7 +1,9 @@
 //! Scenes of bugs that simulation found, where the world that showed them is too large to be kept.
 
 use crate::rig::{Rig, Trick};
+use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::ShardId;
+use leasehold_engine::input::{Outcome, Reply, ShardPage};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
@@ -214,4 +216,43 @@ fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
         })
         .collect();
     assert_eq!(opened, [Checkpoint::At(Position::of(last.into()))]);
+}
+
+/// Found by simulation: where rows of finished shards stay, a list that lagged showed a child without its parent, and the
+/// parent, which had no row yet, was taken for forgotten.
+#[test]
+fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
+    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 1, 0);
+    rig.put(0, 20);
+    let (left, right) = rig.split(0);
+    let children = [left, right].map(Rig::id);
+    for child in &children {
+        rig.put(if *child == children[0] { left } else { right }, 5);
+        // Whoever created it stopped before it came to its parent.
+        let row = LeaseRow::new(child.to_lease(), Checkpoint::TrimHorizon);
+        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    }
+    let lagging: Vec<Shard> = children.iter().map(|child| rig.shards[child].clone()).collect();
+    let mut once = true;
+    let first_list_lags = move |effect: &Effect| {
+        let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
+        (lists && std::mem::take(&mut once)).then(|| {
+            Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
+                shards: lagging.clone(),
+                more: false,
+            })))
+        })
+    };
+    rig.join_trapped(Some(Box::new(first_list_lags)));
+    rig.secs(400);
+    rig.assert_all_processed();
+    let opened: Vec<&str> = rig.workers[0]
+        .calls
+        .iter()
+        .filter_map(|(_, call)| match call {
+            ConsumerOp::Open { lease, .. } => Some(lease.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(opened.first(), Some(&Rig::id(0).as_str()), "{opened:?}");
 }

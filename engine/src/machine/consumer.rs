@@ -244,10 +244,7 @@ impl Core {
                 Outcome::Applied(Reply::Row(row)) => {
                     let unfinished = match &row {
                         Some(row) => row.lease().is_none_or(|row| !row.checkpoint.is_end()),
-                        None => {
-                            let child = self.key(ix);
-                            self.is_unread(&tenure.parents[0], &child, tenure.movement.since)
-                        }
+                        None => self.is_unread(&tenure.parents[0]),
                     };
                     if unfinished {
                         tenure.look_at = now + self.ctx.config.renew_interval;

@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The shards as they were listed last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Lineage {
-    /// Of leases without a listed shard too, once that is certain: those have no range.
+    /// Of leases and parents without a listed shard too, once that is certain: those have no range.
     families: BTreeMap<LeaseKey, Family>,
-    /// Since when lists lack the shard of a lease.
+    /// Since when lists lack the shard of a lease, or a parent.
     lacking: BTreeMap<LeaseKey, Mono>,
     /// When that list was asked for.
     listed_at: Mono,
@@ -37,19 +37,26 @@ impl Core {
 
     /// Keeps what a list of all shards, asked for at `listed_at`, says of them, and fills it in.
     pub(crate) fn learn_lineage(&mut self, shards: &[Shard], listed_at: Mono) {
-        if !self.needs_listings() {
+        let fills = self.needs_listings();
+        if !fills && self.ctx.config.policies.finished == Finished::WhenRead {
             return;
         }
         // A list may lag behind a lease by a scan interval: what it then still lacks is gone.
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
         let before = std::mem::take(&mut self.lineage.lacking);
-        let lacking: BTreeMap<LeaseKey, Mono> = self
-            .view
+        let leased = self.view.iter().flat_map(|(_, lease)| {
+            let parents = lease.row.iter().flat_map(|row| row.parents.iter());
+            std::iter::once(lease.key.clone()).chain(parents.map(ShardId::to_lease))
+        });
+        let named = shards
             .iter()
-            .filter(|(_, lease)| !listed.contains(lease.key.as_str()))
-            .map(|(_, lease)| {
-                let since = before.get(&lease.key).copied().unwrap_or(listed_at);
-                (lease.key.clone(), since)
+            .flat_map(|shard| shard.parents().map(ShardId::to_lease));
+        let lacking: BTreeMap<LeaseKey, Mono> = leased
+            .chain(named)
+            .filter(|key| !listed.contains(key.as_str()))
+            .map(|key| {
+                let since = before.get(&key).copied().unwrap_or(listed_at);
+                (key, since)
             })
             .collect();
         let gone = |since: Mono| listed_at.since(since) >= self.ctx.config.scan_interval;
@@ -77,6 +84,9 @@ impl Core {
             lacking,
             listed_at,
         };
+        if !fills {
+            return;
+        }
         for ix in self.view.all() {
             let Some(lease) = self.view.get_mut(ix) else {
                 continue;
@@ -128,24 +138,17 @@ impl Core {
     }
 
     /// Whether a parent without a row still has to be read, for all that is known: it is listed, and somebody will create
-    /// its row. A list that can tell is asked for. `taken_at`: since when the lease of its child is ours.
-    pub(crate) fn is_unread(&mut self, parent: &ShardId, child: &LeaseKey, taken_at: Mono) -> bool {
+    /// its row. It is gone when lists have lacked it for long enough; a single one may show a child without its parent.
+    pub(crate) fn is_unread(&mut self, parent: &ShardId) -> bool {
         if !self.absence_is_unread() || self.ctx.planted.is(Mutant::UnreadIsRead) {
             return false;
         }
-        let listed_at = self.lineage.listed_at;
-        let lists = |key: &str| {
-            let family = self.lineage.families.get(key);
-            family.is_some_and(|family| family.range.is_some())
-        };
-        let interval = self.ctx.config.scan_interval;
-        let unread = lists(parent.as_str());
-        // A list may be older than the child.
-        let tells = unread || lists(child.as_str()) || listed_at >= taken_at + interval.times(2);
-        if (unread || !tells) && self.ctx.now.since(listed_at) >= interval {
+        let family = self.lineage.families.get(parent.as_str());
+        let gone = family.is_some_and(|family| family.range.is_none());
+        if !gone && self.ctx.now.since(self.lineage.listed_at) >= self.ctx.config.scan_interval {
             self.list_to_repair("a parent has no lease");
         }
-        unread || !tells
+        !gone
     }
 }
 
