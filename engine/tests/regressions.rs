@@ -3,12 +3,13 @@
 use crate::rig::{Rig, Trick};
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::ShardId;
-use leasehold_engine::input::{Outcome, Reply, ShardPage};
+use leasehold_engine::input::{Cause, Outcome, Reply, ShardPage};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
+use leasehold_engine::time::{Mono, Span};
 
 /// Found by simulation: with short renewals every row had moved on by the time of the steal, and nothing was ever stolen.
 #[test]
@@ -59,6 +60,7 @@ fn a_steal_follows_the_owner_s_renewals() {
 fn a_slow_scan_makes_nobody_look_dead() {
     let mut rig = Rig::new(4, 1);
     rig.config.scan_page_limit = 1;
+    rig.config.audit_confidence = 1;
     rig.secs(60);
     let scans = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { after: Some(_), .. }));
     let worker = rig.join_trapped(Some(Box::new(move |effect| scans(effect).then_some(Trick::Hang))));
@@ -255,4 +257,124 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
         })
         .collect();
     assert_eq!(opened.first(), Some(&Rig::id(0).as_str()), "{opened:?}");
+}
+
+/// Found by simulation: a scan that was cut off in its midst showed rows as they had been long before, and a lease was created
+/// above those that others had made meanwhile.
+#[test]
+fn rows_seen_long_ago_do_not_show_what_is_missing() {
+    let mut rig = Rig::new(1, 0);
+    rig.config.scan_page_limit = 1;
+    rig.config.audit_confidence = 1;
+    let HashRange { start, end } = HashRange::ALL;
+    let (low, high) = (HashKey(end.0 / 2), HashKey(end.0 / 2 + 1));
+    let shard = |n, parent: Option<u32>, closed: bool, range| Shard {
+        id: Rig::id(n),
+        parent: parent.map(Rig::id),
+        adjacent_parent: None,
+        range,
+        starting: u64::from(n + 1).into(),
+        ending: closed.then(|| u64::from(n + 2).into()),
+    };
+    let lower = HashRange { start, end: low };
+    let upper = HashRange { start: high, end };
+    rig.shards = [shard(1, None, false, lower), shard(9, None, false, upper)]
+        .map(|shard| (shard.id.clone(), shard))
+        .into();
+    for n in [1, 2, 9] {
+        rig.records.insert(Rig::id(n), Vec::new());
+    }
+    // The lease of 1 was lost.
+    let table = rig.table.as_mut().unwrap();
+    for n in [9, 10] {
+        let mut row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::ShardEnd);
+        if n == 9 {
+            row.checkpoint = Checkpoint::TrimHorizon;
+        }
+        table.insert(row.key.clone(), row);
+    }
+    rig.join();
+    let planned = |rig: &Rig| {
+        let plans = |(_, notice): &&(Mono, Notice)| matches!(notice, Notice::Planned { create: 1, .. });
+        rig.workers[0].notices.iter().filter(plans).count()
+    };
+    while planned(&rig) == 0 {
+        rig.secs(1);
+        assert!(rig.now < Mono(1_000_000_000), "the hole is never seen");
+    }
+    assert!(!rig.has_row(1), "one list is believed");
+    // The first page of the next scan is read, and the second one hangs.
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        let second = matches!(effect, Effect::Table(TableOp::Scan { after: Some(_), .. }));
+        second.then_some(Trick::Hang)
+    }));
+    rig.secs(100);
+    assert!(!rig.workers[0].hung.is_empty());
+    // Meanwhile somebody else read shard 1 to its end, and its child lives.
+    rig.shards.insert(Rig::id(1), shard(1, None, true, lower));
+    rig.shards.insert(Rig::id(2), shard(2, Some(1), false, lower));
+    let mut child = LeaseRow::new(Rig::id(2).to_lease(), Checkpoint::TrimHorizon);
+    child.owner = Some("theirs".into());
+    rig.table.as_mut().unwrap().insert(child.key.clone(), child);
+    rig.workers[0].trap = None;
+    rig.release(0);
+    for _ in 0..100 {
+        rig.secs(1);
+        rig.table
+            .as_mut()
+            .unwrap()
+            .get_mut(Rig::id(2).as_str())
+            .unwrap()
+            .counter += 1;
+        assert!(!rig.has_row(1), "it was read to its end before");
+    }
+}
+
+/// Found by simulation: many workers that list many pages slow each other down, and none ever had them all while they were
+/// young enough.
+#[test]
+fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
+    let mut rig = Rig::new(1, 0);
+    let pages = 40;
+    let step = u128::MAX / pages;
+    let shard = move |n: u128| Shard {
+        id: Rig::id(n as u32),
+        parent: None,
+        adjacent_parent: None,
+        range: HashRange {
+            start: HashKey(n * step),
+            end: HashKey(if n + 1 == pages {
+                u128::MAX
+            } else {
+                (n + 1) * step - 1
+            }),
+        },
+        starting: 1.into(),
+        ending: None,
+    };
+    rig.shards = (0..pages).map(|n| (Rig::id(n as u32), shard(n))).collect();
+    for id in rig.shards.keys() {
+        rig.records.insert(id.clone(), Vec::new());
+    }
+    rig.config.retry_min = Span::from_secs(1);
+    rig.config.retry_max = Span::from_secs(2);
+    // A page each second request at best, so that all of them take more than a scan interval.
+    let (mut asked, mut given) = (0u32, 0u128);
+    let slow = move |effect: &Effect| {
+        let Effect::Stream(StreamOp::ListShards { after, .. }) = effect else {
+            return None;
+        };
+        asked += 1;
+        if asked % 2 == 1 {
+            return Some(Trick::Instead(Outcome::NotSent(Cause::Throttled)));
+        }
+        given = if after.is_none() { 0 } else { given + 1 };
+        Some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
+            shards: vec![shard(given)],
+            more: given + 1 < pages,
+        }))))
+    };
+    rig.join_trapped(Some(Box::new(slow)));
+    rig.secs(600);
+    assert_eq!(rig.table.as_ref().map(|rows| rows.len() as u128), Some(pages));
 }

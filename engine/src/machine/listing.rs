@@ -38,7 +38,12 @@ pub(crate) struct Listing {
     after: Option<OpId>,
     shards: Vec<Shard>,
     failures: u32,
+    /// How often it was begun anew because its pages were too old.
+    restarts: u32,
 }
+
+/// Pages are kept for no longer than this: a token for the next one lasts five minutes.
+const OLDEST_PAGE: Span = Span::from_secs(240);
 
 impl Listing {
     /// Whether nothing is being listed.
@@ -136,10 +141,17 @@ impl Core {
         }
         let now = self.ctx.now;
         let refused = matches!(outcome, Outcome::Refused(_) | Outcome::Applied(_));
-        let young = now.since(self.listing.first_page_at) < self.ctx.config.scan_interval;
+        // Pages of one moment are best. But if many workers list a stream of many pages, none may ever get them so fast.
+        let patience = self
+            .ctx
+            .config
+            .scan_interval
+            .times(1 << self.listing.restarts.min(16));
+        let young = now.since(self.listing.first_page_at) < patience.min(OLDEST_PAGE);
         let pause = if !refused && young {
             self.page_pause()
         } else {
+            self.listing.restarts += u32::from(!young);
             self.list_pause()
         };
         if self.ctx.planted.is(Mutant::ListingGivesUp) {
@@ -389,7 +401,7 @@ impl Core {
                 let interval = self.ctx.config.scan_interval;
                 // A scan under way has passed some keys already.
                 let begun = self.scan.number;
-                let fresh = now.since(self.scan.completed_at) <= interval.times(2);
+                let fresh = self.scan.is_fresh(now, interval);
                 let before = std::mem::take(&mut self.upkeep.planned);
                 let mut blind = false;
                 for planned in plan.create {

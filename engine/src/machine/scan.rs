@@ -8,7 +8,7 @@ use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::TableOp;
 use crate::row::{LeaseRow, RowRead};
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use std::collections::BTreeSet;
 
 /// The scan machine.
@@ -34,14 +34,24 @@ pub(crate) struct Scan {
     pub(crate) occupied: BTreeSet<LeaseKey>,
     occupied_now: BTreeSet<LeaseKey>,
     unreadable: u32,
-    /// The number of the last whole scan that ended, and when it did.
+    began_at: Mono,
+    /// The number of the last whole scan that ended.
     pub(crate) complete: u64,
-    pub(crate) completed_at: Mono,
+    /// When that one began, and how long it and the one before took.
+    complete_since: Mono,
+    took: [Span; 2],
 }
 
 impl Scan {
     pub(crate) fn wake_at(&self) -> Mono {
         if self.in_flight { Mono::NEVER } else { self.next_at }
+    }
+
+    /// Whether the last whole scan tells how things are about now. The first rows that it showed are as old as it is, and that
+    /// may be much more than usual: if the table could not be reached in the midst of it.
+    pub(crate) fn is_fresh(&self, now: Mono, interval: Span) -> bool {
+        let usual = self.took[0].min(self.took[1]);
+        self.complete > 0 && now.since(self.complete_since) <= interval.times(2) + usual.times(2)
     }
 
     /// Brings the next scan forward, but not too close to the last one. Has no effect within one.
@@ -68,6 +78,7 @@ impl Core {
         }
         if !self.scan.within {
             self.scan.within = true;
+            self.scan.began_at = self.ctx.now;
             self.scan.number += 1;
             self.scan.cursor = None;
             self.scan.pages = 0;
@@ -150,7 +161,8 @@ impl Core {
     fn scan_complete(&mut self) {
         self.scan.within = false;
         self.scan.complete = self.scan.number;
-        self.scan.completed_at = self.ctx.now;
+        self.scan.complete_since = self.scan.began_at;
+        self.scan.took = [self.ctx.now.since(self.scan.began_at), self.scan.took[0]];
         self.scan.occupied = std::mem::take(&mut self.scan.occupied_now);
         // Late rather than early: workers that started together drift apart.
         let spread = self.ctx.draw_below(
@@ -158,7 +170,7 @@ impl Core {
             self.scan.number,
             self.ctx.config.scan_interval.0 / 20 + 1,
         );
-        self.scan.next_at = self.ctx.now + self.ctx.config.scan_interval + crate::time::Span(spread);
+        self.scan.next_at = self.ctx.now + self.ctx.config.scan_interval + Span(spread);
         self.scan.not_before = self.ctx.now + self.ctx.config.scan_interval.per(8);
         for ix in self.view.all() {
             let number = self.scan.number;
