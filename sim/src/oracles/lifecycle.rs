@@ -1,8 +1,9 @@
-//! P13: each start of a shard is followed by exactly one end, and by nothing after it; a shutdown ends within its
-//! deadline, with the leases released if the table answered.
+//! P13: each start of a shard is followed by exactly one end, and by nothing after it; a shard is called ended only if its
+//! end is durable; a shutdown ends within its deadline, with the leases released if the table answered.
 
-use super::fact::{Ask, How, Owner, Verb};
+use super::fact::{Ask, How, Mark, Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::output::EndReason;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,10 @@ pub(super) struct Lifecycle {
     knew: std::collections::BTreeSet<(LifeNo, ShardNo)>,
     /// Shards whose row was removed: one made anew counts from the beginning, and tokens with it.
     anew: std::collections::BTreeSet<ShardNo>,
+    /// Shards whose end was durable at some time.
+    ended: BTreeSet<ShardNo>,
+    /// Who asked for the end of what to be written.
+    ends: BTreeSet<(LifeNo, ShardNo)>,
 }
 
 const SLACK_US: u64 = 1_000_000;
@@ -52,6 +57,8 @@ impl Lifecycle {
             owners: Vec::new(),
             knew: Default::default(),
             anew: Default::default(),
+            ended: BTreeSet::new(),
+            ends: BTreeSet::new(),
         }
     }
 
@@ -95,6 +102,7 @@ impl Lifecycle {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::OpenBegun { life, shard, token } => {
+                self.ends.remove(&(life, shard));
                 let anew = self.anew.contains(&shard);
                 let before = self.stages.insert((life, shard), (token, Stage::Opening));
                 if let Some((old, stage)) = before
@@ -133,9 +141,26 @@ impl Lifecycle {
                     entry.1 = Stage::Open;
                 }
             }
+            Fact::Asked {
+                life,
+                ask: Ask::Write(Verb::End),
+                about: Some(shard),
+                ..
+            } => drop(self.ends.insert((life, shard))),
             Fact::Closed {
-                life, shard, token, ..
+                life,
+                shard,
+                token,
+                reason,
+                ..
             } => {
+                // If the row is gone after that, the write may have been applied, and the row cleaned up.
+                let removed = self.anew.contains(&shard) && self.ends.contains(&(life, shard));
+                if reason == EndReason::ShardEnded && !removed && !self.ended.contains(&shard) {
+                    verdict.report(Property::P13, now, || {
+                        format!("life {life} closed shard {shard} as ended, and its end was never durable")
+                    });
+                }
                 let stage = self.stages.insert((life, shard), (token, Stage::Closed));
                 let good = matches!(stage, Some((open, Stage::Opening | Stage::Failed | Stage::Open)) if open == token);
                 if !good {
@@ -145,8 +170,10 @@ impl Lifecycle {
                 }
             }
             Fact::RowChanged { shard, after, .. } => {
-                if after.is_none() {
-                    self.anew.insert(shard);
+                match after {
+                    None => drop(self.anew.insert(shard)),
+                    Some(row) if row.checkpoint == Mark::End => drop(self.ended.insert(shard)),
+                    Some(_) => {}
                 }
                 let index = shard as usize;
                 if self.owners.len() <= index {
@@ -256,10 +283,8 @@ impl Lifecycle {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Mark;
-    use super::super::history::{answered, changed, delivered, judge, row};
+    use super::super::history::{answered, asked, changed, delivered, judge, row};
     use super::*;
-    use leasehold_engine::output::EndReason;
     use leasehold_engine::time::Mono;
 
     fn opened() -> Vec<Fact> {
@@ -287,11 +312,15 @@ mod tests {
     }
 
     fn closed() -> Fact {
+        closed_for(EndReason::Shutdown)
+    }
+
+    fn closed_for(reason: EndReason) -> Fact {
         Fact::Closed {
             life: 0,
             shard: 0,
             token: 1,
-            reason: EndReason::Shutdown,
+            reason,
             local: Mono(0),
         }
     }
@@ -305,6 +334,23 @@ mod tests {
 
     fn after_open(more: impl IntoIterator<Item = Fact>) -> usize {
         judged(opened().into_iter().chain(more).map(|fact| (1, fact)))
+    }
+
+    #[test]
+    fn a_shard_is_ended_when_that_is_durable() {
+        let closed = || closed_for(EndReason::ShardEnded);
+        let before = row(Some(0), 1, Mark::At(1));
+        let end = || {
+            let after = row(None, 2, Mark::End);
+            changed(0, Some(0), Verb::End, Some(before), Some(after))
+        };
+        let removed = || changed(0, None, Verb::Delete, Some(before), None);
+        let tried = || asked(0, Ask::Write(Verb::End), 0, 1, 1, 0);
+        assert_eq!(after_open([ended(), end(), closed()]), 0);
+        assert_eq!(after_open([ended(), tried(), removed(), closed()]), 0);
+        assert_eq!(after_open([ended(), closed()]), 1, "not written");
+        assert_eq!(after_open([ended(), tried(), closed()]), 1, "not applied");
+        assert_eq!(after_open([ended(), removed(), closed()]), 1, "never tried");
     }
 
     #[test]
