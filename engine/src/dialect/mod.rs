@@ -134,3 +134,69 @@ impl fmt::Debug for dyn Dialect + Send + Sync {
         write!(f, "Dialect({})", self.key_name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::{Checkpoint, Position};
+    use crate::row::{Guard, LeaseRow};
+    use crate::shard::HashRange;
+
+    /// A condition of absent attributes holds for no item at all, too: the write would make a row anew that others removed.
+    #[test]
+    fn only_a_creation_makes_a_row() {
+        let key = || LeaseKey::from("shardId-000000000000");
+        let guard = |counter| Guard {
+            counter,
+            holder: "w1".into(),
+            next: counter + 5,
+            next_owner: None,
+        };
+        for (dialect, counter) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 0), (kind, 7)]) {
+            let mut changes = vec![
+                Change::Claim {
+                    key: key(),
+                    counter,
+                    from: "w1".into(),
+                    checkpoint: Checkpoint::TrimHorizon,
+                    by: "w2".into(),
+                },
+                Change::Renew {
+                    key: key(),
+                    guard: guard(counter),
+                },
+                Change::Checkpoint {
+                    key: key(),
+                    guard: guard(counter),
+                    position: Position::of(1.into()),
+                },
+                Change::SetRange {
+                    key: key(),
+                    range: HashRange::ALL,
+                },
+                Change::Delete { key: key(), counter },
+            ];
+            for checkpoint in [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd] {
+                changes.extend([None, Some("w1")].map(|from| Change::Take {
+                    key: key(),
+                    counter,
+                    next: counter + 5,
+                    from: from.map(Into::into),
+                    checkpoint,
+                    to: "w2".into(),
+                }));
+            }
+            for change in changes {
+                let mut item = None;
+                let _ = dialect.encode(&change).carry_out(&mut item);
+                assert_eq!(item, None, "{dialect}: {change:?}");
+            }
+            let mut item = None;
+            let row = LeaseRow::new(key(), Checkpoint::TrimHorizon);
+            let created = dialect
+                .encode(&Change::Create(Box::new(row)))
+                .carry_out(&mut item);
+            assert!(created.is_ok() && item.is_some(), "{dialect}");
+        }
+    }
+}

@@ -21,6 +21,8 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             checkpoint,
             ..
         } => Condition::All(vec![
+            // A row that nobody ever had is told from none at all by its key alone.
+            Condition::Exists(key.into()),
             at(table, *counter),
             match from {
                 // The owner, or who waits for what was released or is being handed over.

@@ -225,7 +225,7 @@ fn changes_in_words() {
         (
             take(None, Checkpoint::Latest),
             format!(
-                "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest IF (attribute_not_exists(LeaseTimeout) OR LeaseTimeout = ) \
+                "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest IF attribute_exists(ShardID) AND (attribute_not_exists(LeaseTimeout) OR LeaseTimeout = ) \
                  AND (attribute_not_exists(AssignedTo) AND attribute_not_exists(ClaimRequest)) \
                  AND (attribute_not_exists(Checkpoint) OR Checkpoint = )"
             ),
@@ -233,7 +233,7 @@ fn changes_in_words() {
         (
             take(Some("w1"), at(7)),
             format!(
-                "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest IF LeaseTimeout = {noon} \
+                "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest IF attribute_exists(ShardID) AND LeaseTimeout = {noon} \
                  AND (ClaimRequest = w1 OR (AssignedTo = w1 AND attribute_not_exists(ClaimRequest))) AND Checkpoint = 7"
             ),
         ),

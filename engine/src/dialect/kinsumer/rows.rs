@@ -120,7 +120,8 @@ pub(super) fn condition(change: &Change) -> Condition {
                 Some(from) => is(OWNER, AttributeValue::s(from.clone())),
                 None => nothing(OWNER),
             };
-            Condition::All(vec![written_at(*counter), owner])
+            // A row that nobody ever wrote is told from none at all by its key alone.
+            Condition::All(vec![Condition::Exists(KEY.into()), written_at(*counter), owner])
         }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
