@@ -3,7 +3,7 @@
 use crate::rig::{Rig, Trick};
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::ShardId;
-use leasehold_engine::input::{Cause, Outcome, Reply, ShardPage};
+use leasehold_engine::input::{Cause, Fetched, Outcome, Reply, ShardPage};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
@@ -377,4 +377,55 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     rig.join_trapped(Some(Box::new(slow)));
     rig.secs(600);
     assert_eq!(rig.table.as_ref().map(|rows| rows.len() as u128), Some(pages));
+}
+
+/// Found by simulation: the answer at the end of a shard named no children, and the list that was asked for lagged and showed
+/// one of the two. The end was written with that one alone.
+#[test]
+fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
+    for forgotten in [false, true] {
+        let mut rig = Rig::new(1, 1);
+        rig.put(0, 10);
+        rig.secs(20);
+        let (a, b) = rig.split(0);
+        let mut lagging: Vec<Shard> = rig.shards.values().cloned().collect();
+        lagging.retain(|shard| shard.id != Rig::id(b));
+        if forgotten {
+            rig.shards.remove(&Rig::id(b));
+        }
+        let mut lists = 0;
+        rig.workers[0].trap = Some(Box::new(move |effect| match effect {
+            Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(0) => {
+                let last = Fetched {
+                    count: 0,
+                    bytes: 0,
+                    first: None,
+                    last: None,
+                    behind_ms: 0,
+                    end: Some(Vec::new()),
+                };
+                Some(Trick::Instead(Outcome::Applied(Reply::Records(last))))
+            }
+            Effect::Stream(StreamOp::ListShards { .. }) if lists == 0 => {
+                lists += 1;
+                Some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
+                    shards: lagging.clone(),
+                    more: false,
+                }))))
+            }
+            _ => None,
+        }));
+        rig.secs(15);
+        assert!(!rig.row(0).checkpoint.is_end(), "one list is believed");
+        // What several lists lack is forgotten.
+        rig.secs(100);
+        let ended = |(_, notice): &(Mono, Notice)| match notice {
+            Notice::Ended { lease, children } if *lease == Rig::id(0).to_lease() => Some(children.clone()),
+            _ => None,
+        };
+        let children = rig.workers[0].notices.iter().find_map(ended).expect("it ends");
+        let expected = if forgotten { vec![a] } else { vec![a, b] };
+        let ids: Vec<ShardId> = expected.into_iter().map(Rig::id).collect();
+        assert_eq!(children, ids);
+    }
 }

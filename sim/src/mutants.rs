@@ -154,7 +154,13 @@ fn cost(plan: &Plan) -> u64 {
     let (workers, shards) = (u64::from(plan.workers), u64::from(plan.shards) + 20);
     let balance = shards * scan / u64::from(config.max_steals.max(1));
     let waits = plan.fault_us + 10 * lease + 20 * scan + balance;
-    let reads = waits / config.reader.idle_interval.max(config.reader.min_interval).0.max(1);
+    let reads = waits
+        / config
+            .reader
+            .idle_interval
+            .max(config.reader.min_interval)
+            .0
+            .max(1);
     let renewals = waits / config.renew_interval.0.max(1);
     (reads + renewals) * shards + waits / scan.max(1) * workers
 }

@@ -330,6 +330,20 @@ impl Core {
                 range: shard.range,
             })
             .collect();
+        // A listing that lags may show one of two children. Another one is asked for, a scan interval later, unless several
+        // have shown no more: the other child may be forgotten.
+        let gone = reader.finished().is_some() || own.is_none();
+        if gone && !children.is_empty() && !sync::shows_all_children(shards, &key.to_shard()) {
+            tenure.verdicts += 1;
+            if tenure.verdicts < self.ctx.config.audit_confidence.max(2) {
+                tenure.look_at = now + self.ctx.config.scan_interval;
+                if reader.finished().is_none() {
+                    reader.resume(tenure.look_at);
+                }
+                return self.view.arm(ix, now);
+            }
+        }
+        tenure.verdicts = 0;
         if reader.finished().is_some() {
             // Its end was read, and only its children were not named. A listed shard may get some yet.
             tenure.childless = own.is_none();

@@ -75,6 +75,9 @@ pub struct StreamFaults {
     pub read_throttled: u32,
     /// Whether the end of a shard comes with its last records.
     pub end_with_records: bool,
+    /// The answer that ends a shard names none of its children: only a listing shows them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub children_unnamed: bool,
     /// Reads that bring nothing although there is something, in one of a thousand.
     pub empty_read: u32,
     /// Reads of this shard (by its number, modulo) bring nothing while faults last, whatever is in it.
@@ -157,6 +160,7 @@ impl StreamFaults {
             limits: short("limits"),
             read_throttled: rate(draws, "read-throttled", 200),
             end_with_records: short("end-with-records"),
+            children_unnamed: draws.below("children-unnamed", 0, 8) == 0,
             empty_read: rate(draws, "empty-read", 200),
             dry_shard: (draws.below("dry-shard", 0, 8) == 0)
                 .then(|| draws.below("dry-shard", 1, setting.shards) as u32),
@@ -188,6 +192,7 @@ impl Default for StreamFaults {
             limits: false,
             read_throttled: 0,
             end_with_records: false,
+            children_unnamed: false,
             empty_read: 0,
             dry_shard: None,
         }

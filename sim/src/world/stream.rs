@@ -33,6 +33,7 @@ pub(crate) struct Source {
     pub id: StreamId,
     list_lag_ms: i64,
     list_page: Option<u32>,
+    children_unnamed: bool,
     key: Arc<str>,
     bytes: usize,
 }
@@ -100,6 +101,7 @@ impl Source {
             id,
             list_lag_ms: faults.list_lag_ms,
             list_page: (faults.list_page > 0).then_some(faults.list_page),
+            children_unnamed: faults.children_unnamed,
             key: "key".into(),
             bytes: size(load),
         }
@@ -326,6 +328,7 @@ impl Source {
             record.map(|record| Position::of(sequence(record.sequence_number)))
         };
         let (first, last) = (position(page.records.first()), position(page.records.last()));
+        let unnamed = self.children_unnamed;
         let end = page.next.is_none().then(|| {
             let child = |child: crate::fakes::kinesis::ChildShard| ChildShard {
                 id: names.shard(child.shard.0).clone(),
@@ -336,7 +339,8 @@ impl Source {
                     .collect(),
                 range: range(child.hash_range),
             };
-            page.child_shards.into_iter().map(child).collect()
+            let named = page.child_shards.into_iter().filter(|_| !unnamed);
+            named.map(child).collect()
         });
         let record = |position: Option<Position>, none: u64| position.and_then(record_of).unwrap_or(none);
         let carry = Carry::Batch {
