@@ -55,7 +55,6 @@ fn no_rates(plan: &mut Plan) {
     table.hand_over_on_take = 0;
     let stream = &mut plan.faults.stream;
     (stream.read_throttled, stream.empty_read, stream.dry_shard) = (0, 0, None);
-    stream.children_unnamed = false;
     let application = &mut plan.faults.application;
     (application.slow, application.fails, application.hangs) = (0, 0, 0);
     (application.slow_us, application.hang_us) = (0, 0);
