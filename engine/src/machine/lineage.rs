@@ -122,11 +122,11 @@ impl Core {
             || self.ctx.planted.is(Mutant::LineageNotAsked)
     }
 
-    /// Whether the stream still listed the shard of a lease, some time after `since`. Absent: nobody asked since.
+    /// Whether the stream still listed the shard of a lease, some time after `since`, or may have. Absent: nobody asked since.
     pub(crate) fn still_listed(&self, key: &LeaseKey, since: Mono) -> Option<bool> {
         (self.lineage.listed_at >= since).then(|| {
             let family = self.lineage.families.get(key);
-            family.is_some_and(|family| family.range.is_some())
+            family.is_none_or(|family| family.range.is_some())
         })
     }
 

@@ -330,10 +330,14 @@ impl Core {
                 range: shard.range,
             })
             .collect();
-        // A listing that lags may show one of two children. Another one is asked for, a scan interval later, unless several
-        // have shown no more: the other child may be forgotten.
-        let gone = reader.finished().is_some() || own.is_none();
-        if gone && !children.is_empty() && !sync::shows_all_children(shards, &key.to_shard()) {
+        // A listing that lags may show one of two children, or be older than a shard that was read to its end already. Another
+        // one is asked for, a scan interval later, unless several have shown no more: the rest may be forgotten.
+        let ended = reader.finished().is_some();
+        let doubtful = match children.is_empty() {
+            true => ended && own.is_none(),
+            false => (ended || own.is_none()) && !sync::shows_all_children(shards, &key.to_shard()),
+        };
+        if doubtful {
             tenure.verdicts += 1;
             if tenure.verdicts < self.ctx.config.audit_confidence.max(2) {
                 tenure.look_at = now + self.ctx.config.scan_interval;
