@@ -45,7 +45,7 @@ impl Core {
         made.is_none_or(|made| Some(&made.from) != owner || self.ctx.now >= made.again_at)
     }
 
-    /// Asks the owner of a lease for it. A later scan shows that it gave it up.
+    /// Asks the owner of a lease for it. The row is looked at until it gave it up, for a while; then scans show it.
     pub(crate) fn claim(&mut self, ix: u32) {
         let Some(lease) = self.view.get(ix) else { return };
         let Some((row, from)) = lease.row.as_ref().and_then(|row| Some((row, row.owner.clone()?))) else {
