@@ -1,9 +1,9 @@
 //! Scenes of bugs that simulation found, where the world that showed them is too large to be kept.
 
-use crate::rig::{Rig, Trick};
+use crate::rig::{Rig, Trick, refused};
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::ShardId;
-use leasehold_engine::input::{Cause, Fetched, Outcome, Reply, ShardPage};
+use leasehold_engine::input::{Cause, Fetched, Outcome, Reply, ShardPage, Why};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
@@ -457,4 +457,49 @@ fn a_single_list_does_not_show_that_a_finished_shard_is_forgotten() {
         assert!(rig.has_row(0), "its shard is still listed");
     }
     assert_eq!(rig.duplicates(), 0);
+}
+
+/// Found by simulation: a steal was executed twice, and between the two an operator had another worker take the lease over. The
+/// second refusal showed the thief as the owner of a row unlike its own, so its steal did not count as one, and it processed
+/// the lease as soon as it had taken it again.
+#[test]
+fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
+    let mut rig = Rig::new(4, 1);
+    rig.secs(60);
+    rig.config.scan_interval = Span::from_secs(2);
+    let mut armed = true;
+    rig.join_trapped(Some(Box::new(move |effect| {
+        let Effect::Table(TableOp::Write(Change::Take {
+            key,
+            next,
+            checkpoint,
+            to,
+            ..
+        })) = effect
+        else {
+            return None;
+        };
+        std::mem::take(&mut armed).then(|| {
+            let mut row = LeaseRow::new(key.clone(), *checkpoint);
+            row.counter = *next;
+            row.owner = Some("later".into());
+            row.handing_over = Some(to.clone());
+            Trick::AppliedBut(refused(Why::ConditionFailed, Some(row)))
+        })
+    })));
+    while (0..4).all(|shard| rig.owner(shard) == Some(0)) {
+        rig.run(Span::from_millis(10));
+    }
+    let stolen_at = rig.now;
+    let shard = (0..4).find(|shard| rig.owner(*shard) == Some(1)).unwrap();
+    let row = rig.table.as_mut().unwrap().get_mut(&Rig::id(shard).to_lease());
+    let row = row.unwrap();
+    (row.handing_over, row.owner) = (row.owner.take(), Some("later".into()));
+    rig.secs(60);
+    let opened = rig.workers[1].calls.iter().find_map(|(at, call)| match call {
+        ConsumerOp::Open { lease, .. } if *lease == Rig::id(shard).to_lease() => Some(*at),
+        _ => None,
+    });
+    let waited = opened.expect("the lease is processed").since(stolen_at);
+    assert!(waited >= rig.config.lease_duration, "{waited}");
 }

@@ -86,7 +86,8 @@ impl Core {
         if let Some(lease) = self.view.get_mut(ix)
             && let Some(taking) = lease.taking.take()
         {
-            lease.robbed |= taking.failures > 0 && matches!(taking.why, TakeReason::Stolen { .. });
+            // A refusal that shows the row as another's may be of a second execution: it proves nothing.
+            lease.robbed |= matches!(taking.why, TakeReason::Stolen { .. });
             self.busy -= 1;
         }
     }
