@@ -1,6 +1,7 @@
 //! Scenes of bugs that simulation found, where the world that showed them is too large to be kept.
 
 use crate::rig::{Rig, Trick, refused};
+use leasehold_engine::config::InitialPosition;
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::{Cause, Fetched, Outcome, Reply, ShardPage, Why};
@@ -502,4 +503,43 @@ fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
     });
     let waited = opened.expect("the lease is processed").since(stolen_at);
     assert!(waited >= rig.config.lease_duration, "{waited}");
+}
+
+/// Found by simulation: a shard that was long to be created at LATEST looked like a hole while another worker created leases
+/// around it, and was created at once from its oldest record.
+#[test]
+fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
+    let mut rig = Rig::new(2, 0);
+    rig.config.initial_position = InitialPosition::Latest;
+    let (open, closed) = rig.split(1);
+    let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::Latest);
+    row.range = Some(rig.shards[&Rig::id(0)].range);
+    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    let worker = rig.join();
+    rig.run(Span::from_millis(10));
+    let plans = |rig: &Rig| {
+        let notices = rig.workers[worker].notices.iter();
+        let planned = notices.filter(|(_, notice)| matches!(notice, Notice::Planned { .. }));
+        planned.count()
+    };
+    assert_eq!(plans(&rig), 1);
+    // Another worker creates what it found open, and has come to the first of two leases below the closed one.
+    let (first, second) = rig.split(closed);
+    let create = |rig: &mut Rig, shard: u32| {
+        let mut row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::Latest);
+        row.parents = rig.shards[&Rig::id(shard)].parents().cloned().collect();
+        row.range = Some(rig.shards[&Rig::id(shard)].range);
+        rig.table.as_mut().unwrap().entry(row.key.clone()).or_insert(row);
+    };
+    create(&mut rig, first);
+    while plans(&rig) == 1 {
+        rig.secs(1);
+    }
+    create(&mut rig, open);
+    create(&mut rig, second);
+    rig.secs(100);
+    let sent = rig.workers[worker].sent.iter();
+    let creates =
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(Change::Create(_)))));
+    assert_eq!(creates.count(), 0);
 }

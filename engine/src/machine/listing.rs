@@ -423,14 +423,19 @@ impl Core {
                 let before = std::mem::take(&mut self.upkeep.planned);
                 let mut blind = false;
                 for planned in plan.create {
-                    let (first, then) = before.get(&planned.row.key).copied().unwrap_or((now, begun));
+                    let start = planned.row.checkpoint;
+                    // Planned from elsewhere before, for another reason: that was of another shape of the table.
+                    let known = before.get(&planned.row.key).filter(|(.., from)| *from == start);
+                    let (first, then) = known.map_or((now, begun), |(first, then, _)| (*first, *then));
                     let seen = fresh && self.scan.complete > then;
                     let old = now.since(first) >= interval;
                     let believed = self.ctx.planted.is(Mutant::BelieveOneListing);
                     let certain = empty || believed || (old && seen);
                     if !certain {
                         blind |= !fresh;
-                        self.upkeep.planned.insert(planned.row.key.clone(), (first, then));
+                        self.upkeep
+                            .planned
+                            .insert(planned.row.key.clone(), (first, then, start));
                         continue;
                     }
                     self.add_chore(

@@ -28,8 +28,8 @@ pub(crate) struct Upkeep {
     told: bool,
     /// Scans in a row that showed a hole.
     hole_seen: u32,
-    /// What the last listing made us plan to create: since when, and which scan was the last to have begun then.
-    pub(crate) planned: BTreeMap<LeaseKey, (Mono, u64)>,
+    /// What the last listing made us plan to create: since when, which scan was the last to have begun then, and from where.
+    pub(crate) planned: BTreeMap<LeaseKey, (Mono, u64, Checkpoint)>,
     /// An empty table was seen, and the wait before filling it is over.
     pub(crate) waited_empty: bool,
     /// The leases were seen to be of this stream, or we filled the table ourselves.
