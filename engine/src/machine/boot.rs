@@ -10,7 +10,9 @@ use crate::output::{StreamOp, TableOp};
 use crate::time::{Mono, Span, Wall};
 
 /// The least time between two looks at the stream while running.
-const STREAM_PAUSE: Span = Span::from_secs(1);
+const STREAM_PAUSE: Span = Span::from_secs(2);
+/// After a listing that many times as long passes before the stream is listed because of a missing shard again.
+const LISTING_REST: u64 = 4;
 /// How often in a row credentials may be missing at boot before the worker gives up.
 const CREDENTIAL_PATIENCE: u32 = 5;
 
@@ -90,6 +92,13 @@ impl Core {
             self.boot.again_at = self.boot.again_at.max(self.ctx.now);
             self.boot_step();
         }
+    }
+
+    /// The shards were listed, which took so long. A stream of many pages is not listed most of the time, or its limits are
+    /// used up for the sake of shards that are found missing one after the other.
+    pub(crate) fn stream_listed(&mut self, took: Span) {
+        let rest = took.times(LISTING_REST).min(self.ctx.config.scan_interval);
+        self.boot.again_at = self.boot.again_at.max(self.ctx.now + rest);
     }
 
     fn boot_goes(&mut self, step: Step) {

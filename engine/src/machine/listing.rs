@@ -126,6 +126,7 @@ impl Core {
             return self.listing_step();
         }
         let shards = std::mem::take(&mut self.listing.shards);
+        self.stream_listed(self.ctx.now.since(self.listing.began));
         match self.listing.purpose {
             Some(Purpose::Fill) => self.fill(shards),
             Some(Purpose::Repair) => self.repair(&shards),
