@@ -14,6 +14,8 @@
 //!
 //! where `c` is how often the application asked for a checkpoint, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
 //! `W/retry_max`) + 4 what doubling pauses after failures allow. Constants are generous; the growth is what counts.
+//!
+//! Nor does it spin, and take thousands of inputs in no time: nothing else would be done on its machine.
 
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -103,6 +105,16 @@ impl Cost {
             }
             | Fact::ShardBorn { .. } => self.rows += 1,
             Fact::Booted { .. } => self.lives += 1,
+            Fact::Spins {
+                life,
+                inputs,
+                within_us,
+            } => verdict.report(Property::P15, now, || {
+                format!(
+                    "life {life} took {inputs} inputs within {} ms, and asks to be woken at once again",
+                    within_us / 1_000
+                )
+            }),
             Fact::Processed { life, shard, .. } => {
                 // Whatever is newly processed may be checkpointed at once, if the application asks.
                 if let Some(count) = self.counts.get_mut(&(life, Kind::Lease(shard))) {
@@ -175,5 +187,15 @@ mod tests {
     fn a_steady_pace_is_fine_and_a_storm_is_found() {
         assert_eq!(reads(250_000), 0);
         assert_eq!(reads(100_000), 1);
+    }
+
+    #[test]
+    fn who_is_woken_all_the_time_is_found() {
+        let spins = Fact::Spins {
+            life: 0,
+            inputs: 10_000,
+            within_us: 10,
+        };
+        assert_eq!(judge([(7, spins)]), [Property::P15]);
     }
 }

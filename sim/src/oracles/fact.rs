@@ -150,6 +150,12 @@ pub enum Fact {
     Stopped { life: LifeNo, fatal: bool },
     /// A worker found that it cannot go on, and lets go of everything.
     GivesUp { life: LifeNo },
+    /// A worker was at work so often in so short a time that it does nothing else any more.
+    Spins {
+        life: LifeNo,
+        inputs: u32,
+        within_us: u64,
+    },
     /// A worker stands still from now on.
     Paused { life: LifeNo },
     /// A worker stood still, and goes on.
@@ -319,6 +325,7 @@ impl Fact {
             | Fact::ShutdownAsked { life }
             | Fact::Stopped { life, .. }
             | Fact::GivesUp { life }
+            | Fact::Spins { life, .. }
             | Fact::Paused { life }
             | Fact::Resumed { life, .. }
             | Fact::Asked { life, .. }

@@ -29,7 +29,7 @@ pub(crate) mod worker;
 
 use crate::draws::Draws;
 use crate::faults::RuinKind;
-use crate::oracles::{LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
+use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
 use crate::report::{ColumnLog, Marks};
 use crate::run::Options;
 use crate::show::recording::Recording;
@@ -54,6 +54,11 @@ use std::sync::Arc;
 use stream::Source;
 use table::LeaseTable;
 use worker::Worker;
+
+/// A worker that takes so many inputs in so short a time is restarted after this.
+const SPIN_INPUTS: u32 = 10_000;
+const SPIN_WITHIN_US: u64 = 10_000;
+const RESTART_US: u64 = 1_000_000;
 
 pub use found::Found;
 pub use settle::Ending;
@@ -478,9 +483,32 @@ impl World {
         }
         if self.workers[w].engine.as_ref().is_some_and(Engine::is_stopped) {
             self.stopped(w);
+        } else if self.spins(w) {
+            self.crash(w, RESTART_US, 0);
         } else {
             self.plan_wake(w);
         }
+    }
+
+    /// Whether a worker takes one input after the other and time hardly goes on: such a world would never end.
+    fn spins(&mut self, w: usize) -> bool {
+        let (now, worker) = (self.now, &mut self.workers[w]);
+        let (since, inputs) = &mut worker.inputs;
+        if now >= *since + SPIN_WITHIN_US {
+            (*since, *inputs) = (now, 0);
+        }
+        *inputs += 1;
+        if *inputs < SPIN_INPUTS {
+            return false;
+        }
+        let (life, inputs, within_us) = (worker.life, *inputs, now - *since);
+        worker.inputs = (now, 0);
+        self.fact(Fact::Spins {
+            life,
+            inputs,
+            within_us,
+        });
+        true
     }
 }
 

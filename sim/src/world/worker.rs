@@ -25,6 +25,8 @@ pub(super) struct Worker {
     pub wake: Time,
     /// When the engine asked to be woken.
     pub wanted: Time,
+    /// The inputs it took since about now.
+    pub inputs: (Time, u32),
     /// Since when it stands still.
     pub paused: Option<Time>,
     pub pauses: u32,
@@ -70,6 +72,7 @@ impl Worker {
             clock,
             wake: Time::MAX,
             wanted: Time::MAX,
+            inputs: (0, 0),
             paused: None,
             pauses: 0,
             backlog: VecDeque::new(),
