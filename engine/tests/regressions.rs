@@ -9,7 +9,7 @@ use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
-use leasehold_engine::shard::{HashKey, HashRange, Shard};
+use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_engine::time::{Mono, Span};
 
 /// Found by simulation: with short renewals every row had moved on by the time of the steal, and nothing was ever stolen.
@@ -565,4 +565,59 @@ fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
         }
     }
     assert!((15..=30).contains(&listings), "{listings}");
+}
+
+/// Found by simulation: two leases of forgotten shards whose rows do not tell ranges waited for each other, each in the hands of
+/// a worker that did not know what the other's children are.
+#[test]
+fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever() {
+    let mut rig = Rig::new(1, 0);
+    let HashRange { start, end } = HashRange::ALL;
+    let middle = HashKey(end.0 / 2);
+    let upper = HashKey(middle.0 + 1);
+    let halves = [
+        (10, 11, 25, HashRange { start, end: middle }),
+        (20, 21, 26, HashRange { start: upper, end }),
+    ];
+    let table = rig.table.as_mut().unwrap();
+    for shard in [Rig::id(0), Rig::id(10), Rig::id(20)] {
+        let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
+        table.insert(row.key.clone(), row);
+    }
+    // The stream has forgotten all but the open one; of the others the ends are read, and what they were merged into.
+    let worker = rig.join_trapped(Some(Box::new(move |effect| {
+        let (StreamOp::GetRecords { shard, .. } | StreamOp::GetIterator { shard, .. }) = (match effect {
+            Effect::Stream(op) => op,
+            _ => return None,
+        }) else {
+            return None;
+        };
+        let merged = halves.iter().find(|(own, ..)| Rig::id(*own) == *shard);
+        let (own, other, child, range) = merged.copied()?;
+        let child = ChildShard {
+            id: Rig::id(child),
+            parents: vec![Rig::id(own), Rig::id(other)],
+            range,
+        };
+        let last = Fetched {
+            count: 0,
+            bytes: 0,
+            first: None,
+            last: None,
+            behind_ms: 0,
+            end: Some(vec![child]),
+        };
+        let reply = match effect {
+            Effect::Stream(StreamOp::GetIterator { .. }) => Reply::Iterator,
+            _ => Reply::Records(last),
+        };
+        Some(Trick::Instead(Outcome::Applied(reply)))
+    })));
+    rig.secs(100);
+    assert!(!rig.row(10).checkpoint.is_end() && !rig.row(20).checkpoint.is_end());
+    rig.secs(1_500);
+    let notices = rig.workers[worker].notices.iter();
+    let ended = notices.filter(|(_, notice)| matches!(notice, Notice::Ended { .. }));
+    // They, and what they were merged into.
+    assert_eq!(ended.count(), 4);
 }

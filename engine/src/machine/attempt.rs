@@ -297,6 +297,7 @@ impl Core {
             heirs: Vec::new(),
             co_parents: Vec::new(),
             verdicts: 0,
+            bringers: Vec::new(),
             told_waiting: false,
             movement: Movement::new(now),
         }));

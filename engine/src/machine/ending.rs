@@ -7,15 +7,22 @@
 use super::Core;
 use super::ctx::Waiter;
 use super::tenure::Tenure;
+use crate::ids::ShardId;
+
 use crate::input::{Outcome, Reply};
 use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::TableOp;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow};
-use crate::shard::ChildShard;
+use crate::shard::{ChildShard, HashRange, Shard};
+use crate::sync;
 use crate::time::Mono;
 use std::collections::BTreeSet;
+
+/// So many times as many listings must show that nothing moves before leases of which nobody knows what they bring are waited
+/// for no longer.
+const STANDSTILL: u32 = 8;
 
 impl Core {
     /// Everything of the shard was processed, and these are its children.
@@ -111,5 +118,76 @@ impl Core {
             }
             _ => tenure.look_at = now + self.ctx.config.retry_max.min(self.ctx.config.renew_interval),
         }
+    }
+
+    /// A list of all shards says which of the other parents without a lease may still get one.
+    pub(crate) fn judge_co_parents(&mut self, ix: u32, shown_open: bool, shards: &[Shard]) {
+        let now = self.ctx.now;
+        let confidence = self.ctx.config.audit_confidence.max(2);
+        let every_listed = self.absence_is_unread();
+        let leases = self.known_leases();
+        // Unfinished leases of shards that the stream has forgotten: whoever ends them creates the leases of their children,
+        // though those are forgotten too. Not so if all of these are listed, and it is none of them that is missed: such a lease
+        // may itself wait for what comes of ours.
+        let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+        let forgotten: Vec<(u32, Option<HashRange>)> = self
+            .view
+            .iter()
+            .filter(|(other, lease)| *other != ix && lease.unfinished())
+            .filter(|(_, lease)| !listed.contains(lease.key.as_str()))
+            .filter(|(_, lease)| !sync::shows_all_children(shards, &lease.key.to_shard()))
+            .map(|(other, lease)| (other, lease.row.as_ref().and_then(|row| row.range)))
+            .collect();
+        let Some(tenure) = self
+            .view
+            .get_mut(ix)
+            .and_then(|lease| lease.tenure.as_deref_mut())
+        else {
+            return;
+        };
+        tenure.missing = false;
+        // A child whose own descendants have leases was read to its end before, whatever became of its row. Not so where
+        // every listed shard has a row until it is forgotten: then its descendants' may have come first.
+        if !every_listed {
+            let read = |child: &ChildShard| sync::has_leased_descendant(&leases, shards, &child.id);
+            tenure.heirs.retain(|child| !read(child));
+        }
+        tenure.children_left = tenure.heirs.len() as u32;
+        let heirs = &tenure.heirs;
+        let reaches = |parent: &ShardId, range: HashRange| {
+            let mut children = heirs.iter().filter(|child| child.parents.contains(parent));
+            children.any(|child| child.range.overlaps(range))
+        };
+        // Where rows do not tell the range of a forgotten shard, its lease may bring anything.
+        let unlikely = |parent: &ShardId| {
+            let mut ranges = forgotten.iter().filter_map(|(_, range)| *range);
+            !sync::will_come(shards, parent) && !ranges.any(|range| reaches(parent, range))
+        };
+        let anything: Vec<u32> = forgotten
+            .iter()
+            .filter(|(_, range)| range.is_none())
+            .map(|(other, _)| *other)
+            .collect();
+        // A listing may lag. One that shows our own shard open is older than its children; and what no listing shows is
+        // believed to be gone only after several, a scan interval apart. Leases that may bring anything may wait for each
+        // other, in the hands of workers that know nothing of one another: they are waited for as long as one of them ends.
+        if shown_open || !tenure.co_parents.iter().any(unlikely) {
+            tenure.verdicts = 0;
+        } else if tenure.bringers == anything {
+            tenure.verdicts = tenure.verdicts.saturating_add(1);
+        } else {
+            tenure.verdicts = 1;
+        }
+        let enough = match anything.is_empty() {
+            true => confidence,
+            false => confidence.saturating_mul(STANDSTILL),
+        };
+        tenure.bringers = anything;
+        if tenure.verdicts >= enough {
+            tenure.verdicts = 0;
+            tenure.look_at = now;
+            tenure.co_parents.retain(|parent| !unlikely(parent));
+        }
+        self.view.arm(ix, now);
     }
 }

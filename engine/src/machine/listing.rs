@@ -3,17 +3,17 @@
 use super::Core;
 use super::ctx::Waiter;
 use crate::config::InitialPosition;
-use crate::ids::{LeaseKey, OpId, ShardId};
+use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
 use crate::notice::Notice;
 use crate::output::{ShardFilter, StreamOp};
 use crate::position::Checkpoint;
 use crate::row::Change;
-use crate::shard::{ChildShard, HashRange, Shard};
+use crate::shard::{ChildShard, Shard};
 use crate::sync;
 use crate::time::{Mono, Span};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What a listing is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -260,29 +260,10 @@ impl Core {
     /// for the end of the shard, and loses what follows if it was not.
     fn resolve_missing(&mut self, ix: u32, own: Option<&Shard>, shards: &[Shard]) {
         let now = self.ctx.now;
-        let every_listed = self.absence_is_unread();
         let held = self.view.get(ix).and_then(|lease| lease.tenure.as_ref());
-        let ending = held.is_some_and(|held| !held.heirs.is_empty());
-        let leases = if ending {
-            self.known_leases()
-        } else {
-            BTreeMap::new()
-        };
-        // Unfinished leases of shards that the stream has forgotten: whoever ends them creates the leases of their children,
-        // though those are forgotten too. Not so if all of these are listed, and it is none of them that is missed: such a lease
-        // may itself wait for what comes of ours.
-        let forgotten: Vec<Option<HashRange>> = if ending {
-            let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
-            self.view
-                .iter()
-                .filter(|(other, lease)| *other != ix && lease.unfinished())
-                .filter(|(_, lease)| !listed.contains(lease.key.as_str()))
-                .filter(|(_, lease)| !sync::shows_all_children(shards, &lease.key.to_shard()))
-                .map(|(_, lease)| lease.row.as_ref()?.range)
-                .collect()
-        } else {
-            Vec::new()
-        };
+        if held.is_some_and(|held| !held.heirs.is_empty()) {
+            return self.judge_co_parents(ix, own.is_some_and(Shard::is_open), shards);
+        }
         let Some(lease) = self.view.get_mut(ix) else {
             return;
         };
@@ -291,36 +272,6 @@ impl Core {
             return;
         };
         tenure.missing = false;
-        if ending {
-            // A child whose own descendants have leases was read to its end before, whatever became of its row. Not so where
-            // every listed shard has a row until it is forgotten: then its descendants' may have come first.
-            if !every_listed {
-                let read = |child: &ChildShard| sync::has_leased_descendant(&leases, shards, &child.id);
-                tenure.heirs.retain(|child| !read(child));
-            }
-            tenure.children_left = tenure.heirs.len() as u32;
-            let heirs = &tenure.heirs;
-            let may_bring = |parent: &ShardId, range: &Option<HashRange>| {
-                let mut children = heirs.iter().filter(|child| child.parents.contains(parent));
-                range.is_none_or(|range| children.any(|child| child.range.overlaps(range)))
-            };
-            let never = |parent: &ShardId| {
-                !sync::will_come(shards, parent) && !forgotten.iter().any(|range| may_bring(parent, range))
-            };
-            // A listing may lag. One that shows our own shard open is older than its children; and what no listing shows
-            // is believed to be gone only after several, a scan interval apart.
-            if own.is_some_and(Shard::is_open) || !tenure.co_parents.iter().any(never) {
-                tenure.verdicts = 0;
-            } else {
-                tenure.verdicts += 1;
-                if tenure.verdicts >= self.ctx.config.audit_confidence.max(2) {
-                    tenure.verdicts = 0;
-                    tenure.look_at = now;
-                    tenure.co_parents.retain(|parent| !never(parent));
-                }
-            }
-            return self.view.arm(ix, now);
-        }
         let Some(reader) = &mut tenure.reader else { return };
         let children: Vec<ChildShard> = shards
             .iter()
@@ -368,7 +319,7 @@ impl Core {
     }
 
     /// The leases there are, for planning.
-    fn known_leases(&self) -> BTreeMap<LeaseKey, Checkpoint> {
+    pub(crate) fn known_leases(&self) -> BTreeMap<LeaseKey, Checkpoint> {
         let mut leases: BTreeMap<_, _> = self
             .view
             .iter()

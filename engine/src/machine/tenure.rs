@@ -154,6 +154,8 @@ pub(crate) struct Tenure {
     pub(crate) co_parents: Vec<ShardId>,
     /// Listings in a row by which some of those will never have a lease.
     pub(crate) verdicts: u32,
+    /// Forgotten leases that may bring anything, as those saw them.
+    pub(crate) bringers: Vec<u32>,
 }
 
 /// The application command in flight of a lease.
