@@ -45,6 +45,8 @@ pub(crate) struct Boot {
     table_doubts: u32,
     /// Running: a shard was not found; first the stream is looked at, then its shards are listed.
     stream_doubt: bool,
+    /// The stream is not doubted before this.
+    rest_until: Mono,
     pub(crate) table_gone: bool,
 }
 
@@ -89,7 +91,10 @@ impl Core {
     pub(crate) fn doubt_stream(&mut self) {
         if self.boot.step == Step::Done && !self.boot.stream_doubt {
             self.boot.stream_doubt = true;
-            self.boot.again_at = self.boot.again_at.max(self.ctx.now);
+            // The table comes first, and does not wait for this.
+            if self.boot.table_doubts == 0 {
+                self.boot.again_at = self.boot.rest_until.max(self.ctx.now);
+            }
             self.boot_step();
         }
     }
@@ -98,7 +103,7 @@ impl Core {
     /// used up for the sake of shards that are found missing one after the other.
     pub(crate) fn stream_listed(&mut self, took: Span) {
         let rest = took.times(LISTING_REST).min(self.ctx.config.scan_interval);
-        self.boot.again_at = self.boot.again_at.max(self.ctx.now + rest);
+        self.boot.rest_until = self.boot.rest_until.max(self.ctx.now + rest);
     }
 
     fn boot_goes(&mut self, step: Step) {
@@ -217,7 +222,7 @@ impl Core {
                 if running {
                     self.boot.stream_doubt = false;
                     // Many shards may end at once; one listing in a while answers for all of them.
-                    self.boot.again_at = self.ctx.now + STREAM_PAUSE;
+                    self.boot.rest_until = self.ctx.now + STREAM_PAUSE;
                     self.list_to_repair("a shard was not found");
                 } else {
                     self.boot.step = Step::Done;

@@ -202,6 +202,8 @@ fn planned(shard: &Shard, checkpoint: Checkpoint, reason: String) -> PlannedLeas
 struct Mark<'a> {
     /// Without a lease, and with a leased descendant: it was read to its end before.
     passed: bool,
+    /// Passed, and by a lease that did not begin where the application did: it was read indeed.
+    read: bool,
     /// Open and without a lease, or an ancestor of such a one, reached through shards without a lease.
     needed: bool,
     /// Needed, and below a leased shard or below one that will be created (KCL: "descendant of a current lease").
@@ -244,10 +246,16 @@ impl<'a> Survey<'a> {
     /// Looks up from every lease: what is above it has been read, or was before the start.
     fn mark_passed(&mut self) {
         for n in self.lineage.ancestors_first().iter().rev().copied() {
-            let leased = self.lease(&self.lineage.shard(n).id).is_some();
-            if leased || self.marks[n].passed {
+            let lease = self.lease(&self.lineage.shard(n).id);
+            // One that is still where the application began was created beside others, perhaps only now: not all of those may
+            // be there yet, and they are no holes.
+            let began = lease.is_none_or(|at| matches!(at, Checkpoint::Latest | Checkpoint::AtTimestamp));
+            let read = !began || self.marks[n].read;
+            if lease.is_some() || self.marks[n].passed {
                 for parent in self.lineage.parents(n) {
-                    self.marks[*parent].passed = self.lease(&self.lineage.shard(*parent).id).is_none();
+                    let unleased = self.lease(&self.lineage.shard(*parent).id).is_none();
+                    self.marks[*parent].passed = unleased;
+                    self.marks[*parent].read |= unleased && read;
                 }
             }
         }
@@ -292,7 +300,7 @@ impl<'a> Survey<'a> {
         let below = leased_parent
             || parents
                 .iter()
-                .any(|p| self.marks[*p].below || self.marks[*p].root || self.marks[*p].passed)
+                .any(|p| self.marks[*p].below || self.marks[*p].root || self.marks[*p].read)
             || self.may_come(shard).is_some();
         self.marks[n].below = below;
         if !below {
@@ -342,7 +350,9 @@ impl<'a> Survey<'a> {
         for parent in shard.parents() {
             match (self.lease(parent), self.lineage.find(parent)) {
                 (Some(Checkpoint::ShardEnd), _) => ended = Some(parent),
-                (None, Some(listed)) if self.marks[listed].passed => ended = Some(parent),
+                (None, Some(listed)) if self.marks[listed].read => ended = Some(parent),
+                // What is before the start of the application is not read.
+                (None, Some(listed)) if self.marks[listed].passed => {}
                 // Its owner creates this shard when it gets to the end.
                 (Some(_), _) => {
                     self.marks[n].behind = Some(parent);
