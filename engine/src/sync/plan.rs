@@ -6,7 +6,8 @@
 //!
 //! - *Holes are filled.* If the lease above an uncovered open shard has ended, nobody is left to create what follows
 //!   it. The nearest shards without a lease below it are created, a closed one too, at its oldest record, once no
-//!   parent of theirs is unfinished.
+//!   parent of theirs is unfinished. The same beside a lease that shows that its parent was read: one that has moved, or
+//!   began at its oldest record. One that is still at LATEST or AT_TIMESTAMP shows nothing.
 //! - *A trimmed parent counts while it has a lease.* So its children start at their oldest record and not at LATEST.
 //! - *A parent that may come is waited for.* One that is neither listed nor leased may still get its lease, while a lease of
 //!   another shard that is not listed is unfinished.
