@@ -397,14 +397,7 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
         let mut lists = 0;
         rig.workers[0].trap = Some(Box::new(move |effect| match effect {
             Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(0) => {
-                let last = Fetched {
-                    count: 0,
-                    bytes: 0,
-                    first: None,
-                    last: None,
-                    behind_ms: 0,
-                    end: Some(Vec::new()),
-                };
+                let last = nothing_but_the_end(Vec::new());
                 Some(Trick::Instead(Outcome::Applied(Reply::Records(last))))
             }
             Effect::Stream(StreamOp::ListShards { .. }) if lists == 0 => {
@@ -602,14 +595,7 @@ fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever(
             parents: vec![Rig::id(own), Rig::id(other)],
             range,
         };
-        let last = Fetched {
-            count: 0,
-            bytes: 0,
-            first: None,
-            last: None,
-            behind_ms: 0,
-            end: Some(vec![child]),
-        };
+        let last = nothing_but_the_end(vec![child]);
         let reply = match effect {
             Effect::Stream(StreamOp::GetIterator { .. }) => Reply::Iterator,
             _ => Reply::Records(last),
@@ -623,4 +609,16 @@ fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever(
     let ended = notices.filter(|(_, notice)| matches!(notice, Notice::Ended { .. }));
     // They, and what they were merged into.
     assert_eq!(ended.count(), 4);
+}
+
+/// The answer to a read at the end of a shard.
+fn nothing_but_the_end(children: Vec<ChildShard>) -> Fetched {
+    Fetched {
+        count: 0,
+        bytes: 0,
+        first: None,
+        last: None,
+        behind_ms: 0,
+        end: Some(children),
+    }
 }
