@@ -2,14 +2,12 @@
 
 use crate::rig::{Rig, Trick, refused};
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::Kind;
-use leasehold_engine::ids::ShardId;
-use leasehold_engine::input::{Cause, Fetched, Outcome, Reply, ShardPage, Why};
+use leasehold_engine::input::{Cause, Outcome, Reply, ShardPage, Why};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
-use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
+use leasehold_engine::shard::{HashKey, HashRange, Shard};
 use leasehold_engine::time::{Mono, Span};
 
 /// Found by simulation: with short renewals every row had moved on by the time of the steal, and nothing was ever stolen.
@@ -87,102 +85,6 @@ fn a_slow_scan_makes_nobody_look_dead() {
     );
 }
 
-/// Found by simulation: the other parent of a merged shard was forgotten by the stream, and still came to life through the
-/// lease that it was split from.
-#[test]
-fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
-    let mut rig = Rig::new(1, 0);
-    let (older, ours, merged) = (Rig::id(4), Rig::id(19), Rig::id(21));
-    let HashRange { start, end } = HashRange::ALL;
-    let middle = HashKey(end.0 / 2);
-    let below = HashRange { start, end: middle };
-    let above = HashRange {
-        start: HashKey(middle.0 + 1),
-        end,
-    };
-    // Of 4, 19 and 20 nothing is left in the stream.
-    rig.shards.clear();
-    rig.shards.insert(
-        merged.clone(),
-        Shard {
-            id: merged.clone(),
-            parent: Some(ours.clone()),
-            adjacent_parent: Some(Rig::id(20)),
-            range: HashRange::ALL,
-            starting: 1.into(),
-            ending: None,
-        },
-    );
-    for (shard, range) in [(&older, below), (&ours, above)] {
-        let mut row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
-        row.range = Some(range);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
-    }
-    fn row<'a>(rig: &'a mut Rig, shard: &ShardId) -> Option<&'a mut LeaseRow> {
-        rig.table.as_mut()?.get_mut(shard.as_str())
-    }
-    row(&mut rig, &older).unwrap().owner = Some("theirs".into());
-    rig.join();
-    for _ in 0..600 {
-        rig.secs(1);
-        row(&mut rig, &older).unwrap().counter += 1;
-    }
-    assert!(row(&mut rig, &merged).is_none());
-    let row_of_older = row(&mut rig, &older).unwrap();
-    (row_of_older.owner, row_of_older.checkpoint) = (None, Checkpoint::ShardEnd);
-    rig.secs(300);
-    assert!(row(&mut rig, &merged).is_some());
-    assert!(row(&mut rig, &ours).unwrap().checkpoint.is_end());
-}
-
-/// Found by simulation: two leases of forgotten shards waited for each other, as each might bring what the other lacked; and
-/// yet the stream listed what became of one of them.
-#[test]
-fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_known() {
-    let mut rig = Rig::new(1, 0);
-    let HashRange { start, end } = HashRange::ALL;
-    let rest = HashKey(end.0 / 3);
-    // Of 18, 19 and 20 nothing is left in the stream: 19 and 20 were merged into 21, and that with 18 into 22.
-    let (low, high, merged, all) = (Rig::id(18), Rig::id(19), Rig::id(21), Rig::id(22));
-    let closed = Shard {
-        id: merged.clone(),
-        parent: Some(high.clone()),
-        adjacent_parent: Some(Rig::id(20)),
-        range: HashRange { start: rest, end },
-        starting: 1.into(),
-        ending: Some(2.into()),
-    };
-    let open = Shard {
-        id: all.clone(),
-        parent: Some(low.clone()),
-        adjacent_parent: Some(merged.clone()),
-        range: HashRange { start, end },
-        starting: 3.into(),
-        ending: None,
-    };
-    rig.shards = [(merged.clone(), closed), (all.clone(), open)].into();
-    for shard in [&merged, &all] {
-        rig.records.insert(shard.clone(), Vec::new());
-    }
-    // Their rows do not say which keys they had.
-    let table = rig.table.as_mut().unwrap();
-    for shard in [&low, &high] {
-        let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
-        table.insert(row.key.clone(), row);
-    }
-    rig.join();
-    rig.secs(600);
-    for shard in [&low, &high, &merged] {
-        // A finished one may have been removed.
-        let left = rig.table.as_ref().unwrap().get(shard.as_str());
-        assert!(
-            left.is_none_or(|row| row.checkpoint.is_end()),
-            "{shard}: {left:?}"
-        );
-    }
-    assert!(rig.has_row(22));
-}
-
 /// Found by simulation: a lease that was to be handed over to us ran out, and the hand-over came before our take. It left the
 /// row as the take would have, but for the checkpoint; taken for our own write, what was read before was read again.
 #[test]
@@ -219,45 +121,6 @@ fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
         })
         .collect();
     assert_eq!(opened, [Checkpoint::At(Position::of(last.into()))]);
-}
-
-/// Found by simulation: where rows of finished shards stay, a list that lagged showed a child without its parent, and the
-/// parent, which had no row yet, was taken for forgotten.
-#[test]
-fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
-    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 1, 0);
-    rig.put(0, 20);
-    let (left, right) = rig.split(0);
-    let children = [left, right].map(Rig::id);
-    for child in &children {
-        rig.put(if *child == children[0] { left } else { right }, 5);
-        // Whoever created it stopped before it came to its parent.
-        let row = LeaseRow::new(child.to_lease(), Checkpoint::TrimHorizon);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
-    }
-    let lagging: Vec<Shard> = children.iter().map(|child| rig.shards[child].clone()).collect();
-    let mut once = true;
-    let first_list_lags = move |effect: &Effect| {
-        let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
-        (lists && std::mem::take(&mut once)).then(|| {
-            Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-                shards: lagging.clone(),
-                more: false,
-            })))
-        })
-    };
-    rig.join_trapped(Some(Box::new(first_list_lags)));
-    rig.secs(400);
-    rig.assert_all_processed();
-    let opened: Vec<&str> = rig.workers[0]
-        .calls
-        .iter()
-        .filter_map(|(_, call)| match call {
-            ConsumerOp::Open { lease, .. } => Some(lease.as_str()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(opened.first(), Some(&Rig::id(0).as_str()), "{opened:?}");
 }
 
 /// Found by simulation: a scan that was cut off in its midst showed rows as they had been long before, and a lease was created
@@ -380,79 +243,6 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     assert_eq!(rig.table.as_ref().map(|rows| rows.len() as u128), Some(pages));
 }
 
-/// Found by simulation: the answer at the end of a shard named no children, and the list that was asked for lagged and showed
-/// one of the two, or was older than the shard itself. The end was written with that one alone, or with none.
-#[test]
-fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
-    for (forgotten, older) in [(false, false), (true, false), (false, true)] {
-        let mut rig = Rig::new(2, 1);
-        rig.put(0, 10);
-        rig.secs(20);
-        let (a, b) = rig.split(0);
-        let mut lagging: Vec<Shard> = rig.shards.values().cloned().collect();
-        lagging.retain(|shard| shard.id != Rig::id(b) && (!older || shard.id == Rig::id(1)));
-        if forgotten {
-            rig.shards.remove(&Rig::id(b));
-        }
-        let mut lists = 0;
-        rig.workers[0].trap = Some(Box::new(move |effect| match effect {
-            Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(0) => {
-                let last = nothing_but_the_end(Vec::new());
-                Some(Trick::Instead(Outcome::Applied(Reply::Records(last))))
-            }
-            Effect::Stream(StreamOp::ListShards { .. }) if lists == 0 => {
-                lists += 1;
-                Some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-                    shards: lagging.clone(),
-                    more: false,
-                }))))
-            }
-            _ => None,
-        }));
-        rig.secs(15);
-        assert!(!rig.row(0).checkpoint.is_end(), "one list is believed");
-        // What several lists lack is forgotten.
-        rig.secs(100);
-        let ended = |(_, notice): &(Mono, Notice)| match notice {
-            Notice::Ended { lease, children } if *lease == Rig::id(0).to_lease() => Some(children.clone()),
-            _ => None,
-        };
-        let children = rig.workers[0].notices.iter().find_map(ended).expect("it ends");
-        let expected = if forgotten { vec![a] } else { vec![a, b] };
-        let ids: Vec<ShardId> = expected.into_iter().map(Rig::id).collect();
-        assert_eq!(children, ids);
-    }
-}
-
-/// Found by simulation: a list that was older than a finished shard made its row go, and with the next list the shard was read
-/// once more.
-#[test]
-fn a_single_list_does_not_show_that_a_finished_shard_is_forgotten() {
-    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 1);
-    rig.put(0, 10);
-    rig.secs(30);
-    rig.split(0);
-    rig.secs(60);
-    assert!(rig.row(0).checkpoint.is_end());
-    let mut lagging: Vec<Shard> = rig.shards.values().cloned().collect();
-    lagging.retain(|shard| shard.id != Rig::id(0));
-    let mut once = true;
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
-        (lists && std::mem::take(&mut once)).then(|| {
-            Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-                shards: lagging.clone(),
-                more: false,
-            })))
-        })
-    }));
-    for _ in 0..3_000 {
-        rig.secs(1);
-        assert!(rig.has_row(0), "its shard is still listed");
-    }
-    assert_eq!(rig.duplicates(), 0);
-}
-
 /// Found by simulation: a steal was executed twice, and between the two an operator had another worker take the lease over. The
 /// second refusal showed the thief as the owner of a row unlike its own, so its steal did not count as one, and it processed
 /// the lease as soon as it had taken it again.
@@ -561,64 +351,4 @@ fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
         }
     }
     assert!((15..=30).contains(&listings), "{listings}");
-}
-
-/// Found by simulation: two leases of forgotten shards whose rows do not tell ranges waited for each other, each in the hands of
-/// a worker that did not know what the other's children are.
-#[test]
-fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever() {
-    let mut rig = Rig::new(1, 0);
-    let HashRange { start, end } = HashRange::ALL;
-    let middle = HashKey(end.0 / 2);
-    let upper = HashKey(middle.0 + 1);
-    let halves = [
-        (10, 11, 25, HashRange { start, end: middle }),
-        (20, 21, 26, HashRange { start: upper, end }),
-    ];
-    let table = rig.table.as_mut().unwrap();
-    for shard in [Rig::id(0), Rig::id(10), Rig::id(20)] {
-        let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
-        table.insert(row.key.clone(), row);
-    }
-    // The stream has forgotten all but the open one; of the others the ends are read, and what they were merged into.
-    let worker = rig.join_trapped(Some(Box::new(move |effect| {
-        let (StreamOp::GetRecords { shard, .. } | StreamOp::GetIterator { shard, .. }) = (match effect {
-            Effect::Stream(op) => op,
-            _ => return None,
-        }) else {
-            return None;
-        };
-        let merged = halves.iter().find(|(own, ..)| Rig::id(*own) == *shard);
-        let (own, other, child, range) = merged.copied()?;
-        let child = ChildShard {
-            id: Rig::id(child),
-            parents: vec![Rig::id(own), Rig::id(other)],
-            range,
-        };
-        let last = nothing_but_the_end(vec![child]);
-        let reply = match effect {
-            Effect::Stream(StreamOp::GetIterator { .. }) => Reply::Iterator,
-            _ => Reply::Records(last),
-        };
-        Some(Trick::Instead(Outcome::Applied(reply)))
-    })));
-    rig.secs(100);
-    assert!(!rig.row(10).checkpoint.is_end() && !rig.row(20).checkpoint.is_end());
-    rig.secs(1_500);
-    let notices = rig.workers[worker].notices.iter();
-    let ended = notices.filter(|(_, notice)| matches!(notice, Notice::Ended { .. }));
-    // They, and what they were merged into.
-    assert_eq!(ended.count(), 4);
-}
-
-/// The answer to a read at the end of a shard.
-fn nothing_but_the_end(children: Vec<ChildShard>) -> Fetched {
-    Fetched {
-        count: 0,
-        bytes: 0,
-        first: None,
-        last: None,
-        behind_ms: 0,
-        end: Some(children),
-    }
 }

@@ -1,6 +1,7 @@
 //! Scenes: what fleets do, step by step. One program, for each would link the engine anew.
 
 mod fleet;
+mod forgotten;
 mod formats;
 mod leading;
 mod members;
