@@ -190,6 +190,14 @@ catalogue! {
         "More leases are taken than the configuration allows."
     NeverChases "never-chases"
         "A steal is given up when its owner renewed the lease since the scan."
+    CheckpointSeldom "checkpoint-seldom"
+        "Progress is written half as often as configured."
+    AskedWaits "asked-waits"
+        "A checkpoint that the application asks for is written when one is due."
+    FailuresStay "failures-stay"
+        "Failures of scans and of a lease's writes are not forgotten when one succeeds."
+    LostUntold "lost-untold"
+        "A handler that is being waited for is not told that the lease was lost."
 }
 
 /// The bug an engine has, if any.

@@ -42,7 +42,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::StealFromEqual => &[P10],
         Mutant::ListAlways => &[P11, P15],
         Mutant::ListingGivesUp => &[P4],
-        Mutant::ScanGivesUp => &[P6, P4],
+        Mutant::ScanGivesUp => &[P7, P6, P4],
         Mutant::RenewGivesUp => &[P7, P6],
         Mutant::NoAbort => &[P18],
         Mutant::NoPatience => &[P13],
@@ -55,7 +55,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::TokenReused => &[P13],
         Mutant::LastUnknownCounts => &[P14, P18],
         Mutant::RenewLate => &[P7],
-        Mutant::NeverCheckpoint => &[P1],
+        Mutant::NeverCheckpoint => &[P7, P1],
         Mutant::ChildrenFromLatest => &[P1],
         Mutant::OneChildOnly => &[P2, P4],
         Mutant::ExpireEarly => &[P14, P18],
@@ -87,6 +87,8 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::FirstMembersPageOnly => &[P10, P6],
         Mutant::LineageNotAsked | Mutant::UnreadIsRead => &[P2],
         Mutant::QuotaIgnored | Mutant::NeverChases => &[P10],
+        Mutant::CheckpointSeldom | Mutant::AskedWaits | Mutant::FailuresStay => &[P7],
+        Mutant::LostUntold => &[P18],
     }
 }
 

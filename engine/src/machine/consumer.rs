@@ -352,7 +352,8 @@ impl Core {
     }
 
     fn drain_step(&mut self, ix: u32, tenure: &mut Tenure, reason: EndReason) {
-        if tenure.lost || self.forced() || self.boot.table_gone {
+        let lost = tenure.lost && !self.ctx.planted.is(Mutant::LostUntold);
+        if lost || self.forced() || self.boot.table_gone {
             self.abort(ix, tenure);
         }
         if tenure.app.is_some() && !self.ctx.planted.is(Mutant::CloseTooEarly) {

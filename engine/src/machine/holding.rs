@@ -114,6 +114,9 @@ impl Core {
         };
         if matches!(kind, WriteKind::Checkpoint(_)) {
             tenure.checkpoint_at = self.ctx.now + self.ctx.config.checkpoint_interval;
+            if self.ctx.planted.is(Mutant::CheckpointSeldom) {
+                tenure.checkpoint_at += self.ctx.config.checkpoint_interval;
+            }
         }
         tenure.flight = Some((self.ctx.table(Waiter::Lane(ix), op), kind));
     }
@@ -242,7 +245,9 @@ impl Core {
             Some(maybe) if self.ctx.config.policies.life.tells_time() => maybe.since.min(emitted),
             _ => emitted,
         };
-        tenure.failures = 0;
+        if !self.ctx.planted.is(Mutant::FailuresStay) {
+            tenure.failures = 0;
+        }
         tenure.retry_at = Mono(0);
         let stamp = if self.ctx.planted.is(Mutant::StampAtReceipt) {
             self.ctx.now

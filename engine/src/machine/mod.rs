@@ -210,7 +210,7 @@ impl Core {
                 let Some(tenure) = self.view.get_mut(ix).and_then(|lease| lease.tenure.as_mut()) else {
                     return;
                 };
-                if tenure.token == token && !tenure.is_durable() {
+                if tenure.token == token && !tenure.is_durable() && !self.ctx.planted.is(Mutant::AskedWaits) {
                     tenure.flush = true;
                     self.step(ix);
                 }

@@ -126,7 +126,9 @@ impl Core {
                 return;
             }
         };
-        self.scan.failures = 0;
+        if !self.ctx.planted.is(Mutant::FailuresStay) {
+            self.scan.failures = 0;
+        }
         self.scan.pages += 1;
         for row in page.rows {
             match row {

@@ -262,6 +262,12 @@ pub enum Fact {
         token: u64,
         through: u64,
     },
+    /// A handler asked for what was processed to be made durable.
+    CheckpointAsked {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
     /// A handler returned, one way or another.
     HandlerEnded {
         life: LifeNo,
@@ -337,6 +343,7 @@ impl Fact {
             | Fact::OpenFailed { life, .. }
             | Fact::Delivered { life, .. }
             | Fact::Processed { life, .. }
+            | Fact::CheckpointAsked { life, .. }
             | Fact::HandlerEnded { life, .. }
             | Fact::Aborted { life, .. }
             | Fact::Closed { life, .. }

@@ -1,40 +1,149 @@
-//! P7: the slow or hung write of one lease does not delay another's renewal.
+//! P7: the slow or hung write of one lease does not delay another's renewal, and failures delay in proportion.
 //!
-//! While a worker holds a lease and has nothing under way for it, the next write or read of it must come within a
-//! renewal interval, or the greatest pause after a failure: whatever happens to other leases.
+//! Every lease that a worker holds has a lane of its own, and so have its scans. While nothing is under way on a lane, the
+//! next request comes when the first of these is due, whatever happens on other lanes:
+//!
+//! * a renewal, a renewal interval after the last request;
+//! * a checkpoint, a checkpoint interval after the last one, or at once if the application asked for it;
+//! * a scan, a scan interval after the last one;
+//! * but after failures in a row no sooner than their pause, which doubles with each of them.
 
+use super::fact::{Ask, How, Mark, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::config::Config;
+use leasehold_engine::time::Span;
 use std::collections::BTreeMap;
 
+/// Requests of one kind, one after the other.
 #[derive(Clone, Debug, Default)]
-struct Attention {
+struct Lane {
+    /// The last request, answer, or end of standing still.
     last: Time,
     open: Vec<u64>,
-    held: bool,
+    /// Whether its requests are due at all.
+    used: bool,
+    /// Those in a row that were answered with anything but success.
+    failures: u32,
 }
 
-/// The leases of one life.
+/// What was processed of a shard and is not durable yet.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    token: u64,
+    through: u64,
+    /// Since when a checkpoint is owed, and none was sent.
+    owed: Option<Time>,
+    /// When the application asked for it.
+    asked: Option<Time>,
+    /// When the belief in the lease ends.
+    until: Time,
+}
+
+/// The lanes of one life.
 #[derive(Clone, Debug, Default)]
 struct Life {
-    leases: BTreeMap<ShardNo, Attention>,
-    /// Nothing can be overdue before.
-    quiet_until: Time,
+    leases: BTreeMap<ShardNo, (Lane, Progress)>,
+    scans: Lane,
+    stands: bool,
+}
+
+/// How long a lane may be left alone, in µs.
+#[derive(Clone, Debug)]
+struct Bounds {
+    renewal: u64,
+    checkpoint: u64,
+    scan: u64,
+    /// The longest pause after so many failures in a row, less one.
+    pauses: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Isolation {
-    bound: u64,
+    bounds: Bounds,
     lives: Vec<Life>,
+    /// The highest checkpoint that each shard ever had.
+    durable: Vec<Option<Mark>>,
 }
 
 const SLACK_US: u64 = 250_000;
 
+impl Bounds {
+    fn new(terms: &Terms) -> Self {
+        let of = |span: &dyn Fn(&Config) -> Span| terms.at_most(terms.most(span)) + SLACK_US;
+        let pause = |failures: u32| {
+            of(&move |config: &Config| config.retry_min.times(1 << failures).min(config.retry_max))
+        };
+        Self {
+            renewal: of(&|config| config.renew_interval),
+            checkpoint: of(&|config| config.checkpoint_interval),
+            scan: of(&|config| config.scan_interval + config.scan_interval.per(20) + Span(1)),
+            pauses: (0..20).map(pause).collect(),
+        }
+    }
+
+    /// The longest pause after so many failures.
+    fn pause(&self, failures: u32) -> u64 {
+        let longest = self.pauses.len() - 1;
+        match failures {
+            0 => SLACK_US,
+            _ => self.pauses[longest.min(failures as usize - 1)],
+        }
+    }
+}
+
+impl Lane {
+    /// When something must have been sent that is due every so often.
+    fn due(&self, every: u64, bounds: &Bounds) -> Time {
+        match self.used && self.open.is_empty() {
+            true => self.last.saturating_add(every.max(bounds.pause(self.failures))),
+            false => Time::MAX,
+        }
+    }
+
+    fn asked(&mut self, now: Time, op: u64) {
+        self.last = now;
+        self.open.push(op);
+    }
+
+    fn answered(&mut self, now: Time, op: u64, ask: Ask, how: How) {
+        self.last = now;
+        self.open.retain(|&open| open != op);
+        match how {
+            // That a row can be read does not mean that it can be written.
+            How::Applied if ask == Ask::Read => {}
+            How::Applied => self.failures = 0,
+            _ => self.failures = self.failures.saturating_add(1),
+        }
+    }
+}
+
+impl Progress {
+    /// What is owed is owed from now on.
+    fn put_off(&mut self, now: Time) {
+        self.owed = self.owed.map(|_| now);
+        self.asked = self.asked.map(|_| now);
+    }
+
+    /// When a checkpoint must have been sent.
+    fn due(&self, now: Time, lane: &Lane, bounds: &Bounds) -> Time {
+        let Some(owed) = self
+            .owed
+            .filter(|_| lane.used && lane.open.is_empty() && now < self.until)
+        else {
+            return Time::MAX;
+        };
+        let after = lane.last.saturating_add(bounds.pause(lane.failures));
+        let asked = self.asked.map_or(Time::MAX, |at| at.saturating_add(SLACK_US));
+        owed.saturating_add(bounds.checkpoint).min(asked).max(after)
+    }
+}
+
 impl Isolation {
     pub(super) fn new(terms: &Terms) -> Self {
-        let pause = terms.most(|config| config.renew_interval + config.retry_max);
         Self {
-            bound: terms.at_most(pause) + SLACK_US,
+            bounds: Bounds::new(terms),
             lives: Vec::new(),
+            durable: Vec::new(),
         }
     }
 
@@ -46,6 +155,10 @@ impl Isolation {
         &mut self.lives[index]
     }
 
+    fn lease(&mut self, life: LifeNo, shard: ShardNo) -> &mut (Lane, Progress) {
+        self.life(life).leases.entry(shard).or_default()
+    }
+
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::Asked {
@@ -55,38 +168,123 @@ impl Isolation {
                 ask,
                 ..
             } if is_of_lease(ask) => {
-                let attention = self.life(life).leases.entry(shard).or_default();
-                attention.last = now;
-                attention.open.push(op);
+                self.compare_lease(now, life, shard, verdict);
+                let (lane, progress) = self.lease(life, shard);
+                lane.asked(now, op);
+                if matches!(ask, Ask::Write(Verb::Checkpoint | Verb::End)) {
+                    progress.put_off(now);
+                }
             }
             Fact::Answered {
                 life,
                 about: Some(shard),
                 op,
                 ask,
+                how,
                 ..
             } if is_of_lease(ask) => {
-                if let Some(attention) = self.life(life).leases.get_mut(&shard) {
-                    attention.last = now;
-                    attention.open.retain(|&open| open != op);
+                if let Some((lane, _)) = self.life(life).leases.get_mut(&shard) {
+                    lane.answered(now, op, ask, how);
                 }
             }
-            Fact::Holds { life, shard, .. } => {
-                let attention = self.life(life).leases.entry(shard).or_default();
-                if !attention.held {
-                    attention.held = true;
-                    attention.last = now;
+            Fact::Asked {
+                life,
+                ask: Ask::ScanPage,
+                op,
+                ..
+            } => {
+                self.compare_scans(now, life, verdict);
+                let scans = &mut self.life(life).scans;
+                scans.used = true;
+                scans.asked(now, op);
+            }
+            Fact::Answered {
+                life,
+                ask: ask @ Ask::ScanPage,
+                op,
+                how,
+                ..
+            } => self.life(life).scans.answered(now, op, ask, how),
+            Fact::Holds {
+                life, shard, until, ..
+            } => {
+                let (lane, progress) = self.lease(life, shard);
+                if !lane.used {
+                    (lane.used, lane.last, lane.failures) = (true, now, 0);
                 }
+                // What was owed when the belief had ended is owed anew.
+                if progress.until <= now {
+                    progress.put_off(now);
+                }
+                progress.until = until;
             }
             Fact::HoldsNoMore { life, shard } => {
-                if let Some(attention) = self.life(life).leases.get_mut(&shard) {
-                    attention.held = false;
+                let (lane, progress) = self.lease(life, shard);
+                lane.used = false;
+                (progress.owed, progress.asked) = (None, None);
+            }
+            Fact::OpenBegun { life, shard, token } => {
+                let until = self.lease(life, shard).1.until;
+                self.lease(life, shard).1 = Progress {
+                    token,
+                    until,
+                    ..Progress::default()
+                };
+            }
+            Fact::Processed {
+                life,
+                shard,
+                token,
+                through,
+            } => {
+                let durable = self.durable.get(shard as usize).copied().flatten();
+                let (_, progress) = self.lease(life, shard);
+                if progress.token == token && through > progress.through {
+                    progress.through = through;
+                    if durable < Some(Mark::At(through)) {
+                        progress.owed.get_or_insert(now);
+                    }
                 }
             }
-            Fact::Said { life } => self.compare(now, life, verdict),
+            Fact::CheckpointAsked { life, shard, token } => {
+                let (_, progress) = self.lease(life, shard);
+                if progress.token == token && progress.owed.is_some() {
+                    progress.asked.get_or_insert(now);
+                }
+            }
+            Fact::Closed { life, shard, .. } => {
+                let (_, progress) = self.lease(life, shard);
+                (progress.owed, progress.asked) = (None, None);
+            }
+            Fact::RowChanged {
+                shard,
+                before,
+                after: Some(row),
+                ..
+            } if before.is_none_or(|before| before.checkpoint != row.checkpoint) => {
+                let index = shard as usize;
+                if self.durable.len() <= index {
+                    self.durable.resize(index + 1, None);
+                }
+                let durable = self.durable[index].max(Some(row.checkpoint));
+                self.durable[index] = durable;
+                for life in &mut self.lives {
+                    if let Some((_, progress)) = life.leases.get_mut(&shard)
+                        && durable >= Some(Mark::At(progress.through))
+                    {
+                        (progress.owed, progress.asked) = (None, None);
+                    }
+                }
+            }
+            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => self.life(life).scans.used = false,
+            Fact::Paused { life } => self.life(life).stands = true,
             Fact::Resumed { life, .. } => {
-                for attention in self.life(life).leases.values_mut() {
-                    attention.last = now;
+                let life = self.life(life);
+                life.stands = false;
+                life.scans.last = now;
+                for (lane, progress) in life.leases.values_mut() {
+                    lane.last = now;
+                    progress.put_off(now);
                 }
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => *self.life(life) = Life::default(),
@@ -94,74 +292,116 @@ impl Isolation {
         }
     }
 
-    /// Whatever happens to a lease only puts its deadline off, so nothing need be looked at before the earliest one.
-    fn compare(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
-        let bound = self.bound;
-        let known = self.life(life);
-        if now <= known.quiet_until {
-            return;
-        }
-        known.quiet_until = now + bound;
-        for (shard, attention) in &mut known.leases {
-            if !attention.held || !attention.open.is_empty() {
+    /// What is never sent is not seen when it is sent.
+    pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
+        for life in 0..self.lives.len() as LifeNo {
+            if self.lives[life as usize].stands {
                 continue;
             }
-            let idle = now.saturating_sub(attention.last);
-            if idle > bound {
-                attention.last = now;
-                verdict.report(Property::P7, now, || {
-                    format!(
-                        "life {life} holds shard {shard} and let it alone for {} ms, {} ms are allowed",
-                        idle / 1_000,
-                        bound / 1_000
-                    )
-                });
+            let shards: Vec<ShardNo> = self.lives[life as usize].leases.keys().copied().collect();
+            for shard in shards {
+                self.compare_lease(now, life, shard, verdict);
             }
-            known.quiet_until = known.quiet_until.min(attention.last + bound);
+            self.compare_scans(now, life, verdict);
+        }
+    }
+
+    fn compare_lease(&mut self, now: Time, life: LifeNo, shard: ShardNo, verdict: &mut Verdict) {
+        let bounds = &self.bounds;
+        let Some((lane, progress)) = self
+            .lives
+            .get_mut(life as usize)
+            .and_then(|life| life.leases.get_mut(&shard))
+        else {
+            return;
+        };
+        if now > lane.due(bounds.renewal, bounds) {
+            let idle = now - lane.last;
+            lane.last = now;
+            verdict.report(Property::P7, now, || {
+                format!(
+                    "life {life} holds shard {shard} and let it alone for {} ms after {} failures, {} ms are allowed",
+                    idle / 1_000,
+                    lane.failures,
+                    bounds.renewal.max(bounds.pause(lane.failures)) / 1_000
+                )
+            });
+        }
+        if now > progress.due(now, lane, bounds) {
+            let owed = progress.owed.unwrap_or(now);
+            let asked = progress.asked;
+            progress.put_off(now);
+            let (since, through) = (asked.unwrap_or(owed), progress.through);
+            verdict.report(Property::P7, now, || {
+                let why = if asked.is_some() { "was asked to write" } else { "owes" };
+                format!(
+                    "life {life} {why} the checkpoint of shard {shard} at record {through} for {} ms, and has nothing under way",
+                    (now - since) / 1_000
+                )
+            });
+        }
+    }
+
+    fn compare_scans(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        let bounds = &self.bounds;
+        let Some(scans) = self.lives.get_mut(life as usize).map(|life| &mut life.scans) else {
+            return;
+        };
+        if now > scans.due(bounds.scan, bounds) {
+            let idle = now - scans.last;
+            scans.last = now;
+            verdict.report(Property::P7, now, || {
+                format!(
+                    "life {life} has not looked at the table for {} ms after {} failures, {} ms are allowed",
+                    idle / 1_000,
+                    scans.failures,
+                    bounds.scan.max(bounds.pause(scans.failures)) / 1_000
+                )
+            });
         }
     }
 }
 
-fn is_of_lease(ask: super::fact::Ask) -> bool {
-    matches!(ask, super::fact::Ask::Write(_) | super::fact::Ask::Read)
+fn is_of_lease(ask: Ask) -> bool {
+    matches!(ask, Ask::Write(_) | Ask::Read)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::{Ask, How, Mark, Verb};
-    use super::super::history::{answered, asked, judge};
+    use super::super::history::{answered, asked, changed, judge_only, processed, row};
     use super::*;
 
     const RENEW: Ask = Ask::Write(Verb::Renew);
+    const CHECKPOINT: Ask = Ask::Write(Verb::Checkpoint);
+    const SECOND: u64 = 1_000_000;
 
-    fn holds(shard: u32) -> [Fact; 2] {
-        let holds = Fact::Holds {
+    fn holds(shard: u32) -> Fact {
+        Fact::Holds {
             life: 0,
             shard,
             counter: 1,
             checkpoint: Mark::TrimHorizon,
             open: false,
             until: u64::MAX,
-        };
-        [holds, Fact::Said { life: 0 }]
+        }
     }
 
-    fn judged(facts: Vec<(u64, Fact)>) -> usize {
-        judge(facts)
-            .into_iter()
-            .filter(|&found| found == Property::P7)
-            .count()
+    fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+        let mut facts: Vec<_> = facts.into_iter().collect();
+        facts.sort_by_key(|(at, _)| *at);
+        judge_only(Property::P7, facts).len()
     }
 
+    /// Twenty seconds of a held lease, renewed every third if at all.
     fn history(renewed: bool) -> Vec<(u64, Fact)> {
         let mut facts = Vec::new();
         for second in 0..20u64 {
-            let at = second * 1_000_000;
+            let at = second * SECOND;
             if renewed && second % 3 == 0 {
                 facts.push((at, asked(0, RENEW, 7, second, 1, at)));
                 facts.push((at, answered(0, RENEW, 7, second, How::Applied)));
             }
-            facts.extend(holds(7).map(|fact| (at, fact)));
+            facts.push((at, holds(7)));
         }
         facts
     }
@@ -177,5 +417,130 @@ mod tests {
         let mut facts = vec![(0, asked(0, RENEW, 7, 1, 1, 0))];
         facts.extend(history(false));
         assert_eq!(judged(facts), 0);
+    }
+
+    /// Renewals that fail so often in a row, the pause after each doubled, and one more after this long.
+    fn failing(times: u32, then_after: u64) -> usize {
+        let config = super::super::history::config();
+        let mut facts = vec![(0, holds(7))];
+        let mut at = 0;
+        for n in 0..times {
+            facts.push((at, asked(0, RENEW, 7, u64::from(n), 1, at)));
+            facts.push((at, answered(0, RENEW, 7, u64::from(n), How::Unknown)));
+            at += config.retry_min.times(1 << n).min(config.retry_max).0;
+        }
+        facts.push((at + then_after, asked(0, RENEW, 7, 99, 1, 0)));
+        judged(facts)
+    }
+
+    #[test]
+    fn the_pause_after_failures_is_in_proportion() {
+        let renewal = super::super::history::config().renew_interval.0;
+        assert_eq!(failing(1, 0), 0);
+        assert_eq!(failing(4, 0), 0);
+        assert_eq!(failing(1, renewal - SECOND), 0, "a renewal is due by then");
+        assert_eq!(failing(1, renewal + SECOND), 1);
+        let long = judged([
+            (0, holds(7)),
+            (1, asked(0, RENEW, 7, 1, 1, 1)),
+            (2, answered(0, RENEW, 7, 1, How::Unknown)),
+            (3 + renewal * 2, asked(0, RENEW, 7, 2, 1, 1)),
+        ]);
+        assert_eq!(long, 1, "as long as after many failures");
+    }
+
+    /// A held lease that is renewed, and of which something is processed in the first second.
+    fn with_progress(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+        let opened = Fact::OpenBegun {
+            life: 0,
+            shard: 7,
+            token: 1,
+        };
+        let first = [(0, opened), (SECOND, processed(0, 7, 5))];
+        judged(history(true).into_iter().chain(first).chain(more))
+    }
+
+    fn checkpointed(at: u64, record: u64) -> Vec<(u64, Fact)> {
+        let row = |checkpoint| Some(row(Some(0), 1, checkpoint));
+        let change = changed(
+            7,
+            Some(0),
+            Verb::Checkpoint,
+            row(Mark::TrimHorizon),
+            row(Mark::At(record)),
+        );
+        vec![
+            (at, asked(0, CHECKPOINT, 7, 77, 1, at)),
+            (at, change),
+            (at, answered(0, CHECKPOINT, 7, 77, How::Applied)),
+        ]
+    }
+
+    #[test]
+    fn what_was_processed_is_checkpointed_in_time() {
+        assert_eq!(with_progress(checkpointed(4 * SECOND, 5)), 0);
+        assert!(with_progress([]) > 0, "never");
+        assert!(with_progress(checkpointed(4 * SECOND, 4)) > 0, "not all of it");
+        assert!(with_progress(checkpointed(9 * SECOND, 5)) > 0, "late");
+        let closed = Fact::Closed {
+            life: 0,
+            shard: 7,
+            token: 1,
+            reason: leasehold_engine::output::EndReason::LeaseLost,
+            local: leasehold_engine::time::Mono(0),
+        };
+        assert_eq!(with_progress([(2 * SECOND, closed)]), 0, "no more");
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_asked_for_is_written_at_once() {
+        let call = (
+            SECOND + 1,
+            Fact::CheckpointAsked {
+                life: 0,
+                shard: 7,
+                token: 1,
+            },
+        );
+        let with = |at| with_progress(checkpointed(at, 5).into_iter().chain([call.clone()]));
+        assert_eq!(with(SECOND + 2), 0);
+        assert!(with(4 * SECOND) > 0);
+    }
+
+    #[test]
+    fn the_table_is_looked_at_again_and_again() {
+        let interval = super::super::history::config().scan_interval.0;
+        let scan = |n: u64, how| {
+            let at = n * interval;
+            let ask = Fact::Asked {
+                life: 0,
+                ask: Ask::ScanPage,
+                about: None,
+                op: n,
+                guard: None,
+                leaves: None,
+                local: leasehold_engine::time::Mono(at),
+            };
+            let answer = Fact::Answered {
+                life: 0,
+                ask: Ask::ScanPage,
+                about: None,
+                op: n,
+                how,
+            };
+            [(at, ask), (at, answer)]
+        };
+        let scans = |of: &[u64]| judged(of.iter().flat_map(|&n| scan(n, How::Applied)));
+        assert_eq!(scans(&[0, 1, 2, 3]), 0);
+        assert_eq!(scans(&[0, 1, 3]), 1);
+        let stopping = (1, Fact::ShutdownAsked { life: 0 });
+        assert_eq!(
+            judged(
+                scan(0, How::Applied)
+                    .into_iter()
+                    .chain([stopping, (9 * interval, holds(7))])
+            ),
+            0
+        );
     }
 }

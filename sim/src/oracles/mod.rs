@@ -10,6 +10,7 @@ mod coverage;
 mod delivery;
 pub mod fact;
 mod handover;
+mod heed;
 mod identity;
 mod isolation;
 mod leadership;
@@ -53,7 +54,7 @@ pub enum Property {
     P5,
     /// Every unfinished lease has a renewing and processing owner within a bound.
     P6,
-    /// One lease's hung write delays no other's renewal.
+    /// One lease's hung write delays no other's; what is due is sent, and failures delay in proportion.
     P7,
     /// A handoff ends within a bound.
     P8,
@@ -75,7 +76,7 @@ pub enum Property {
     P16,
     /// A table of another stream, or of an earlier one of the same name, is refused.
     P17,
-    /// The window of double processing has a bound.
+    /// The window of double processing has a bound: who has lost its belief tells its handler to stop.
     P18,
     /// Memory stays within the budget.
     P19,
@@ -234,6 +235,7 @@ pub struct Oracles {
     overlap: overlap::Overlap,
     cost: cost::Cost,
     window: window::Window,
+    heed: heed::Heed,
     memory: memory::Memory,
     stalls: stalls::Stalls,
     identity: identity::Identity,
@@ -264,6 +266,7 @@ impl Oracles {
             overlap: overlap::Overlap::new(terms),
             cost: cost::Cost::new(terms),
             window: window::Window::new(terms),
+            heed: heed::Heed::new(terms),
             memory: memory::Memory::new(terms),
             stalls: stalls::Stalls::new(terms),
             identity: identity::Identity::default(),
@@ -293,22 +296,23 @@ impl Oracles {
                 self.view.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.heed.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
             Fact::HoldsNoMore { .. } => {
                 self.quota.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.heed.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
             Fact::Yields { .. } => self.waiting.observe(now, fact),
-            Fact::Said { .. } => {
-                self.quota.observe(now, fact, verdict);
-                self.isolation.observe(now, fact, verdict);
-            }
+            Fact::Said { .. } => self.quota.observe(now, fact, verdict),
             Fact::Asked { .. } | Fact::Answered { .. } => {
                 self.resolution.observe(now, fact, verdict);
-                self.isolation.observe(now, fact, verdict);
+                if !of_others {
+                    self.isolation.observe(now, fact, verdict);
+                }
                 self.leadership.observe(now, fact, verdict);
                 self.quota.observe(now, fact, verdict);
                 self.lifecycle.observe(now, fact, verdict);
@@ -345,6 +349,7 @@ impl Oracles {
                 self.overlap.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
                 self.window.observe(now, fact, verdict);
+                self.heed.observe(now, fact, verdict);
                 self.memory.observe(now, fact, verdict);
                 self.stalls.observe(now, fact, verdict);
                 self.identity.observe(now, fact, verdict);
@@ -362,6 +367,7 @@ impl Oracles {
         self.lifecycle.look(now, &self.lives_of_others, &mut self.verdict);
         self.verdict.of_others = false;
         self.stalls.look(now);
+        self.isolation.look(now, &mut self.verdict);
         self.waiting.look(now, &mut self.verdict);
         self.canary.look(now, &mut self.verdict);
     }

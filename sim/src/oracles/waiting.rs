@@ -2,7 +2,8 @@
 //!
 //! While a worker believes in an open shard, what was fetched of it is handed over as soon as its own handler is free, and
 //! it is read on as long as little waits: whatever handlers and reads of other shards do. What may lie between is the
-//! shard's own: the pause after a failure of its handler or of a read, and the pace at which it is read.
+//! shard's own: the pause after failures of its handler or of its reads, in proportion to how many there were in a row, and
+//! the pace at which it is read.
 
 use super::fact::{Ask, How, Mark, Owner};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -29,22 +30,27 @@ struct Shard {
     handling: Option<u64>,
     /// Since when something could have been handed over, but for the pause after a failure.
     free_since: Time,
-    failed: bool,
+    /// How often in a row the handler came back without having processed all of its batch.
+    returns: u32,
     /// When the handler was last done with all of its batch.
     done_at: Option<Time>,
     /// The read under way, or the one whose refusal has to be looked into first.
     reading: Option<u64>,
     /// Since when it could have been read, but for its pace.
     readable_since: Time,
+    /// Reads in a row that failed, iterators not counted that were had between them.
+    failures: u32,
     /// What the last answer's size asks for, in µs.
     pace_us: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    /// The longest pauses after a failure of a handler, and between two reads, in µs.
-    handler_pause: u64,
+    /// The longest pause between two reads, and the least after a failure of a handler, in µs.
     read_pause: u64,
+    handler_pause: u64,
+    /// The longest pauses after so many failures in a row, less one, in µs.
+    pauses: Vec<u64>,
     terms: Terms,
     shards: BTreeMap<(ShardNo, LifeNo), Shard>,
     /// How far each shard was processed by anybody: what is fetched of that again may be dropped at once.
@@ -63,20 +69,30 @@ impl Waiting {
     pub(super) fn new(terms: &Terms) -> Self {
         let at_most = |span: Span| terms.at_most(span);
         Self {
-            handler_pause: at_most(terms.most(|config| config.retry_max.max(config.handler_backoff))),
-            read_pause: at_most(terms.most(|config| {
-                let reader = &config.reader;
-                config
-                    .retry_max
-                    .max(reader.idle_interval)
-                    .max(reader.min_interval)
-            })),
+            read_pause: at_most(
+                terms.most(|config| config.reader.idle_interval.max(config.reader.min_interval)),
+            ),
+            handler_pause: at_most(terms.most(|config| config.handler_backoff)),
+            pauses: (0..20)
+                .map(|failures| {
+                    at_most(terms.most(|config| config.retry_min.times(2 << failures).min(config.retry_max)))
+                })
+                .collect(),
             terms: terms.clone(),
             shards: BTreeMap::new(),
             done: BTreeMap::new(),
             closed: BTreeSet::new(),
             stopping: BTreeSet::new(),
             promised: BTreeSet::new(),
+        }
+    }
+
+    /// The longest pause after so many failures in a row.
+    fn pause(&self, failures: u32) -> u64 {
+        let longest = self.pauses.len() - 1;
+        match failures {
+            0 => 0,
+            _ => self.pauses[longest.min(failures as usize - 1)],
         }
     }
 
@@ -146,7 +162,7 @@ impl Waiting {
             }
             Fact::Answered {
                 life,
-                ask: Ask::GetRecords | Ask::GetIterator,
+                ask: ask @ (Ask::GetRecords | Ask::GetIterator),
                 about: Some(shard),
                 op,
                 how,
@@ -154,6 +170,11 @@ impl Waiting {
             } => {
                 if let Some(known) = self.shards.get_mut(&(shard, life)) {
                     if known.reading == Some(op) {
+                        known.failures = match how {
+                            How::Applied if ask == Ask::GetIterator => known.failures,
+                            How::Applied => 0,
+                            _ => known.failures.saturating_add(1),
+                        };
                         known.reading = known.reading.filter(|_| how == How::Refused);
                         known.readable_since = now;
                         known.keep(now, &self.terms);
@@ -203,11 +224,14 @@ impl Waiting {
                 continue;
             }
             let done = self.done.get(&shard).copied().unwrap_or(0);
-            let pause = if known.failed { self.handler_pause } else { 0 };
+            let pause = match known.returns {
+                0 => 0,
+                returns => self.handler_pause.max(self.pause(returns)),
+            };
             let idle = now.saturating_sub(known.free_since);
             let due = known.handling.is_none() && known.waiting.iter().any(|(last, _)| *last > done);
             let late = due && idle > pause + SLACK_US;
-            let pause_read = self.read_pause + known.pace_us + SLACK_US;
+            let pause_read = self.read_pause.max(self.pause(known.failures)) + known.pace_us + SLACK_US;
             let unread = now.saturating_sub(known.readable_since);
             let neglected = known.reading.is_none()
                 && !self.closed.contains(&shard)
@@ -302,7 +326,10 @@ impl Shard {
             Fact::HandlerEnded { .. } => {
                 self.handling = None;
                 self.free_since = now;
-                self.failed = self.done_at != Some(now);
+                self.returns = match self.done_at {
+                    Some(at) if at == now => 0,
+                    _ => self.returns.saturating_add(1),
+                };
                 self.let_go(now, terms);
             }
             _ => {}
@@ -393,12 +420,48 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_allows_for_a_pause_and_no_more() {
-        let failed = |until| {
-            let ended = (1_000_000, ended());
-            and_reading(vec![(2, delivered(0, 0, 1, 5)), ended, (until, born())])
+    fn a_failure_allows_for_a_pause_in_proportion_and_no_more() {
+        // A batch that comes back so often, ten seconds apart.
+        let failed = |times: u64, then_after| {
+            let mut facts = Vec::new();
+            for at in (1..=times).map(|n| n * 10_000_000) {
+                facts.extend([
+                    (2, delivered(0, 0, 1, 5)),
+                    (at, ended()),
+                    (at, delivered(0, 0, 1, 5)),
+                ]);
+            }
+            facts.pop();
+            facts.sort_by_key(|(at, _)| *at);
+            and_reading(
+                facts
+                    .into_iter()
+                    .chain([(times * 10_000_000 + then_after, born())])
+                    .collect(),
+            )
         };
-        assert_eq!((failed(5_000_000), failed(7_000_000)), (0, 1));
+        assert_eq!((failed(1, 700_000), failed(1, 1_000_000)), (0, 1));
+        assert_eq!((failed(6, 5_000_000), failed(6, 7_000_000)), (0, 1));
+    }
+
+    #[test]
+    fn a_failed_read_is_tried_again_after_a_pause_in_proportion() {
+        let failed = |times: u64, then_after| {
+            let mut facts = Vec::new();
+            for n in 1..=times {
+                let at = n * 10_000_000;
+                facts.push((at, answered(0, Ask::GetRecords, 0, n, How::Unknown)));
+                facts.push((at, asked(0, Ask::GetRecords, 0, n + 1, 0, 0)));
+            }
+            facts.pop();
+            judged(
+                facts
+                    .into_iter()
+                    .chain([(times * 10_000_000 + then_after, born())]),
+            )
+        };
+        assert_eq!((failed(1, 1_200_000), failed(1, 1_400_000)), (0, 1));
+        assert_eq!((failed(6, 5_000_000), failed(6, 6_000_000)), (0, 1));
     }
 
     #[test]
@@ -434,9 +497,9 @@ mod tests {
             ];
             judged(begun.into_iter().chain(more))
         };
-        assert_eq!(read(vec![(4_000_000, born())]), 0);
-        assert_eq!(read(vec![(6_000_000, born())]), 1);
-        let under_way = (3_000_000, asked(0, Ask::GetRecords, 0, 2, 0, 0));
+        assert_eq!(read(vec![(1_200_000, born())]), 0);
+        assert_eq!(read(vec![(1_400_000, born())]), 1);
+        let under_way = (1_000_000, asked(0, Ask::GetRecords, 0, 2, 0, 0));
         assert_eq!(read(vec![under_way, (60_000_000, born())]), 0);
         let closed = Fact::ShardClosed {
             shard: 0,

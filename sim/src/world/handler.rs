@@ -350,7 +350,7 @@ impl World {
                 let lease = self.names.shard(shard).to_lease();
                 self.processed(w, shard, lease.clone(), token, record);
                 if checkpoint {
-                    self.handle(w, Body::Call(Call::Checkpoint { lease, token }));
+                    self.ask_for_checkpoint(w, shard, lease, token);
                 }
             }
             Stage::Handling(handling) => {
@@ -422,8 +422,18 @@ impl World {
                     }),
                 );
             }
-            self.handle(w, Body::Call(Call::Checkpoint { lease, token }));
+            self.ask_for_checkpoint(w, shard, lease, token);
         }
+    }
+
+    fn ask_for_checkpoint(&mut self, w: usize, shard: ShardNo, lease: LeaseKey, token: FencingToken) {
+        let life = self.workers[w].life;
+        self.fact(Fact::CheckpointAsked {
+            life,
+            shard,
+            token: token.0,
+        });
+        self.handle(w, Body::Call(Call::Checkpoint { lease, token }));
     }
 
     fn processed(&mut self, w: usize, shard: ShardNo, lease: LeaseKey, token: FencingToken, record: u64) {
