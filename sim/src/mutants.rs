@@ -89,6 +89,13 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::QuotaIgnored | Mutant::NeverChases => &[P10],
         Mutant::CheckpointSeldom | Mutant::AskedWaits | Mutant::FailuresStay => &[P7],
         Mutant::LostUntold => &[P18],
+        Mutant::StealsAll => &[P10],
+        Mutant::RemovedUnbegun | Mutant::NeverTidies => &[P5],
+        Mutant::ClosesUnsaved => &[P13, P7],
+        Mutant::DrainsSlowly => &[P7],
+        Mutant::NoHandlerPause => &[P15],
+        Mutant::StartsOver => &[P1],
+        Mutant::ChildrenUnnamed | Mutant::RangeUnsaid => &[P4],
     }
 }
 

@@ -7,6 +7,7 @@ use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Reply, Why};
 use crate::mutant::Mutant;
 use crate::notice::Notice;
+use crate::position::Checkpoint;
 use crate::reader::{self, Event, Reader, Start};
 use crate::time::{Mono, Span};
 
@@ -51,7 +52,11 @@ impl Core {
         if applied {
             tenure.movement.moved(now);
             tenure.stage.go(Stage::Running);
-            tenure.reader = Start::from(tenure.durable, self.ctx.config.initial_position)
+            let from = match self.ctx.planted.is(Mutant::StartsOver) {
+                true => Checkpoint::TrimHorizon,
+                false => tenure.durable,
+            };
+            tenure.reader = Start::from(from, self.ctx.config.initial_position)
                 .map(|start| Box::new(Reader::new(start, now)));
             return;
         }
@@ -113,7 +118,9 @@ impl Core {
                     .ctx
                     .backoff("handler", lease.as_str(), attempt)
                     .max(self.ctx.config.handler_backoff);
-                tenure.deliver_after = now + pause;
+                if !self.ctx.planted.is(Mutant::NoHandlerPause) {
+                    tenure.deliver_after = now + pause;
+                }
                 let detail = super::describe(&other);
                 self.ctx.tell(Notice::HandlerFailed {
                     lease,

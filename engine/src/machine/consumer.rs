@@ -153,6 +153,9 @@ impl Core {
                     let lease = self.key(ix);
                     self.ctx.tell(Notice::Yields { lease });
                 }
+                if self.ctx.planted.is(Mutant::DrainsSlowly) {
+                    tenure.retry_at = tenure.retry_at.max(tenure.checkpoint_at);
+                }
                 tenure.stage.go(Stage::Draining(reason));
             }
             // The end of the shard is worth waiting for, unless the lease is not ours any more or time is up.
@@ -363,6 +366,7 @@ impl Core {
             return tenure.stage.go(Stage::Closed(reason));
         }
         let early = reason == EndReason::HandedOver && self.ctx.planted.is(Mutant::HandOverTooEarly);
+        let early = early || (reason == EndReason::Shutdown && self.ctx.planted.is(Mutant::ClosesUnsaved));
         let hopeless = tenure.lost || self.forced() || self.boot.table_gone || early;
         if hopeless || (tenure.is_durable() && tenure.flight.is_none()) {
             self.close(ix, tenure, reason);

@@ -83,7 +83,7 @@ impl Core {
             };
             let mut row = LeaseRow::new(key, start);
             row.parents = parents.into_iter().collect();
-            row.range = Some(child.range);
+            row.range = Some(child.range).filter(|_| !self.ctx.planted.is(Mutant::RangeUnsaid));
             let why = "its parent was processed to the end".to_string();
             self.add_chore(Change::Create(Box::new(row)), why, Some(ix), Mono::NEVER);
             left += 1;

@@ -94,7 +94,10 @@ impl Core {
             WriteKind::End => TableOp::Write(Change::End {
                 key,
                 guard,
-                children: tenure.children.clone(),
+                children: match self.ctx.planted.is(Mutant::ChildrenUnnamed) {
+                    true => Vec::new(),
+                    false => tenure.children.clone(),
+                },
             }),
             WriteKind::Release => TableOp::Write(Change::Release { key, guard }),
             WriteKind::HandOver => TableOp::Write(Change::HandOver { key, guard }),

@@ -152,7 +152,11 @@ impl Core {
         if spare == 0 && need > 1 && *theirs >= balance.target {
             spare = 1;
         }
-        let spare = spare.min(self.ctx.config.max_steals) as usize;
+        let most = match self.ctx.planted.is(Mutant::StealsAll) {
+            true => u32::MAX,
+            false => self.ctx.config.max_steals,
+        };
+        let spare = spare.min(most) as usize;
         let spare = spare.max(usize::from(self.ctx.planted.is(Mutant::StealFromEqual)));
         // Taking one more must leave the two of us more even, or leases would wander for ever.
         let evenly = self.ctx.planted.is(Mutant::StealFromEqual);

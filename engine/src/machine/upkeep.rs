@@ -243,7 +243,7 @@ impl Core {
     /// their shards are.
     fn clean_up(&mut self) {
         let delay = self.ctx.config.cleanup_delay;
-        if delay == Span::ZERO {
+        if delay == Span::ZERO || self.ctx.planted.is(Mutant::NeverTidies) {
             return;
         }
         let now = self.ctx.now;
@@ -251,6 +251,7 @@ impl Core {
         let begun = |key: &str| {
             self.view.row(key).is_some_and(|row| {
                 !matches!(row.checkpoint, Checkpoint::TrimHorizon | Checkpoint::AtTimestamp)
+                    || self.ctx.planted.is(Mutant::RemovedUnbegun)
             })
         };
         let removable: Vec<Change> = self

@@ -177,6 +177,8 @@ pub enum Fact {
     Trimmed { shard: ShardNo, before: u64 },
     /// The service knows nothing of a closed shard any more.
     Forgotten { shard: ShardNo },
+    /// The stream or the table is gone for good, or not what it was.
+    Ruined,
     /// From now on the table is not of the stream.
     Foreign,
     /// What went before the world: records up to this one were processed. `ended`: a lease of the shard has no end to come,
@@ -323,6 +325,7 @@ impl Fact {
             | Fact::ShardClosed { .. }
             | Fact::Trimmed { .. }
             | Fact::Forgotten { .. }
+            | Fact::Ruined
             | Fact::Foreign
             | Fact::Given { .. } => None,
             Fact::RowChanged { by, .. } => by,

@@ -4,7 +4,8 @@
 //! next request comes when the first of these is due, whatever happens on other lanes:
 //!
 //! * a renewal, a renewal interval after the last request;
-//! * a checkpoint, a checkpoint interval after the last one, or at once if the application asked for it;
+//! * a checkpoint, a checkpoint interval after the last one, or at once if the application asked for it, or if the shard is
+//!   being let go of and no handler is at it any more;
 //! * a scan, a scan interval after the last one;
 //! * but after failures in a row no sooner than their pause, which doubles with each of them.
 
@@ -12,7 +13,7 @@ use super::fact::{Ask, How, Mark, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests of one kind, one after the other.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +38,11 @@ struct Progress {
     asked: Option<Time>,
     /// When the belief in the lease ends.
     until: Time,
+    /// A handler is at it.
+    handling: bool,
+    /// It is being let go of: nothing waits for an interval any more. But the end of the shard is waited for.
+    leaving: bool,
+    closed: bool,
 }
 
 /// The lanes of one life.
@@ -45,6 +51,7 @@ struct Life {
     leases: BTreeMap<ShardNo, (Lane, Progress)>,
     scans: Lane,
     stands: bool,
+    stopping: bool,
 }
 
 /// How long a lane may be left alone, in µs.
@@ -63,6 +70,8 @@ pub(super) struct Isolation {
     lives: Vec<Life>,
     /// The highest checkpoint that each shard ever had.
     durable: Vec<Option<Mark>>,
+    /// They take no more records.
+    closed: BTreeSet<ShardNo>,
 }
 
 const SLACK_US: u64 = 250_000;
@@ -118,6 +127,13 @@ impl Lane {
 }
 
 impl Progress {
+    /// What is let go of, and no handler is at, is saved at once.
+    fn hurry(&mut self, now: Time) {
+        if self.leaving && !self.handling && !self.closed && self.owed.is_some() {
+            self.asked.get_or_insert(now);
+        }
+    }
+
     /// What is owed is owed from now on.
     fn put_off(&mut self, now: Time) {
         self.owed = self.owed.map(|_| now);
@@ -144,6 +160,7 @@ impl Isolation {
             bounds: Bounds::new(terms),
             lives: Vec::new(),
             durable: Vec::new(),
+            closed: BTreeSet::new(),
         }
     }
 
@@ -224,10 +241,14 @@ impl Isolation {
                 (progress.owed, progress.asked) = (None, None);
             }
             Fact::OpenBegun { life, shard, token } => {
+                let leaving = self.life(life).stopping;
+                let closed = self.closed.contains(&shard);
                 let until = self.lease(life, shard).1.until;
                 self.lease(life, shard).1 = Progress {
                     token,
                     until,
+                    leaving,
+                    closed,
                     ..Progress::default()
                 };
             }
@@ -276,7 +297,33 @@ impl Isolation {
                     }
                 }
             }
-            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => self.life(life).scans.used = false,
+            Fact::ShardClosed { shard, .. } => {
+                self.closed.insert(shard);
+                for life in &mut self.lives {
+                    if let Some((_, progress)) = life.leases.get_mut(&shard) {
+                        (progress.closed, progress.asked) = (true, None);
+                    }
+                }
+            }
+            Fact::Delivered { life, shard, .. } => self.lease(life, shard).1.handling = true,
+            Fact::HandlerEnded { life, shard, .. } => {
+                let progress = &mut self.lease(life, shard).1;
+                progress.handling = false;
+                progress.hurry(now);
+            }
+            Fact::Yields { life, shard } => {
+                let progress = &mut self.lease(life, shard).1;
+                progress.leaving = true;
+                progress.hurry(now);
+            }
+            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
+                let life = self.life(life);
+                (life.scans.used, life.stopping) = (false, true);
+                for (_, progress) in life.leases.values_mut() {
+                    progress.leaving = true;
+                    progress.hurry(now);
+                }
+            }
             Fact::Paused { life } => self.life(life).stands = true,
             Fact::Resumed { life, .. } => {
                 let life = self.life(life);

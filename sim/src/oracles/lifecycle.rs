@@ -36,6 +36,10 @@ pub(super) struct Lifecycle {
     stages: BTreeMap<(LifeNo, ShardNo), (u64, Stage)>,
     shutdowns: BTreeMap<LifeNo, Shutdown>,
     owners: Vec<Option<LifeNo>>,
+    /// The highest checkpoint that each shard ever had.
+    durable: BTreeMap<ShardNo, Mark>,
+    /// How far each has processed what it has open.
+    through: BTreeMap<(LifeNo, ShardNo), u64>,
     /// Who has known itself to be the owner of what. A take whose outcome never came is not known to the taker.
     knew: std::collections::BTreeSet<(LifeNo, ShardNo)>,
     /// Shards whose row was removed: one made anew counts from the beginning, and tokens with it.
@@ -55,6 +59,8 @@ impl Lifecycle {
             stages: BTreeMap::new(),
             shutdowns: BTreeMap::new(),
             owners: Vec::new(),
+            durable: BTreeMap::new(),
+            through: BTreeMap::new(),
             knew: Default::default(),
             anew: Default::default(),
             ended: BTreeSet::new(),
@@ -68,6 +74,21 @@ impl Lifecycle {
             config.shutdown_timeout + config.table_timeout + config.table_timeout + config.retry_max
         });
         self.terms.at_most(last) + self.terms.abort_us + self.terms.deaf_us + SLACK_US
+    }
+
+    /// Whether a worker stops, has all the time it needs, and nothing has failed meanwhile.
+    fn in_good_order(&self, now: Time, life: LifeNo) -> bool {
+        // Two requests before its deadline it waits for nothing more.
+        let in_time = self.terms.least(|config| {
+            let waits = config
+                .shutdown_timeout
+                .0
+                .saturating_sub(3 * config.table_timeout.0);
+            waits.min(config.shutdown_timeout.0 / 2)
+        });
+        let shutdown = self.shutdowns.get(&life);
+        shutdown
+            .is_some_and(|shutdown| !shutdown.troubled && !shutdown.stands && now < shutdown.asked + in_time)
     }
 
     fn forget(&mut self, life: LifeNo) {
@@ -101,7 +122,19 @@ impl Lifecycle {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
+            Fact::Processed {
+                life,
+                shard,
+                token,
+                through,
+            } => {
+                if matches!(self.stages.get(&(life, shard)), Some((open, _)) if *open == token) {
+                    let known = self.through.entry((life, shard)).or_default();
+                    *known = through.max(*known);
+                }
+            }
             Fact::OpenBegun { life, shard, token } => {
+                self.through.remove(&(life, shard));
                 self.ends.remove(&(life, shard));
                 let anew = self.anew.contains(&shard);
                 let before = self.stages.insert((life, shard), (token, Stage::Opening));
@@ -161,6 +194,16 @@ impl Lifecycle {
                         format!("life {life} closed shard {shard} as ended, and its end was never durable")
                     });
                 }
+                let through = self.through.remove(&(life, shard)).unwrap_or(0);
+                let saved = through == 0 || self.durable.get(&shard) >= Some(&Mark::At(through));
+                if reason == EndReason::Shutdown && !saved && self.in_good_order(now, life) {
+                    verdict.report(Property::P13, now, || {
+                        format!(
+                            "life {life} closed shard {shard} in a shutdown in good order, and the records up to {through} that it \
+                             processed are not durable"
+                        )
+                    });
+                }
                 let stage = self.stages.insert((life, shard), (token, Stage::Closed));
                 let good = matches!(stage, Some((open, Stage::Opening | Stage::Failed | Stage::Open)) if open == token);
                 if !good {
@@ -170,6 +213,10 @@ impl Lifecycle {
                 }
             }
             Fact::RowChanged { shard, after, .. } => {
+                if let Some(row) = after {
+                    let durable = self.durable.entry(shard).or_insert(row.checkpoint);
+                    *durable = row.checkpoint.max(*durable);
+                }
                 match after {
                     None => drop(self.anew.insert(shard)),
                     Some(row) if row.checkpoint == Mark::End => drop(self.ended.insert(shard)),

@@ -3,6 +3,7 @@
 //! Oracles see [`Fact`]s: what the services applied, what was sent, what handlers were given. Each is a small machine of
 //! its own with good and bad histories as tests.
 
+mod again;
 mod balance;
 pub mod canary;
 mod cost;
@@ -18,10 +19,14 @@ mod lifecycle;
 mod lineage;
 mod memory;
 mod overlap;
+mod pace;
 mod progress;
 mod quota;
+mod resign;
 mod resolution;
 mod stalls;
+mod steals;
+mod tidy;
 mod trespass;
 mod view;
 mod waiting;
@@ -42,17 +47,17 @@ use std::collections::BTreeSet;
 /// A property of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Property {
-    /// Every record is delivered; a checkpoint covers only what was reported done.
+    /// Every record is delivered, and not again without need; a checkpoint covers only what was reported done.
     P1,
     /// A child waits for its parents; an ended parent has its children's leases.
     P2,
     /// An unknown outcome is resolved before it is acted on; our own write is no loss.
     P3,
-    /// Leases cover the whole hash space once sync is quiet.
+    /// Leases cover the whole hash space once sync is quiet; rows say of their shards what is true.
     P4,
-    /// Checkpoints never go back; creating never overwrites; the end is final.
+    /// Checkpoints never go back; creating never overwrites; the end is final; finished rows go when nobody needs them.
     P5,
-    /// Every unfinished lease has a renewing and processing owner within a bound.
+    /// Every unfinished lease has a renewing and processing owner within a bound; nobody gives up for nothing.
     P6,
     /// One lease's hung write delays no other's; what is due is sent, and failures delay in proportion.
     P7,
@@ -60,17 +65,17 @@ pub enum Property {
     P8,
     /// One shard cannot delay another.
     P9,
-    /// Balance converges and stops.
+    /// Balance converges and stops, a few steals at a time.
     P10,
     /// At most one leader acts; a stopped worker acquires nothing.
     P11,
     /// The local view equals an acknowledged durable state.
     P12,
-    /// Every start of a shard has one end, and no effect after it; shutdown ends in time.
+    /// Every start of a shard has one end, and no effect after it; shutdown ends in time, and what was processed is saved.
     P13,
     /// No overlap of live beliefs; foreign rows and attributes survive.
     P14,
-    /// Requests stay within the stated formula.
+    /// Requests stay within the stated formula; an application that failed is given time.
     P15,
     /// What is held, behind and not moving is noticed in bounded time.
     P16,
@@ -223,6 +228,7 @@ impl Terms {
 #[derive(Clone, Debug)]
 pub struct Oracles {
     delivery: delivery::Delivery,
+    again: again::Again,
     lineage: lineage::Lineage,
     resolution: resolution::Resolution,
     progress: progress::Progress,
@@ -241,6 +247,10 @@ pub struct Oracles {
     identity: identity::Identity,
     handovers: handover::HandOvers,
     waiting: waiting::Waiting,
+    steals: steals::Steals,
+    tidy: tidy::Tidy,
+    pace: pace::Pace,
+    resign: resign::Resign,
     canary: canary::Canary,
     /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
     /// do not.
@@ -254,6 +264,7 @@ impl Oracles {
     pub fn new(terms: &Terms) -> Self {
         Self {
             delivery: delivery::Delivery::default(),
+            again: again::Again::default(),
             lineage: lineage::Lineage::default(),
             resolution: resolution::Resolution::new(terms),
             progress: progress::Progress::default(),
@@ -272,6 +283,10 @@ impl Oracles {
             identity: identity::Identity::default(),
             handovers: handover::HandOvers::default(),
             waiting: waiting::Waiting::new(terms),
+            steals: steals::Steals::new(terms),
+            tidy: tidy::Tidy::new(terms),
+            pace: pace::Pace::new(terms),
+            resign: resign::Resign::default(),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),
             verdict: Verdict::default(),
@@ -296,6 +311,7 @@ impl Oracles {
                 self.view.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.steals.observe(now, fact, verdict);
                 self.heed.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
@@ -306,12 +322,16 @@ impl Oracles {
                 self.heed.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
-            Fact::Yields { .. } => self.waiting.observe(now, fact),
+            Fact::Yields { .. } => {
+                self.isolation.observe(now, fact, verdict);
+                self.waiting.observe(now, fact);
+            }
             Fact::Said { .. } => self.quota.observe(now, fact, verdict),
             Fact::Asked { .. } | Fact::Answered { .. } => {
                 self.resolution.observe(now, fact, verdict);
                 if !of_others {
                     self.isolation.observe(now, fact, verdict);
+                    self.steals.observe(now, fact, verdict);
                 }
                 self.leadership.observe(now, fact, verdict);
                 self.quota.observe(now, fact, verdict);
@@ -340,6 +360,9 @@ impl Oracles {
                     self.resolution.observe(now, judged, verdict);
                 }
                 self.progress.observe(now, fact, edit.is_some(), verdict);
+                if !of_others || matches!(fact, Fact::RowChanged { .. }) {
+                    self.again.observe(now, fact, edit.is_some(), verdict);
+                }
                 self.isolation.observe(now, fact, verdict);
                 self.balance.observe(now, fact);
                 self.quota.observe(now, fact, verdict);
@@ -353,8 +376,12 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.stalls.observe(now, fact, verdict);
                 self.identity.observe(now, fact, verdict);
+                self.steals.observe(now, fact, verdict);
+                self.tidy.observe(now, judged, verdict);
                 if !of_others {
                     self.handovers.observe(now, fact, verdict);
+                    self.pace.observe(now, fact, verdict);
+                    self.resign.observe(now, fact, verdict);
                 }
                 self.waiting.observe(now, fact);
             }
@@ -370,6 +397,12 @@ impl Oracles {
         self.isolation.look(now, &mut self.verdict);
         self.waiting.look(now, &mut self.verdict);
         self.canary.look(now, &mut self.verdict);
+    }
+
+    /// Looks for what should have happened since all was well.
+    pub fn look_at_end(&mut self, now: Time, since: Time) {
+        self.verdict.of_others = false;
+        self.tidy.look_at_end(now, since, &mut self.verdict);
     }
 
     /// The record up to which a shard has been processed without a gap.

@@ -7,6 +7,7 @@ pub(crate) mod ask;
 mod behind;
 mod call;
 pub(crate) mod clock;
+mod described;
 mod evenness;
 mod found;
 pub(crate) mod given;

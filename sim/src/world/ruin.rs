@@ -32,6 +32,7 @@ impl World {
             return;
         }
         self.ruined = Some(kind);
+        self.fact(Fact::Ruined);
         self.fault(kind.family(), None, None);
         self.note_line(|| format!("from now on: {}", kind.family()));
         match kind {

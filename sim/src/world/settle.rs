@@ -262,6 +262,8 @@ impl World {
                 format!("after quiet, lives {listers:?} all listed shards")
             });
         }
+        let healed = self.settling.as_ref().map_or(now, |settling| settling.since);
+        self.oracles.look_at_end(now, healed);
         let bound_us = self
             .settling
             .as_ref()

@@ -65,6 +65,7 @@ impl World {
             self.attributes.retain(|known| known != key);
         }
         let old = self.rows[index].row.take();
+        self.check_description(shard, by, verb, old.as_ref(), after.as_ref());
         let [before_row, after_row] = [&old, &after].map(|row| Some(self.seen(shard, row.as_ref()?)));
         let lease = &mut self.rows[index];
         if after_row.map(|row| row.counter) != before_row.map(|row| row.counter) {

@@ -1,0 +1,35 @@
+//! P6: a worker gives up only if something was taken away from it: the stream or the table, for good.
+
+use super::{Fact, Property, Time, Verdict};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resign {
+    ruined: bool,
+}
+
+impl Resign {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::Ruined | Fact::Foreign => self.ruined = true,
+            Fact::GivesUp { life } if !self.ruined => verdict.report(Property::P6, now, || {
+                format!("life {life} gave up, and nothing it needs was taken away")
+            }),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::judge_only;
+    use super::*;
+
+    #[test]
+    fn who_gives_up_has_a_reason() {
+        let judged =
+            |facts: &[Fact]| judge_only(Property::P6, facts.iter().cloned().map(|fact| (1, fact))).len();
+        let up = Fact::GivesUp { life: 0 };
+        assert_eq!(judged(&[Fact::Ruined, up.clone()]), 0);
+        assert_eq!(judged(&[up]), 1);
+    }
+}

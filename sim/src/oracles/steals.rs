@@ -1,0 +1,168 @@
+//! P10: a worker steals no more at a time than it was told.
+//!
+//! A steal is a take of a lease that its owner renewed so lately that it cannot count as expired. Between two scans no more of
+//! them are begun than `max_steals`; following an owner that renews its row meanwhile is no new one. Where leases are asked
+//! for instead, or go by turns, nothing is said of how many at a time.
+
+use super::fact::{Ask, Owner, Row, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::policy::{Assign, Steal};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default)]
+struct Robber {
+    /// Begun since the last scan.
+    now: BTreeSet<ShardNo>,
+    /// When each of those under way was last asked for.
+    asked: BTreeMap<ShardNo, Time>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Steals {
+    /// Absent: leases go by turns, or clocks say nothing.
+    most: Option<usize>,
+    /// A row that was renewed within this time is its owner's, in µs.
+    alive: u64,
+    /// What is asked for again within this time was not given up meanwhile, in µs.
+    pursuit: u64,
+    rows: BTreeMap<ShardNo, (Row, Time)>,
+    lives: BTreeMap<LifeNo, Robber>,
+}
+
+impl Steals {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let policies = &terms.config.policies;
+        let counted =
+            policies.assign == Assign::Count && policies.steal == Steal::Take && !terms.clocks_beyond;
+        Self {
+            most: counted.then_some(terms.most(|config| config.max_steals) as usize),
+            alive: terms.least(|config| config.lease_duration.0) / 2,
+            pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout + config.retry_max)),
+            rows: BTreeMap::new(),
+            lives: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        let Some(most) = self.most else { return };
+        match *fact {
+            Fact::RowChanged {
+                shard, before, after, ..
+            } => match (before, after) {
+                (_, None) => drop(self.rows.remove(&shard)),
+                (Some(before), Some(row)) if before.counter == row.counter => {
+                    if let Some(known) = self.rows.get_mut(&shard) {
+                        known.0 = row;
+                    }
+                }
+                (_, Some(row)) => drop(self.rows.insert(shard, (row, now))),
+            },
+            Fact::Asked {
+                life,
+                ask: Ask::ScanPage,
+                ..
+            } => {
+                if let Some(robber) = self.lives.get_mut(&life) {
+                    robber.now.clear();
+                }
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::Write(Verb::Take),
+                about: Some(shard),
+                guard,
+                ..
+            } => {
+                let Some((row, since)) = self.rows.get(&shard) else {
+                    return;
+                };
+                let of_others = matches!(row.owner, Some(Owner::Life(owner)) if owner != life);
+                let alive = now.saturating_sub(*since) < self.alive;
+                if !of_others || !alive || row.next.is_some() || guard != Some(row.counter) {
+                    return;
+                }
+                let robber = self.lives.entry(life).or_default();
+                let goes_on = robber.asked.insert(shard, now);
+                if goes_on.is_some_and(|last| now < last + self.pursuit) {
+                    return;
+                }
+                robber.now.insert(shard);
+                let steals = robber.now.len();
+                if steals > most {
+                    verdict.report(Property::P10, now, || {
+                        format!("life {life} steals {steals} leases at a time, {most} are allowed")
+                    });
+                }
+            }
+            Fact::Holds { life, shard, .. } => {
+                if let Some(robber) = self.lives.get_mut(&life) {
+                    robber.asked.remove(&shard);
+                }
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::Mark;
+    use super::super::history::{asked, changed, judge_only, row};
+    use super::*;
+
+    const TAKE: Ask = Ask::Write(Verb::Take);
+
+    fn renewed(shard: u32, at: u64, counter: u64) -> (u64, Fact) {
+        let row = |counter| Some(row(Some(1), counter, Mark::TrimHorizon));
+        (
+            at,
+            changed(shard, Some(1), Verb::Renew, row(counter - 1), row(counter)),
+        )
+    }
+
+    fn steal(shard: u32, at: u64, counter: u64) -> (u64, Fact) {
+        (at, asked(0, TAKE, shard, at, counter, at))
+    }
+
+    fn scan(at: u64) -> (u64, Fact) {
+        let fact = Fact::Asked {
+            life: 0,
+            ask: Ask::ScanPage,
+            about: None,
+            op: at,
+            guard: None,
+            leaves: None,
+            local: leasehold_engine::time::Mono(at),
+        };
+        (at, fact)
+    }
+
+    fn judged(facts: Vec<(u64, Fact)>) -> usize {
+        let rows = (0..9).map(|shard| renewed(shard, 0, 5));
+        judge_only(Property::P10, rows.chain(facts)).len()
+    }
+
+    #[test]
+    fn so_many_may_be_stolen_and_no_more() {
+        let most = super::super::history::config().max_steals;
+        let steals = |count: u32| (0..count).map(|shard| steal(shard, 10, 5)).collect();
+        assert_eq!(judged(steals(most)), 0);
+        assert_eq!(judged(steals(most + 1)), 1);
+    }
+
+    #[test]
+    fn another_scan_allows_for_more_and_following_is_no_new_steal() {
+        let most = super::super::history::config().max_steals;
+        let first = (0..most).map(|shard| steal(shard, 10, 5));
+        let chase = [renewed(0, 20, 6), scan(21), steal(0, 22, 6)];
+        let more = (most..2 * most).map(|shard| steal(shard, 30, 5));
+        assert_eq!(judged(first.chain(chase).chain(more).collect()), 0);
+    }
+
+    #[test]
+    fn what_nobody_renews_is_not_stolen() {
+        let hour = 3_600_000_000;
+        assert_eq!(judged((0..9).map(|shard| steal(shard, hour, 5)).collect()), 0);
+    }
+}

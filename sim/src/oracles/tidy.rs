@@ -1,0 +1,243 @@
+//! P5: a finished row goes when nobody needs it any more, not before, and it does not stay for ever.
+//!
+//! Only where a row may go once its shard was read: its children have begun by then, and no row of a parent is left. Rows that
+//! people removed are not judged, nor what came of them.
+
+use super::fact::{Mark, Verb};
+use super::{Fact, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::policy::Finished;
+use std::collections::BTreeSet;
+
+/// Workers of lower rank wait that many times as long as the leader does, and then until a scan shows it.
+const DEPUTIES: u64 = 4;
+
+#[derive(Clone, Debug, Default)]
+struct Row {
+    parents: [Option<ShardNo>; 2],
+    children: Vec<ShardNo>,
+    checkpoint: Option<Mark>,
+    /// When the checkpoint last became of another kind, or the row went.
+    since: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Tidy {
+    binding: bool,
+    /// A finished row that nobody needs may stay for so long, in µs. Absent: for ever.
+    patience: Option<u64>,
+    rows: Vec<Row>,
+    edited: BTreeSet<ShardNo>,
+}
+
+impl Tidy {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let most = |of: fn(&leasehold_engine::config::Config) -> leasehold_engine::time::Span| {
+            terms.at_most(terms.most(of))
+        };
+        let delay = most(|config| config.cleanup_delay);
+        let kept = terms.least(|config| config.cleanup_delay.0) == 0 || terms.clocks_beyond;
+        Self {
+            binding: terms.config.policies.finished == Finished::WhenRead,
+            patience: (!kept).then_some(DEPUTIES * delay + 3 * most(|config| config.scan_interval)),
+            rows: Vec::new(),
+            edited: BTreeSet::new(),
+        }
+    }
+
+    fn row(&mut self, shard: ShardNo) -> &mut Row {
+        let index = shard as usize;
+        if self.rows.len() <= index {
+            self.rows.resize_with(index + 1, Row::default);
+        }
+        &mut self.rows[index]
+    }
+
+    /// A child that has not begun.
+    fn waiting(&self, shard: ShardNo) -> Option<ShardNo> {
+        let row = self.rows.get(shard as usize)?;
+        let begun = |child: &ShardNo| {
+            let row = self.rows.get(*child as usize);
+            let checkpoint = row.and_then(|row| row.checkpoint);
+            checkpoint.is_some_and(|mark| !matches!(mark, Mark::TrimHorizon | Mark::AtTimestamp))
+        };
+        row.children.iter().copied().find(|child| !begun(child))
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::ShardBorn { shard, parents } => self.row(shard).parents = parents,
+            Fact::ShardClosed {
+                shard, ref children, ..
+            } => self.row(shard).children.clone_from(children),
+            // Who has no row then was not there from the beginning, or is not told of.
+            Fact::Forgotten { shard } => drop(self.edited.insert(shard)),
+            Fact::RowChanged {
+                shard, verb, after, ..
+            } => {
+                if verb.is_none() {
+                    self.edited.insert(shard);
+                }
+                let removed = verb == Some(Verb::Delete) && self.binding && !self.is_touched(shard);
+                if let Some(child) = self.waiting(shard).filter(|_| removed) {
+                    verdict.report(Property::P5, now, || {
+                        format!("the row of shard {shard} was removed, and its child {child} has not begun")
+                    });
+                }
+                let row = self.row(shard);
+                let checkpoint = after.map(|row| row.checkpoint);
+                let kind = |mark: Option<Mark>| {
+                    mark.map(|mark| (mark.is_initial() && mark != Mark::Latest, mark == Mark::End))
+                };
+                if kind(row.checkpoint) != kind(checkpoint) {
+                    row.since = now;
+                }
+                row.checkpoint = checkpoint;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether people had a hand in this row, or in one next to it.
+    fn is_touched(&self, shard: ShardNo) -> bool {
+        let Some(row) = self.rows.get(shard as usize) else {
+            return true;
+        };
+        let parents = row.parents.iter().flatten();
+        let mut family = parents.chain(&row.children).chain([&shard]);
+        family.any(|shard| self.edited.contains(shard))
+    }
+
+    /// All has been well since `since`: what should have gone by now?
+    pub(super) fn look_at_end(&self, now: Time, since: Time, verdict: &mut Verdict) {
+        let Some(patience) = self.patience.filter(|_| self.binding) else {
+            return;
+        };
+        for (shard, row) in (0..).zip(&self.rows) {
+            let finished = row.checkpoint == Some(Mark::End) && !row.children.is_empty();
+            if !finished || self.is_touched(shard) || self.waiting(shard).is_some() {
+                continue;
+            }
+            let parents: Vec<&Row> = (row.parents.iter().flatten())
+                .filter_map(|parent| self.rows.get(*parent as usize))
+                .collect();
+            if parents.iter().any(|parent| parent.checkpoint.is_some()) {
+                continue;
+            }
+            let children = row
+                .children
+                .iter()
+                .filter_map(|child| self.rows.get(*child as usize));
+            let family = parents.into_iter().chain(children).chain([row]);
+            let free = family.map(|row| row.since).max().unwrap_or(0).max(since);
+            if now > free + patience {
+                verdict.report(Property::P5, now, || {
+                    format!(
+                        "the row of shard {shard} was needed no more {} s ago, and is still there; {} s are allowed",
+                        (now - free) / 1_000_000,
+                        patience / 1_000_000
+                    )
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact;
+    use super::super::history::{changed, config, created, judge_under, row};
+    use super::*;
+    use leasehold_engine::config::Config;
+    use leasehold_engine::time::Span;
+
+    fn terms() -> Terms {
+        Terms::plain(Config {
+            cleanup_delay: Span::from_secs(60),
+            ..config()
+        })
+    }
+
+    /// Shard 0 was split into 1 and 2, and read to its end.
+    fn split() -> Vec<(u64, Fact)> {
+        let born = |shard, parent| Fact::ShardBorn {
+            shard,
+            parents: [parent, None],
+        };
+        let closed = Fact::ShardClosed {
+            shard: 0,
+            records: 0,
+            children: vec![1, 2],
+        };
+        let ended = changed(
+            0,
+            Some(0),
+            Verb::End,
+            Some(row(Some(0), 1, Mark::TrimHorizon)),
+            Some(row(None, 2, Mark::End)),
+        );
+        let facts = [
+            born(0, None),
+            born(1, Some(0)),
+            born(2, Some(0)),
+            closed,
+            created(0, Mark::TrimHorizon),
+            created(1, Mark::TrimHorizon),
+            created(2, Mark::TrimHorizon),
+            ended,
+        ];
+        facts.map(|fact| (1, fact)).into()
+    }
+
+    fn begins(shard: ShardNo) -> (u64, Fact) {
+        let row = |mark| Some(row(Some(0), 1, mark));
+        let to = row(Mark::Latest);
+        (
+            2,
+            changed(shard, Some(0), Verb::Checkpoint, row(Mark::TrimHorizon), to),
+        )
+    }
+
+    fn removed(verb: Option<Verb>) -> (u64, Fact) {
+        let before: Option<fact::Row> = Some(row(None, 2, Mark::End));
+        let fact = Fact::RowChanged {
+            shard: 0,
+            by: Some(0),
+            verb,
+            before,
+            after: None,
+            from_record: 1,
+        };
+        (3, fact)
+    }
+
+    fn judged(then: Vec<(u64, Fact)>) -> bool {
+        judge_under(&terms(), split().into_iter().chain(then)).contains(&Property::P5)
+    }
+
+    #[test]
+    fn a_row_goes_when_all_children_have_begun() {
+        assert!(!judged(vec![begins(1), begins(2), removed(Some(Verb::Delete))]));
+        assert!(judged(vec![begins(1), removed(Some(Verb::Delete))]));
+        assert!(!judged(vec![begins(1), removed(None)]), "by hand");
+    }
+
+    #[test]
+    fn a_row_that_nobody_needs_does_not_stay() {
+        let stays = |then: Vec<(u64, Fact)>, now| {
+            let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());
+            for (at, fact) in split().into_iter().chain(then) {
+                tidy.observe(at, &fact, &mut verdict);
+            }
+            tidy.look_at_end(now, 0, &mut verdict);
+            !verdict.violations().is_empty()
+        };
+        let day = 86_400_000_000;
+        assert!(stays(vec![begins(1), begins(2)], day));
+        assert!(!stays(vec![begins(1), begins(2)], 60_000_000), "not yet");
+        assert!(!stays(vec![begins(1)], day), "needed");
+        assert!(!stays(
+            vec![begins(1), begins(2), removed(Some(Verb::Delete))],
+            day
+        ));
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether rows say of their shards what is so: the next to read them has nothing else to go by.
+
+use super::{World, names};
+use crate::fakes::kinesis::ShardIndex;
+use crate::oracles::fact::Verb;
+use crate::oracles::{LifeNo, Property, ShardNo};
+use leasehold_engine::dialect::Kind;
+use leasehold_engine::row::LeaseRow;
+
+impl World {
+    /// Compares what one of our workers wrote of a shard's place in the stream with the stream. Only where rows hold all of it.
+    pub(super) fn check_description(
+        &mut self,
+        shard: ShardNo,
+        by: Option<LifeNo>,
+        verb: Option<Verb>,
+        before: Option<&LeaseRow>,
+        after: Option<&LeaseRow>,
+    ) {
+        let (Some(life), Some(verb), Some(row)) = (by, verb, after) else {
+            return;
+        };
+        if self.plan.dialect != Kind::Kcl || self.is_ruined() {
+            return;
+        }
+        let wrong = match verb {
+            Verb::Create => self.wrong_range(shard, row),
+            Verb::End => self.wrong_children(shard, row),
+            Verb::Take | Verb::Checkpoint => wrong_switches(verb, before, row),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            let now = self.now;
+            self.oracles.verdict.report(Property::P4, now, || {
+                format!("by a {verb:?} of life {life}, the row of shard {shard} has {wrong}")
+            });
+        }
+    }
+
+    fn wrong_range(&self, shard: ShardNo, row: &LeaseRow) -> Option<String> {
+        let truth = self.source.truth()?.shard(ShardIndex(shard))?.hash_range();
+        let found = row.range.map(|range| (range.start.0, range.end.0));
+        (found != Some((truth.start, truth.end))).then(|| {
+            format!(
+                "the hash range {found:?}, expected {:?}",
+                (truth.start, truth.end)
+            )
+        })
+    }
+
+    fn wrong_children(&self, shard: ShardNo, row: &LeaseRow) -> Option<String> {
+        let truth = self.source.truth()?.shard(ShardIndex(shard))?.children();
+        let named = |number| {
+            row.children
+                .iter()
+                .any(|child| names::number(child.as_str()) == Some(number))
+        };
+        // What the stream has forgotten nobody can name.
+        let forgotten =
+            self.source.is_forgotten(shard) || truth.iter().any(|child| self.source.is_forgotten(child.0));
+        let all = truth.iter().all(|child| named(child.0)) || forgotten;
+        let more = row.children.len() > truth.len();
+        (!all || more).then(|| format!("the children {:?}, expected {truth:?}", row.children))
+    }
+}
+
+/// How often a lease changed hands since its last checkpoint.
+fn wrong_switches(verb: Verb, before: Option<&LeaseRow>, row: &LeaseRow) -> Option<String> {
+    let expected = match verb {
+        Verb::Take => {
+            let before = before?;
+            let changes = before.owner.is_some() && before.owner != row.owner;
+            before.switches + u64::from(changes)
+        }
+        _ => 0,
+    };
+    (row.switches != expected).then(|| {
+        format!(
+            "{} changes of owner since its last checkpoint, expected {expected}",
+            row.switches
+        )
+    })
+}
