@@ -76,13 +76,14 @@ impl Steals {
                 let Some((row, since)) = self.rows.get(&shard) else {
                     return;
                 };
+                let robber = self.lives.entry(life).or_default();
+                // Begun when it was first asked for, even if the owner had just renewed the row.
+                let goes_on = robber.asked.insert(shard, now);
                 let of_others = matches!(row.owner, Some(Owner::Life(owner)) if owner != life);
                 let alive = now.saturating_sub(*since) < self.alive;
                 if !of_others || !alive || row.next.is_some() || guard != Some(row.counter) {
                     return;
                 }
-                let robber = self.lives.entry(life).or_default();
-                let goes_on = robber.asked.insert(shard, now);
                 if goes_on.is_some_and(|last| now < last + self.pursuit) {
                     return;
                 }
@@ -158,6 +159,18 @@ mod tests {
         let chase = [renewed(0, 20, 6), scan(21), steal(0, 22, 6)];
         let more = (most..2 * most).map(|shard| steal(shard, 30, 5));
         assert_eq!(judged(first.chain(chase).chain(more).collect()), 0);
+    }
+
+    #[test]
+    fn what_was_begun_before_a_scan_is_no_new_steal_after_it() {
+        let most = super::super::history::config().max_steals;
+        let late = steal(most, 10, 4);
+        let more = (0..most).map(|shard| steal(shard, 30, 5));
+        let facts = [late, scan(20)]
+            .into_iter()
+            .chain(more)
+            .chain([steal(most, 40, 5)]);
+        assert_eq!(judged(facts.collect()), 0);
     }
 
     #[test]
