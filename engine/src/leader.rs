@@ -122,4 +122,21 @@ mod tests {
         let drawn: Vec<u32> = (0..10).map(|_| random.below(10)).collect();
         assert_eq!(drawn, [0, 3, 8, 4, 0, 5, 5, 8, 9, 3]);
     }
+    /// Draws that would favour small values are left out: of these bounds, many are.
+    #[test]
+    fn draws_of_wide_bounds_are_javas() {
+        let drawn = |bound| {
+            let mut random = JavaRandom::new(42);
+            [0; 4].map(|_| random.below(bound))
+        };
+        // A power of two is scaled, never left out.
+        assert_eq!(drawn(1 << 30), [781215565, 58696381, 733605624, 51474442]);
+        assert_eq!(drawn((1 << 30) + 1), [117392763, 102948884, 662969970, 595021505]);
+        // Three times this bound is 2^31 + 1: the last draw of the third round is the first that overflows.
+        assert_eq!(drawn(715827883), [117392763, 102948884, 662969970, 595021505]);
+        assert_eq!(
+            drawn((1 << 31) - 1),
+            [1562431130, 117392763, 1467211248, 102948884]
+        );
+    }
 }
