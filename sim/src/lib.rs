@@ -1,5 +1,6 @@
 //! The deterministic simulator: in-memory Kinesis and DynamoDB, faults, oracles and replay.
 
+pub mod cheap;
 #[cfg(feature = "offline")]
 pub mod cli;
 mod draws;

@@ -3,10 +3,10 @@
 //! An oracle that has never caught anything proves nothing. Each bug of the catalogue is put into every engine of world
 //! after world, until a property is violated that is meant for it.
 
+use crate::cheap;
 use crate::oracles::Property::{self, *};
 use crate::run::{Options, plan_of, run_seed};
 use crate::shrink::{Shrunk, Size, shrink};
-use crate::swarm::Plan;
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
@@ -142,38 +142,6 @@ pub struct Hunt {
     pub case: Option<Shrunk>,
 }
 
-/// The cheap worlds of so many are run first: most bugs show in them, and most of the time goes into few others.
-const WINDOW: u64 = 128;
-
-/// The seeds in the order in which their worlds are run.
-fn by_cost(seeds: u64, options: &Options) -> impl Iterator<Item = u64> {
-    (0..seeds).step_by(WINDOW as usize).flat_map(move |from| {
-        let mut window: Vec<(u64, u64)> = (from..seeds.min(from + WINDOW))
-            .map(|seed| (cost(&plan_of(seed, options)), seed))
-            .collect();
-        window.sort_unstable();
-        window.into_iter().map(|(_, seed)| seed)
-    })
-}
-
-/// About how many commands there are in a world that never comes right.
-fn cost(plan: &Plan) -> u64 {
-    let config = &plan.config;
-    let (lease, scan) = (config.lease_duration.0, config.scan_interval.0);
-    let (workers, shards) = (u64::from(plan.workers), u64::from(plan.shards) + 20);
-    let balance = shards * scan / u64::from(config.max_steals.max(1));
-    let waits = plan.fault_us + 10 * lease + 20 * scan + balance;
-    let reads = waits
-        / config
-            .reader
-            .idle_interval
-            .max(config.reader.min_interval)
-            .0
-            .max(1);
-    let renewals = waits / config.renew_interval.0.max(1);
-    (reads + renewals) * shards + waits / scan.max(1) * workers
-}
-
 /// Runs worlds until a bug is caught, or so many were run.
 pub fn hunt(mutant: Mutant, seeds: u64, shrunk: bool) -> Hunt {
     let options = Options {
@@ -186,7 +154,7 @@ pub fn hunt(mutant: Mutant, seeds: u64, shrunk: bool) -> Hunt {
     let mut strays = Vec::new();
     let mut caught = None;
     let mut run = 0;
-    for seed in by_cost(seeds, &options) {
+    for seed in cheap::first(seeds, &options) {
         run += 1;
         let violations = run_seed(seed, &options).found.violations;
         let meant = meant(mutant);

@@ -1,0 +1,22 @@
+//! The cheapest worlds of each table format are sound: what a small change of the engine is tried against.
+
+use leasehold_engine::dialect::Kind;
+use leasehold_sim::cheap;
+use leasehold_sim::run::{Options, run_seed};
+
+/// As many of the first 128 worlds of each.
+const WORLDS: usize = 24;
+
+#[test]
+fn the_cheapest_worlds_are_sound() {
+    for kind in Kind::ALL {
+        let options = Options {
+            dialects: vec![kind],
+            ..Options::default()
+        };
+        for seed in cheap::first(128, &options).take(WORLDS) {
+            let found = run_seed(seed, &options).found.violations;
+            assert!(found.is_empty(), "{kind:?}, seed {seed}: {found:?}");
+        }
+    }
+}
