@@ -20,6 +20,8 @@ impl World {
 
     /// Takes it away.
     pub(super) fn ruin(&mut self, kind: RuinKind, pick: u32) {
+        // What is about to be gone may have changed a moment ago.
+        self.observe_stream();
         let now_ms = wall_ms(self.now);
         let done = match kind {
             RuinKind::StreamDeleted => self.source.delete(now_ms),
