@@ -8,6 +8,7 @@
 
 use super::fact::{Mark, Verb};
 use super::{Fact, Property, ShardNo, Time, Verdict};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
 struct Shard {
@@ -20,6 +21,8 @@ struct Shard {
     start: Option<(Time, Mark)>,
     ended: bool,
     tampered: bool,
+    /// It or one above it was tampered with.
+    tainted: bool,
     /// There is nothing to be read of it any more, and nothing tells of it.
     forgotten: bool,
 }
@@ -63,15 +66,51 @@ impl Lineage {
         self.shards.get(shard as usize).is_some_and(|state| {
             // What is forgotten and never had a lease cannot be known: nothing leads over it to what is above.
             let above = || state.parents.into_iter().flatten();
-            !state.tampered
+            !state.tainted
                 && (state.had_row || (!state.forgotten && above().any(|parent| self.was_leased(parent))))
         })
+    }
+
+    /// Somebody else changed the lease of this shard: below it there may be leases made without it.
+    fn taint(&mut self, shard: ShardNo) {
+        let mut open = vec![shard];
+        while let Some(shard) = open.pop() {
+            let state = self.shard(shard);
+            if !std::mem::replace(&mut state.tainted, true) {
+                open.extend(&state.children);
+            }
+        }
+    }
+
+    /// Whether below this shard a worker that listed later began at the tip, at the same time as another began above it: the
+    /// first record of the application is then below this shard, which nobody reads.
+    fn filled_below(&self, shard: ShardNo, above_at: Time) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![shard];
+        while let Some(state) = open.pop().and_then(|shard| self.shards.get(shard as usize)) {
+            for &child in &state.children {
+                let start = self.shards.get(child as usize).and_then(|state| state.start);
+                let at_once = |at: Time| at.abs_diff(above_at) <= SAME_FILL_US;
+                if matches!(start, Some((at, Mark::Latest | Mark::AtTimestamp)) if at_once(at)) {
+                    return true;
+                }
+                if seen.insert(child) {
+                    open.push(child);
+                }
+            }
+        }
+        false
     }
 
     /// `of_others`: by a program that makes no leases ahead of time.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
-            Fact::ShardBorn { shard, parents } => self.shard(shard).parents = parents,
+            Fact::ShardBorn { shard, parents } => {
+                let above = parents.into_iter().flatten();
+                let tainted = above.fold(false, |any, parent| any | self.shard(parent).tainted);
+                let state = self.shard(shard);
+                (state.parents, state.tainted) = (parents, tainted);
+            }
             Fact::Forgotten { shard } => self.shard(shard).forgotten = true,
             Fact::ShardClosed {
                 shard, ref children, ..
@@ -99,10 +138,11 @@ impl Lineage {
                 let began = state.start;
                 if verb.is_none() {
                     state.tampered = true;
+                    self.taint(shard);
+                    return;
                 }
                 let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
                 if !ends
-                    || verb.is_none()
                     || before.is_some_and(|row| row.checkpoint == Mark::End)
                     || verb == Some(Verb::Create)
                 {
@@ -129,7 +169,8 @@ impl Lineage {
                             )
                         });
                     }
-                    if !self.shard(child).had_row && !self.shard(child).forgotten {
+                    let known = self.shard(child).had_row || self.shard(child).forgotten;
+                    if !known && !began.is_some_and(|(at, _)| self.filled_below(child, at)) {
                         verdict.report(Property::P2, now, || {
                             format!("shard {shard} was marked as ended before its child {child} had a lease")
                         });
@@ -197,6 +238,61 @@ mod tests {
         let one = created(1, Mark::TrimHorizon);
         assert_eq!(judged([one.clone(), end()]), [Property::P2]);
         assert_eq!(judged([one, Fact::Forgotten { shard: 2 }, end()]), []);
+    }
+
+    #[test]
+    fn a_child_between_two_beginnings_at_the_tip_needs_no_lease() {
+        let grandchild = [
+            Fact::ShardClosed {
+                shard: 2,
+                records: 0,
+                children: vec![3],
+            },
+            Fact::ShardBorn {
+                shard: 3,
+                parents: [Some(2), None],
+            },
+        ];
+        let close = [created(1, Mark::TrimHorizon), end()];
+        let at = |start| {
+            let history = grandchild.clone().into_iter().chain([created(3, start)]);
+            judged(history.chain(close.clone()))
+        };
+        assert_eq!(at(Mark::Latest), []);
+        assert_eq!(at(Mark::TrimHorizon), [Property::P2]);
+    }
+
+    /// The row of the first shard is changed by a hand; below it a lease is made without those between.
+    #[test]
+    fn below_a_changed_row_nothing_is_known_of_those_without_a_lease() {
+        let judged = |verb: Option<Verb>| {
+            let between = [
+                Fact::ShardBorn {
+                    shard: 3,
+                    parents: [Some(1), None],
+                },
+                Fact::ShardBorn {
+                    shard: 4,
+                    parents: [Some(3), None],
+                },
+            ];
+            let change = Fact::RowChanged {
+                shard: 0,
+                by: None,
+                verb,
+                before: Some(row(None, 0, Mark::TrimHorizon)),
+                after: None,
+                from_record: 1,
+            };
+            judged(between.into_iter().chain([
+                created(1, Mark::TrimHorizon),
+                change,
+                created(4, Mark::Latest),
+                delivered(0, 4, 1, 1),
+            ]))
+        };
+        assert_eq!(judged(None), []);
+        assert_eq!(judged(Some(Verb::Delete)), [Property::P2]);
     }
 
     #[test]
