@@ -239,7 +239,8 @@ impl World {
 
     /// Tells the oracles what became of the shards.
     pub(super) fn observe_stream(&mut self) {
-        if self.is_ruined() {
+        // Another stream of the same name is not the one whose records were to be read.
+        if let Some(RuinKind::StreamDeleted | RuinKind::StreamRemade) = self.ruined {
             return;
         }
         let now_ms = wall_ms(self.now);
