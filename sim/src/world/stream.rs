@@ -107,9 +107,12 @@ impl Source {
         }
     }
 
-    /// The listing tells the truth from now on.
+    /// The listing tells the truth from now on, and its pages can be asked for as long as AWS says: of many workers that
+    /// list many pages at once, none may come to the last if a token is good for less than a wait in the queue.
     pub fn heal(&mut self) {
         self.list_lag_ms = 0;
+        self.kinesis
+            .set_token_expiry(StreamFaults::default().token_expiry_ms);
     }
 
     /// Ground truth.

@@ -112,6 +112,11 @@ impl Kinesis {
         &self.config
     }
 
+    /// For how many milliseconds a `NextToken` is good from now on, those given before too.
+    pub fn set_token_expiry(&mut self, millis: i64) {
+        Arc::make_mut(&mut self.config).token_expiry_ms = millis;
+    }
+
     /// Completes every change that is due and trims every record that is too old. Operations do this by
     /// themselves for what they touch; call it before looking at the ground truth.
     pub fn advance(&mut self, now_ms: i64) {
