@@ -5,6 +5,7 @@ mod forgotten;
 mod formats;
 mod leading;
 mod members;
+mod rates;
 mod regressions;
 mod rig;
 mod stalls;

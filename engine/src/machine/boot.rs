@@ -13,6 +13,11 @@ use crate::time::{Mono, Span, Wall};
 const STREAM_PAUSE: Span = Span::from_secs(2);
 /// After a listing that many times as long passes before the stream is listed because of a missing shard again.
 const LISTING_REST: u64 = 4;
+/// A running worker makes sure after so many lease durations, times the workers of the fleet, that its stream is still the one
+/// it began with: a stream that was made anew while nothing was read of the old one is not noticed otherwise. The fleet then
+/// asks about once a minute, whatever its size, up to so many workers; DescribeStreamSummary allows an account 20 calls a second.
+const WATCH_LEASES: u64 = 6;
+const WATCH_WORKERS: u32 = 10;
 /// How often in a row credentials may be missing at boot before the worker gives up.
 const CREDENTIAL_PATIENCE: u32 = 5;
 
@@ -45,6 +50,9 @@ pub(crate) struct Boot {
     table_doubts: u32,
     /// Running: a shard was not found; first the stream is looked at, then its shards are listed.
     stream_doubt: bool,
+    /// Running: the stream is looked at, though nothing is missing; and when that was last begun.
+    watching: bool,
+    watched_at: Mono,
     /// The stream is not doubted before this.
     rest_until: Mono,
     pub(crate) table_gone: bool,
@@ -53,7 +61,7 @@ pub(crate) struct Boot {
 impl Boot {
     /// When it wants to be woken.
     pub(crate) fn wake_at(&self) -> Mono {
-        let waits = self.step != Step::Done || self.table_doubts > 0 || self.stream_doubt;
+        let waits = self.step != Step::Done || self.table_doubts > 0 || self.stream_doubt || self.watching;
         if waits && !self.in_flight {
             self.again_at
         } else {
@@ -94,6 +102,24 @@ impl Core {
             // The table comes first, and does not wait for this.
             if self.boot.table_doubts == 0 {
                 self.boot.again_at = self.boot.rest_until.max(self.ctx.now);
+            }
+            self.boot_step();
+        }
+    }
+
+    /// Looks at the stream now and then, though nothing is missing.
+    pub(crate) fn watch_stream(&mut self, workers: u32) {
+        let every = WATCH_LEASES * u64::from(workers.clamp(1, WATCH_WORKERS));
+        let now = self.ctx.now;
+        if now.since(self.boot.watched_at) < self.ctx.config.lease_duration.times(every) {
+            return;
+        }
+        self.boot.watched_at = now;
+        // What is doubted is looked at anyway.
+        if !self.boot.stream_doubt && !self.boot.watching {
+            self.boot.watching = true;
+            if self.boot.table_doubts == 0 {
+                self.boot.again_at = now;
             }
             self.boot_step();
         }
@@ -212,25 +238,26 @@ impl Core {
                     .stream_created
                     .is_some_and(|created| created != state.created)
                 {
-                    self.boot.stream_doubt = false;
+                    (self.boot.stream_doubt, self.boot.watching) = (false, false);
                     return self.fatal(Fatal::StreamGone { stream });
                 }
                 if !state.readable {
                     return self.boot_polls();
                 }
                 self.boot.stream_created = Some(state.created);
-                if running {
-                    self.boot.stream_doubt = false;
+                self.boot.watching = false;
+                if !running {
+                    self.boot.step = Step::Done;
+                    self.boot.watched_at = self.ctx.now;
+                    self.scan_now();
+                } else if std::mem::take(&mut self.boot.stream_doubt) {
                     // Many shards may end at once; one listing in a while answers for all of them.
                     self.boot.rest_until = self.ctx.now + STREAM_PAUSE;
                     self.list_to_repair("a shard was not found");
-                } else {
-                    self.boot.step = Step::Done;
-                    self.scan_now();
                 }
             }
             Outcome::Refused(refusal) if refusal.why == Why::NotFound => {
-                self.boot.stream_doubt = false;
+                (self.boot.stream_doubt, self.boot.watching) = (false, false);
                 self.fatal(if running {
                     Fatal::StreamGone { stream }
                 } else {

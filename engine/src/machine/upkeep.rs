@@ -62,6 +62,7 @@ impl Core {
             if !self.upkeep.recognised && !self.ctx.planted.is(Mutant::AnyTable) {
                 return self.list_to_repair("there is a lease table already, and it must be of this stream");
             }
+            self.watch_stream(balance.counts.len() as u32);
             self.audit();
             self.ask_lineage();
             self.ask_leases();
