@@ -1,9 +1,14 @@
 //! Scenes of what is done at most so often, or so many at a time.
 
 use crate::rig::{Rig, Trick};
+use leasehold_engine::input::{Cause, Outcome};
 use leasehold_engine::notice::{Fatal, Notice};
 use leasehold_engine::output::*;
-use leasehold_engine::time::Wall;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::shard::HashRange;
+use leasehold_engine::time::{Span, Wall};
+use std::collections::BTreeSet;
 
 fn sent(rig: &Rig, worker: usize, what: impl Fn(&Effect) -> bool) -> usize {
     let sent = rig.workers[worker].sent.iter();
@@ -36,4 +41,98 @@ fn a_fleet_looks_at_its_stream_about_once_a_minute() {
         let looks: usize = (0..workers as usize).map(|w| sent(&rig, w, looks)).sum();
         assert!((20..=31 + workers as usize).contains(&looks), "{looks}");
     }
+}
+
+/// Found by simulation: a listing that ends while a scan is under way leads to a choice of its own, and so does the scan.
+#[test]
+fn what_is_stolen_during_a_scan_counts_when_it_ends() {
+    let mut rig = Rig::new(8, 2);
+    rig.secs(60);
+    let mut scans = 0;
+    let worker = rig.join_trapped(Some(Box::new(move |effect| match effect {
+        Effect::Stream(StreamOp::ListShards { .. }) => Some(Trick::Hang),
+        Effect::Table(TableOp::Scan { .. }) => {
+            scans += 1;
+            (scans > 1).then_some(Trick::Hang)
+        }
+        _ => None,
+    })));
+    // The first scan asks for a listing, which is answered while the second is under way.
+    while rig.workers[worker].hung.len() < 2 {
+        rig.secs(1);
+    }
+    rig.release(worker);
+    // The owner has renewed it since; following it is no second steal.
+    let stolen: BTreeSet<_> = (rig.workers[worker].sent.iter())
+        .filter_map(|(_, effect)| match effect {
+            Effect::Table(TableOp::Write(Change::Take { key, .. })) => Some(key),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(stolen.len(), rig.config.max_steals as usize);
+}
+
+/// Found by simulation: many shards that ended hurried the scans, and after each the stream was listed for the sake of one hole.
+#[test]
+fn a_hole_is_not_looked_into_after_every_hurried_scan() {
+    let mut rig = Rig::new(2, 1);
+    rig.secs(60);
+    let lost = Rig::id(1).to_lease();
+    rig.workers[0].alive = false;
+    rig.table.as_mut().unwrap().remove(&lost);
+    let worker = rig.join_trapped(Some(Box::new(move |effect| match effect {
+        Effect::Table(TableOp::Write(Change::Create(row))) if row.key == lost => {
+            Some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
+        }
+        _ => None,
+    })));
+    rig.secs(100);
+    let scans = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { .. }));
+    let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
+    let before = (sent(&rig, worker, scans), sent(&rig, worker, lists));
+    let mut shard = 0;
+    for _ in 0..25 {
+        shard = rig.split(shard).0;
+        rig.secs(4);
+    }
+    let scanned = sent(&rig, worker, scans) - before.0;
+    let listed = sent(&rig, worker, lists) - before.1;
+    assert!(scanned > 20, "{scanned}");
+    assert!(
+        (4..=11).contains(&listed),
+        "{listed} listings in five scan intervals"
+    );
+}
+
+/// Found by simulation: where a scan takes long, few finished leases were removed after each.
+#[test]
+fn finished_leases_are_removed_until_the_next_scan_ends() {
+    let mut rig = Rig::new(1, 0);
+    let last = Rig::id(0);
+    let mut rows = vec![LeaseRow::new(last.to_lease(), Checkpoint::Latest)];
+    for n in 1..=30 {
+        let mut row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::ShardEnd);
+        row.children = vec![last.clone()];
+        rows.push(row);
+    }
+    rows[0].range = Some(HashRange::ALL);
+    let table = rig.table.as_mut().unwrap();
+    table.extend(rows.into_iter().map(|row| (row.key.clone(), row)));
+    rig.config.cleanup_delay = Span::from_secs(64);
+    rig.config.max_creates = 1;
+    rig.config.scan_page_limit = 1;
+    rig.join_trapped(Some(Box::new(|effect| {
+        let slow = matches!(
+            effect,
+            Effect::Table(TableOp::Scan { .. } | TableOp::Write(Change::Delete { .. }))
+        );
+        slow.then_some(Trick::Hang)
+    })));
+    // A page every four seconds, and a removal: the first scan shows that they are finished, the second that they still are.
+    for _ in 0..3 * 31 {
+        rig.secs(4);
+        rig.release(0);
+    }
+    let left = rig.table.as_ref().unwrap().len();
+    assert!(left < 8, "{left} rows are left");
 }

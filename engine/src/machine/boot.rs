@@ -53,6 +53,8 @@ pub(crate) struct Boot {
     /// Running: the stream is looked at, though nothing is missing; and when that was last begun.
     watching: bool,
     watched_at: Mono,
+    /// When a listing last ended.
+    listed_at: Mono,
     /// The stream is not doubted before this.
     rest_until: Mono,
     pub(crate) table_gone: bool,
@@ -125,11 +127,18 @@ impl Core {
         }
     }
 
+    /// Whether the shards were listed less than half a scan interval ago.
+    pub(crate) fn listed_lately(&self) -> bool {
+        let listed_at = self.boot.listed_at;
+        listed_at > Mono::default() && self.ctx.now.since(listed_at) < self.ctx.config.scan_interval.per(2)
+    }
+
     /// The shards were listed, which took so long. A stream of many pages is not listed most of the time, or its limits are
     /// used up for the sake of shards that are found missing one after the other.
     pub(crate) fn stream_listed(&mut self, took: Span) {
         let rest = took.times(LISTING_REST).min(self.ctx.config.scan_interval);
         self.boot.rest_until = self.boot.rest_until.max(self.ctx.now + rest);
+        self.boot.listed_at = self.ctx.now;
     }
 
     fn boot_goes(&mut self, step: Step) {

@@ -50,8 +50,12 @@ impl Scan {
     /// Whether the last whole scan tells how things are about now. The first rows that it showed are as old as it is, and that
     /// may be much more than usual: if the table could not be reached in the midst of it.
     pub(crate) fn is_fresh(&self, now: Mono, interval: Span) -> bool {
-        let usual = self.took[0].min(self.took[1]);
-        self.complete > 0 && now.since(self.complete_since) <= interval.times(2) + usual.times(2)
+        self.complete > 0 && now.since(self.complete_since) <= interval.times(2) + self.usual().times(2)
+    }
+
+    /// How long a whole scan takes.
+    pub(crate) fn usual(&self) -> Span {
+        self.took[0].min(self.took[1])
     }
 
     /// Brings the next scan forward, but not too close to the last one. Has no effect within one.

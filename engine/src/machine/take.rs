@@ -154,7 +154,7 @@ impl Core {
         }
         let most = match self.ctx.planted.is(Mutant::StealsAll) {
             true => u32::MAX,
-            false => self.ctx.config.max_steals,
+            false => self.ctx.config.max_steals.saturating_sub(self.steals_begun()),
         };
         let spare = spare.min(most) as usize;
         let spare = spare.max(usize::from(self.ctx.planted.is(Mutant::StealFromEqual)));
@@ -178,6 +178,8 @@ impl Core {
             .collect();
         order.sort_unstable();
         self.tell_choice(balance, mine, Some(victim), &order, spare);
+        let begun = spare.min(order.len()) as u32;
+        self.upkeep.stolen = (self.scan.number, self.steals_begun().saturating_add(begun));
         for (_, ix) in order.into_iter().take(spare) {
             if policy == Steal::Claim {
                 self.claim(ix);
@@ -192,6 +194,14 @@ impl Core {
             self.take(ix, why);
         }
         self.chores_step();
+    }
+
+    /// So many were begun since the scan that is under way, or the last one, began: it may show them with their old owners.
+    fn steals_begun(&self) -> u32 {
+        match self.upkeep.stolen {
+            (scan, steals) if scan == self.scan.number => steals,
+            _ => 0,
+        }
     }
 
     /// Says what was weighed, the leases in the order drawn; the first `now` are taken.

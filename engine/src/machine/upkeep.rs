@@ -38,6 +38,8 @@ pub(crate) struct Upkeep {
     suspect: Option<(LeaseKey, Mono)>,
     /// Since when listings do not show the shard of some unfinished lease.
     unlisted: Option<Mono>,
+    /// The scan since which leases were stolen, and how many.
+    pub(crate) stolen: (u64, u32),
 }
 
 impl Core {
@@ -205,8 +207,12 @@ impl Core {
             self.ctx.tell(Notice::Hole { range, seen, needed });
         }
         if seen >= needed {
-            // One more scan with the hole, and shards are listed again.
+            // One more scan with the hole, and shards are listed again. Scans that were hurried show nothing that the listing
+            // just before did not.
             self.upkeep.hole_seen = needed - 1;
+            if self.listed_lately() {
+                return;
+            }
             self.list_to_repair(if hole.is_some() {
                 "part of the hash space has no unfinished lease"
             } else {
@@ -286,9 +292,11 @@ impl Core {
             })
             .take(MAX_REMOVALS)
             .collect();
+        // The next whole scan decides on the rest anew. Where it takes long, so may this.
+        let until_next = self.scan.usual().max(self.ctx.config.scan_interval);
         for change in removable {
             let why = "the shard was processed and its children have begun".to_string();
-            self.add_chore(change, why, None, now + self.ctx.config.scan_interval);
+            self.add_chore(change, why, None, now + until_next);
         }
         self.chores_step();
     }
