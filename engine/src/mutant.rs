@@ -160,6 +160,8 @@ catalogue! {
         "A stolen lease is handed over before its former owner must know that it was stolen."
     CreateWhenFenced "create-when-fenced"
         "The leases of an ended shard's children are created although others may have processed and removed them."
+    ChildrenOfOthers "children-of-others"
+        "Whoever lost an ended shard goes on creating the leases of its children."
     HandOverTooEarly "hand-over-too-early"
         "A lease is handed over before what was processed is durable."
     NeverSteals "never-steals"

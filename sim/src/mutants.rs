@@ -73,7 +73,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::StallUnnoticed | Mutant::StallForgotten => &[P16],
         Mutant::TakeUnguarded => &[P14, P3],
         Mutant::OneHandlerAtATime | Mutant::OneReadAtATime => &[P9],
-        Mutant::CreateWhenFenced => &[P5, P2],
+        Mutant::CreateWhenFenced | Mutant::ChildrenOfOthers => &[P2, P5],
         Mutant::HandOverWhileSettling => &[P14, P18],
         Mutant::HandOverUnfinished | Mutant::HandOverTooEarly => &[P8],
         Mutant::NeverSteals => &[P10],

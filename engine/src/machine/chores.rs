@@ -160,6 +160,9 @@ impl Core {
 
     /// Forgets the children that a lease was to create: it is not ours any more, and its new owner creates them.
     pub(crate) fn drop_chores_of(&mut self, lease: u32) {
+        if self.ctx.planted.is(Mutant::ChildrenOfOthers) {
+            return;
+        }
         for slot in 0..self.chores.slots.len() {
             let Some(chore) = self.chores.slots[slot]
                 .as_mut()

@@ -5,6 +5,7 @@
 
 mod again;
 mod balance;
+mod birth;
 pub mod canary;
 mod cost;
 mod coverage;
@@ -234,6 +235,7 @@ pub struct Oracles {
     progress: progress::Progress,
     isolation: isolation::Isolation,
     balance: balance::Balance,
+    birth: birth::Birth,
     quota: quota::Quota,
     leadership: leadership::Leadership,
     view: view::View,
@@ -270,6 +272,7 @@ impl Oracles {
             progress: progress::Progress::default(),
             isolation: isolation::Isolation::new(terms),
             balance: balance::Balance::default(),
+            birth: birth::Birth::new(terms),
             quota: quota::Quota::new(terms),
             leadership: leadership::Leadership::default(),
             view: view::View::default(),
@@ -313,6 +316,7 @@ impl Oracles {
                 self.isolation.observe(now, fact, verdict);
                 self.steals.observe(now, fact, verdict);
                 self.heed.observe(now, fact, verdict);
+                self.birth.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
             Fact::HoldsNoMore { .. } => {
@@ -320,18 +324,23 @@ impl Oracles {
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.heed.observe(now, fact, verdict);
+                self.birth.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
             Fact::Yields { .. } => {
                 self.isolation.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
-            Fact::Said { .. } => self.quota.observe(now, fact, verdict),
+            Fact::Said { .. } => {
+                self.quota.observe(now, fact, verdict);
+                self.birth.observe(now, fact, verdict);
+            }
             Fact::Asked { .. } | Fact::Answered { .. } => {
                 self.resolution.observe(now, fact, verdict);
                 if !of_others {
                     self.isolation.observe(now, fact, verdict);
                     self.steals.observe(now, fact, verdict);
+                    self.birth.observe(now, fact, verdict);
                 }
                 self.leadership.observe(now, fact, verdict);
                 self.quota.observe(now, fact, verdict);
@@ -378,6 +387,7 @@ impl Oracles {
                 self.identity.observe(now, fact, verdict);
                 self.steals.observe(now, fact, verdict);
                 self.tidy.observe(now, judged, verdict);
+                self.birth.observe(now, judged, verdict);
                 if !of_others {
                     self.handovers.observe(now, fact, verdict);
                     self.pace.observe(now, fact, verdict);

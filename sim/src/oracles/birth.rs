@@ -1,0 +1,179 @@
+//! P2: who creates the lease of a child believes in a parent of it.
+//!
+//! Once the belief has run out, another may have ended the parent, processed the child and removed its row: created again, it
+//! would be read again. Only a parent that has long had an unfinished row is looked at: whoever finds a hole in the hash space,
+//! or fills an empty table, knows of it by then. Rows that people changed are not judged.
+
+use super::fact::{Ask, Mark, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::policy::Finished;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default)]
+struct Shard {
+    parents: [Option<ShardNo>; 2],
+    /// There is a row that does not say the end, and since when.
+    unfinished: Option<Time>,
+    edited: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Birth {
+    /// Elsewhere every listed shard has a row, whoever creates it.
+    binding: bool,
+    /// What was in the table for so long is known to everybody, in µs.
+    known: u64,
+    shards: Vec<Shard>,
+    /// The end of each belief, in true time.
+    beliefs: BTreeMap<(LifeNo, ShardNo), Time>,
+    /// Asked for in this turn; what the life believes in is said at its end.
+    asked: Vec<(LifeNo, ShardNo, Time)>,
+    /// Asked for by who believes in no parent, though this one has an unfinished row.
+    suspects: BTreeMap<(LifeNo, ShardNo), ShardNo>,
+}
+
+impl Birth {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let seen = terms.most(|config| config.scan_interval.times(5) + config.lease_duration.times(2));
+        Self {
+            binding: terms.config.policies.finished == Finished::WhenRead,
+            known: terms.at_most(seen) + 5_000_000,
+            shards: Vec::new(),
+            beliefs: BTreeMap::new(),
+            asked: Vec::new(),
+            suspects: BTreeMap::new(),
+        }
+    }
+
+    fn shard(&mut self, shard: ShardNo) -> &mut Shard {
+        let index = shard as usize;
+        if self.shards.len() <= index {
+            self.shards.resize_with(index + 1, Shard::default);
+        }
+        &mut self.shards[index]
+    }
+
+    /// A parent of this shard that somebody else is at.
+    fn bereft_of(&self, life: LifeNo, shard: ShardNo, at: Time) -> Option<ShardNo> {
+        let of = self.shards.get(shard as usize)?;
+        let parents = || of.parents.into_iter().flatten();
+        let believed = |parent| {
+            self.beliefs
+                .get(&(life, parent))
+                .is_some_and(|&until| until >= at)
+        };
+        if parents().any(believed) {
+            return None;
+        }
+        parents().find(|&parent| {
+            self.shards.get(parent as usize).is_some_and(|parent| {
+                !parent.edited && parent.unfinished.is_some_and(|since| since + self.known <= at)
+            })
+        })
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        if !self.binding {
+            return;
+        }
+        match *fact {
+            Fact::ShardBorn { shard, parents } => self.shard(shard).parents = parents,
+            Fact::Holds {
+                life, shard, until, ..
+            } => drop(self.beliefs.insert((life, shard), until)),
+            Fact::HoldsNoMore { life, shard } => drop(self.beliefs.remove(&(life, shard))),
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.beliefs.retain(|(of, _), _| *of != life);
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::Write(Verb::Create),
+                about: Some(shard),
+                ..
+            } => self.asked.push((life, shard, now)),
+            Fact::Said { life } => {
+                let asked = std::mem::take(&mut self.asked);
+                for (_, shard, at) in asked.into_iter().filter(|(of, ..)| *of == life) {
+                    match self.bereft_of(life, shard, at) {
+                        Some(parent) => drop(self.suspects.insert((life, shard), parent)),
+                        None => drop(self.suspects.remove(&(life, shard))),
+                    }
+                }
+            }
+            Fact::RowChanged {
+                shard,
+                by,
+                verb,
+                after,
+                ..
+            } => {
+                let known = self.shard(shard);
+                known.edited |= verb.is_none();
+                known.unfinished = after
+                    .filter(|row| row.checkpoint != Mark::End)
+                    .map(|_| known.unfinished.unwrap_or(now));
+                let (Some(life), Some(Verb::Create)) = (by, verb) else {
+                    return;
+                };
+                let suspect = self.suspects.remove(&(life, shard));
+                let from_its_beginning = after.is_some_and(|row| row.checkpoint == Mark::TrimHorizon);
+                if let Some(parent) = suspect.filter(|_| from_its_beginning) {
+                    verdict.report(Property::P2, now, || {
+                        format!(
+                            "life {life} created the lease of shard {shard} without believing in its parent {parent}, which is \
+                             not finished"
+                        )
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{asked, created, judge_only};
+    use super::*;
+
+    const DAY: Time = 86_400_000_000;
+
+    fn judged(until: Option<Time>, parent_at: Time) -> usize {
+        let born = |shard, parent| Fact::ShardBorn {
+            shard,
+            parents: [parent, None],
+        };
+        let holds = |until| Fact::Holds {
+            life: 0,
+            shard: 0,
+            counter: 0,
+            checkpoint: Mark::TrimHorizon,
+            open: false,
+            until,
+        };
+        let early = [
+            (1, born(0, None)),
+            (1, born(1, Some(0))),
+            (parent_at, created(0, Mark::TrimHorizon)),
+        ];
+        let held = until.map(|until| (DAY, holds(until)));
+        let late = [
+            (DAY, asked(0, Ask::Write(Verb::Create), 1, 7, 0, 0)),
+            (DAY, Fact::Said { life: 0 }),
+            (DAY + 1, created(1, Mark::TrimHorizon)),
+        ];
+        judge_only(Property::P2, early.into_iter().chain(held).chain(late)).len()
+    }
+
+    #[test]
+    fn a_child_is_created_by_who_believes_in_its_parent() {
+        assert_eq!(judged(Some(DAY), 1), 0);
+        assert_eq!(judged(Some(DAY - 1), 1), 1);
+        assert_eq!(judged(None, 1), 1);
+    }
+
+    #[test]
+    fn who_may_not_know_of_a_parent_is_not_judged() {
+        assert_eq!(judged(None, DAY - 1), 0);
+    }
+}
