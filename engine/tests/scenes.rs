@@ -1,5 +1,6 @@
 //! Scenes: what fleets do, step by step. One program, for each would link the engine anew.
 
+mod endings;
 mod fleet;
 mod forgotten;
 mod formats;
@@ -9,3 +10,4 @@ mod rates;
 mod regressions;
 mod rig;
 mod stalls;
+mod takes;

@@ -1,0 +1,173 @@
+//! Scenes of a take: how it is tried again, and what its answers mean.
+
+use crate::rig::{Rig, Trap, Trick, refused};
+use leasehold_engine::input::{Call, Cause, Outcome, Why};
+use leasehold_engine::notice::{Notice, TakeReason};
+use leasehold_engine::output::*;
+use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::time::{Mono, Span};
+use std::collections::BTreeSet;
+
+fn is_take(effect: &Effect) -> bool {
+    matches!(effect, Effect::Table(TableOp::Write(Change::Take { .. })))
+}
+
+/// One lease that nobody has, and a worker whose takes meet this.
+fn fleet(mut trick: impl FnMut() -> Trick + 'static) -> Rig {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    rig.workers[0].alive = false;
+    let free = rig.row(0).key.clone();
+    let row = rig.table.as_mut().unwrap().get_mut(&free).unwrap();
+    row.owner = None;
+    let trap: Trap = Box::new(move |effect| is_take(effect).then(&mut trick));
+    rig.join_trapped(Some(trap));
+    rig
+}
+
+fn takes(rig: &Rig) -> Vec<Mono> {
+    let sent = rig.workers[1].sent.iter();
+    sent.filter(|(_, effect)| is_take(effect))
+        .map(|(at, _)| *at)
+        .collect()
+}
+
+fn told(rig: &Rig, what: impl Fn(&Notice) -> bool) -> usize {
+    let notices = rig.workers[1].notices.iter();
+    notices.filter(|(_, notice)| what(notice)).count()
+}
+
+#[test]
+fn a_take_that_was_not_carried_out_is_tried_again_after_growing_pauses_and_left_to_the_next_scan() {
+    let mut rig = fleet(|| Trick::Instead(Outcome::NotSent(Cause::Throttled)));
+    rig.secs(10);
+    let at = takes(&rig);
+    assert_eq!(at.len(), 5, "{at:?}");
+    let pauses: Vec<Span> = at.windows(2).map(|two| two[1].since(two[0])).collect();
+    assert!(pauses[0] >= rig.config.retry_min.per(2), "{pauses:?}");
+    assert!(pauses[3] > pauses[0].times(2), "{pauses:?}");
+    assert!(pauses[3] <= rig.config.retry_max);
+    rig.secs(25);
+    assert_eq!(takes(&rig).len(), 10, "once more after the next scan");
+}
+
+#[test]
+fn what_a_take_came_to_that_nobody_knows_is_read_from_the_row() {
+    let unknown = || Outcome::Unknown(Cause::Timeout);
+    let adopted = |notice: &Notice| matches!(notice, Notice::Adopted { .. });
+    let mut rig = fleet(move || Trick::AppliedBut(unknown()));
+    rig.secs(10);
+    assert_eq!((takes(&rig).len(), told(&rig, adopted)), (1, 1));
+    assert_eq!(rig.owner(0), Some(1));
+
+    let mut rig = fleet(move || Trick::Instead(unknown()));
+    rig.secs(10);
+    assert_eq!((takes(&rig).len(), told(&rig, adopted)), (5, 0));
+    assert_eq!(rig.owner(0), None);
+}
+
+/// A refusal without the row may be of a second execution of what was applied.
+#[test]
+fn a_refusal_that_does_not_show_the_row_proves_nothing() {
+    let mut rig = fleet(|| Trick::AppliedBut(refused(Why::ConditionFailed, None)));
+    rig.secs(10);
+    assert_eq!((takes(&rig).len(), rig.owner(0)), (1, Some(1)));
+}
+
+#[test]
+fn a_read_that_fails_is_no_answer_about_the_take() {
+    let mut rig = fleet(|| Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)));
+    rig.workers[1].alive = false;
+    let mut reads = 0;
+    rig.join_trapped(Some(Box::new(move |effect| match effect {
+        effect if is_take(effect) => Some(Trick::AppliedBut(Outcome::Unknown(Cause::Timeout))),
+        Effect::Table(TableOp::Read { .. }) => {
+            reads += 1;
+            (reads < 3).then(|| Trick::Instead(Outcome::Unknown(Cause::Network)))
+        }
+        _ => None,
+    })));
+    rig.secs(30);
+    assert_eq!(rig.owner(0), Some(2), "{:?}", rig.workers[2].notices);
+}
+
+#[test]
+fn a_shutdown_does_not_wait_for_takes_that_were_given_up() {
+    let mut rig = fleet(|| Trick::Instead(Outcome::NotSent(Cause::Throttled)));
+    rig.secs(10);
+    rig.call(1, Call::Shutdown);
+    assert!(rig.workers[1].engine.is_stopped());
+}
+
+/// What somebody else took meanwhile is not followed: the next scan tells who has too much.
+#[test]
+fn a_steal_does_not_follow_a_lease_to_a_third_worker() {
+    let mut rig = Rig::new(4, 1);
+    rig.secs(60);
+    let steals = |effect: &Effect| is_take(effect);
+    let worker = rig.join_trapped(Some(Box::new(move |effect| {
+        steals(effect).then_some(Trick::Hang)
+    })));
+    while rig.workers[worker].hung.is_empty() {
+        rig.secs(1);
+    }
+    for row in rig.table.as_mut().unwrap().values_mut() {
+        (row.owner, row.counter) = (Some("third".into()), row.counter + 1);
+    }
+    rig.release(worker);
+    let stolen: Vec<&LeaseRow> = rig.table.as_ref().unwrap().values().collect();
+    assert!(stolen.iter().all(|row| row.owner == Some("third".into())));
+    let missed = |(_, notice): &&(Mono, Notice)| matches!(notice, Notice::MissedTake { .. });
+    let notices = rig.workers[worker].notices.iter();
+    assert_eq!(notices.filter(missed).count(), 1);
+    assert!(rig.workers[worker].hung.is_empty(), "no second attempt");
+}
+
+/// Only what is stolen is settled: its former owner may believe in it for as long as a lease lasts.
+#[test]
+fn what_nobody_had_is_opened_at_once_and_what_was_stolen_after_a_lease() {
+    let opened = |rig: &Rig, worker: usize| {
+        let took = rig.workers[worker].notices.iter().find_map(|(at, notice)| {
+            let Notice::Took { why, .. } = notice else {
+                return None;
+            };
+            Some((*at, why.clone()))
+        });
+        let open = |op: &ConsumerOp| matches!(op, ConsumerOp::Open { .. });
+        let calls = &rig.workers[worker].calls;
+        let open = calls.iter().find(|(_, op)| open(op)).map(|(at, _)| *at);
+        let (took, why) = took.unwrap();
+        (open.unwrap().since(took), why)
+    };
+    let mut rig = Rig::new(4, 1);
+    rig.secs(60);
+    let (pause, why) = opened(&rig, 0);
+    assert_eq!((pause, why), (Span::ZERO, TakeReason::Unowned));
+    let worker = rig.join();
+    rig.secs(60);
+    let (pause, why) = opened(&rig, worker);
+    assert!(matches!(why, TakeReason::Stolen { .. }));
+    assert_eq!(pause, rig.config.lease_duration);
+}
+
+#[test]
+fn renewals_of_leases_taken_together_are_spread_out() {
+    let mut rig = Rig::new(40, 1);
+    rig.secs(60);
+    let mut first = std::collections::BTreeMap::new();
+    let mut took = std::collections::BTreeMap::new();
+    for (at, effect) in &rig.workers[0].sent {
+        match effect {
+            Effect::Table(TableOp::Write(Change::Take { key, .. })) => drop(took.insert(key.clone(), *at)),
+            Effect::Table(TableOp::Write(Change::Renew { key, .. })) => {
+                first.entry(key.clone()).or_insert(*at);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(first.len(), 40);
+    let after: BTreeSet<Span> = first.iter().map(|(key, at)| at.since(took[key])).collect();
+    let interval = rig.config.renew_interval;
+    assert!(after.len() > 20, "{after:?}");
+    assert!(*after.last().unwrap() <= interval && *after.first().unwrap() >= interval.per(4).times(3));
+}
