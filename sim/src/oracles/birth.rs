@@ -1,13 +1,13 @@
-//! P2: who creates the lease of a child believes in a parent of it.
+//! P2: who creates the lease of a child believes in a parent of it, and who puts back a row that was removed, in the shard.
 //!
 //! Once the belief has run out, another may have ended the parent, processed the child and removed its row: created again, it
 //! would be read again. Only a parent that has long had an unfinished row is looked at: whoever finds a hole in the hash space,
 //! or fills an empty table, knows of it by then. Rows that people changed are not judged.
 
-use super::fact::{Ask, Mark, Verb};
+use super::fact::{Ask, Mark, Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::policy::Finished;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
 struct Shard {
@@ -30,6 +30,8 @@ pub(super) struct Birth {
     asked: Vec<(LifeNo, ShardNo, Time)>,
     /// Asked for by who believes in no parent, though this one has an unfinished row.
     suspects: BTreeMap<(LifeNo, ShardNo), ShardNo>,
+    /// Asked for by who does not believe in the shard itself.
+    unsure: BTreeSet<(LifeNo, ShardNo)>,
 }
 
 impl Birth {
@@ -42,6 +44,7 @@ impl Birth {
             beliefs: BTreeMap::new(),
             asked: Vec::new(),
             suspects: BTreeMap::new(),
+            unsure: BTreeSet::new(),
         }
     }
 
@@ -51,6 +54,11 @@ impl Birth {
             self.shards.resize_with(index + 1, Shard::default);
         }
         &mut self.shards[index]
+    }
+
+    fn believes(&self, life: LifeNo, shard: ShardNo, at: Time) -> bool {
+        let until = self.beliefs.get(&(life, shard));
+        until.is_some_and(|&until| until >= at)
     }
 
     /// A parent of this shard that somebody else is at.
@@ -98,6 +106,10 @@ impl Birth {
                         Some(parent) => drop(self.suspects.insert((life, shard), parent)),
                         None => drop(self.suspects.remove(&(life, shard))),
                     }
+                    match self.believes(life, shard, at) {
+                        true => self.unsure.remove(&(life, shard)),
+                        false => self.unsure.insert((life, shard)),
+                    };
                 }
             }
             Fact::RowChanged {
@@ -116,6 +128,13 @@ impl Birth {
                     return;
                 };
                 let suspect = self.suspects.remove(&(life, shard));
+                let unsure = self.unsure.remove(&(life, shard));
+                // What is created has no owner; what is put back has.
+                if unsure && after.is_some_and(|row| row.owner == Some(Owner::Life(life))) {
+                    verdict.report(Property::P2, now, || {
+                        format!("life {life} put back the row of shard {shard} without believing in it")
+                    });
+                }
                 let from_its_beginning = after.is_some_and(|row| row.checkpoint == Mark::TrimHorizon);
                 if let Some(parent) = suspect.filter(|_| from_its_beginning) {
                     verdict.report(Property::P2, now, || {
@@ -133,7 +152,7 @@ impl Birth {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{asked, created, judge_only};
+    use super::super::history::{asked, changed, created, judge_only, row};
     use super::*;
 
     const DAY: Time = 86_400_000_000;
@@ -170,6 +189,36 @@ mod tests {
         assert_eq!(judged(Some(DAY), 1), 0);
         assert_eq!(judged(Some(DAY - 1), 1), 1);
         assert_eq!(judged(None, 1), 1);
+    }
+
+    #[test]
+    fn a_row_is_put_back_by_who_believes_in_the_shard() {
+        let judged = |until| {
+            let holds = Fact::Holds {
+                life: 0,
+                shard: 0,
+                counter: 4,
+                checkpoint: Mark::TrimHorizon,
+                open: true,
+                until,
+            };
+            let put = |owner| {
+                let row = row(owner, 5, Mark::TrimHorizon);
+                changed(0, Some(0), Verb::Create, None, Some(row))
+            };
+            let facts = |owner| {
+                [
+                    holds.clone(),
+                    asked(0, Ask::Write(Verb::Create), 0, 7, 0, 0),
+                    Fact::Said { life: 0 },
+                    put(owner),
+                ]
+            };
+            let found = |owner| judge_only(Property::P2, facts(owner).map(|fact| (9, fact))).len();
+            (found(Some(0)), found(None))
+        };
+        assert_eq!(judged(9), (0, 0));
+        assert_eq!(judged(8), (1, 0));
     }
 
     #[test]
