@@ -130,10 +130,13 @@ impl Birth {
                 let suspect = self.suspects.remove(&(life, shard));
                 let unsure = self.unsure.remove(&(life, shard));
                 // What is created has no owner; what is put back has.
-                if unsure && after.is_some_and(|row| row.owner == Some(Owner::Life(life))) {
-                    verdict.report(Property::P2, now, || {
-                        format!("life {life} put back the row of shard {shard} without believing in it")
-                    });
+                if after.is_some_and(|row| row.owner == Some(Owner::Life(life))) {
+                    if unsure {
+                        verdict.report(Property::P2, now, || {
+                            format!("life {life} put back the row of shard {shard} without believing in it")
+                        });
+                    }
+                    return;
                 }
                 let from_its_beginning = after.is_some_and(|row| row.checkpoint == Mark::TrimHorizon);
                 if let Some(parent) = suspect.filter(|_| from_its_beginning) {
@@ -214,11 +217,21 @@ mod tests {
                     put(owner),
                 ]
             };
-            let found = |owner| judge_only(Property::P2, facts(owner).map(|fact| (9, fact))).len();
+            // It waits for its parent, and is no child to be created.
+            let born = |shard, parent| Fact::ShardBorn {
+                shard,
+                parents: [parent, None],
+            };
+            let before = [born(1, None), born(0, Some(1)), created(1, Mark::TrimHorizon)];
+            let found = |owner| {
+                let before = before.clone().map(|fact| (1, fact));
+                let history = before.into_iter().chain(facts(owner).map(|fact| (DAY, fact)));
+                judge_only(Property::P2, history).len()
+            };
             (found(Some(0)), found(None))
         };
-        assert_eq!(judged(9), (0, 0));
-        assert_eq!(judged(8), (1, 0));
+        assert_eq!(judged(DAY), (0, 1));
+        assert_eq!(judged(DAY - 1), (1, 1));
     }
 
     #[test]
