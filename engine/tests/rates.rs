@@ -7,7 +7,7 @@ use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::shard::HashRange;
-use leasehold_engine::time::{Span, Wall};
+use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::BTreeSet;
 
 fn sent(rig: &Rig, worker: usize, what: impl Fn(&Effect) -> bool) -> usize {
@@ -30,6 +30,28 @@ fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
         .iter()
         .any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::StreamGone { .. })));
     assert!(gone, "{notices:?}");
+}
+
+#[test]
+fn a_look_that_failed_is_repeated_soon_however_often_one_failed_before() {
+    let mut rig = Rig::new(1, 1);
+    let mut looks = 0;
+    rig.workers[0].trap = Some(Box::new(move |effect| match effect {
+        Effect::Stream(StreamOp::Describe) => {
+            looks += 1;
+            let fails = looks < 8 || looks == 9;
+            fails.then_some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
+        }
+        _ => None,
+    }));
+    rig.secs(240);
+    let looks = |(_, effect): &&(Mono, Effect)| matches!(effect, Effect::Stream(StreamOp::Describe));
+    let at: Vec<Mono> = (rig.workers[0].sent.iter().filter(looks))
+        .map(|(at, _)| *at)
+        .collect();
+    // The first was before the worker began to scan. Seven failed, the next did not, one failed.
+    assert!(at.len() >= 11, "{at:?}");
+    assert!(at[10].since(at[9]) <= rig.config.retry_min.times(2), "{at:?}");
 }
 
 #[test]

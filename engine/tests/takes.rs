@@ -83,7 +83,7 @@ fn a_read_that_fails_is_no_answer_about_the_take() {
         effect if is_take(effect) => Some(Trick::AppliedBut(Outcome::Unknown(Cause::Timeout))),
         Effect::Table(TableOp::Read { .. }) => {
             reads += 1;
-            (reads < 3).then(|| Trick::Instead(Outcome::Unknown(Cause::Network)))
+            (reads < 3).then_some(Trick::Instead(Outcome::Unknown(Cause::Network)))
         }
         _ => None,
     })));

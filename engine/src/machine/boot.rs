@@ -171,8 +171,16 @@ impl Core {
         self.boot.again_at = self.ctx.now + pause;
     }
 
-    pub(crate) fn table_state(&mut self, op: OpId, outcome: Outcome) {
+    /// An answer came: pauses grow with failures in a row only.
+    fn boot_answered(&mut self, outcome: &Outcome) {
         self.boot.in_flight = false;
+        if matches!(outcome, Outcome::Applied(_)) {
+            self.boot.failures = 0;
+        }
+    }
+
+    pub(crate) fn table_state(&mut self, op: OpId, outcome: Outcome) {
+        self.boot_answered(&outcome);
         if self.boot.step == Step::Done {
             return self.table_watched(outcome);
         }
@@ -223,7 +231,7 @@ impl Core {
     }
 
     pub(crate) fn table_created(&mut self, op: OpId, outcome: Outcome) {
-        self.boot.in_flight = false;
+        self.boot_answered(&outcome);
         match outcome {
             Outcome::Applied(_) => {
                 self.boot.created = true;
@@ -237,7 +245,7 @@ impl Core {
     }
 
     pub(crate) fn stream_state(&mut self, op: OpId, outcome: Outcome) {
-        self.boot.in_flight = false;
+        self.boot_answered(&outcome);
         let stream = self.ctx.config.stream.clone();
         let running = self.boot.step == Step::Done;
         match outcome {

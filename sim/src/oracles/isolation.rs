@@ -7,6 +7,7 @@
 //! * a checkpoint, a checkpoint interval after the last one, or at once if the application asked for it, or if the shard is
 //!   being let go of and no handler is at it any more;
 //! * a scan, a scan interval after the last one;
+//! * a look at the stream, or at the table itself, that failed;
 //! * but after failures in a row no sooner than their pause, which doubles with each of them.
 
 use super::fact::{Ask, How, Mark, Verb};
@@ -50,6 +51,8 @@ struct Progress {
 struct Life {
     leases: BTreeMap<ShardNo, (Lane, Progress)>,
     scans: Lane,
+    /// Looks at the stream and at the table itself: nothing is due unless one failed.
+    setups: Lane,
     stands: bool,
     stopping: bool,
 }
@@ -60,6 +63,7 @@ struct Bounds {
     renewal: u64,
     checkpoint: u64,
     scan: u64,
+    setup: u64,
     /// The longest pause after so many failures in a row, less one.
     pauses: Vec<u64>,
 }
@@ -86,6 +90,8 @@ impl Bounds {
             renewal: of(&|config| config.renew_interval),
             checkpoint: of(&|config| config.checkpoint_interval),
             scan: of(&|config| config.scan_interval + config.scan_interval.per(20) + Span(1)),
+            // What is in a passing state is looked at once a second, or as often as may be.
+            setup: of(&|config| config.retry_min.max(Span::from_secs(1))),
             pauses: (0..20).map(pause).collect(),
         }
     }
@@ -222,6 +228,26 @@ impl Isolation {
                 how,
                 ..
             } => self.life(life).scans.answered(now, op, ask, how),
+            Fact::Asked {
+                life,
+                ask: Ask::Setup,
+                op,
+                ..
+            } => {
+                self.compare_setups(now, life, verdict);
+                self.life(life).setups.asked(now, op);
+            }
+            Fact::Answered {
+                life,
+                ask: ask @ Ask::Setup,
+                op,
+                how,
+                ..
+            } => {
+                let life = self.life(life);
+                life.setups.answered(now, op, ask, how);
+                life.setups.used = life.setups.failures > 0 && !life.stopping;
+            }
             Fact::Holds {
                 life, shard, until, ..
             } => {
@@ -318,7 +344,7 @@ impl Isolation {
             }
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 let life = self.life(life);
-                (life.scans.used, life.stopping) = (false, true);
+                (life.scans.used, life.setups.used, life.stopping) = (false, false, true);
                 for (_, progress) in life.leases.values_mut() {
                     progress.leaving = true;
                     progress.hurry(now);
@@ -328,7 +354,7 @@ impl Isolation {
             Fact::Resumed { life, .. } => {
                 let life = self.life(life);
                 life.stands = false;
-                life.scans.last = now;
+                (life.scans.last, life.setups.last) = (now, now);
                 for (lane, progress) in life.leases.values_mut() {
                     lane.last = now;
                     progress.put_off(now);
@@ -350,6 +376,7 @@ impl Isolation {
                 self.compare_lease(now, life, shard, verdict);
             }
             self.compare_scans(now, life, verdict);
+            self.compare_setups(now, life, verdict);
         }
     }
 
@@ -403,6 +430,26 @@ impl Isolation {
                     idle / 1_000,
                     scans.failures,
                     bounds.scan.max(bounds.pause(scans.failures)) / 1_000
+                )
+            });
+        }
+    }
+
+    fn compare_setups(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        let bounds = &self.bounds;
+        let Some(setups) = self.lives.get_mut(life as usize).map(|life| &mut life.setups) else {
+            return;
+        };
+        if now > setups.due(bounds.setup, bounds) {
+            let idle = now - setups.last;
+            setups.last = now;
+            verdict.report(Property::P7, now, || {
+                format!(
+                    "life {life} could not look at the stream or the table, and did not try again for {} ms after {} failures, \
+                     {} ms are allowed",
+                    idle / 1_000,
+                    setups.failures,
+                    bounds.setup.max(bounds.pause(setups.failures)) / 1_000
                 )
             });
         }
@@ -552,6 +599,20 @@ mod tests {
         let with = |at| with_progress(checkpointed(at, 5).into_iter().chain([call.clone()]));
         assert_eq!(with(SECOND + 2), 0);
         assert!(with(4 * SECOND) > 0);
+    }
+
+    #[test]
+    fn a_look_that_failed_is_repeated_and_another_is_not_due() {
+        let looked = |how, again_at: u64| {
+            judged([
+                (1, asked(0, Ask::Setup, 0, 7, 0, 0)),
+                (2, answered(0, Ask::Setup, 0, 7, how)),
+                (again_at, asked(0, Ask::Setup, 0, 8, 0, 0)),
+            ])
+        };
+        assert_eq!(looked(How::NotSent, 1_200_000), 0);
+        assert_eq!(looked(How::NotSent, 1_300_000), 1);
+        assert_eq!(looked(How::Applied, 60_000_000), 0);
     }
 
     #[test]
