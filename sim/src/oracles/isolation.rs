@@ -53,6 +53,8 @@ struct Life {
     scans: Lane,
     /// Looks at the stream and at the table itself: nothing is due unless one failed.
     setups: Lane,
+    /// It listed the shards: it may rest after that before it looks for what is missing.
+    listed: bool,
     stands: bool,
     stopping: bool,
 }
@@ -64,6 +66,7 @@ struct Bounds {
     checkpoint: u64,
     scan: u64,
     setup: u64,
+    rest: u64,
     /// The longest pause after so many failures in a row, less one.
     pauses: Vec<u64>,
 }
@@ -92,6 +95,7 @@ impl Bounds {
             scan: of(&|config| config.scan_interval + config.scan_interval.per(20) + Span(1)),
             // What is in a passing state is looked at once a second, or as often as may be.
             setup: of(&|config| config.retry_min.max(Span::from_secs(1))),
+            rest: of(&|config| config.scan_interval.max(Span::from_secs(2))),
             pauses: (0..20).map(pause).collect(),
         }
     }
@@ -228,6 +232,11 @@ impl Isolation {
                 how,
                 ..
             } => self.life(life).scans.answered(now, op, ask, how),
+            Fact::Asked {
+                life,
+                ask: Ask::ListShards,
+                ..
+            } => self.life(life).listed = true,
             Fact::Asked {
                 life,
                 ask: Ask::Setup,
@@ -437,10 +446,15 @@ impl Isolation {
 
     fn compare_setups(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
         let bounds = &self.bounds;
-        let Some(setups) = self.lives.get_mut(life as usize).map(|life| &mut life.setups) else {
+        let Some(life_of) = self.lives.get_mut(life as usize) else {
             return;
         };
-        if now > setups.due(bounds.setup, bounds) {
+        let setups = &mut life_of.setups;
+        let every = match life_of.listed {
+            true => bounds.setup.max(bounds.rest),
+            false => bounds.setup,
+        };
+        if now > setups.due(every, bounds) {
             let idle = now - setups.last;
             setups.last = now;
             verdict.report(Property::P7, now, || {
@@ -449,7 +463,7 @@ impl Isolation {
                      {} ms are allowed",
                     idle / 1_000,
                     setups.failures,
-                    bounds.setup.max(bounds.pause(setups.failures)) / 1_000
+                    every.max(bounds.pause(setups.failures)) / 1_000
                 )
             });
         }
@@ -613,6 +627,15 @@ mod tests {
         assert_eq!(looked(How::NotSent, 1_200_000), 0);
         assert_eq!(looked(How::NotSent, 1_300_000), 1);
         assert_eq!(looked(How::Applied, 60_000_000), 0);
+        let lists = |before: u64| {
+            judged([
+                (before, asked(0, Ask::ListShards, 0, 6, 0, 0)),
+                (1, asked(0, Ask::Setup, 0, 7, 0, 0)),
+                (2, answered(0, Ask::Setup, 0, 7, How::NotSent)),
+                (5_000_000, asked(0, Ask::Setup, 0, 8, 0, 0)),
+            ])
+        };
+        assert_eq!(lists(0), 0, "after a listing it rests");
     }
 
     #[test]
