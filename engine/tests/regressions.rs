@@ -2,7 +2,7 @@
 
 use crate::rig::{Rig, Trick, refused};
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::input::{Cause, Outcome, Reply, ShardPage, Why};
+use leasehold_engine::input::{Body, Cause, Outcome, Reply, ShardPage, Why};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
@@ -351,4 +351,48 @@ fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
         }
     }
     assert!((15..=30).contains(&listings), "{listings}");
+}
+
+/// Found by simulation: the first page of a listing was older than the end of a shard, and its last came when the worker had
+/// known that end for long. It took the table for one of another stream.
+#[test]
+fn a_listing_whose_last_page_is_long_in_coming_tells_of_the_time_of_its_first() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    let open = rig.shards[&Rig::id(0)].clone();
+    let (child, _) = rig.split(0);
+    rig.secs(30);
+    assert!(rig.row(0).checkpoint.is_end());
+    let mut old: Vec<Shard> = rig.shards.values().cloned().collect();
+    old[0] = open;
+    let mut listings = 0;
+    rig.workers[0].trap = Some(Box::new(move |effect| match effect {
+        // So the shards are listed.
+        Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(child) => {
+            Some(Trick::Instead(refused(Why::NotFound, None)))
+        }
+        Effect::Stream(StreamOp::ListShards { after: None, .. }) => {
+            listings += 1;
+            let (shards, more) = (old.clone(), listings > 1);
+            let page = Reply::Shards(ShardPage { shards, more });
+            Some(Trick::Instead(Outcome::Applied(page)))
+        }
+        Effect::Stream(StreamOp::ListShards { .. }) => Some(Trick::Hang),
+        _ => None,
+    }));
+    rig.secs(35);
+    let last = std::mem::take(&mut rig.workers[0].hung);
+    assert_eq!(last.len(), 1);
+    let (shards, more) = (Vec::new(), false);
+    let outcome = Outcome::Applied(Reply::Shards(ShardPage { shards, more }));
+    rig.tell(
+        0,
+        Body::Done {
+            op: last[0].op,
+            outcome,
+        },
+    );
+    let fatal = |(_, notice): &&(Mono, Notice)| matches!(notice, Notice::Fatal(_));
+    let given_up = rig.workers[0].notices.iter().find(fatal);
+    assert!(given_up.is_none(), "{given_up:?}");
 }

@@ -31,7 +31,7 @@ pub(crate) struct Listing {
     in_flight: bool,
     began: Mono,
     /// When the first page of those that are together was asked for.
-    first_page_at: Mono,
+    pub(crate) first_page_at: Mono,
     /// To fill a table, and complete, but slow: whether the table is still empty must be seen first.
     stale: bool,
     next_at: Mono,

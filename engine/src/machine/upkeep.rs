@@ -91,13 +91,15 @@ impl Core {
             self.upkeep.suspect = None;
             return self.upkeep.recognised || self.recognise_first(shards);
         };
-        // A listing may lag by a scan interval; what it then still contradicts is not of this stream.
+        // A listing may lag by a scan interval, and its first pages are older than the rest, if the last are long in coming. What
+        // one that was begun later still contradicts is not of this stream.
         let now = self.ctx.now;
         let since = match &self.upkeep.suspect {
             Some((lease, since)) if *lease == found.lease => *since,
             _ => now,
         };
-        if !found.certain && now.since(since) < self.ctx.config.scan_interval {
+        let shown_at = self.listing.first_page_at;
+        if !found.certain && shown_at.since(since) < self.ctx.config.scan_interval {
             self.upkeep.suspect = Some((found.lease, since));
             return self.upkeep.recognised;
         }
