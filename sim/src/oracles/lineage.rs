@@ -102,6 +102,24 @@ impl Lineage {
         false
     }
 
+    /// Whether a row below this shard was changed by a hand. Rows of ended shards go, so that those below them are all that
+    /// tells of their end: without them, the stream looks as if it was never read.
+    fn tampered_below(&self, shard: ShardNo) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![shard];
+        while let Some(state) = open.pop().and_then(|shard| self.shards.get(shard as usize)) {
+            if state
+                .children
+                .iter()
+                .any(|&child| self.shards.get(child as usize).is_some_and(|it| it.tampered))
+            {
+                return true;
+            }
+            open.extend(state.children.iter().filter(|&&child| seen.insert(child)));
+        }
+        false
+    }
+
     /// `of_others`: by a program that makes no leases ahead of time.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
@@ -141,6 +159,11 @@ impl Lineage {
                     self.taint(shard);
                     return;
                 }
+                let again = verb == Some(Verb::Create) && state.ended;
+                if again && self.tampered_below(shard) {
+                    self.shard(shard).tampered = true;
+                }
+                let state = self.shard(shard);
                 let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
                 if !ends
                     || before.is_some_and(|row| row.checkpoint == Mark::End)
@@ -290,6 +313,32 @@ mod tests {
                 created(4, Mark::Latest),
                 delivered(0, 4, 1, 1),
             ]))
+        };
+        assert_eq!(judged(None), []);
+        assert_eq!(judged(Some(Verb::Delete)), [Property::P2]);
+    }
+
+    /// An ended shard's row went in its time, then the row that told of its end; the stream is begun again.
+    #[test]
+    fn a_parent_begun_again_because_a_hand_removed_what_was_below_holds_nobody_up() {
+        let judged = |verb: Option<Verb>| {
+            let remove = |shard, verb| Fact::RowChanged {
+                shard,
+                by: None,
+                verb,
+                before: Some(row(None, 2, Mark::End)),
+                after: None,
+                from_record: 1,
+            };
+            judged([
+                created(1, Mark::TrimHorizon),
+                created(2, Mark::TrimHorizon),
+                end(),
+                remove(0, Some(Verb::Delete)),
+                remove(1, verb),
+                created(0, Mark::AtTimestamp),
+                delivered(0, 1, 1, 1),
+            ])
         };
         assert_eq!(judged(None), []);
         assert_eq!(judged(Some(Verb::Delete)), [Property::P2]);
