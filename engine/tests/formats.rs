@@ -11,7 +11,8 @@ use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal}
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
 use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update};
-use leasehold_engine::time::Mono;
+use leasehold_engine::time::{Mono, Span};
+use std::collections::BTreeMap;
 
 /// Rows of four attributes: `shard`, `who`, `seen` (when somebody last wrote) and `done`.
 struct Toy;
@@ -343,4 +344,25 @@ fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
     // Four leases, each asked for once in 32 scans of 20 s at the end.
     assert!(counts[0] >= 12, "{counts:?}");
     assert!((4..=8).contains(&counts[3]), "{counts:?}");
+    // Whatever lease it is: the pause is a scan interval, and then twice that, up to 32.
+    let scan = rig.config.scan_interval;
+    let (mut asked, mut soonest) = (BTreeMap::new(), Span::from_secs(3_600));
+    for (at, effect) in &rig.workers[0].sent {
+        if let Effect::Table(TableOp::Write(change @ Change::Claim { .. })) = effect {
+            asked
+                .entry(change.key().clone())
+                .or_insert_with(Vec::new)
+                .push(*at);
+        }
+    }
+    for (key, times) in asked {
+        let pauses: Vec<Span> = times.windows(2).map(|two| two[1].since(two[0])).collect();
+        assert!(pauses.len() > 6, "{key}: {pauses:?}");
+        for (nth, pause) in pauses.iter().enumerate() {
+            let least = scan.times(1 << nth.min(5));
+            assert!(*pause >= least, "{key}: {nth}: {pauses:?}");
+        }
+        soonest = soonest.min(pauses[0]);
+    }
+    assert!(soonest < scan.times(2), "{soonest:?}");
 }
