@@ -240,6 +240,7 @@ mod tests {
             (turns.rank(), turns.count(), turns.has("s0")),
             (1, 2, Some(false))
         );
+        assert!(turns.counts(&"a".into()) && !turns.counts(&"c".into()));
     }
 
     #[test]
@@ -359,6 +360,7 @@ mod tests {
             [
                 member("week", ago(7 * 86_400)),
                 member("day", ago(86_400)),
+                member("two days", ago(2 * 86_400)),
                 member("me", 0),
             ]
         };
@@ -370,6 +372,7 @@ mod tests {
             "it may live, and its clock be wrong"
         );
         roster.see(rows(), secs(300));
+        assert!(roster.knows(&"day".into()) && !roster.knows(&"month".into()));
         assert_eq!(
             roster.forgotten(&me, secs(300), NOW, EXPIRY),
             [member("week", ago(7 * 86_400))]

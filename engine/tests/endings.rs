@@ -4,7 +4,8 @@ use crate::rig::{Rig, Trick};
 use leasehold_engine::input::{Cause, Outcome};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
-use leasehold_engine::row::Change;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::{Change, LeaseRow};
 
 fn creates(effect: &Effect, n: u32) -> bool {
     matches!(effect, Effect::Table(TableOp::Write(Change::Create(row))) if row.key == Rig::id(n).to_lease())
@@ -63,4 +64,89 @@ fn what_a_merged_child_waits_for_is_said_once() {
     rig.secs(60);
     assert!(rig.row(0).checkpoint.is_end() && rig.row(1).checkpoint.is_end());
     assert!(rig.has_row(child));
+}
+
+#[test]
+fn the_leases_of_children_tell_their_ranges_and_parents() {
+    let mut rig = Rig::new(2, 1);
+    rig.secs(20);
+    let (one, other) = rig.split(0);
+    let merged = rig.merge(other, 1);
+    rig.secs(60);
+    for child in [one, other, merged] {
+        let (row, shard) = (rig.row(child), &rig.shards[&Rig::id(child)]);
+        assert_eq!(row.range, Some(shard.range));
+        let mut parents: Vec<_> = [&shard.parent, &shard.adjacent_parent]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        parents.sort();
+        assert_eq!(row.parents, parents);
+    }
+}
+
+/// A worker with both parents of a merged child, one of which has no lease yet, as its creation is never answered.
+fn waits_for_a_parents_lease() -> (Rig, u32, u32) {
+    let mut rig = Rig::new(2, 1);
+    rig.secs(20);
+    let (_, far) = rig.split(0);
+    let child = rig.merge(far, 1);
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        creates(effect, far).then_some(Trick::Hang)
+    }));
+    rig.secs(45);
+    assert!(!rig.has_row(far) && !rig.has_row(child));
+    (rig, far, child)
+}
+
+fn looks(effect: &Effect, n: u32) -> bool {
+    matches!(effect, Effect::Table(TableOp::Read { key }) if *key == Rig::id(n).to_lease())
+}
+
+fn add_row(rig: &mut Rig, n: u32) {
+    let row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::TrimHorizon);
+    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+}
+
+#[test]
+fn the_other_parents_lease_is_seen_without_a_scan() {
+    let (mut rig, far, child) = waits_for_a_parents_lease();
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        matches!(effect, Effect::Table(TableOp::Scan { .. })).then_some(Trick::Hang)
+    }));
+    add_row(&mut rig, far);
+    rig.secs(90);
+    assert!(rig.has_row(child), "{:?}", rig.workers[0].notices);
+}
+
+/// A scan may show the row while the look at it is under way.
+#[test]
+fn a_look_at_the_other_parent_that_comes_late_changes_nothing() {
+    let (mut rig, far, child) = waits_for_a_parents_lease();
+    rig.workers[0].trap = Some(Box::new(move |effect| looks(effect, far).then_some(Trick::Hang)));
+    while !rig.workers[0]
+        .hung
+        .iter()
+        .any(|command| looks(&command.effect, far))
+    {
+        rig.secs(1);
+    }
+    add_row(&mut rig, far);
+    rig.secs(45);
+    assert!(rig.has_row(child));
+    rig.release(0);
+    rig.secs(20);
+    assert!(rig.row(1).checkpoint.is_end());
+}
+
+#[test]
+fn a_lease_that_does_not_come_is_looked_for_once_in_a_scan_interval() {
+    let (mut rig, far, _) = waits_for_a_parents_lease();
+    rig.workers[0].sent.clear();
+    let intervals = 10;
+    rig.run(rig.config.scan_interval.times(intervals));
+    let sent = rig.workers[0].sent.iter();
+    let looked = sent.filter(|(_, effect)| looks(effect, far)).count() as u64;
+    assert!((1..=u64::from(intervals) + 1).contains(&looked), "{looked}");
 }

@@ -123,22 +123,24 @@ fn a_steal_does_not_follow_a_lease_to_a_third_worker() {
     assert!(rig.workers[worker].hung.is_empty(), "no second attempt");
 }
 
+/// How long after its first take a worker opened a shard, and why it took.
+fn opened(rig: &Rig, worker: usize) -> (Span, TakeReason) {
+    let took = rig.workers[worker].notices.iter().find_map(|(at, notice)| {
+        let Notice::Took { why, .. } = notice else {
+            return None;
+        };
+        Some((*at, why.clone()))
+    });
+    let open = |op: &ConsumerOp| matches!(op, ConsumerOp::Open { .. });
+    let calls = &rig.workers[worker].calls;
+    let open = calls.iter().find(|(_, op)| open(op)).map(|(at, _)| *at);
+    let (took, why) = took.unwrap();
+    (open.unwrap().since(took), why)
+}
+
 /// Only what is stolen is settled: its former owner may believe in it for as long as a lease lasts.
 #[test]
 fn what_nobody_had_is_opened_at_once_and_what_was_stolen_after_a_lease() {
-    let opened = |rig: &Rig, worker: usize| {
-        let took = rig.workers[worker].notices.iter().find_map(|(at, notice)| {
-            let Notice::Took { why, .. } = notice else {
-                return None;
-            };
-            Some((*at, why.clone()))
-        });
-        let open = |op: &ConsumerOp| matches!(op, ConsumerOp::Open { .. });
-        let calls = &rig.workers[worker].calls;
-        let open = calls.iter().find(|(_, op)| open(op)).map(|(at, _)| *at);
-        let (took, why) = took.unwrap();
-        (open.unwrap().since(took), why)
-    };
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
     let (pause, why) = opened(&rig, 0);
@@ -170,4 +172,86 @@ fn renewals_of_leases_taken_together_are_spread_out() {
     let interval = rig.config.renew_interval;
     assert!(after.len() > 20, "{after:?}");
     assert!(*after.last().unwrap() <= interval && *after.first().unwrap() >= interval.per(4).times(3));
+}
+
+#[test]
+fn a_table_that_is_gone_is_no_answer_about_the_row() {
+    let mut rig = fleet(|| Trick::Instead(refused(Why::NotFound, None)));
+    let described = |rig: &Rig| {
+        let described = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Describe));
+        let sent = rig.workers[1].sent.iter();
+        sent.filter(|(_, effect)| described(effect)).count()
+    };
+    let before = described(&rig);
+    rig.secs(10);
+    let read = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Read { .. }));
+    assert!(!rig.workers[1].sent.iter().any(|(_, effect)| read(effect)));
+    assert!(described(&rig) > before, "the table is looked at");
+    assert!(takes(&rig).len() <= 5);
+}
+
+/// An owner may renew its lease whenever it is about to be stolen.
+#[test]
+fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
+    let mut rig = Rig::new(4, 1);
+    rig.secs(60);
+    let (rows, mut counter) = (rig.table.clone().unwrap(), 1_000);
+    let renewed = move |effect: &Effect| {
+        let Effect::Table(TableOp::Write(change @ Change::Take { .. })) = effect else {
+            return None;
+        };
+        counter += 1;
+        let row = LeaseRow {
+            counter,
+            ..rows[change.key()].clone()
+        };
+        Some(Trick::Instead(refused(Why::ConditionFailed, Some(row))))
+    };
+    rig.join_trapped(Some(Box::new(renewed)));
+    while takes(&rig).is_empty() {
+        rig.secs(1);
+    }
+    assert_eq!(takes(&rig).len(), 6, "once, and five times more");
+    assert_eq!(
+        told(&rig, |notice| matches!(notice, Notice::MissedTake { .. })),
+        1
+    );
+}
+
+/// Rows that name us are of an earlier answer that was lost: nobody else can believe in them.
+#[test]
+fn what_names_us_already_is_opened_at_once() {
+    let mut other = Rig::new(2, 2);
+    other.secs(120);
+    let me = (0..2)
+        .find(|&n| other.owner(n) == Some(1))
+        .map(|n| other.row(n).owner.clone());
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    rig.workers[0].alive = false;
+    let key = rig.row(0).key.clone();
+    rig.table.as_mut().unwrap().get_mut(&key).unwrap().owner = me.unwrap();
+    rig.join();
+    rig.secs(20);
+    let (pause, why) = opened(&rig, 1);
+    assert_eq!((pause, why), (Span::ZERO, TakeReason::Ours));
+}
+
+#[test]
+fn the_first_checkpoint_is_written_an_interval_after_the_take() {
+    let mut rig = Rig::new(1, 0);
+    rig.put(0, 5);
+    rig.join();
+    rig.secs(60);
+    let (sent, interval) = (&rig.workers[0].sent, rig.config.checkpoint_interval);
+    let first = |wanted: fn(&Change) -> bool| {
+        let found = sent.iter().find(|(_, effect)| match effect {
+            Effect::Table(TableOp::Write(change)) => wanted(change),
+            _ => false,
+        });
+        found.map(|(at, _)| *at).unwrap()
+    };
+    let took = first(|change| matches!(change, Change::Take { .. }));
+    let saved = first(|change| matches!(change, Change::Checkpoint { .. }));
+    assert!(saved.since(took) >= interval, "{:?}", saved.since(took));
 }
