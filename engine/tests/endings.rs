@@ -148,5 +148,5 @@ fn a_lease_that_does_not_come_is_looked_for_once_in_a_scan_interval() {
     rig.run(rig.config.scan_interval.times(intervals));
     let sent = rig.workers[0].sent.iter();
     let looked = sent.filter(|(_, effect)| looks(effect, far)).count() as u64;
-    assert!((1..=u64::from(intervals) + 1).contains(&looked), "{looked}");
+    assert!((1..=intervals + 1).contains(&looked), "{looked}");
 }
