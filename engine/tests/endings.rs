@@ -67,14 +67,20 @@ fn what_a_merged_child_waits_for_is_said_once() {
 }
 
 #[test]
-fn the_leases_of_children_tell_their_ranges_and_parents() {
+fn the_leases_of_children_are_created_with_their_ranges_and_parents() {
     let mut rig = Rig::new(2, 1);
     rig.secs(20);
     let (one, other) = rig.split(0);
     let merged = rig.merge(other, 1);
     rig.secs(60);
     for child in [one, other, merged] {
-        let (row, shard) = (rig.row(child), &rig.shards[&Rig::id(child)]);
+        let created = rig.workers[0].sent.iter().find_map(|(_, effect)| match effect {
+            Effect::Table(TableOp::Write(Change::Create(row))) if row.key == Rig::id(child).to_lease() => {
+                Some(row)
+            }
+            _ => None,
+        });
+        let (row, shard) = (created.unwrap(), &rig.shards[&Rig::id(child)]);
         assert_eq!(row.range, Some(shard.range));
         let mut parents: Vec<_> = [&shard.parent, &shard.adjacent_parent]
             .into_iter()
@@ -149,4 +155,18 @@ fn a_lease_that_does_not_come_is_looked_for_once_in_a_scan_interval() {
     let sent = rig.workers[0].sent.iter();
     let looked = sent.filter(|(_, effect)| looks(effect, far)).count() as u64;
     assert!((1..=intervals + 1).contains(&looked), "{looked}");
+}
+
+#[test]
+fn another_parents_lease_that_is_known_is_not_looked_for() {
+    let mut rig = Rig::new(2, 1);
+    rig.secs(60);
+    let child = rig.merge(0, 1);
+    rig.secs(60);
+    assert!(rig.has_row(child));
+    // What comes later is about the child, which waits for both.
+    let sent = rig.workers[0].sent.iter().map(|(_, effect)| effect);
+    let before = sent.take_while(|effect| !creates(effect, child));
+    let looked = before.filter(|effect| looks(effect, 0) || looks(effect, 1));
+    assert_eq!(looked.count(), 0);
 }

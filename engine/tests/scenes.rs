@@ -1,9 +1,11 @@
 //! Scenes: what fleets do, step by step. One program, for each would link the engine anew.
 
+mod doubts;
 mod endings;
 mod fleet;
 mod forgotten;
 mod formats;
+mod holding;
 mod leading;
 mod members;
 mod rates;

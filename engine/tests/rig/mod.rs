@@ -39,6 +39,8 @@ pub struct Worker {
     pub notices: Vec<(Mono, Notice)>,
     pub calls: Vec<(Mono, ConsumerOp)>,
     pub sent: Vec<(Mono, Effect)>,
+    /// How many inputs it was given.
+    pub turns: usize,
     iterators: BTreeMap<OpId, (ShardId, usize)>,
     batches: BTreeMap<OpId, (ShardId, usize, usize)>,
     /// Positions processed, per shard.
@@ -225,6 +227,7 @@ impl Rig {
             notices: Vec::new(),
             calls: Vec::new(),
             sent: Vec::new(),
+            turns: 0,
             iterators: BTreeMap::new(),
             batches: BTreeMap::new(),
             processed: BTreeMap::new(),
@@ -254,6 +257,7 @@ impl Rig {
             let wall = Wall((now.0 / 1000) as i64 + ahead);
             let outputs: Vec<Output> = {
                 let this = &mut self.workers[worker];
+                this.turns += 1;
                 let outbox = this.engine.handle(Input { at: now, wall, body });
                 this.wake_at = outbox.wake_at();
                 outbox.collect()
