@@ -6,7 +6,7 @@ use leasehold_engine::input::{Call, Cause, Outcome, Why};
 use leasehold_engine::notice::{LossReason, Notice};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::Change;
+use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::time::{Mono, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,6 +160,22 @@ fn survives(kind: Kind, write: Write, answer: Answer) {
     assert_eq!(adopted, usize::from(answer.applied() && holds_on), "{case}");
     let described = sent(&rig, |effect| matches!(effect, Effect::Table(TableOp::Describe)));
     assert_eq!(described > 0, answer == Answer::NoTable, "{case}");
+    let closed = rig.workers[0].calls.iter().find_map(|(_, op)| match op {
+        ConsumerOp::Close { reason, .. } => Some(*reason),
+        _ => None,
+    });
+    let expected = match write {
+        Write::End => Some(EndReason::ShardEnded),
+        Write::Release => Some(EndReason::Shutdown),
+        _ => None,
+    };
+    assert_eq!(closed, expected, "{case}");
+    if answer == Answer::Throttled {
+        let verb = format!("{write:?} ").to_lowercase();
+        let said =
+            |notice: &Notice| matches!(notice, Notice::Trouble { what, .. } if what.starts_with(&verb));
+        assert_eq!(told(&rig, said), 1, "{case}: {:?}", rig.workers[0].notices);
+    }
 }
 
 /// The first of several attempts may be the one that was applied, and others count from it.
@@ -318,5 +334,164 @@ fn a_row_that_is_gone_after_its_last_write_was_applied() {
         };
         assert_eq!(told(&rig, last), 1, "{write:?}: {:?}", rig.workers[0].notices);
         assert_eq!(told(&rig, |notice| matches!(notice, Notice::Restoring { .. })), 0);
+    }
+}
+
+/// The first worker's lease after somebody else changed its row like this, and what was said of its loss.
+fn changed(write: Option<Write>, change: impl FnOnce(&mut LeaseRow)) -> (Rig, Vec<String>) {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(60);
+    rig.workers[0].notices.clear();
+    if let Some(write) = write {
+        // Not applied, though nobody knows; and before the next attempt the row changes.
+        let unknown = Trick::Instead(Outcome::Unknown(Cause::Timeout));
+        rig.workers[0].trap = once(move |effect| write.is(effect), unknown);
+        write.bring_about(&mut rig);
+    }
+    let key = Rig::id(0).to_lease();
+    change(rig.table.as_mut().unwrap().get_mut(&key).unwrap());
+    rig.secs(4);
+    let said = rig.workers[0]
+        .notices
+        .iter()
+        .filter_map(|(_, notice)| match notice {
+            Notice::Lost { why, .. } => Some(match why {
+                LossReason::Taken { by, .. } => format!("taken by {by:?}"),
+                other => format!("{other:?}"),
+            }),
+            Notice::Ended { .. } => Some("ended".into()),
+            Notice::Released { .. } => Some("released".into()),
+            _ => None,
+        });
+    let said = said.collect();
+    (rig, said)
+}
+
+#[test]
+fn a_lease_is_lost_to_whoever_wrote_its_row() {
+    let third = |row: &mut LeaseRow| (row.owner, row.counter) = (Some("third".into()), row.counter + 1);
+    for write in [
+        None,
+        Some(Write::End),
+        Some(Write::Release),
+        Some(Write::Checkpoint),
+    ] {
+        let (rig, said) = changed(write, third);
+        assert_eq!(said, [r#"taken by Some("third")"#], "{write:?}");
+        assert_eq!(rig.row(0).owner, Some("third".into()), "{write:?}");
+    }
+    // What names us, but is none of our writes, is of another life of ours.
+    let (rig, said) = changed(None, |row| row.counter += 1_000);
+    let me = rig.workers[0].engine.worker().unwrap();
+    assert_eq!(said[0], format!("taken by Some({me:?})"));
+    // Somebody took it away, and put nobody in our place.
+    let (_, said) = changed(None, |row| row.owner = None);
+    assert_eq!(said[0], "taken by None");
+}
+
+#[test]
+fn a_shard_is_ended_by_us_only_if_we_tried_to() {
+    let by_other = |row: &mut LeaseRow| {
+        (row.checkpoint, row.owner, row.counter) = (Checkpoint::ShardEnd, None, row.counter + 7);
+    };
+    let (_, said) = changed(None, by_other);
+    assert_eq!(said, ["AlreadyEnded"]);
+    // Whoever ended it: it is, and its children have their leases.
+    let (_, said) = changed(Some(Write::End), by_other);
+    assert_eq!(said, ["ended"]);
+    let (_, said) = changed(Some(Write::End), |row| {
+        by_other(row);
+        row.owner = Some("third".into());
+    });
+    assert_eq!(said, ["AlreadyEnded"]);
+}
+
+/// All attempts between two acknowledged writes have the same guard: a release may be refused as a renewal was applied.
+#[test]
+fn a_release_that_an_applied_renewal_refused_is_written_again() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(60);
+    rig.workers[0].notices.clear();
+    let unknown = Trick::AppliedBut(Outcome::Unknown(Cause::Timeout));
+    rig.workers[0].trap = once(|effect| Write::Renew.is(effect), unknown);
+    rig.workers[0].sent.clear();
+    while sent(&rig, |effect| Write::Renew.is(effect)) == 0 {
+        rig.run(Span::from_millis(10));
+    }
+    rig.call(0, Call::Shutdown);
+    rig.secs(5);
+    assert_eq!(sent(&rig, |effect| Write::Release.is(effect)), 2);
+    assert_eq!(told(&rig, |notice| matches!(notice, Notice::Adopted { .. })), 1);
+    assert_eq!(told(&rig, |notice| matches!(notice, Notice::Released { .. })), 1);
+    assert_eq!(rig.row(0).owner, None);
+}
+
+/// The guard did not hold, and yet the row is as we know it: it was otherwise for a moment.
+#[test]
+fn a_refusal_that_the_row_does_not_explain_is_tried_again_after_growing_pauses() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(60);
+    let row = rig.row(0).clone();
+    let mut left = 4;
+    rig.workers[0].sent.clear();
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        let meets = Write::Renew.is(effect) && left > 0;
+        left -= u32::from(meets);
+        meets.then(|| Trick::Instead(refused(Why::ConditionFailed, Some(row.clone()))))
+    }));
+    rig.secs(5);
+    let renews = rig.workers[0]
+        .sent
+        .iter()
+        .filter(|(_, effect)| Write::Renew.is(effect));
+    let at: Vec<Mono> = renews.map(|(at, _)| *at).collect();
+    let pauses: Vec<Span> = at.windows(2).take(4).map(|two| two[1].since(two[0])).collect();
+    assert!(pauses[0] >= rig.config.retry_min.per(2), "{pauses:?}");
+    assert!(pauses[3] > pauses[0].times(2), "{pauses:?}");
+    assert_eq!(rig.owner(0), Some(0));
+    assert_eq!(told(&rig, |notice| matches!(notice, Notice::Lost { .. })), 0);
+}
+
+/// A claim in the row is what refused the guard: the next attempt, which names who claims, comes at once.
+#[test]
+fn a_claimed_lease_is_handed_over_whatever_becomes_of_the_answers() {
+    let hands_over =
+        |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::HandOver { .. })));
+    for answer in Answer::ALL {
+        let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 1);
+        rig.secs(60);
+        rig.workers[0].trap = once(hands_over, answer.trick());
+        rig.workers[0].sent.clear();
+        rig.workers[0].notices.clear();
+        rig.join();
+        rig.secs(60);
+        assert_ne!(rig.owner(0), rig.owner(1), "{answer:?}");
+        assert_eq!(
+            told(&rig, |notice| matches!(notice, Notice::Released { .. })),
+            1,
+            "{answer:?}"
+        );
+        assert_eq!(
+            told(&rig, |notice| matches!(notice, Notice::Lost { .. })),
+            0,
+            "{answer:?}"
+        );
+        let again = usize::from(answer != Answer::AppliedButRefusedWithoutTheRow);
+        assert_eq!(sent(&rig, hands_over), 1 + again, "{answer:?}");
+        let guards = rig.workers[0]
+            .sent
+            .iter()
+            .filter_map(|(at, effect)| match effect {
+                Effect::Table(TableOp::Write(Change::Renew { key, guard })) => {
+                    Some((key, *at, &guard.next_owner))
+                }
+                _ => None,
+            });
+        let mut guards: Vec<_> = guards.collect();
+        guards.sort();
+        let mut noticed = guards
+            .windows(2)
+            .filter(|two| two[0].0 == two[1].0 && two[0].2 != two[1].2);
+        assert!(noticed.all(|two| two[0].1 == two[1].1), "{answer:?}: {guards:?}");
     }
 }
