@@ -37,7 +37,9 @@ impl Write {
         match self {
             Write::Renew => {}
             Write::Checkpoint => rig.put(0, 5),
-            Write::End => drop(rig.split(0)),
+            Write::End => {
+                rig.split(0);
+            }
             Write::Release => rig.call(0, Call::Shutdown),
         }
     }

@@ -68,7 +68,9 @@ fn the_last_writes_of_a_lease_are_tried_again_soon() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
     let ends = |change: &Change| matches!(change, Change::End { .. });
-    let pause = pause_after_one_throttled(&mut rig, ends, |rig| drop(rig.split(0)));
+    let pause = pause_after_one_throttled(&mut rig, ends, |rig| {
+        rig.split(0);
+    });
     soon(&rig, pause);
 
     let mut rig = Rig::new(1, 1);

@@ -117,3 +117,94 @@ fn only_rows_of_the_long_dead_are_removed() {
     let me = rig.workers[0].engine.worker().unwrap().clone();
     assert_eq!(rig.side.members(), [me, WorkerId::from("yesterday")]);
 }
+
+fn is_share(effect: &Effect) -> bool {
+    let Effect::Table(TableOp::Members(MembersOp::Write(change))) = effect else {
+        return false;
+    };
+    matches!(change, MembersChange::Share { .. })
+}
+
+/// A silent leader counts for a while; until then nobody does its part, though its name is first no more.
+#[test]
+fn nobody_shares_out_while_another_leads() {
+    let mut rig = fleet(1, 1);
+    rig.secs(20);
+    let me = Member {
+        id: "0-client".into(),
+        at: stamp(&rig),
+    };
+    rig.side.register("0-client", stamp(&rig));
+    let seen = rig.side.leader();
+    rig.side.write(MembersChange::Lead { me, seen });
+    rig.side.write(MembersChange::Leave("0-client".into()));
+    rig.secs(5);
+    rig.workers[0].sent.clear();
+    rig.split(0);
+    rig.secs(10);
+    assert!(!rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect)));
+    assert_eq!(rig.side.leader().unwrap().id, Some("0-client".into()));
+    rig.secs(60);
+    assert_eq!(rig.side.shards(), [1, 2].map(Rig::id));
+}
+
+/// Whoever could not write that it leads for longer than others wait for it does not know who leads.
+#[test]
+fn a_leader_that_could_not_say_so_shares_nothing_out() {
+    let mut rig = fleet(1, 1);
+    rig.secs(20);
+    let leads = |effect: &Effect| {
+        let Effect::Table(TableOp::Members(MembersOp::Write(change))) = effect else {
+            return false;
+        };
+        matches!(change, MembersChange::Lead { .. })
+    };
+    rig.workers[0].trap = Some(Box::new(move |effect| leads(effect).then_some(Trick::Hang)));
+    rig.secs(10);
+    assert_eq!(rig.workers[0].hung.len(), 1);
+    rig.split(0);
+    rig.workers[0].sent.clear();
+    rig.secs(60);
+    assert!(!rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect)));
+}
+
+/// Where nothing is shared out yet, it is for the first by name, and for nobody else.
+#[test]
+fn the_first_list_is_shared_out_by_the_first_member() {
+    let mut rig = fleet(4, 2);
+    rig.secs(30);
+    assert_eq!(rig.side.shards().len(), 4);
+    let shares = |worker: usize| {
+        let sent = rig.workers[worker].sent.iter();
+        sent.filter(|(_, effect)| is_share(effect)).count()
+    };
+    assert_eq!((shares(0), shares(1)), (1, 0));
+}
+
+/// A list of shards that comes meanwhile stops nothing that is under way.
+#[test]
+fn the_dead_are_removed_one_after_the_other() {
+    let mut rig = fleet(1, 0);
+    rig.side_tables();
+    rig.now = Mono(0) + Span::from_secs(10 * 86_400);
+    let week = stamp(&rig) - 7 * 86_400_000_000_000;
+    for n in 0..5 {
+        rig.side.register(&format!("dead-{n}"), week);
+    }
+    let removes = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Reap(_))))
+        )
+    };
+    rig.join_trapped(Some(Box::new(move |effect| {
+        removes(effect).then_some(Trick::Hang)
+    })));
+    while rig.workers[0].hung.is_empty() {
+        rig.run(Span::from_millis(100));
+    }
+    rig.run(Span::from_millis(1_500));
+    rig.workers[0].trap = None;
+    rig.release(0);
+    assert_eq!(rig.side.members().len(), 1);
+}

@@ -11,5 +11,6 @@ mod members;
 mod rates;
 mod regressions;
 mod rig;
+mod shares;
 mod stalls;
 mod takes;

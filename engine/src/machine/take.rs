@@ -158,9 +158,8 @@ impl Core {
         };
         let spare = spare.min(most) as usize;
         let spare = spare.max(usize::from(self.ctx.planted.is(Mutant::StealFromEqual)));
-        // Taking one more must leave the two of us more even, or leases would wander for ever.
-        let evenly = self.ctx.planted.is(Mutant::StealFromEqual);
-        if (spare == 0 || *theirs <= mine + 1) && !(evenly && *theirs > 0) {
+        // Whoever has some to spare has two more than we at least: one taken leaves us more even, or leases would wander.
+        if spare == 0 {
             return;
         }
         let mut order: Vec<(u64, u32)> = self
