@@ -14,3 +14,4 @@ mod rig;
 mod shares;
 mod stalls;
 mod takes;
+mod turns;

@@ -92,6 +92,30 @@ fn whoever_lacks_several_takes_one_of_a_share() {
     assert_eq!(first_steal(&[("a", 1), ("b", 1), ("c", 1)], 10), None);
 }
 
+/// What is told of a choice is short, however large the fleet is, and we are in it, however little we have.
+#[test]
+fn a_choice_of_a_large_fleet_tells_of_ourselves_too() {
+    let names: Vec<String> = ('a'..='r').map(String::from).collect();
+    for others in [14, 15, 16, 18] {
+        let owners: Vec<(&str, u32)> = names[..others].iter().map(|name| (name.as_str(), 2)).collect();
+        let mut rig = table_of(&owners);
+        rig.join();
+        let alive: Vec<&str> = owners.iter().map(|(name, _)| *name).collect();
+        beside(&mut rig, &alive, 25);
+        let (_, choice) = choices(&rig)[0];
+        assert_eq!(choice.workers as usize, others + 1);
+        let mut counts: Vec<(&str, u32)> = owners[..others.min(Choice::MOST - 1)].to_vec();
+        let me = rig.workers[0].engine.worker().unwrap();
+        counts.push((me.as_str(), 0));
+        let told: Vec<(&str, u32)> = choice
+            .counts
+            .iter()
+            .map(|(worker, n)| (worker.as_str(), *n))
+            .collect();
+        assert_eq!(told, counts);
+    }
+}
+
 #[test]
 fn what_has_ended_is_not_stolen() {
     let mut rig = table_of(&[("a", 4)]);

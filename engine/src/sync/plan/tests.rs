@@ -189,6 +189,9 @@ fn a_merge_waits_for_both_of_its_parents() {
     for initial in ALL_POSITIONS {
         let waiting = plan(&half, &shards, initial, false).unwrap();
         assert_eq!(created(&waiting), []);
+        let [Finding::Waits { .. }] = &waiting.findings[..] else {
+            panic!("{:?}", waiting.findings);
+        };
         assert_eq!(
             waiting.findings[0].to_string(),
             "c waits until b has been processed"
@@ -204,15 +207,30 @@ fn a_merge_waits_for_both_of_its_parents() {
     }
 }
 
+/// No stream merges a shard that it split as well; a listing may say so.
+#[test]
+fn nothing_waits_for_what_is_never_read() {
+    let shards = [
+        shard("a", &[], false),
+        shard("b", &[], false),
+        shard("c", &["a", "b"], true),
+        shard("d", &["b"], true),
+    ];
+    let leased = leases(&[("a", Checkpoint::ShardEnd), ("d", Checkpoint::Latest)]);
+    for initial in ALL_POSITIONS {
+        let plan = plan(&leased, &shards, initial, false).unwrap();
+        assert_eq!(created(&plan), one("c", Checkpoint::TrimHorizon));
+        assert_eq!(plan.findings, []);
+    }
+}
+
 #[test]
 fn a_trimmed_parent_counts_while_it_has_a_lease() {
     let shards = [shard("b", &["a"], true)];
     for initial in ALL_POSITIONS {
-        let ended = leases(&[("a", Checkpoint::ShardEnd)]);
-        assert_eq!(
-            planned_for(&ended, &shards, initial),
-            one("b", Checkpoint::TrimHorizon)
-        );
+        let ended = plan(&leases(&[("a", Checkpoint::ShardEnd)]), &shards, initial, false).unwrap();
+        assert_eq!(created(&ended), one("b", Checkpoint::TrimHorizon));
+        assert_eq!(ended.findings, []);
         let unfinished = plan(&leases(&[("a", middle())]), &shards, initial, false).unwrap();
         assert_eq!(created(&unfinished), []);
         assert_eq!(

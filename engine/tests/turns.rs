@@ -1,0 +1,147 @@
+//! Whose turn a lease is, in scenes: what is taken at once, what after a while, and which shards are asked for.
+
+use crate::rig::Rig;
+use crate::rig::side::{beside, fleet, share, stamp};
+use leasehold_engine::members::*;
+use leasehold_engine::notice::Notice;
+use leasehold_engine::output::*;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::LeaseRow;
+use leasehold_engine::time::Mono;
+
+/// A fleet of one of our workers and a client of another program, whose name is the first, and which takes nothing.
+/// `shared`: the shards that it shared out. All have leases, which nobody owns.
+fn second_of_two(shards: u32, shared: std::ops::Range<u32>) -> Rig {
+    let mut rig = fleet(shards, 0);
+    rig.side_tables();
+    for shard in 0..shards {
+        let row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon);
+        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    }
+    let now = stamp(&rig);
+    rig.side.register("0-client", now);
+    share(&mut rig, shared);
+    rig.join();
+    rig
+}
+
+/// When each lease was taken first.
+fn first_takes(rig: &Rig, shards: u32) -> Vec<Option<Mono>> {
+    let took = |shard: u32| {
+        let key = Rig::id(shard).to_lease();
+        let taken = |(at, notice): &(Mono, Notice)| match notice {
+            Notice::Took { lease, .. } if *lease == key => Some(*at),
+            _ => None,
+        };
+        rig.workers[0].notices.iter().find_map(taken)
+    };
+    (0..shards).map(took).collect()
+}
+
+fn listings(rig: &Rig, since: Mono) -> usize {
+    let lists = |(at, effect): &&(Mono, Effect)| {
+        *at >= since && matches!(effect, Effect::Stream(StreamOp::ListShards { .. }))
+    };
+    rig.workers[0].sent.iter().filter(lists).count()
+}
+
+/// What is not shared out goes round among the members, and is anybody's after it lay idle for long.
+#[test]
+fn what_nobody_shared_out_goes_round_too() {
+    let mut rig = second_of_two(7, 0..2);
+    let joined = rig.now;
+    beside(&mut rig, "0-client", 120);
+    let takes = first_takes(&rig, 7);
+    assert_eq!(takes[0], None, "it is that of the other, which lives");
+    // Of those that are not shared out, every second one is ours.
+    let soon: Vec<usize> = (1..7).filter(|shard| takes[*shard] == takes[1]).collect();
+    assert_eq!(soon, [1, 3, 5], "{takes:?}");
+    for shard in [2, 4, 6] {
+        let idle = takes[shard].expect("anybody's after a while").since(joined);
+        let long = rig.config.lease_duration.times(2);
+        assert!(idle >= long && idle < long.times(2), "{shard} after {idle}");
+    }
+}
+
+/// Time to give up is for owners: what has none is taken as soon as it is known whose turn it is.
+#[test]
+fn what_nobody_owns_is_taken_at_once() {
+    let mut rig = second_of_two(2, 0..2);
+    let joined = rig.now;
+    beside(&mut rig, "0-client", 20);
+    let took = first_takes(&rig, 2)[1].expect("our turn");
+    let checks = rig.config.members.check_interval.times(2);
+    assert!(took.since(joined) < checks, "{}", took.since(joined));
+}
+
+/// A shard that another shared out, and whose turn is ours, is asked for at once.
+#[test]
+fn a_shard_of_ours_without_a_lease_is_asked_for() {
+    let mut rig = second_of_two(2, 0..2);
+    rig.put(1, 20);
+    beside(&mut rig, "0-client", 40);
+    let (a, b) = rig.split(0);
+    let seen = rig.side.shared().map(|shared| shared.at);
+    let shared = Shared {
+        shards: [1, a, b].map(Rig::id).to_vec(),
+        at: stamp(&rig),
+    };
+    rig.side.write(MembersChange::Share { shared, seen });
+    let since = rig.now;
+    let checks = rig.config.members.check_interval.times(2) + rig.config.scan_interval;
+    beside(&mut rig, "0-client", checks.0 / 1_000_000);
+    assert_ne!(listings(&rig, since), 0);
+    assert!(rig.has_row(a), "the second of three is ours");
+}
+
+/// That the other took nothing yet is nothing to ask about.
+#[test]
+fn a_shard_of_anothers_without_a_lease_is_not_asked_for() {
+    let mut rig = second_of_two(2, 0..2);
+    beside(&mut rig, "0-client", 40);
+    let gone = rig.table.as_mut().unwrap().remove(&Rig::id(0).to_lease());
+    assert!(gone.is_some());
+    let since = rig.now;
+    let repairs = |rig: &Rig| {
+        let asked = |(at, notice): &&(Mono, Notice)| {
+            *at >= since && matches!(notice, Notice::Listing { why } if why.contains("shared out"))
+        };
+        rig.workers[0].notices.iter().filter(asked).count()
+    };
+    beside(&mut rig, "0-client", 60);
+    assert_eq!(repairs(&rig), 0);
+}
+
+/// Nothing lacks a lease: whoever does not lead lists nothing but what is looked at from time to time.
+#[test]
+fn a_member_at_rest_lists_rarely() {
+    let mut rig = second_of_two(4, 0..4);
+    beside(&mut rig, "0-client", 60);
+    let since = rig.now;
+    beside(&mut rig, "0-client", 600);
+    let listed = listings(&rig, since);
+    let scans = 600_000_000 / rig.config.scan_interval.0 as usize;
+    assert!(listed * 2 < scans, "{listed} listings, {scans} scans");
+}
+
+/// Everybody tells its own place among the members, and how many they are.
+#[test]
+fn the_order_of_members_is_told() {
+    let mut rig = second_of_two(2, 0..2);
+    beside(&mut rig, "0-client", 20);
+    rig.join();
+    beside(&mut rig, "0-client", 20);
+    let told = |rig: &Rig, worker: usize| -> Vec<(u32, u32)> {
+        let rank = |(_, notice): &(Mono, Notice)| match notice {
+            Notice::Rank { rank, workers } => Some((*rank, *workers)),
+            _ => None,
+        };
+        rig.workers[worker].notices.iter().filter_map(rank).collect()
+    };
+    assert_eq!(told(&rig, 0).last(), Some(&(1, 3)));
+    assert_eq!(told(&rig, 1).last(), Some(&(2, 3)));
+    // The other one ends without a word.
+    rig.secs(60);
+    assert_eq!(told(&rig, 0).last(), Some(&(0, 2)));
+    assert_eq!(told(&rig, 1).last(), Some(&(1, 2)));
+}
