@@ -170,3 +170,18 @@ fn another_parents_lease_that_is_known_is_not_looked_for() {
     let looked = before.filter(|effect| looks(effect, 0) || looks(effect, 1));
     assert_eq!(looked.count(), 0);
 }
+
+/// Leases further down show that a child was read to its end, though its row is gone, and that of its other parent.
+#[test]
+fn a_child_that_was_read_gets_no_lease_again() {
+    let mut rig = Rig::new(2, 0);
+    let child = rig.merge(0, 1);
+    let (one, other) = rig.split(child);
+    for n in [0, one, other] {
+        add_row(&mut rig, n);
+    }
+    rig.join();
+    rig.secs(120);
+    assert!(rig.row(0).checkpoint.is_end());
+    assert!(!rig.has_row(child) && !rig.has_row(1));
+}

@@ -1,5 +1,6 @@
 //! Scenes: what fleets do, step by step. One program, for each would link the engine anew.
 
+mod claims;
 mod doubts;
 mod endings;
 mod fleet;

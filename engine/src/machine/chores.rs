@@ -48,12 +48,13 @@ impl Chores {
         self.slots.iter().flatten().all(|chore| chore.claimed)
     }
 
-    /// How many leases are to be asked for, and are not yet.
-    pub(crate) fn claims(&self) -> u32 {
+    /// The leases that are being asked for, or were and are looked at.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &LeaseKey> {
         let chores = self.slots.iter().flatten();
-        chores
-            .filter(|chore| matches!(chore.change, Change::Claim { .. }) && !chore.claimed)
-            .count() as u32
+        chores.filter_map(|chore| match &chore.change {
+            Change::Claim { key, .. } => Some(key),
+            _ => None,
+        })
     }
 
     pub(crate) fn wake_at(&self, max: u32) -> Mono {
@@ -250,17 +251,16 @@ impl Core {
         let Some(chore) = self.chores.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
             return;
         };
-        let Change::Claim { key, from, by, .. } = &chore.change else {
+        let Change::Claim { key, from, .. } = &chore.change else {
             return;
         };
-        let (lease, owner, by) = (key.clone(), from.clone(), by.clone());
+        let (lease, owner) = (key.clone(), from.clone());
         chore.claimed = true;
         chore.reads = true;
         chore.failures = 0;
         chore.again_at = now + self.ctx.config.renew_interval.per(2);
         chore.expires = now + self.ctx.config.lease_duration.times(2);
         self.chores.waiting.push_back(slot);
-        self.claim_made(&lease, owner.clone(), by);
         self.ctx.tell(Notice::Claimed { lease, owner });
     }
 

@@ -7,9 +7,9 @@
 use super::Core;
 use super::view::Lease;
 use crate::ids::{LeaseKey, WorkerId};
-use crate::row::{Change, LeaseRow};
+use crate::row::Change;
 use crate::time::Mono;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest pause between two claims of a lease is this power of two, in scan intervals.
 const MAX_DOUBLINGS: u32 = 5;
@@ -29,13 +29,21 @@ struct Made {
 }
 
 impl Core {
-    /// Leases of others that are being handed over to us, or that we are asking for.
+    /// How many leases of others are being handed over to us, or asked for. What was asked for counts until we saw that it
+    /// was given or refused: a scan may be older than the claim.
     pub(crate) fn claimed(&self) -> u32 {
-        let ours = |lease: &Lease| {
+        let promised = |lease: &&Lease| {
             let row = lease.row.as_ref().filter(|row| row.handing_over.is_some());
             row.is_some_and(|row| row.owner.as_ref() == Some(&self.ctx.me))
         };
-        self.view.unordered().filter(|lease| ours(lease)).count() as u32 + self.chores.claims()
+        let promised = self.view.unordered().filter(promised).map(|lease| &lease.key);
+        let asked = self.chores.claims().filter(|key| {
+            let ix = self.view.find(key.as_str());
+            ix.and_then(|ix| self.view.get(ix))
+                .is_none_or(|lease| !lease.busy())
+        });
+        let leases: BTreeSet<&LeaseKey> = promised.chain(asked).collect();
+        leases.len() as u32
     }
 
     /// Whether it is not too soon to ask for a lease again.
@@ -75,22 +83,6 @@ impl Core {
         self.claims.made.insert(key, made);
         let expires = now + self.ctx.config.table_timeout;
         self.add_chore(change, "its owner has more than its share".into(), None, expires);
-    }
-
-    /// A claim was written: its row says so, and no scan need have shown it before we look what we lack.
-    pub(crate) fn claim_made(&mut self, lease: &LeaseKey, from: WorkerId, by: WorkerId) {
-        let known = self
-            .view
-            .row(lease.as_str())
-            .filter(|row| row.handing_over.is_none());
-        if let Some(row) = known.filter(|row| row.owner.as_ref() == Some(&from)) {
-            let row = LeaseRow {
-                owner: Some(by),
-                handing_over: Some(from),
-                ..row.clone()
-            };
-            self.observe(row, false);
-        }
     }
 
     /// Forgets the claims of leases that are not with whom they were asked from any more.

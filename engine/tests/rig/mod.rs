@@ -313,7 +313,8 @@ impl Rig {
         }
     }
 
-    fn perform(&mut self, worker: usize, command: &Command) -> Outcome {
+    /// Executes a command now, and leaves it to the caller to answer it.
+    pub fn perform(&mut self, worker: usize, command: &Command) -> Outcome {
         match &command.effect {
             Effect::Table(op) => self.table_op(op),
             Effect::Stream(op) => self.stream_op(worker, command.op, op),
