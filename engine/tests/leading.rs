@@ -208,3 +208,38 @@ fn the_dead_are_removed_one_after_the_other() {
     rig.release(0);
     assert_eq!(rig.side.members().len(), 1);
 }
+
+/// What is listed by who led says nothing for who leads by now.
+#[test]
+fn whoever_reads_that_another_leads_shares_nothing_out() {
+    for replaced in [false, true] {
+        let mut rig = fleet(1, 1);
+        rig.secs(20);
+        rig.workers[0].trap = Some(Box::new(|effect| {
+            matches!(effect, Effect::Stream(StreamOp::ListShards { .. })).then_some(Trick::Hang)
+        }));
+        while rig.workers[0].hung.is_empty() {
+            rig.run(Span::from_millis(100));
+        }
+        rig.split(0);
+        if replaced {
+            let me = Member {
+                id: "0-client".into(),
+                at: stamp(&rig),
+            };
+            let seen = rig.side.leader();
+            rig.side.write(MembersChange::Lead { me, seen });
+        }
+        rig.workers[0].sent.clear();
+        let reads =
+            |effect: &Effect| matches!(effect, Effect::Table(TableOp::Members(MembersOp::ReadLeader)));
+        while !rig.workers[0].sent.iter().any(|(_, effect)| reads(effect)) {
+            rig.run(Span::from_millis(100));
+        }
+        rig.workers[0].trap = None;
+        rig.release(0);
+        rig.run(Span::from_millis(100));
+        let shared = rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect));
+        assert_eq!(shared, !replaced);
+    }
+}
