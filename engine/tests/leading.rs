@@ -3,6 +3,7 @@
 use crate::rig::side::{beside, fleet, share, stamp};
 use crate::rig::{Rig, Trick};
 use leasehold_engine::ids::WorkerId;
+use leasehold_engine::input::{Cause, Outcome};
 use leasehold_engine::members::*;
 use leasehold_engine::output::*;
 use leasehold_engine::time::{Mono, Span};
@@ -241,5 +242,45 @@ fn whoever_reads_that_another_leads_shares_nothing_out() {
         rig.run(Span::from_millis(100));
         let shared = rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect));
         assert_eq!(shared, !replaced);
+    }
+}
+
+/// Others wait for a silent leader longer than it counts on that itself.
+#[test]
+fn a_list_that_comes_late_is_shared_out_while_the_lead_is_sure() {
+    for sure in [true, false] {
+        let mut rig = fleet(1, 1);
+        rig.secs(20);
+        let (interval, check) = (
+            rig.config.members.lead_interval,
+            rig.config.members.check_interval,
+        );
+        let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
+        let leads = |effect: &Effect| {
+            let Effect::Table(TableOp::Members(MembersOp::Write(change))) = effect else {
+                return false;
+            };
+            matches!(change, MembersChange::Lead { .. })
+        };
+        let mut led = false;
+        rig.workers[0].trap = Some(Box::new(move |effect| {
+            led |= lists(effect);
+            let throttled = Trick::Instead(Outcome::NotSent(Cause::Throttled));
+            match lists(effect) {
+                true => Some(Trick::Hang),
+                false => (led && leads(effect)).then_some(throttled),
+            }
+        }));
+        while rig.workers[0].hung.is_empty() {
+            rig.run(Span::from_millis(100));
+        }
+        rig.split(0);
+        rig.workers[0].sent.clear();
+        let around = if sure { check.per(2) } else { check.per(2).times(3) };
+        rig.run(interval + around);
+        rig.release(0);
+        rig.secs(2);
+        let shared = rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect));
+        assert_eq!(shared, sure);
     }
 }
