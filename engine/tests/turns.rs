@@ -63,6 +63,24 @@ fn what_nobody_shared_out_goes_round_too() {
     }
 }
 
+/// The first of them is the turn of the first member: workers of all versions must agree on that.
+#[test]
+fn what_nobody_shared_out_begins_with_the_first_member() {
+    let mut rig = second_of_two(7, 0..1);
+    for _ in 0..8 {
+        let now = stamp(&rig);
+        for id in ["0-client", "1-client"] {
+            rig.side.register(id, now);
+        }
+        rig.secs(2);
+    }
+    let taken = first_takes(&rig, 7)
+        .iter()
+        .map(Option::is_some)
+        .collect::<Vec<_>>();
+    assert_eq!(taken, [false, false, false, true, false, false, true]);
+}
+
 /// Time to give up is for owners: what has none is taken as soon as it is known whose turn it is.
 #[test]
 fn what_nobody_owns_is_taken_at_once() {
