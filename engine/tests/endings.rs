@@ -185,3 +185,28 @@ fn a_child_that_was_read_gets_no_lease_again() {
     assert!(rig.row(0).checkpoint.is_end());
     assert!(!rig.has_row(child) && !rig.has_row(1));
 }
+
+/// A table that is short of capacity is not asked again at once.
+#[test]
+fn a_look_that_fails_is_repeated_after_a_pause() {
+    let (mut rig, far, _) = waits_for_a_parents_lease();
+    let span = rig.config.scan_interval.times(3);
+    let pause = rig.config.retry_max.min(rig.config.renew_interval);
+    let most = span.0 / pause.0 + 1;
+    let mut left = most;
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        if !looks(effect, far) {
+            return None;
+        }
+        left = left.checked_sub(1).expect("no more looks than that");
+        Some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
+    }));
+    rig.workers[0].sent.clear();
+    rig.run(span);
+    let looked = rig.workers[0]
+        .sent
+        .iter()
+        .filter(|(_, effect)| looks(effect, far))
+        .count() as u64;
+    assert!((2..=most).contains(&looked), "{looked} of {most}");
+}
