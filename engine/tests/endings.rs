@@ -1,7 +1,7 @@
 //! Scenes of the end of a shard.
 
 use crate::rig::{Rig, Trick};
-use leasehold_engine::input::{Cause, Outcome};
+use leasehold_engine::input::{Body, Cause, Outcome};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
@@ -144,6 +144,35 @@ fn a_look_at_the_other_parent_that_comes_late_changes_nothing() {
     rig.release(0);
     rig.secs(20);
     assert!(rig.row(1).checkpoint.is_end());
+}
+
+/// The same while the end is being written.
+#[test]
+fn a_look_at_the_other_parent_may_come_as_the_end_is_written() {
+    let (mut rig, far, child) = waits_for_a_parents_lease();
+    let ends = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::End { key, .. })) if *key == Rig::id(1).to_lease());
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        (looks(effect, far) || ends(effect)).then_some(Trick::Hang)
+    }));
+    let hangs = |rig: &Rig, what: &dyn Fn(&Effect) -> bool| {
+        rig.workers[0].hung.iter().any(|command| what(&command.effect))
+    };
+    while !hangs(&rig, &|effect| looks(effect, far)) {
+        rig.secs(1);
+    }
+    add_row(&mut rig, far);
+    while !hangs(&rig, &ends) {
+        rig.secs(1);
+    }
+    let hung = &mut rig.workers[0].hung;
+    let look = hung.iter().position(|command| looks(&command.effect, far));
+    let look = hung.remove(look.unwrap());
+    let outcome = rig.perform(0, &look);
+    rig.tell(0, Body::Done { op: look.op, outcome });
+    rig.workers[0].trap = None;
+    rig.release(0);
+    rig.secs(1);
+    assert!(rig.row(1).checkpoint.is_end() && rig.has_row(child));
 }
 
 #[test]
