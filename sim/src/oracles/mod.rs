@@ -364,6 +364,7 @@ impl Oracles {
                 let judged = edit.as_ref().unwrap_or(fact);
                 if let Some(Fact::RowChanged { shard, .. }) = edit {
                     self.overlap.trespassed(shard);
+                    self.window.trespassed(shard);
                 }
                 if !of_others || matches!(fact, Fact::RowChanged { .. }) {
                     self.resolution.observe(now, judged, verdict);
@@ -380,7 +381,7 @@ impl Oracles {
                 self.lifecycle.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
-                self.window.observe(now, fact, verdict);
+                self.window.observe(now, fact, of_others, verdict);
                 self.heed.observe(now, fact, verdict);
                 self.memory.observe(now, fact, verdict);
                 self.stalls.observe(now, fact, verdict);

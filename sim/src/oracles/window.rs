@@ -2,7 +2,11 @@
 //!
 //! A belief that lapsed ends no handler by itself: it is asked to stop, and takes its time. The bound is that time, plus
 //! what a handler that does not listen takes. A process that stands still runs nothing.
+//!
+//! Where another program runs a handler without the lease, or wrote over it, its owner cannot know before it renews: that is
+//! measured, and not bounded, until somebody takes the lease.
 
+use super::fact::{Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -24,6 +28,8 @@ struct Run {
     met: Option<Time>,
     /// Its worker stands still: nothing runs.
     stands: bool,
+    /// Another program's, which answers for what it does beside the owner of the lease.
+    of_others: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -32,6 +38,9 @@ pub(super) struct Window {
     shards: Vec<Vec<Run>>,
     /// Their rows were removed by a person, and may look as they did long before.
     removed: BTreeSet<ShardNo>,
+    /// Other programs do with them what they have no lease for.
+    trespassed: BTreeSet<ShardNo>,
+    owners: Vec<Option<Owner>>,
     windows: Windows,
 }
 
@@ -45,6 +54,8 @@ impl Window {
             bound,
             shards: Vec::new(),
             removed: BTreeSet::new(),
+            trespassed: BTreeSet::new(),
+            owners: Vec::new(),
             windows: Windows::default(),
         }
     }
@@ -72,7 +83,8 @@ impl Window {
         let length = now.saturating_sub(met);
         self.windows.count += 1;
         self.windows.longest_us = self.windows.longest_us.max(length);
-        let bound = self.bound.filter(|_| !self.removed.contains(&shard));
+        let excused = self.removed.contains(&shard) || (!run.of_others && self.trespassed.contains(&shard));
+        let bound = self.bound.filter(|_| !excused);
         if bound.is_some_and(|bound| length > bound) {
             let life = run.life;
             verdict.report(Property::P18, now, || {
@@ -84,12 +96,31 @@ impl Window {
         }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    /// A program of others has written over a row that was not its own.
+    pub(super) fn trespassed(&mut self, shard: ShardNo) {
+        self.trespassed.insert(shard);
+    }
+
+    fn row_changed(&mut self, shard: ShardNo, verb: Option<Verb>, owner: Option<Owner>) {
+        let index = shard as usize;
+        if self.owners.len() <= index {
+            self.owners.resize(index + 1, None);
+        }
+        self.owners[index] = owner;
+        if verb == Some(Verb::Take) {
+            self.trespassed.remove(&shard);
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
             Fact::Delivered {
                 life, shard, token, ..
             } => {
                 let index = shard as usize;
+                if of_others && self.owners.get(index).copied().flatten() != Some(Owner::Life(life)) {
+                    self.trespassed(shard);
+                }
                 if self.shards.len() <= index {
                     self.shards.resize_with(index + 1, Vec::new);
                 }
@@ -102,6 +133,7 @@ impl Window {
                     token,
                     met: None,
                     stands: false,
+                    of_others,
                 });
             }
             Fact::HandlerEnded { life, shard, token } => {
@@ -113,12 +145,12 @@ impl Window {
                 }
             }
             Fact::RowChanged {
-                shard,
-                verb: None,
-                after: None,
-                ..
+                shard, verb, after, ..
             } => {
-                self.removed.insert(shard);
+                if verb.is_none() && after.is_none() {
+                    self.removed.insert(shard);
+                }
+                self.row_changed(shard, verb, after.and_then(|row| row.owner));
             }
             Fact::Paused { life } => {
                 for shard in 0..self.shards.len() {
@@ -146,8 +178,12 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{config, delivered};
+    use super::super::fact::Mark;
+    use super::super::history::{changed, config, delivered, row};
     use super::*;
+
+    /// A life of another program.
+    const OTHER: LifeNo = 9;
 
     fn measure(facts: &[(u64, Fact)]) -> (Windows, usize) {
         let mut window = Window::new(&Terms {
@@ -156,7 +192,8 @@ mod tests {
         });
         let mut verdict = Verdict::default();
         for (at, fact) in facts {
-            window.observe(*at, fact, &mut verdict);
+            let of_others = fact.life() == Some(OTHER);
+            window.observe(*at, fact, of_others, &mut verdict);
         }
         (window.windows(), verdict.violations().len())
     }
@@ -204,5 +241,32 @@ mod tests {
             (900_500, ended(0)),
         ]);
         assert_eq!((windows.longest_us, found), (500, 0));
+    }
+
+    #[test]
+    fn beside_a_program_without_the_lease_nobody_is_to_blame_until_it_is_taken() {
+        let owned = |owner| Some(row(Some(owner), 1, Mark::TrimHorizon));
+        let take = |from, to| changed(0, Some(to), Verb::Take, owned(from), owned(to));
+        let meets = |other: LifeNo| {
+            [
+                (10, delivered(0, 0, 1, 1)),
+                (500, delivered(other, 0, 1, 1)),
+                (900_500, ended(0)),
+            ]
+        };
+        let judged = |facts: Vec<(u64, Fact)>| measure(&facts);
+        let (windows, found) = judged([(5, take(OTHER, 0))].into_iter().chain(meets(OTHER)).collect());
+        assert_eq!((windows.longest_us, found), (900_000, 0));
+        let owns = [(5, take(0, OTHER))];
+        assert_eq!(judged(owns.into_iter().chain(meets(OTHER)).collect()).1, 1);
+        let without = [(1, delivered(OTHER, 0, 1, 1)), (2, ended(OTHER)), (5, take(1, 0))];
+        assert_eq!(judged(without.into_iter().chain(meets(1)).collect()).1, 1);
+        let beside_ours = vec![
+            (5, take(OTHER, 0)),
+            (10, delivered(OTHER, 0, 1, 1)),
+            (500, delivered(0, 0, 1, 1)),
+            (900_500, ended(OTHER)),
+        ];
+        assert_eq!(judged(beside_ours).1, 1, "it answers for its own run");
     }
 }
