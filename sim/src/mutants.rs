@@ -89,7 +89,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::QuotaIgnored | Mutant::NeverChases => &[P10],
         Mutant::CheckpointSeldom | Mutant::AskedWaits | Mutant::FailuresStay => &[P7],
         Mutant::LostUntold => &[P18],
-        Mutant::StealsAll => &[P10],
+        Mutant::StealsAll | Mutant::ClaimsForgotten | Mutant::TakesForgotten => &[P10],
         Mutant::RemovedUnbegun | Mutant::NeverTidies => &[P5],
         Mutant::ClosesUnsaved => &[P13, P7],
         Mutant::DrainsSlowly => &[P7],
@@ -103,7 +103,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
 pub fn dialect(mutant: Mutant) -> Kind {
     match mutant {
         Mutant::ExpiryByTheirClock | Mutant::FinishedRemovedEarly => Kind::VmwareGoKcl,
-        Mutant::LineageNotAsked | Mutant::UnreadIsRead => Kind::VmwareGoKcl,
+        Mutant::LineageNotAsked | Mutant::UnreadIsRead | Mutant::ClaimsForgotten => Kind::VmwareGoKcl,
         Mutant::KeepsOthersTurns
         | Mutant::RegistersOnce
         | Mutant::DeadMembersCount

@@ -7,6 +7,7 @@
 use super::Core;
 use super::view::Lease;
 use crate::ids::{LeaseKey, WorkerId};
+use crate::mutant::Mutant;
 use crate::row::Change;
 use crate::time::Mono;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,7 @@ impl Core {
             ix.and_then(|ix| self.view.get(ix))
                 .is_none_or(|lease| !lease.busy())
         });
+        let asked = asked.filter(|_| !self.ctx.planted.is(Mutant::ClaimsForgotten));
         let leases: BTreeSet<&LeaseKey> = promised.chain(asked).collect();
         leases.len() as u32
     }

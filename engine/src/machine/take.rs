@@ -39,7 +39,8 @@ impl Core {
                 continue;
             };
             balance.unfinished += 1;
-            if lease.ours() || lease.taking.is_some() {
+            let taking = lease.taking.is_some() && !self.ctx.planted.is(Mutant::TakesForgotten);
+            if lease.ours() || taking {
                 if let Some(mine) = balance.counts.get_mut(me) {
                     *mine += 1;
                 }

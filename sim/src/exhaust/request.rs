@@ -182,10 +182,16 @@ impl World {
             }) => std::slice::from_ref(&**row),
             _ => return,
         };
+        let scanned = matches!(outcome, Outcome::Applied(Reply::Page(_)));
         for row in rows.iter().filter_map(RowRead::lease) {
             if let Some(shard) = shard_of(&row.key) {
                 let row = self.truth.names.row(row);
-                self.fact(&Fact::Shown { life, shard, row });
+                self.fact(&Fact::Shown {
+                    life,
+                    shard,
+                    row,
+                    scanned,
+                });
             }
         }
     }

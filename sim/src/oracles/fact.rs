@@ -226,8 +226,13 @@ pub enum Fact {
         last: u64,
         bytes: u64,
     },
-    /// An answer showed a row to a worker.
-    Shown { life: LifeNo, shard: ShardNo, row: Row },
+    /// An answer showed a row to a worker. `scanned`: a page of a scan did.
+    Shown {
+        life: LifeNo,
+        shard: ShardNo,
+        row: Row,
+        scanned: bool,
+    },
 
     /// A worker was told to begin with a shard.
     OpenBegun {

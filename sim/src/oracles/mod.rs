@@ -25,6 +25,7 @@ mod progress;
 mod quota;
 mod resign;
 mod resolution;
+mod shares;
 mod stalls;
 mod steals;
 mod tidy;
@@ -249,6 +250,7 @@ pub struct Oracles {
     identity: identity::Identity,
     handovers: handover::HandOvers,
     waiting: waiting::Waiting,
+    shares: shares::Shares,
     steals: steals::Steals,
     tidy: tidy::Tidy,
     pace: pace::Pace,
@@ -286,6 +288,7 @@ impl Oracles {
             identity: identity::Identity::default(),
             handovers: handover::HandOvers::default(),
             waiting: waiting::Waiting::new(terms),
+            shares: shares::Shares::new(terms),
             steals: steals::Steals::new(terms),
             tidy: tidy::Tidy::new(terms),
             pace: pace::Pace::new(terms),
@@ -314,6 +317,7 @@ impl Oracles {
                 self.view.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.shares.observe(now, fact, verdict);
                 self.steals.observe(now, fact, verdict);
                 self.heed.observe(now, fact, verdict);
                 self.birth.observe(now, fact, verdict);
@@ -323,6 +327,7 @@ impl Oracles {
                 self.quota.observe(now, fact, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
+                self.shares.observe(now, fact, verdict);
                 self.heed.observe(now, fact, verdict);
                 self.birth.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
@@ -339,6 +344,7 @@ impl Oracles {
                 self.resolution.observe(now, fact, verdict);
                 if !of_others {
                     self.isolation.observe(now, fact, verdict);
+                    self.shares.observe(now, fact, verdict);
                     self.steals.observe(now, fact, verdict);
                     self.birth.observe(now, fact, verdict);
                 }
@@ -356,7 +362,12 @@ impl Oracles {
             Fact::Behind { .. } | Fact::Stalled { .. } | Fact::Moving { .. } => {
                 self.stalls.observe(now, fact, verdict);
             }
-            Fact::Shown { .. } => self.resolution.observe(now, fact, verdict),
+            Fact::Shown { .. } => {
+                self.resolution.observe(now, fact, verdict);
+                if !of_others {
+                    self.shares.observe(now, fact, verdict);
+                }
+            }
             _ => {
                 self.delivery.observe(now, fact, of_others, verdict);
                 self.lineage.observe(now, fact, of_others, verdict);
@@ -386,6 +397,7 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.stalls.observe(now, fact, verdict);
                 self.identity.observe(now, fact, verdict);
+                self.shares.observe(now, fact, verdict);
                 self.steals.observe(now, fact, verdict);
                 self.tidy.observe(now, judged, verdict);
                 self.birth.observe(now, judged, verdict);

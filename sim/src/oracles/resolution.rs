@@ -131,7 +131,7 @@ impl Resolution {
                     proof.emitted = proof.emitted.max(Some(write.emitted));
                 }
             }
-            Fact::Shown { life, shard, row } => {
+            Fact::Shown { life, shard, row, .. } => {
                 let proof = self.proofs.entry((life, shard)).or_default();
                 proof.counter = proof.counter.max(Some(row.counter));
                 if row.owner == Some(Owner::Life(life)) {
@@ -215,6 +215,7 @@ mod tests {
             life: 0,
             shard: 0,
             row: row(Some(0), counter, Mark::TrimHorizon),
+            scanned: true,
         }
     }
 

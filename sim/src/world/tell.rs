@@ -143,23 +143,28 @@ impl World {
         match outcome {
             Outcome::Applied(Reply::Page(page)) => {
                 for read in &page.rows {
-                    self.show_row(life, read);
+                    self.show_row(life, read, true);
                 }
             }
-            Outcome::Applied(Reply::Row(Some(read))) => self.show_row(life, read),
+            Outcome::Applied(Reply::Row(Some(read))) => self.show_row(life, read, false),
             Outcome::Refused(Refusal {
                 current: Some(read), ..
-            }) => self.show_row(life, read),
+            }) => self.show_row(life, read, false),
             _ => {}
         }
     }
 
-    fn show_row(&mut self, life: LifeNo, read: &RowRead) {
+    fn show_row(&mut self, life: LifeNo, read: &RowRead, scanned: bool) {
         if let RowRead::Lease(lease) = read
             && let Some(shard) = shard_of(&lease.key)
         {
             let row = self.names.row(lease);
-            self.fact(Fact::Shown { life, shard, row });
+            self.fact(Fact::Shown {
+                life,
+                shard,
+                row,
+                scanned,
+            });
         }
     }
 }

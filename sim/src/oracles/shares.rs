@@ -1,0 +1,450 @@
+//! P10: a worker asks for no more leases than its share.
+//!
+//! The share is counted from above, by what answers showed to the worker: all leases that it can take for unfinished, over
+//! those workers that it cannot take for dead. What the worker has and asks for is counted from below. What was shown while a
+//! write may have been waiting to be sent is believed in both ways.
+
+use super::fact::{Ask, How, Mark, Owner, Row, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::config::Config;
+use leasehold_engine::policy::Assign;
+
+/// A row as a worker was shown it.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    row: Row,
+    owner_since: Time,
+    counter_since: Time,
+    /// Between this counter and the one before, in µs.
+    gap: u64,
+    /// The row was removed since, or was shown otherwise beside scans: until the next scan, it is believed in or not.
+    disputed: bool,
+    /// A counter that was first shown beside scans, and when.
+    early: Option<(u64, Time)>,
+    /// An older row was shown since, by a stale read or because the row was made anew.
+    older: bool,
+}
+
+impl Seen {
+    /// Whether its reader may take the shard for unfinished.
+    fn may_be_open(&self) -> bool {
+        self.older || is_open(self.row)
+    }
+}
+
+/// What there is between a life and a lease.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stake {
+    seen: Option<Seen>,
+    held: bool,
+    /// Writes that would bring the lease, and are not answered.
+    takes: u32,
+    claims: u32,
+    /// The row says that its owner is asked for it, and the life knows.
+    claimed: bool,
+    /// When it was asked for last.
+    asked: Option<Time>,
+    /// Asked for as a part of the share; otherwise it was the life's before, or was given to it.
+    chosen: bool,
+    since: Time,
+}
+
+impl Stake {
+    fn is_idle(&self) -> bool {
+        !self.held && !self.claimed && self.takes + self.claims == 0
+    }
+}
+
+fn is_open(row: Row) -> bool {
+    row.checkpoint != Mark::End
+}
+
+/// A row as it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Truth {
+    row: Option<Row>,
+    ended_since: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    /// Whether leases are shared out by count, and clocks are as promised.
+    counted: bool,
+    /// 0: as many as there are.
+    most: usize,
+    /// A row that was renewed within this time is its owner's, in µs.
+    alive: u64,
+    /// What is asked for again within this time was not given up meanwhile, in µs.
+    pursuit: u64,
+    /// A write may be sent so long after it was decided on, in µs: what changed within this time need not have been known.
+    doubt: u64,
+    rows: Vec<Truth>,
+    lives: Vec<Vec<Stake>>,
+}
+
+fn at<T: Clone + Default>(list: &mut Vec<T>, index: u32) -> &mut T {
+    let index = index as usize;
+    if list.len() <= index {
+        list.resize_with(index + 1, T::default);
+    }
+    &mut list[index]
+}
+
+impl Shares {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let pursuit = 2 * terms.at_most(terms.most(|config| config.table_timeout + config.retry_max));
+        let quota = |config: &Config| config.max_leases;
+        let most = match terms.least(quota) {
+            0 => 0,
+            _ => terms.most(quota) as usize,
+        };
+        Self {
+            counted: terms.config.policies.assign == Assign::Count && !terms.clocks_beyond,
+            most,
+            alive: terms.least(|config| config.lease_duration.0) / 5 * 4,
+            pursuit,
+            doubt: terms.at_most(terms.most(|config| config.table_timeout)),
+            rows: Vec::new(),
+            lives: Vec::new(),
+        }
+    }
+
+    fn stake(&mut self, life: LifeNo, shard: ShardNo) -> &mut Stake {
+        at(at(&mut self.lives, life), shard)
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        if !self.counted {
+            return;
+        }
+        let pursuit = self.pursuit;
+        match *fact {
+            Fact::RowChanged { shard, by, after, .. } => {
+                self.changed(now, shard, after);
+                if let (Some(life), Some(row)) = (by, after) {
+                    self.shown(now, life, shard, row, true);
+                }
+            }
+            Fact::Shown {
+                life,
+                shard,
+                row,
+                scanned,
+            } => self.shown(now, life, shard, row, scanned),
+            Fact::Asked {
+                life,
+                ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
+                about: Some(shard),
+                ..
+            } => self.asked(now, life, shard, verb, verdict),
+            Fact::Answered {
+                life,
+                ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
+                about: Some(shard),
+                how,
+                ..
+            } => {
+                let asked_for = at(&mut self.rows, shard).row.and_then(|row| row.next);
+                let stake = self.stake(life, shard);
+                if verb == Verb::Claim {
+                    stake.claims = stake.claims.saturating_sub(1);
+                    stake.claimed |= how == How::Applied && asked_for == Some(Owner::Life(life));
+                } else {
+                    stake.takes = stake.takes.saturating_sub(1);
+                }
+            }
+            Fact::Holds { life, shard, .. } => {
+                let stake = self.stake(life, shard);
+                if stake.is_idle() {
+                    let answered = stake.asked.is_some_and(|last| now < last + pursuit);
+                    (stake.since, stake.chosen) = (now, stake.chosen && answered);
+                }
+                stake.held = true;
+            }
+            Fact::HoldsNoMore { life, shard } => {
+                let stake = self.stake(life, shard);
+                (stake.held, stake.chosen, stake.asked) = (false, false, None);
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => at(&mut self.lives, life).clear(),
+            _ => {}
+        }
+    }
+
+    fn changed(&mut self, now: Time, shard: ShardNo, after: Option<Row>) {
+        let truth = at(&mut self.rows, shard);
+        let asked_before = truth.row.and_then(|row| row.next);
+        if truth.row.is_some_and(is_open) && !after.is_some_and(is_open) {
+            truth.ended_since = now;
+        }
+        truth.row = after;
+        if let Some(Owner::Life(life)) = asked_before
+            && after.and_then(|row| row.next) != asked_before
+        {
+            self.stake(life, shard).claimed = false;
+        }
+        if after.is_none() {
+            let stakes = self
+                .lives
+                .iter_mut()
+                .filter_map(|life| life.get_mut(shard as usize));
+            for seen in stakes.filter_map(|stake| stake.seen.as_mut()) {
+                seen.disputed = true;
+            }
+        }
+    }
+
+    /// What is shown beside scans may be used for what was asked for only: the row is believed in as before, and as shown.
+    fn shown(&mut self, now: Time, life: LifeNo, shard: ShardNo, row: Row, scanned: bool) {
+        let seen = &mut self.stake(life, shard).seen;
+        match seen {
+            Some(seen) if !scanned => {
+                seen.disputed |= seen.row.owner != row.owner || !is_open(row);
+                if seen.early.is_none_or(|(counter, _)| counter != row.counter) {
+                    seen.early = Some((row.counter, now));
+                }
+            }
+            None if !scanned => {}
+            Some(seen) if seen.row.owner == row.owner && seen.row.counter <= row.counter => {
+                if seen.row.counter < row.counter {
+                    let early = seen.early.filter(|(counter, _)| *counter == row.counter);
+                    let since = early.map_or(now, |(_, since)| since);
+                    (seen.gap, seen.counter_since) = (since.saturating_sub(seen.counter_since), since);
+                }
+                (seen.row, seen.disputed, seen.older) = (row, false, false);
+            }
+            Some(seen) if row.counter < seen.row.counter && !seen.older => {
+                (seen.disputed, seen.older) = (true, true);
+            }
+            _ => {
+                let early = seen.and_then(|seen| seen.early);
+                let early = early.filter(|(counter, _)| *counter == row.counter);
+                let since = early.map_or(now, |(_, since)| since);
+                *seen = Some(Seen {
+                    row,
+                    early: None,
+                    older: false,
+                    owner_since: now,
+                    counter_since: since,
+                    gap: 0,
+                    disputed: false,
+                });
+            }
+        }
+    }
+
+    fn asked(&mut self, now: Time, life: LifeNo, shard: ShardNo, verb: Verb, verdict: &mut Verdict) {
+        let (me, pursuit) = (Some(Owner::Life(life)), self.pursuit);
+        let of_mine = |row: Row| row.owner == me || row.next == me;
+        let given = at(&mut self.rows, shard).row.is_some_and(of_mine);
+        let stake = self.stake(life, shard);
+        let goes_on = stake.asked.is_some_and(|last| now < last + pursuit);
+        let given = given || stake.seen.is_some_and(|seen| of_mine(seen.row));
+        if stake.is_idle() && !goes_on {
+            (stake.since, stake.chosen) = (now, false);
+        }
+        stake.asked = Some(now);
+        match verb {
+            Verb::Claim => stake.claims += 1,
+            _ => stake.takes += 1,
+        }
+        if goes_on || given || !self.is_open(shard as usize) {
+            return;
+        }
+        self.stake(life, shard).chosen = true;
+        let others = self.has(now, life, shard, verb);
+        let (leases, workers) = (self.unfinished(now, life), 1 + self.others_alive(now, life));
+        let mut share = leases.div_ceil(workers);
+        if self.most > 0 {
+            share = share.min(self.most);
+        }
+        if others + 1 > share {
+            verdict.report(Property::P10, now, || {
+                format!(
+                    "life {life} asks for the lease of shard {shard} while it has or asks for {others}; {leases} leases \
+                     among {workers} workers make {share} for each"
+                )
+            });
+        }
+    }
+
+    fn is_open(&self, shard: usize) -> bool {
+        let row = self.rows.get(shard).and_then(|truth| truth.row);
+        row.is_some_and(is_open)
+    }
+
+    /// How many other unfinished leases a life surely knows it has. Whoever takes what nobody lives on need not wait for
+    /// what it asked others for.
+    fn has(&self, now: Time, life: LifeNo, but: ShardNo, verb: Verb) -> usize {
+        let stakes = self.lives.get(life as usize).into_iter().flatten().enumerate();
+        let counts = |(shard, stake): &(usize, &Stake)| {
+            let asks = verb == Verb::Claim && (stake.claims > 0 || stake.claimed);
+            let known = stake.chosen || stake.since + self.doubt <= now;
+            *shard != but as usize
+                && (stake.held || stake.takes > 0 || asks)
+                && known
+                && self.is_open(*shard)
+                && stake.seen.is_none_or(|seen| is_open(seen.row))
+        };
+        stakes.filter(counts).count()
+    }
+
+    /// How many leases a life can take for unfinished, at most.
+    fn unfinished(&self, now: Time, life: LifeNo) -> usize {
+        let stakes = self.lives.get(life as usize);
+        let open = |shard: &usize| {
+            let ended_lately = self
+                .rows
+                .get(*shard)
+                .is_some_and(|truth| truth.ended_since > 0 && truth.ended_since + self.doubt > now);
+            let stake = stakes.and_then(|stakes| stakes.get(*shard));
+            let believed = stake
+                .is_some_and(|stake| !stake.is_idle() || stake.seen.is_some_and(|seen| seen.may_be_open()));
+            self.is_open(*shard) || ended_lately || believed
+        };
+        let shards = self.rows.len().max(stakes.map_or(0, Vec::len));
+        (0..shards).filter(open).count()
+    }
+
+    /// How many others a life cannot take for dead, at least: each has a lease that the life wants nothing of.
+    fn others_alive(&self, now: Time, life: LifeNo) -> usize {
+        let lately = |time: Time| time + self.alive > now;
+        let alive = |stake: &Stake| {
+            let seen = stake.seen.filter(|_| !stake.held && stake.takes == 0)?;
+            let renewed = lately(seen.counter_since)
+                && (seen.counter_since + self.doubt <= now || seen.gap < self.alive)
+                && seen.owner_since + self.doubt <= now;
+            let owner = seen
+                .row
+                .owner
+                .filter(|_| renewed && !seen.disputed && is_open(seen.row));
+            owner.filter(|owner| *owner != Owner::Life(life))
+        };
+        let stakes = self.lives.get(life as usize).into_iter().flatten();
+        let mut owners: Vec<Owner> = stakes.filter_map(alive).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{answered, asked, changed, config, judge_under, row};
+    use super::*;
+    use Ask::Write;
+
+    const TAKE: Ask = Write(Verb::Take);
+    const CLAIM: Ask = Write(Verb::Claim);
+
+    fn terms() -> Terms {
+        let mut config = config();
+        config.max_steals = 100;
+        Terms::plain(config)
+    }
+
+    fn shown(shard: u32, row: Row) -> Fact {
+        Fact::Shown {
+            life: 0,
+            shard,
+            row,
+            scanned: true,
+        }
+    }
+
+    /// One shard and lease for each of these owners, shown to life 0 as they are renewed for so long that nothing is in doubt.
+    fn table(owners: &[u32]) -> Vec<(u64, Fact)> {
+        let step = terms().config.renew_interval.0;
+        let mut facts = Vec::new();
+        for turn in 1..=40 {
+            for (shard, owner) in owners.iter().enumerate() {
+                let owned = |counter| row(Some(*owner), counter, Mark::TrimHorizon);
+                let (shard, at) = (shard as u32, turn * step);
+                let before = (turn > 1).then(|| owned(turn - 1));
+                facts.push((
+                    at,
+                    changed(shard, Some(*owner), Verb::Renew, before, Some(owned(turn))),
+                ));
+                let row = owned(turn);
+                facts.push((at, shown(shard, row)));
+            }
+        }
+        facts
+    }
+
+    fn judged(facts: Vec<(u64, Fact)>, more: impl IntoIterator<Item = Fact>) -> usize {
+        let now = facts.last().map_or(0, |(at, _)| *at);
+        let more = more.into_iter().map(|fact| (now, fact));
+        let found = judge_under(&terms(), facts.into_iter().chain(more));
+        found.iter().filter(|found| **found == Property::P10).count()
+    }
+
+    fn ask(ask: Ask, shard: u32) -> Fact {
+        asked(0, ask, shard, u64::from(shard), 40, 0)
+    }
+
+    #[test]
+    fn as_many_as_the_share_and_no_more() {
+        for verb in [TAKE, CLAIM] {
+            let asks = |count: u32| (0..count).map(move |shard| ask(verb, shard));
+            assert_eq!(judged(table(&[1, 1, 1, 1, 2, 2]), asks(2)), 0);
+            assert_eq!(judged(table(&[1, 1, 1, 1, 2, 2]), asks(3)), 1);
+        }
+    }
+
+    #[test]
+    fn who_was_shown_once_may_be_dead_and_makes_no_share_smaller() {
+        let mut facts = table(&[1, 1, 1, 1, 2, 2]);
+        let hour = 3_600_000_000;
+        let row = row(Some(1), 99, Mark::TrimHorizon);
+        facts.push((hour, shown(0, row)));
+        assert_eq!(judged(facts, (1..6).map(|shard| ask(TAKE, shard))), 0);
+    }
+
+    #[test]
+    fn what_was_asked_for_counts_while_the_row_says_so() {
+        let owners = [1, 1, 1, 1, 2, 2];
+        let claimed = |shard: u32| {
+            let before = row(Some(1), 40, Mark::TrimHorizon);
+            let after = Row {
+                next: Some(Owner::Life(0)),
+                ..before
+            };
+            [
+                ask(CLAIM, shard),
+                changed(shard, Some(0), Verb::Claim, Some(before), Some(after)),
+                answered(0, CLAIM, shard, u64::from(shard), How::Applied),
+            ]
+        };
+        let lost = |shard: u32| {
+            let before = Row {
+                next: Some(Owner::Life(0)),
+                ..row(Some(1), 40, Mark::TrimHorizon)
+            };
+            let after = row(Some(1), 41, Mark::TrimHorizon);
+            changed(shard, Some(1), Verb::Renew, Some(before), Some(after))
+        };
+        let both = || claimed(0).into_iter().chain(claimed(1));
+        assert_eq!(judged(table(&owners), both()), 0);
+        assert_eq!(judged(table(&owners), both().chain([ask(CLAIM, 2)])), 1);
+        assert_eq!(judged(table(&owners), both().chain([ask(TAKE, 2)])), 0);
+        assert_eq!(judged(table(&owners), both().chain([lost(1), ask(CLAIM, 2)])), 0);
+    }
+
+    #[test]
+    fn finished_leases_are_nobodys_share() {
+        let mut facts = table(&[1, 1, 1, 1, 2, 2]);
+        let at = facts.last().unwrap().0;
+        for shard in 2..4 {
+            let before = row(Some(1), 40, Mark::TrimHorizon);
+            let after = row(Some(1), 41, Mark::End);
+            facts.push((at, changed(shard, Some(1), Verb::End, Some(before), Some(after))));
+            let row = after;
+            facts.push((at, shown(shard, row)));
+        }
+        // At once somebody may have counted before the end; later nobody can.
+        assert_eq!(judged(facts.clone(), [0, 4].map(|shard| ask(TAKE, shard))), 0);
+        let later = table(&[1, 1, 2, 2]);
+        assert_eq!(judged(later.clone(), [0, 2].map(|shard| ask(TAKE, shard))), 0);
+        assert_eq!(judged(later, [0, 1, 2].map(|shard| ask(TAKE, shard))), 1);
+    }
+}
