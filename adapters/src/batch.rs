@@ -58,7 +58,7 @@ impl Batch {
 
     /// How far behind the tip of the stream these records were read.
     pub fn behind(&self) -> Span {
-        Span::from_millis(self.fetched.behind_ms)
+        Span::from_millis(self.fetched.reading.behind_ms)
     }
 
     /// Counts how often these records were handed over, from 1: above 1, the handler failed or was stopped before.

@@ -5,6 +5,7 @@ use crate::batch::{Batch, ShardInfo};
 use crate::catch::{Panicked, catch, until};
 use crate::fence::{Fence, Fences};
 use crate::handler::AnyHandler;
+use crate::metrics::{self, Meter};
 use crate::ports::Port;
 use crate::runtime::{BoxFuture, Runtime};
 use crate::store::Store;
@@ -27,6 +28,7 @@ struct Inner {
     store: Store,
     fences: Fences,
     asks: AskSender,
+    meter: Meter,
     open: Mutex<BTreeMap<LeaseKey, OpenShard>>,
 }
 
@@ -45,6 +47,7 @@ impl Consumer {
         store: Store,
         fences: Fences,
         asks: AskSender,
+        meter: Meter,
     ) -> Self {
         Self(Arc::new(Inner {
             handler,
@@ -52,6 +55,7 @@ impl Consumer {
             store,
             fences,
             asks,
+            meter,
             open: Mutex::default(),
         }))
     }
@@ -113,6 +117,9 @@ impl Consumer {
         let Some(fetched) = inner.store.batch(&shard, batch) else {
             return gone(format!("the records of {batch}"));
         };
+        if let Some(after) = after {
+            inner.store.processed_through(&shard, after);
+        }
         let (stop, stopped) = oneshot::channel();
         let call = {
             let mut open = self.open_shards();
@@ -130,8 +137,8 @@ impl Consumer {
                 asks: open.asks.clone(),
             }
         };
-        let (records, behind_ms) = (call.len() as u64, call.behind().as_millis());
-        let (handler, store) = (inner.handler.clone(), inner.store.clone());
+        let records = call.len() as u64;
+        let (handler, store, meter) = (inner.handler.clone(), inner.store.clone(), inner.meter.clone());
         Box::pin(async move {
             let result = if call.is_empty() {
                 Some(Ok(Ok(())))
@@ -140,8 +147,7 @@ impl Consumer {
             };
             if matches!(result, Some(Ok(Ok(())))) {
                 store.processed(&shard, batch);
-                metrics::counter!("leasehold_records_processed_total").increment(records);
-                metrics::gauge!("leasehold_behind_ms", "shard" => shard.to_string()).set(behind_ms as f64);
+                meter.count(&metrics::PROCESSED_RECORDS, [], records);
             }
             outcome(result, Reply::Processed)
         })

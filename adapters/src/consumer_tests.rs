@@ -84,6 +84,7 @@ fn rig() -> Rig {
         store.clone(),
         Fences::default(),
         sender,
+        Meter::default(),
     );
     Rig {
         consumer,

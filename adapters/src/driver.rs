@@ -17,7 +17,7 @@ use crate::trace::OutputDigest;
 use leasehold_engine::Engine;
 use leasehold_engine::digest::Digest;
 use leasehold_engine::ids::OpId;
-use leasehold_engine::input::{Body, Boot, Cause, Input, Outcome, Reply};
+use leasehold_engine::input::{Body, Boot, Call, Cause, Input, Outcome, Reply};
 use leasehold_engine::notice::{Fatal, Notice};
 use leasehold_engine::output::{Command, Output};
 use leasehold_engine::time::{Mono, Span};
@@ -35,6 +35,9 @@ const TURNS: u32 = 64;
 /// How often held leases are looked up for the fences of handlers that run for long.
 const REFRESH_FENCES: Span = Span::from_millis(250);
 
+/// How often metrics that tell the state are set.
+const REFRESH_METRICS: Span = Span::from_secs(1);
+
 /// Runs one engine until it has stopped.
 pub struct Driver<M = Engine> {
     engine: M,
@@ -50,6 +53,8 @@ pub struct Driver<M = Engine> {
     timer: Option<(Mono, Sleep)>,
     /// When the fences were last refreshed; absent when they must be at once.
     fences_seen: Option<Mono>,
+    /// When metrics that tell the state are to be set again.
+    metrics_due: Mono,
     fatal: Option<Fatal>,
 }
 
@@ -105,6 +110,7 @@ impl<M: Machine> Driver<M> {
             wake_at: Mono::NEVER,
             timer: None,
             fences_seen: None,
+            metrics_due: Mono(0),
             fatal: None,
         }
     }
@@ -119,6 +125,7 @@ impl<M: Machine> Driver<M> {
         while !self.engine.is_stopped() {
             let now = self.runtime.now();
             self.refresh_fences(now);
+            self.refresh_metrics(now);
             if self.give_up_overdue(now) {
                 continue;
             }
@@ -154,7 +161,7 @@ impl<M: Machine> Driver<M> {
             wall: self.runtime.wall(),
             body,
         };
-        metrics::counter!("leasehold_inputs_total").increment(1);
+        self.observer.input();
         self.recorder.begin(&input);
         let recording = self.recorder.is_on();
         let mut digest = Digest::new();
@@ -188,7 +195,7 @@ impl<M: Machine> Driver<M> {
     fn start(&mut self, command: Command) {
         let Command { op, give_up, .. } = command;
         let kind = Kind::of(&command.effect);
-        metrics::counter!("leasehold_commands_total", "kind" => kind.name()).increment(1);
+        self.observer.command(kind);
         let mut report = Report {
             op,
             kind,
@@ -226,8 +233,7 @@ impl<M: Machine> Driver<M> {
         }
         self.observer.outcome(kind, &outcome);
         if let Outcome::Applied(Reply::Records(fetched)) = &outcome {
-            metrics::counter!("leasehold_records_fetched_total").increment(u64::from(fetched.count));
-            metrics::counter!("leasehold_bytes_fetched_total").increment(fetched.bytes);
+            self.observer.fetched(fetched);
         }
         self.feed(Body::Done { op, outcome });
     }
@@ -248,7 +254,7 @@ impl<M: Machine> Driver<M> {
             late.task.abort();
             let kind = late.kind;
             self.ports.forget(kind, op);
-            metrics::counter!("leasehold_commands_given_up_total", "kind" => kind.name()).increment(1);
+            self.observer.given_up(kind);
             self.finish(op, kind, Outcome::Unknown(Cause::Timeout));
         }
         true
@@ -266,6 +272,9 @@ impl<M: Machine> Driver<M> {
 
     fn answer(&mut self, ask: Ask) {
         for call in ask.into_calls() {
+            if let Call::Processed { lease, through, .. } = &call {
+                self.observer.processed(lease, *through);
+            }
             self.feed(Body::Call(call));
         }
     }
@@ -281,16 +290,21 @@ impl<M: Machine> Driver<M> {
         self.fences_seen = Some(now);
         let observer = &self.observer;
         self.engine
-            .each_held(&mut |lease, token, valid_until| observer.believe(lease, token, valid_until));
+            .each_held(&mut |held| observer.believe(held.lease, held.token, held.valid_until));
+    }
+
+    /// Sets the metrics that tell the state.
+    fn refresh_metrics(&mut self, now: Mono) {
+        if now >= self.metrics_due {
+            self.metrics_due = now + REFRESH_METRICS;
+            self.observer.state(now, &self.engine, self.recorder.gaps());
+        }
     }
 
     /// Waits for the next thing to happen: outcomes before calls before timers.
     async fn next(&mut self) -> Woken {
-        let due = match self.give_ups.first() {
-            Some((at, _)) => self.wake_at.min(*at),
-            None => self.wake_at,
-        };
-        self.set_timer(due);
+        let give_up = self.give_ups.first().map_or(Mono::NEVER, |(at, _)| *at);
+        self.set_timer(self.wake_at.min(give_up).min(self.metrics_due));
         poll_fn(|cx| {
             if let Poll::Ready(Some((op, kind, outcome))) = self.outcomes.receiver.poll_recv(cx) {
                 return Poll::Ready(Woken::Outcome(op, kind, outcome));
@@ -327,6 +341,8 @@ impl<M: Machine> Driver<M> {
             });
         }
         self.recorder.close();
+        self.observer
+            .state(self.runtime.now(), &self.engine, self.recorder.gaps());
         self.observer.stopped();
     }
 }

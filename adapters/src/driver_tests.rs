@@ -166,11 +166,7 @@ async fn notices_reach_the_observer_and_a_fatal_one_is_the_result() {
         fn is_stopped(&self) -> bool {
             self.0
         }
-        fn each_held(
-            &self,
-            _: &mut dyn FnMut(&leasehold_engine::ids::LeaseKey, leasehold_engine::ids::FencingToken, Mono),
-        ) {
-        }
+        fn each_held(&self, _: &mut dyn FnMut(&leasehold_engine::Held<'_>)) {}
     }
     let (_sender, receiver) = asks();
     let ports = Ports {
@@ -363,11 +359,7 @@ async fn a_machine_that_always_wants_a_tick_does_not_starve_the_others() {
         fn is_stopped(&self) -> bool {
             self.0 >= 10_000
         }
-        fn each_held(
-            &self,
-            _: &mut dyn FnMut(&leasehold_engine::ids::LeaseKey, leasehold_engine::ids::FencingToken, Mono),
-        ) {
-        }
+        fn each_held(&self, _: &mut dyn FnMut(&leasehold_engine::Held<'_>)) {}
     }
     let (_sender, receiver) = asks();
     let ports = Ports {

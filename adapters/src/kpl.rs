@@ -56,8 +56,10 @@ struct Part {
 pub(crate) enum Unpacked {
     /// Not aggregated (or not readable as such): itself.
     Plain(Record),
-    /// Its parts, in order, and how many there were before any was dropped.
-    Parts(Vec<Record>, u64),
+    /// Its parts, in order.
+    Parts(Vec<Record>),
+    /// So many parts, of which some belong to another shard: all are dropped.
+    Dropped(u64),
 }
 
 /// Takes `record` apart if it is aggregated. Without `range`, no part counts as misplaced.
@@ -75,10 +77,9 @@ pub(crate) fn unpack(record: Record, range: Option<HashRange>, misplaced: Mispla
     };
     let outside = |part: &Record| range.is_some_and(|range| !contains(range, hash_of(part)));
     if misplaced == Misplaced::Drop && parts.iter().any(outside) {
-        metrics::counter!("leasehold_misplaced_aggregates_total").increment(1);
-        return Unpacked::Parts(Vec::new(), count);
+        return Unpacked::Dropped(count);
     }
-    Unpacked::Parts(parts, count)
+    Unpacked::Parts(parts)
 }
 
 fn parse(data: &Bytes) -> Option<Aggregate> {

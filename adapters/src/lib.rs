@@ -11,7 +11,7 @@
 //! | `aws` | the bindings to the AWS SDK, and the table that says what each of its errors means |
 //! | `consumer`, [`store`], [`kpl`] | opening, feeding and closing handlers; fetched records; aggregated records |
 //! | [`recorder`], [`trace`] | recording a worker's life, and replaying it |
-//! | [`observe`] | logs and metrics |
+//! | [`observe`], [`metrics`] | logs; the names of all metrics, and the way they are set |
 
 pub mod asks;
 #[cfg(feature = "aws")]
@@ -22,9 +22,11 @@ mod consumer;
 pub mod driver;
 pub mod error;
 pub mod fence;
+mod gauges;
 pub mod handler;
 pub mod kpl;
 pub mod machine;
+pub mod metrics;
 pub mod migrate;
 pub mod observe;
 pub mod ports;

@@ -1,10 +1,9 @@
 //! The engine's contract as a trait, so that the loop around it can be tested with a scripted stand-in.
 
-use leasehold_engine::Engine;
-use leasehold_engine::ids::{FencingToken, LeaseKey};
 use leasehold_engine::input::Input;
 use leasehold_engine::output::Output;
 use leasehold_engine::time::Mono;
+use leasehold_engine::{Engine, Held};
 
 /// Takes inputs and answers each with outputs and a time to be woken at.
 pub trait Machine: Send {
@@ -14,8 +13,8 @@ pub trait Machine: Send {
     /// Whether nothing will follow.
     fn is_stopped(&self) -> bool;
 
-    /// Shows every lease it holds: its key, its token, and until when it is believed in.
-    fn each_held(&self, each: &mut dyn FnMut(&LeaseKey, FencingToken, Mono));
+    /// Shows every lease it holds.
+    fn each_held(&self, each: &mut dyn FnMut(&Held<'_>));
 }
 
 impl Machine for Engine {
@@ -30,9 +29,9 @@ impl Machine for Engine {
         Engine::is_stopped(self)
     }
 
-    fn each_held(&self, each: &mut dyn FnMut(&LeaseKey, FencingToken, Mono)) {
+    fn each_held(&self, each: &mut dyn FnMut(&Held<'_>)) {
         for held in self.held() {
-            each(held.lease, held.token, held.valid_until);
+            each(&held);
         }
     }
 }

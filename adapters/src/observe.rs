@@ -1,12 +1,16 @@
 //! What can be seen of a worker from outside: logs, metrics, an observer of one's own, and the fences of handlers.
 
 use crate::fence::Fences;
+use crate::gauges::Gauges;
+use crate::machine::Machine;
+use crate::metrics::{self, Meter};
 use crate::ports::Kind;
+use crate::store::Store;
 use leasehold_engine::ids::{FencingToken, LeaseKey, WorkerId};
-use leasehold_engine::input::Outcome;
+use leasehold_engine::input::{Fetched, Outcome};
 use leasehold_engine::notice::Notice;
+use leasehold_engine::position::Position;
 use leasehold_engine::time::Mono;
-use std::collections::BTreeSet;
 use std::fmt;
 use tracing::Level;
 
@@ -17,9 +21,10 @@ pub type NoticeFn = Box<dyn FnMut(&Notice) + Send>;
 pub struct Observer {
     each: Option<NoticeFn>,
     fences: Fences,
-    held: u64,
-    /// Leases that were said not to move, and not yet to move again.
-    stalled: BTreeSet<LeaseKey>,
+    store: Store,
+    meter: Meter,
+    /// Absent once the worker has stopped.
+    gauges: Option<Gauges>,
     /// The name of this life, once it is told.
     worker: Option<WorkerId>,
 }
@@ -27,7 +32,7 @@ pub struct Observer {
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observer")
-            .field("held", &self.held)
+            .field("worker", &self.worker)
             .finish_non_exhaustive()
     }
 }
@@ -38,37 +43,31 @@ impl Observer {
         Self {
             each,
             fences,
-            held: 0,
-            stalled: BTreeSet::new(),
+            store: Store::default(),
+            meter: Meter::default(),
+            gauges: None,
             worker: None,
         }
     }
 
+    /// Sets metrics with this meter, those of waiting records from what the store keeps.
+    #[must_use]
+    pub fn with_metrics(mut self, meter: Meter, store: Store) -> Self {
+        meter.begin();
+        self.gauges = Some(Gauges::new(meter.clone(), store.clone()));
+        (self.meter, self.store) = (meter, store);
+        self
+    }
+
     pub(crate) fn notice(&mut self, notice: &Notice) {
         let (kind, level) = describe(notice);
-        metrics::counter!("leasehold_notices_total", "kind" => kind).increment(1);
+        self.meter.count(&metrics::NOTICES, [kind.into()], 1);
         if let Notice::Booted { worker, .. } = notice {
             self.worker = Some(worker.clone());
         }
         self.log(kind, level, notice);
-        let stalled = match notice {
-            Notice::Stalled { lease, .. } => self.stalled.insert(lease.clone()),
-            Notice::Moving { lease, .. } | Notice::Lost { lease, .. } | Notice::Released { lease } => {
-                self.stalled.remove(lease)
-            }
-            _ => false,
-        };
-        if stalled {
-            metrics::gauge!("leasehold_leases_stalled").set(self.stalled.len() as f64);
-        }
-        match notice {
-            Notice::Took { .. } => self.count_held(self.held.saturating_add(1)),
-            Notice::Lost { lease, .. } | Notice::Released { lease } => {
-                self.fences.revoke(lease);
-                self.count_held(self.held.saturating_sub(1));
-            }
-            Notice::Fenced { lease } => self.fences.revoke(lease),
-            _ => {}
+        if let Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Fenced { lease } = notice {
+            self.fences.revoke(lease);
         }
         if let Some(each) = &mut self.each {
             each(notice);
@@ -105,7 +104,44 @@ impl Observer {
             Outcome::NotSent(_) => "not-sent",
             Outcome::Unknown(_) => "unknown",
         };
-        metrics::counter!("leasehold_outcomes_total", "kind" => kind.name(), "result" => result).increment(1);
+        let labels = [kind.name().into(), result.into()];
+        self.meter.count(&metrics::OUTCOMES, labels, 1);
+    }
+
+    /// The engine is given an input.
+    pub(crate) fn input(&self) {
+        self.meter.count(&metrics::INPUTS, [], 1);
+    }
+
+    /// A command is carried out.
+    pub(crate) fn command(&self, kind: Kind) {
+        self.meter.count(&metrics::COMMANDS, [kind.name().into()], 1);
+    }
+
+    /// A command was not answered in time.
+    pub(crate) fn given_up(&self, kind: Kind) {
+        self.meter.count(&metrics::GIVEN_UP, [kind.name().into()], 1);
+    }
+
+    /// A read was answered.
+    pub(crate) fn fetched(&self, fetched: &Fetched) {
+        self.meter
+            .count(&metrics::FETCHED_RECORDS, [], u64::from(fetched.count));
+        self.meter.count(&metrics::FETCHED_BYTES, [], fetched.bytes);
+    }
+
+    /// The application says how far it has processed a shard.
+    pub(crate) fn processed(&self, lease: &LeaseKey, through: Position) {
+        self.store.processed_through(&lease.to_shard(), through);
+    }
+
+    /// Sets what is not counted as it happens.
+    pub(crate) fn state(&mut self, now: Mono, engine: &impl Machine, trace_gaps: u64) {
+        if let Some(gauges) = &mut self.gauges {
+            gauges.set(now, engine);
+            self.meter.count_to(&metrics::MISPLACED, [], self.store.dropped());
+            self.meter.count_to(&metrics::TRACE_GAPS, [], trace_gaps);
+        }
     }
 
     pub(crate) fn has_open(&self) -> bool {
@@ -116,15 +152,9 @@ impl Observer {
         self.fences.believe(lease, token, valid_until);
     }
 
+    /// Nothing follows.
     pub(crate) fn stopped(&mut self) {
-        self.count_held(0);
-        self.stalled.clear();
-        metrics::gauge!("leasehold_leases_stalled").set(0.0);
-    }
-
-    fn count_held(&mut self, held: u64) {
-        self.held = held;
-        metrics::gauge!("leasehold_leases_held").set(held as f64);
+        self.gauges = None;
     }
 }
 

@@ -5,10 +5,12 @@
 
 use crate::kpl::{Misplaced, Unpacked, unpack};
 use crate::record::Record;
+use crate::runtime::Runtime;
 use leasehold_engine::ids::{OpId, ShardId};
 use leasehold_engine::input;
 use leasehold_engine::position::Position;
 use leasehold_engine::shard::{ChildShard, HashRange};
+use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +24,8 @@ const PAGE_TOKENS: usize = 16;
 pub struct Store {
     kept: Arc<Mutex<Kept>>,
     misplaced: Misplaced,
+    /// Tells when an answer came; without it, time stands still.
+    clock: Option<Arc<dyn Runtime>>,
 }
 
 /// An answer to GetRecords.
@@ -44,6 +48,8 @@ struct Kept {
     shard_of: BTreeMap<OpId, ShardId>,
     pages: VecDeque<(OpId, String)>,
     ranges: BTreeMap<ShardId, HashRange>,
+    /// How many aggregated records were dropped.
+    dropped: u64,
 }
 
 #[derive(Debug, Default)]
@@ -52,13 +58,56 @@ struct KeptShard {
     iterators: VecDeque<(OpId, String)>,
     /// What was asked for before this command belongs to an ownership that is over.
     closed: Option<OpId>,
+    /// The last answer of this ownership.
+    last: Option<Reading>,
+    /// Everything up to here is processed, as far as this ownership knows.
+    done: Option<Position>,
 }
 
 /// The records of one answer, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     pub(crate) records: Vec<Record>,
+    pub(crate) reading: Reading,
+}
+
+/// When an answer came, and how far it was behind the tip of its shard then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    at: Mono,
+    wall: Wall,
     pub(crate) behind_ms: u64,
+    /// Nothing follows: the shard has ended.
+    end: bool,
+}
+
+impl Reading {
+    /// Whatever was not in this answer or one before it came to the shard after the moment that was this long ago.
+    fn behind(&self, now: Mono) -> Span {
+        if self.end {
+            return Span::ZERO;
+        }
+        Span::from_millis(self.behind_ms) + now.since(self.at)
+    }
+
+    /// How long ago a record of this answer came to the shard. The records of an answer are no nearer to the tip than the
+    /// answer; and they say when they came, by Kinesis' clock.
+    fn age(&self, record: &Record, now: Mono) -> Span {
+        let then = record
+            .arrival
+            .map_or(0, |arrival| self.wall.0.saturating_sub(arrival.0));
+        let then = self.behind_ms.max(u64::try_from(then).unwrap_or(0));
+        Span::from_millis(then) + now.since(self.at)
+    }
+}
+
+/// What of a shard is not processed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    /// So many records were fetched and are not processed.
+    pub(crate) records: u64,
+    /// Everything that came to the shard longer ago than this is processed. Unknown before the first answer.
+    pub(crate) behind: Option<Span>,
 }
 
 impl Fetched {
@@ -72,11 +121,12 @@ impl Fetched {
 }
 
 impl Store {
-    /// An empty store.
-    pub fn new(misplaced: Misplaced) -> Self {
+    /// An empty store. The clock is what tells how long something waits in it.
+    pub fn new(misplaced: Misplaced, clock: Arc<dyn Runtime>) -> Self {
         Self {
             kept: Arc::default(),
             misplaced,
+            clock: Some(clock),
         }
     }
 
@@ -92,15 +142,26 @@ impl Store {
             behind_ms: answer.behind_ms,
             end: None,
         };
+        let reading = Reading {
+            at: self.clock.as_ref().map_or(Mono(0), |clock| clock.now()),
+            wall: self.clock.as_ref().map_or(Wall(0), |clock| clock.wall()),
+            behind_ms: answer.behind_ms,
+            end: answer.next.is_none(),
+        };
         let mut records = Vec::with_capacity(answer.records.len());
+        let mut dropped = 0;
         for record in answer.records {
             description.bytes += record.data.len() as u64;
             let mut position = record.position;
             match unpack(record, range, self.misplaced) {
                 Unpacked::Plain(record) => records.push(record),
-                Unpacked::Parts(parts, count) => {
-                    position.sub = count.saturating_sub(1);
+                Unpacked::Parts(parts) => {
+                    position.sub = (parts.len() as u64).saturating_sub(1);
                     records.extend(parts);
+                }
+                Unpacked::Dropped(count) => {
+                    position.sub = count.saturating_sub(1);
+                    dropped += 1;
                 }
             }
             description.last = Some(position);
@@ -111,11 +172,9 @@ impl Store {
             }
             description.end = Some(answer.children);
         }
-        let fetched = (description.count > 0).then_some(Fetched {
-            records,
-            behind_ms: answer.behind_ms,
-        });
-        self.keep_batch(shard, op, fetched, answer.next);
+        let fetched = (description.count > 0).then_some(records);
+        self.kept().dropped += dropped;
+        self.keep_batch(shard, op, fetched, answer.next, reading);
         description
     }
 
@@ -128,16 +187,18 @@ impl Store {
         &self,
         shard: &ShardId,
         op: OpId,
-        fetched: Option<Fetched>,
+        fetched: Option<Vec<Record>>,
         next: Option<String>,
+        reading: Reading,
     ) {
         let mut kept = self.kept();
         let entry = kept.shards.entry(shard.clone()).or_default();
         if entry.closed.is_some_and(|closed| op < closed) {
             return;
         }
-        if let Some(fetched) = fetched {
-            entry.batches.insert(op, Arc::new(fetched));
+        entry.last = Some(reading);
+        if let Some(records) = fetched {
+            entry.batches.insert(op, Arc::new(Fetched { records, reading }));
         }
         kept.keep_iterator(shard, op, next);
         kept.shard_of.insert(op, shard.clone());
@@ -188,11 +249,47 @@ impl Store {
         kept.settle(op);
     }
 
+    /// Everything up to here is processed, be it that the rest of its batch is not.
+    pub(crate) fn processed_through(&self, shard: &ShardId, through: Position) {
+        let mut kept = self.kept();
+        if let Some(entry) = kept.shards.get_mut(shard) {
+            entry.done = entry.done.max(Some(through));
+        }
+    }
+
+    /// What of a shard waits to be processed.
+    pub(crate) fn backlog(&self, shard: &ShardId, now: Mono) -> Backlog {
+        let kept = self.kept();
+        let Some(entry) = kept.shards.get(shard) else {
+            return Backlog::default();
+        };
+        let mut records = 0;
+        let mut oldest = None;
+        for batch in entry.batches.values() {
+            let left = batch
+                .records
+                .get(batch.first_after(entry.done)..)
+                .unwrap_or_default();
+            records += left.len() as u64;
+            oldest = oldest.or_else(|| Some(batch.reading.age(left.first()?, now)));
+        }
+        Backlog {
+            records,
+            behind: oldest.or_else(|| Some(entry.last?.behind(now))),
+        }
+    }
+
+    /// How many aggregated records were dropped so far, as some part of each belongs to another shard.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.kept().dropped
+    }
+
     /// A shard's ownership ended: everything that was asked for before `close` is freed, and so is what comes late.
     pub(crate) fn close(&self, shard: &ShardId, close: OpId) {
         let mut kept = self.kept();
         let entry = kept.shards.entry(shard.clone()).or_default();
         entry.closed = Some(close);
+        (entry.last, entry.done) = (None, None);
         let later = entry.batches.split_off(&close);
         let before = std::mem::replace(&mut entry.batches, later);
         let iterators: Vec<OpId> = entry

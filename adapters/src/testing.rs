@@ -4,7 +4,7 @@ use crate::machine::Machine;
 use crate::ports::Port;
 use crate::runtime::BoxFuture;
 use leasehold_engine::config::Config;
-use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
+use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Boot, Call, Input, Outcome};
 use leasehold_engine::output::{Command, Effect, Output, TableOp};
 use leasehold_engine::time::{Mono, Span, Wall};
@@ -101,7 +101,7 @@ impl Machine for Script {
         self.stopped
     }
 
-    fn each_held(&self, _: &mut dyn FnMut(&LeaseKey, FencingToken, Mono)) {}
+    fn each_held(&self, _: &mut dyn FnMut(&leasehold_engine::Held<'_>)) {}
 }
 
 type MakeOutcome<Op> = dyn Fn(OpId, Op) -> BoxFuture<'static, Outcome> + Send + Sync;

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::fence::Fences;
 use crate::handler::{Handler, HandlerFn};
 use crate::kpl::Misplaced;
+use crate::metrics::Meter;
 use crate::observe::{NoticeFn, Observer};
 use crate::ports::{Ports, StreamPort, TablePort};
 use crate::recorder::{FileSink, Flight, Recorder, Sink};
@@ -16,6 +17,7 @@ use crate::store::Store;
 use leasehold_engine::Engine;
 use leasehold_engine::config::{Config, InitialPosition};
 use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::Boot;
 use leasehold_engine::notice::Notice;
 use std::error::Error as StdError;
@@ -352,7 +354,7 @@ impl Worker {
             },
             (sink, _) => sink,
         };
-        let store = Store::new(builder.misplaced);
+        let store = Store::new(builder.misplaced, runtime.clone());
         let fences = Fences::default();
         let (table, stream) = builder
             .services
@@ -363,12 +365,6 @@ impl Worker {
                 call: ".kinesis(client).dynamodb(client)",
             });
         };
-        let consumer = Consumer::new(Arc::new(handler), runtime.clone(), store, fences.clone(), sender);
-        let ports = Ports {
-            table,
-            stream,
-            consumer: Arc::new(consumer),
-        };
         let (incarnation, seed) = builder
             .identity
             .unwrap_or_else(|| (runtime.entropy(), runtime.entropy()));
@@ -378,8 +374,23 @@ impl Worker {
             seed,
             config: builder.config,
         };
+        let worker = WorkerId::of_life(&boot.worker, incarnation);
+        let meter = Meter::new(&boot.config.table, &boot.config.stream, worker.as_str());
+        let consumer = Consumer::new(
+            Arc::new(handler),
+            runtime.clone(),
+            store.clone(),
+            fences.clone(),
+            sender,
+            meter.clone(),
+        );
+        let ports = Ports {
+            table,
+            stream,
+            consumer: Arc::new(consumer),
+        };
         let recorder = Recorder::new(sink, flight.clone());
-        let observer = Observer::new(fences, builder.observer);
+        let observer = Observer::new(fences, builder.observer).with_metrics(meter, store);
         let result = Driver::new(Engine::new(), runtime, ports, asks, recorder, observer)
             .run(boot)
             .await;

@@ -66,6 +66,8 @@ pub struct Held<'a> {
     pub valid_until: Mono,
     /// Whether the application has the shard open.
     pub open: bool,
+    /// Whether it was said that its shard does not move ([`Notice::Stalled`]), and not yet that it moves again.
+    pub stalled: bool,
 }
 
 /// What its answers to all further inputs depend on, but for the configuration, which never changes. So a search over

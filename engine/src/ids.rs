@@ -76,6 +76,13 @@ shared_text! {
     WorkerId
 }
 
+impl WorkerId {
+    /// The name of one life of a worker: its own name, and the incarnation in hexadecimal.
+    pub fn of_life(worker: &str, incarnation: u64) -> Self {
+        Self::from(format!("{worker}:{incarnation:x}"))
+    }
+}
+
 impl LeaseKey {
     /// The shard this lease is for, in a single-stream application.
     pub fn to_shard(&self) -> ShardId {

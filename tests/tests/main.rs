@@ -5,4 +5,5 @@ mod boto3;
 mod differential;
 mod independent;
 mod interop;
+mod metrics;
 mod sdk_rust;

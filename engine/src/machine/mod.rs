@@ -87,7 +87,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(record: BootRecord, now: Mono, wall: Wall, planted: Planted) -> Self {
         // The name in the rows tells this life from a former one of the same worker.
-        let me = WorkerId::from(format!("{}:{:x}", record.worker, record.incarnation));
+        let me = WorkerId::of_life(&record.worker, record.incarnation);
         let valid = record.config.check();
         let mut ctx = Ctx::new(
             record.config,

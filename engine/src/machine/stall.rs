@@ -43,6 +43,11 @@ impl Movement {
         self.since = now;
     }
 
+    /// Whether it was told that it does not move, and it has not moved since.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.told > Span::ZERO
+    }
+
     /// A read was answered, and so many batches wait. Without any, coming nearer to the tip is movement, and so is being
     /// there.
     pub(crate) fn fetched(&mut self, answer: &Fetched, waiting: usize, now: Mono) {
@@ -150,8 +155,10 @@ mod tests {
     fn it_is_told_when_nothing_moved_and_again_when_that_time_has_doubled() {
         let mut movement = Movement::new(Mono(100));
         assert_eq!(movement.due(Span(50)), Mono(150));
+        assert!(!movement.is_stalled());
         movement.told = Span(50);
         assert_eq!(movement.due(Span(50)), Mono(200));
+        assert!(movement.is_stalled());
         movement.told = Span(100);
         assert_eq!(movement.due(Span(50)), Mono(300));
         movement.moved(Mono(250));
@@ -159,6 +166,7 @@ mod tests {
             (movement.due(Span(50)), movement.back_after),
             (Mono(300), Some(Span(150)))
         );
+        assert!(!movement.is_stalled());
     }
 
     #[test]

@@ -79,6 +79,7 @@ impl Lease {
             checkpoint: tenure.durable,
             valid_until: tenure.valid_until,
             open: tenure.stage.is_open(),
+            stalled: tenure.movement.is_stalled(),
         })
     }
 

@@ -1,0 +1,92 @@
+//! The gauges of a worker. They are computed from what the engine holds and what the store keeps each time they are set, so
+//! they cannot drift from it.
+
+use crate::machine::Machine;
+use crate::metrics::{self, Meter};
+use crate::store::Store;
+use leasehold_engine::ids::{FencingToken, ShardId};
+use leasehold_engine::time::{Mono, Span};
+use std::collections::BTreeMap;
+
+/// Sets the gauges of one worker, and sets them to 0 when it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    meter: Meter,
+    store: Store,
+    /// What was held when they were last set.
+    held: BTreeMap<ShardId, Seen>,
+}
+
+/// One ownership of a shard.
+#[derive(Debug)]
+struct Seen {
+    token: FencingToken,
+    /// When it was first seen to be held.
+    since: Mono,
+}
+
+impl Gauges {
+    pub(crate) fn new(meter: Meter, store: Store) -> Self {
+        Self {
+            meter,
+            store,
+            held: BTreeMap::new(),
+        }
+    }
+
+    /// Sets all gauges to what is so now.
+    pub(crate) fn set(&mut self, now: Mono, engine: &impl Machine) {
+        let mut before = std::mem::take(&mut self.held);
+        let (mut stalled, mut waiting, mut most_behind) = (0_u64, 0, Span::ZERO);
+        engine.each_held(&mut |held| {
+            let shard = held.lease.to_shard();
+            let since = match before.remove(&shard) {
+                Some(seen) if seen.token == held.token => seen.since,
+                _ => now,
+            };
+            let backlog = self.store.backlog(&shard, now);
+            let behind = backlog.behind.unwrap_or(now.since(since));
+            set_shard(&self.meter, &shard, behind, backlog.records);
+            stalled += u64::from(held.stalled);
+            waiting += backlog.records;
+            most_behind = most_behind.max(behind);
+            let token = held.token;
+            self.held.insert(shard, Seen { token, since });
+        });
+        for gone in before.keys() {
+            set_shard(&self.meter, gone, Span::ZERO, 0);
+        }
+        self.set_sums(self.held.len() as u64, stalled, waiting, most_behind);
+    }
+
+    fn set_sums(&self, held: u64, stalled: u64, waiting: u64, behind: Span) {
+        let meter = &self.meter;
+        meter.set(&metrics::LEASES_HELD, [], held as f64);
+        meter.set(&metrics::LEASES_STALLED, [], stalled as f64);
+        meter.set(&metrics::WAITING, [], waiting as f64);
+        meter.set(&metrics::BEHIND, [], seconds(behind));
+    }
+}
+
+impl Drop for Gauges {
+    fn drop(&mut self) {
+        for shard in self.held.keys() {
+            set_shard(&self.meter, shard, Span::ZERO, 0);
+        }
+        self.set_sums(0, 0, 0, Span::ZERO);
+    }
+}
+
+fn set_shard(meter: &Meter, shard: &ShardId, behind: Span, waiting: u64) {
+    let label = || [std::sync::Arc::<str>::from(shard.clone()).into()];
+    meter.set(&metrics::SHARD_BEHIND, label(), seconds(behind));
+    meter.set(&metrics::SHARD_WAITING, label(), waiting as f64);
+}
+
+fn seconds(span: Span) -> f64 {
+    span.as_millis() as f64 / 1_000.0
+}
+
+#[cfg(test)]
+#[path = "gauges_tests.rs"]
+mod tests;

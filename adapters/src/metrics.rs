@@ -1,0 +1,196 @@
+//! The metrics of a worker: one table of their names, and the way to set them.
+//!
+//! They go to whatever recorder the program installs for the crate [`metrics`](::metrics). To add one, add a line to the
+//! table below and set it where it is known.
+//!
+//! * Every series has the labels [`COMMON`]. The label `worker` is the name that this life of the worker writes into the
+//!   lease table, so no two workers share a series, whatever they are called.
+//! * Gauges tell the state at the time they were set. They are set once a second, whatever the handlers do, and set to 0
+//!   when the worker ends, be it that its future is dropped.
+//! * Gauges of one shard are set while this worker holds its lease, and set to 0 once when it does not any more: it owes
+//!   nothing then. The facade cannot remove a series. An exporter can drop what is not set any more: for
+//!   `metrics-exporter-prometheus`, call
+//!   `PrometheusBuilder::idle_timeout(MetricKindMask::GAUGE, Some(Duration::from_secs(60)))`, and the series of shards
+//!   that are gone disappear after a minute.
+//! * Names are as Prometheus advises: base units, the unit in the name, `_total` for what only grows.
+
+use ::metrics::{Key, KeyName, Label, Level, Metadata, SharedString, with_recorder};
+use std::sync::Arc;
+
+pub use ::metrics::Unit;
+
+/// The labels that every series has: the application, the stream, and the life of the worker as the lease table names it.
+pub const COMMON: [&str; 3] = ["application", "stream", "worker"];
+
+/// A line of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// How it behaves.
+    pub kind: Kind,
+    /// What it counts or measures in.
+    pub unit: Unit,
+    /// The labels it has beside [`COMMON`].
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+/// How a metric behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows, from 0 at the beginning of the worker's life.
+    Counter,
+    /// It tells the state.
+    Gauge,
+}
+
+/// The name of a counter, and the names of the labels it has beside the common ones.
+#[derive(Debug)]
+pub(crate) struct Counter<const N: usize>(&'static str, [&'static str; N]);
+
+/// The name of a gauge, and the names of the labels it has beside the common ones.
+#[derive(Debug)]
+pub(crate) struct Gauge<const N: usize>(&'static str, [&'static str; N]);
+
+macro_rules! table {
+    ($($kind:ident $id:ident $name:literal $unit:ident [$($label:literal),*] $help:literal;)*) => {
+        $(
+            pub(crate) const $id: $kind<{ <[&str]>::len(&[$($label),*]) }> = $kind($name, [$($label),*]);
+        )*
+
+        /// All metrics of this crate.
+        pub const ALL: &[Metric] = &[$(Metric {
+            name: $name,
+            kind: Kind::$kind,
+            unit: Unit::$unit,
+            labels: &[$($label),*],
+            help: $help,
+        }),*];
+    };
+}
+
+table! {
+    Gauge LEASES_HELD "leasehold_leases_held" Count []
+        "Leases this worker holds.";
+    Gauge LEASES_STALLED "leasehold_leases_stalled" Count []
+        "Leases this worker holds whose shards have not moved for Config::stall_after.";
+    Gauge BEHIND "leasehold_behind_seconds" Seconds []
+        "The greatest leasehold_shard_behind_seconds of the shards this worker holds.";
+    Gauge WAITING "leasehold_waiting_records" Count []
+        "Records that were fetched and are not processed, of all shards this worker holds.";
+    Gauge SHARD_BEHIND "leasehold_shard_behind_seconds" Seconds ["shard"]
+        "All records that arrived in the shard longer ago than this are processed. Before the first answer to a read: for how \
+         long the lease is held.";
+    Gauge SHARD_WAITING "leasehold_shard_waiting_records" Count ["shard"]
+        "Records of the shard that were fetched and are not processed.";
+    Counter FETCHED_RECORDS "leasehold_fetched_records_total" Count []
+        "Kinesis records fetched. An aggregated record counts as one.";
+    Counter FETCHED_BYTES "leasehold_fetched_bytes_total" Bytes []
+        "Payload fetched.";
+    Counter PROCESSED_RECORDS "leasehold_processed_records_total" Count []
+        "Records in the batches that handlers returned Ok for. An aggregated record counts as what it holds.";
+    Counter MISPLACED "leasehold_misplaced_aggregates_total" Count []
+        "Aggregated records that were dropped because some part belongs to another shard.";
+    Counter NOTICES "leasehold_notices_total" Count ["kind"]
+        "What the engine told, by kind, such as took, lost or handler-failed.";
+    Counter INPUTS "leasehold_inputs_total" Count []
+        "Inputs the engine was given.";
+    Counter COMMANDS "leasehold_commands_total" Count ["kind"]
+        "Commands of the engine, by the port they go to: table, stream or consumer.";
+    Counter GIVEN_UP "leasehold_commands_given_up_total" Count ["kind"]
+        "Commands that were not answered in time.";
+    Counter OUTCOMES "leasehold_outcomes_total" Count ["kind", "result"]
+        "Outcomes of commands: applied, refused, not-sent or unknown.";
+    Counter TRACE_GAPS "leasehold_trace_gaps_total" Count []
+        "Gaps in the full trace, where it could not be written fast enough.";
+}
+
+/// Tells the recorder what every metric is. A worker does so when it begins.
+pub fn describe() {
+    with_recorder(|recorder| {
+        for metric in ALL {
+            let name = KeyName::from_const_str(metric.name);
+            let (unit, help) = (Some(metric.unit), SharedString::const_str(metric.help));
+            match metric.kind {
+                Kind::Counter => recorder.describe_counter(name, unit, help),
+                Kind::Gauge => recorder.describe_gauge(name, unit, help),
+            }
+        }
+    });
+}
+
+const METADATA: Metadata<'static> = Metadata::new("leasehold", Level::INFO, None);
+
+/// Sets the metrics of one worker. Clones are handles on the same.
+///
+/// Series are looked up anew each time, not kept: an exporter may be installed later, or drop a series that was idle.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    /// The common labels; none in tests of parts that have no worker.
+    common: Arc<[Label]>,
+}
+
+impl Meter {
+    /// For the worker of this name as the lease table has it, with this application's name and this stream's.
+    pub fn new(application: &str, stream: &str, worker: &str) -> Self {
+        let values = [application, stream, worker].map(|value| SharedString::from_shared(Arc::from(value)));
+        let labels = COMMON.into_iter().zip(values);
+        Self {
+            common: labels.map(|(name, value)| Label::new(name, value)).collect(),
+        }
+    }
+
+    /// Describes all metrics, and shows those without further labels, so that they are there before anything happens.
+    pub(crate) fn begin(&self) {
+        describe();
+        for metric in ALL.iter().filter(|metric| metric.labels.is_empty()) {
+            match metric.kind {
+                Kind::Counter => self.count(&Counter(metric.name, []), [], 0),
+                Kind::Gauge => self.set(&Gauge(metric.name, []), [], 0.0),
+            }
+        }
+    }
+
+    /// Counts so many more.
+    pub(crate) fn count<const N: usize>(&self, counter: &Counter<N>, values: [SharedString; N], more: u64) {
+        let key = self.key(counter.0, counter.1, values);
+        with_recorder(|recorder| recorder.register_counter(&key, &METADATA).increment(more));
+    }
+
+    /// Sets a counter to what was counted so far.
+    pub(crate) fn count_to<const N: usize>(
+        &self,
+        counter: &Counter<N>,
+        values: [SharedString; N],
+        total: u64,
+    ) {
+        let key = self.key(counter.0, counter.1, values);
+        with_recorder(|recorder| recorder.register_counter(&key, &METADATA).absolute(total));
+    }
+
+    /// Sets a gauge.
+    pub(crate) fn set<const N: usize>(&self, gauge: &Gauge<N>, values: [SharedString; N], value: f64) {
+        let key = self.key(gauge.0, gauge.1, values);
+        with_recorder(|recorder| recorder.register_gauge(&key, &METADATA).set(value));
+    }
+
+    fn key<const N: usize>(
+        &self,
+        name: &'static str,
+        labels: [&'static str; N],
+        values: [SharedString; N],
+    ) -> Key {
+        let further = labels.into_iter().zip(values);
+        let further = further.map(|(name, value)| Label::new(name, value));
+        Key::from_parts(
+            name,
+            self.common.iter().cloned().chain(further).collect::<Vec<_>>(),
+        )
+    }
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

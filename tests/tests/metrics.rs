@@ -1,0 +1,329 @@
+//! Metrics, as a real Prometheus exporter shows them: two workers of one name in this process, through a split, a shard
+//! that stalls at its end, a handler that hangs, a loss and a sudden end.
+
+use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold::aws::{dynamodb, kinesis};
+use leasehold::metrics::{ALL, COMMON, Kind};
+use leasehold::{Error, Notice, Worker};
+use leasehold_engine::time::Span;
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, Refusal, instant};
+use leasehold_tests::probe::quick;
+use leasehold_tests::wait::until;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_util::MetricKindMask;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+const STREAM: &str = "measured";
+const APPLICATION: &str = "meters";
+const SOON: Duration = Duration::from_secs(60);
+const FIRST: &str = "shardId-000000000000";
+const SECOND: &str = "shardId-000000000001";
+
+const THROTTLED: Refusal = Refusal {
+    code: "ThrottlingException",
+    message: "Rate exceeded",
+};
+
+/// What the exporter shows of this application: values by name and by labels.
+struct Shown(BTreeMap<(String, BTreeMap<String, String>), f64>);
+
+fn exporter() -> &'static PrometheusHandle {
+    static EXPORTER: OnceLock<PrometheusHandle> = OnceLock::new();
+    EXPORTER.get_or_init(|| {
+        PrometheusBuilder::new()
+            .idle_timeout(MetricKindMask::GAUGE, Some(Duration::from_secs(5)))
+            .install_recorder()
+            .expect("no other recorder in this process")
+    })
+}
+
+fn show() -> Shown {
+    let text = exporter().render();
+    let mut shown = BTreeMap::new();
+    for line in text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+    {
+        let (series, value) = line.rsplit_once(' ').expect("a value");
+        let (name, labels) = series.split_once('{').expect("labels");
+        let labels: BTreeMap<String, String> = labels
+            .trim_end_matches('}')
+            .split(',')
+            .filter_map(|label| label.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned()))
+            .collect();
+        if labels.get("application").is_some_and(|name| name == APPLICATION) {
+            shown.insert((name.to_owned(), labels), value.parse().expect("a number"));
+        }
+    }
+    Shown(shown)
+}
+
+impl Shown {
+    fn series(&self, name: &str) -> impl Iterator<Item = (&BTreeMap<String, String>, f64)> {
+        let of_name = self.0.iter().filter(move |((found, _), _)| found == name);
+        of_name.map(|((_, labels), value)| (labels, *value))
+    }
+
+    fn sum(&self, name: &str) -> f64 {
+        self.series(name).map(|(_, value)| value).sum()
+    }
+
+    /// What one worker shows; of one shard, if that is named.
+    fn of(&self, name: &str, worker: &str, shard: Option<&str>) -> Option<f64> {
+        let mut series = self.series(name).filter(|(labels, _)| {
+            labels["worker"] == worker && labels.get("shard").map(String::as_str) == shard
+        });
+        series.next().map(|(_, value)| value)
+    }
+}
+
+/// Waits until the exporter shows something.
+async fn shows(what: &str, is: impl Fn(&Shown) -> bool) {
+    until(what, SOON, || async { is(&show()) }).await;
+}
+
+struct Rig {
+    kinesis: kinesis::Client,
+    dynamodb: dynamodb::Client,
+    /// Whether handlers hang.
+    hang: watch::Sender<bool>,
+    local: Local,
+}
+
+struct Member {
+    /// Its name in the lease table.
+    name: String,
+    run: JoinHandle<Result<(), Error>>,
+}
+
+impl Rig {
+    async fn new() -> Self {
+        let local = Local::start(instant()).await;
+        let rig = Self {
+            kinesis: clients::kinesis(&local.endpoint),
+            dynamodb: clients::dynamodb(&local.endpoint),
+            hang: watch::Sender::new(false),
+            local,
+        };
+        let create = rig.kinesis.create_stream().stream_name(STREAM).shard_count(2);
+        create.send().await.expect("a stream");
+        rig
+    }
+
+    async fn join(&self) -> Member {
+        let (named, mut name) = watch::channel(None);
+        let worker = Worker::builder()
+            .kinesis(self.kinesis.clone())
+            .dynamodb(self.dynamodb.clone())
+            .stream(STREAM)
+            .application(APPLICATION)
+            .config(|config| {
+                quick(config);
+                config.stall_after = Span::from_secs(1);
+            })
+            .on_notice(move |notice| {
+                if let Notice::Booted { worker, .. } = notice {
+                    let _ = named.send(Some(worker.to_string()));
+                }
+            })
+            .build()
+            .expect("a worker");
+        let hang = self.hang.subscribe();
+        let run = tokio::spawn(worker.run_fn(move |_| {
+            let mut hang = hang.clone();
+            async move { hang.wait_for(|hang| !hang).await.map(|_| ()) }
+        }));
+        let name = name.wait_for(Option::is_some).await.expect("a name").clone();
+        let name = name.expect("a name");
+        Member { name, run }
+    }
+
+    /// Puts so many records into the second shard.
+    async fn put(&self, count: usize) {
+        let last = u128::MAX.to_string();
+        for from in (0..count).step_by(500) {
+            let entry = kinesis::types::PutRecordsRequestEntry::builder()
+                .partition_key("k")
+                .explicit_hash_key(&last)
+                .data(b"data".to_vec().into())
+                .build()
+                .expect("an entry");
+            let entries = vec![entry; 500.min(count - from)];
+            let put = self.kinesis.put_records().stream_name(STREAM);
+            let answer = put.set_records(Some(entries)).send().await.expect("records");
+            assert_eq!(answer.failed_record_count, Some(0));
+        }
+    }
+
+    async fn split(&self, shard: &str) {
+        let split = self
+            .kinesis
+            .split_shard()
+            .stream_name(STREAM)
+            .shard_to_split(shard)
+            .new_starting_hash_key((u128::MAX / 4).to_string());
+        split.send().await.expect("a split");
+    }
+
+    async fn owner(&self, shard: &str) -> String {
+        let row = self
+            .dynamodb
+            .get_item()
+            .table_name(APPLICATION)
+            .key("leaseKey", AttributeValue::S(shard.to_owned()))
+            .send()
+            .await
+            .expect("a row")
+            .item
+            .expect("a row");
+        row["leaseOwner"].as_s().expect("an owner").clone()
+    }
+
+    /// Writes another owner into the row, and renews for it.
+    async fn usurp(&self, shard: &str) {
+        let update = self
+            .dynamodb
+            .update_item()
+            .table_name(APPLICATION)
+            .key("leaseKey", AttributeValue::S(shard.to_owned()))
+            .update_expression("SET leaseOwner = :owner, leaseCounter = leaseCounter + :one")
+            .expression_attribute_values(":owner", AttributeValue::S("usurper".to_owned()))
+            .expression_attribute_values(":one", AttributeValue::N("1".to_owned()));
+        update.send().await.expect("a write");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exporter_shows_what_is_so_through_splits_hangs_losses_and_ends() {
+    exporter();
+    let rig = Rig::new().await;
+    let members = [rig.join().await, rig.join().await];
+    let names = members.each_ref().map(|member| member.name.as_str());
+    let each_holds = |shown: &Shown, held: f64| {
+        names.map(|name| shown.of("leasehold_leases_held", name, None)) == [Some(held); 2]
+    };
+    shows("one lease held by each", |shown| each_holds(shown, 1.0)).await;
+    rig.put(20).await;
+    let processed = "leasehold_processed_records_total";
+    shows("20 processed records", |shown| shown.sum(processed) == 20.0).await;
+
+    a_shard_stalls_at_its_end(&rig).await;
+    a_handler_hangs(&rig).await;
+    a_lease_is_lost(&rig, names).await;
+
+    let [dropped, mut left] = members;
+    dropped.run.abort();
+    let _ = dropped.run.await;
+    let after = show();
+    for ((name, labels), value) in &after.0 {
+        let metric = ALL
+            .iter()
+            .find(|metric| metric.name == name)
+            .expect("in the table");
+        if metric.kind == Kind::Gauge && labels["worker"] == dropped.name {
+            assert_eq!(*value, 0.0, "{name} {labels:?} of a worker that was dropped");
+        }
+    }
+    shows("all leases held by the other", |shown| {
+        shown.of("leasehold_leases_held", &left.name, None) == Some(3.0)
+    })
+    .await;
+    the_table_is_complete(&show());
+    left.run.abort();
+    let _ = (&mut left.run).await;
+}
+
+async fn a_shard_stalls_at_its_end(rig: &Rig) {
+    let owner = rig.owner(FIRST).await;
+    // The children's leases cannot be created.
+    rig.local
+        .refuse(|operation| (operation == "DynamoDB_20120810.PutItem").then_some(THROTTLED));
+    rig.split(FIRST).await;
+    shows("a stalled lease", |shown| {
+        shown.of("leasehold_leases_stalled", &owner, None) == Some(1.0)
+    })
+    .await;
+    rig.local.refuse_nothing();
+    shows(
+        "a lease for each of the three open shards, none stalled",
+        |shown| shown.sum("leasehold_leases_held") == 3.0 && shown.sum("leasehold_leases_stalled") == 0.0,
+    )
+    .await;
+}
+
+async fn a_handler_hangs(rig: &Rig) {
+    let owner = rig.owner(SECOND).await;
+    rig.hang.send_replace(true);
+    rig.put(1_500).await;
+    shows("1,500 records that wait for a handler", |shown| {
+        let of_shard = |name| shown.of(name, &owner, Some(SECOND)).unwrap_or(0.0);
+        let of_worker = |name| shown.of(name, &owner, None).unwrap_or(0.0);
+        of_shard("leasehold_shard_waiting_records") == 1_500.0
+            && of_shard("leasehold_shard_behind_seconds") >= 4.0
+            && of_worker("leasehold_waiting_records") == 1_500.0
+            && of_worker("leasehold_behind_seconds") >= 4.0
+    })
+    .await;
+    // The shard that ended is gone meanwhile.
+    shows("nothing of the shard that ended", |shown| {
+        let mut labels = shown.0.keys().map(|(_, labels)| labels);
+        !labels.any(|labels| labels.get("shard").is_some_and(|shard| shard == FIRST))
+    })
+    .await;
+    rig.hang.send_replace(false);
+    shows("no record that waits", |shown| {
+        shown.sum("leasehold_waiting_records") == 0.0
+            && shown
+                .series("leasehold_behind_seconds")
+                .all(|(_, value)| value < 4.0)
+    })
+    .await;
+}
+
+async fn a_lease_is_lost(rig: &Rig, names: [&str; 2]) {
+    let owner = rig.owner(SECOND).await;
+    let held = |shown: &Shown| names.map(|name| shown.of("leasehold_leases_held", name, None));
+    let before = held(&show());
+    assert_eq!(before.iter().flatten().sum::<f64>(), 3.0);
+    until("one lease less", SOON, || async {
+        rig.usurp(SECOND).await;
+        let shown = show();
+        let waiting = shown.of("leasehold_shard_waiting_records", &owner, Some(SECOND));
+        held(&shown).iter().flatten().sum::<f64>() == 2.0 && waiting.unwrap_or(0.0) == 0.0
+    })
+    .await;
+    shows("the lease taken again once it has expired", |shown| {
+        held(shown).iter().flatten().sum::<f64>() == 3.0
+    })
+    .await;
+}
+
+/// What is shown is in the table, with its labels; and what is in the table is shown.
+fn the_table_is_complete(shown: &Shown) {
+    let mut found = BTreeSet::new();
+    for (name, labels) in shown.0.keys() {
+        let metric = ALL.iter().find(|metric| metric.name == name);
+        let metric = metric.unwrap_or_else(|| panic!("{name} is not in the table"));
+        let expected: BTreeSet<&str> = COMMON.iter().chain(metric.labels).copied().collect();
+        assert_eq!(
+            labels.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+            expected,
+            "{name}"
+        );
+        assert_eq!(labels["stream"], STREAM);
+        found.insert(metric.name);
+    }
+    let all: BTreeSet<&str> = ALL.iter().map(|metric| metric.name).collect();
+    let missing: Vec<&str> = all.difference(&found).copied().collect();
+    // Nothing was given up here; the unit tests see that it is set.
+    assert!(
+        missing.is_empty() || missing == ["leasehold_commands_given_up_total"],
+        "not shown: {missing:?}"
+    );
+}
