@@ -11,7 +11,14 @@ use std::time::{Duration, Instant};
 fn leasehold(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
     command.args(args);
-    for name in ["RUST_LOG", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION"] {
+    for name in [
+        "RUST_LOG",
+        "AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+    ] {
         command.env_remove(name);
     }
     command
@@ -93,7 +100,7 @@ fn every_help_has_an_example() {
 
 #[test]
 fn wrong_usage_is_exit_code_2_and_a_sentence_on_stderr() {
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["dance"], "dance"),
         (&["demo", "--workers", "0"], "--workers"),
         (&["demo", "--seconds", "soon"], "--seconds"),
@@ -111,6 +118,44 @@ fn wrong_usage_is_exit_code_2_and_a_sentence_on_stderr() {
                 "yesterday",
             ],
             "trim-horizon",
+        ),
+        (
+            &[
+                "consume",
+                "--stream",
+                "s",
+                "--application",
+                "abc",
+                "--endpoint-url",
+                "foo",
+            ],
+            "expected --endpoint-url to be a URL with a scheme (http or https) and a host, found \"foo\"",
+        ),
+        (
+            &[
+                "consume",
+                "--stream",
+                "s",
+                "--application",
+                "abc",
+                "--endpoint-url",
+                "127.0.0.1:9",
+            ],
+            "write it as in http://127.0.0.1:9",
+        ),
+        (
+            &[
+                "migrate",
+                "--from",
+                "kcl-rb",
+                "--from-table",
+                "billing",
+                "--to",
+                "kcl",
+                "--to-table",
+                "billing",
+            ],
+            "source and target are the same table",
         ),
         (&["local", "--host", "256.0.0.1", "--port", "0"], "256.0.0.1"),
         (&["replay", "/nowhere/trace.jsonl"], "/nowhere/trace.jsonl"),
@@ -555,6 +600,11 @@ fn missing_credentials_and_regions_are_told_at_once() {
     };
     let text = without(&mut leasehold(&consume));
     assert!(text.contains("--region"), "{text}");
+    let text = without(leasehold(&consume).env("AWS_ENDPOINT_URL", "localhost:4567"));
+    assert!(
+        text.contains("expected AWS_ENDPOINT_URL to be a URL") && text.contains("http://localhost:4567"),
+        "{text}"
+    );
     let text = without(leasehold(&consume).args(["--region", "eu-west-1"]));
     assert!(text.contains("AWS_ACCESS_KEY_ID"), "{text}");
 }

@@ -42,6 +42,7 @@ impl Clients {
     /// Clients as every AWS tool makes them: from the environment, profile files, web identity, the container or the
     /// instance. A server on this machine gets by without credentials and region.
     pub async fn from_environment(endpoint: Option<&str>, region: Option<String>) -> Result<Self, Failure> {
+        check_endpoints(endpoint)?;
         let here = endpoint.is_some_and(is_on_this_machine);
         let http = match endpoint {
             Some(url) if url.starts_with("http://") => aws_smithy_http_client::Builder::new().build_http(),
@@ -79,6 +80,40 @@ impl Clients {
         check_credentials(&config).await?;
         Ok(Self::of(&config))
     }
+}
+
+/// An endpoint that no request can be sent to is told at once instead of being retried for ever.
+fn check_endpoints(option: Option<&str>) -> Result<(), Failure> {
+    if let Some(url) = option {
+        check_endpoint("--endpoint-url", url)?;
+    }
+    for name in [
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_KINESIS",
+        "AWS_ENDPOINT_URL_DYNAMODB",
+    ] {
+        match std::env::var(name) {
+            Ok(url) if !url.is_empty() => check_endpoint(name, &url)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_endpoint(setting: &str, url: &str) -> Result<(), Failure> {
+    let parsed = url.parse::<hyper::Uri>().ok();
+    let scheme = parsed.as_ref().and_then(hyper::Uri::scheme_str);
+    let host = parsed.as_ref().and_then(hyper::Uri::host).unwrap_or_default();
+    if matches!(scheme, Some("http" | "https")) && !host.is_empty() {
+        return Ok(());
+    }
+    let example = match scheme {
+        None if !host.is_empty() => format!("http://{url}"),
+        _ => "http://127.0.0.1:4567".to_owned(),
+    };
+    Err(Failure::unusable(format!(
+        "expected {setting} to be a URL with a scheme (http or https) and a host, found {url:?}; write it as in {example}"
+    )))
 }
 
 /// Missing credentials are told at once instead of being retried for ever.
@@ -133,7 +168,40 @@ fn is_on_this_machine(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_on_this_machine;
+    use super::{check_endpoint, is_on_this_machine};
+
+    #[test]
+    fn an_endpoint_has_a_scheme_and_a_host() {
+        for url in [
+            "http://127.0.0.1:4567",
+            "https://kinesis.eu-west-1.amazonaws.com",
+            "http://[::1]:80/",
+            "HTTP://localhost",
+        ] {
+            assert_eq!(check_endpoint("--endpoint-url", url), Ok(()), "{url}");
+        }
+        for url in [
+            "foo",
+            "127.0.0.1:9",
+            "",
+            "http://",
+            "ftp://host",
+            "/path",
+            "http://a b",
+            ":9",
+        ] {
+            let told = check_endpoint("--endpoint-url", url).unwrap_err().to_string();
+            let found = format!(
+                "expected --endpoint-url to be a URL with a scheme (http or https) and a host, found {url:?}"
+            );
+            assert!(told.starts_with(&found), "{told}");
+        }
+        let told = check_endpoint("--endpoint-url", "127.0.0.1:9").unwrap_err();
+        assert!(
+            told.to_string().ends_with("write it as in http://127.0.0.1:9"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn only_loopback_is_this_machine() {

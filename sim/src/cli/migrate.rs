@@ -62,7 +62,8 @@ pub(super) struct MigrateArgs {
 pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
     if args.from_table == args.to_table {
         return Err(Failure::unusable(format!(
-            "expected two tables, found {:?} for both; formats differ in their keys, so the new one must be another",
+            "expected --from-table and --to-table to name two tables, found {:?} for both, so source and target are the same \
+             table; name another table with --to-table, which is created if it is missing",
             args.from_table
         )));
     }
