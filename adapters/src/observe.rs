@@ -203,43 +203,10 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Events;
     use leasehold_engine::notice::LossReason;
     use leasehold_engine::time::Span;
-    use std::sync::{Arc, Mutex};
-    use tracing::field::{Field, Visit};
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::subscriber::{Subscriber, with_default};
-    use tracing::{Event, Metadata};
-
-    /// Keeps each event as its fields.
-    #[derive(Clone, Default)]
-    struct Events(Arc<Mutex<Vec<String>>>);
-
-    struct Line(String);
-
-    impl Visit for Line {
-        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-            self.0 += &format!("{field}={value:?} ");
-        }
-    }
-
-    impl Subscriber for Events {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-        fn event(&self, event: &Event<'_>) {
-            let mut line = Line(format!("{} ", event.metadata().level()));
-            event.record(&mut line);
-            self.0.lock().unwrap().push(line.0);
-        }
-        fn enter(&self, _: &Id) {}
-        fn exit(&self, _: &Id) {}
-    }
+    use tracing::subscriber::with_default;
 
     #[test]
     fn a_notice_is_logged_as_a_sentence_with_its_subject_and_lease_beside_it() {
@@ -256,7 +223,7 @@ mod tests {
             });
         });
         assert_eq!(
-            *events.0.lock().unwrap(),
+            events.lines(),
             [
                 "INFO message=begins as w:1f, believing in a lease for 9.000s kind=\"booted\" worker=w:1f ",
                 "WARN message=lost shardId-000000000001: its row is gone kind=\"lost\" worker=w:1f \

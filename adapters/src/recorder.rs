@@ -1,6 +1,7 @@
 //! Recording a worker's inputs, so that its life can be replayed. See [`crate::trace`] for the format.
 //!
-//! Recording never blocks the worker: what a sink cannot take at once is left out, and the gap is recorded as a gap.
+//! Recording never blocks the worker: what a sink has no room for is left out, and the gap is recorded as a gap. A sink that
+//! is broken, as on a full disk, gets no further line.
 
 use crate::trace::{
     InputLine, OutputDigest, RollingDigest, TraceKind, digest_line, end_line, gap_line, header_line,
@@ -10,7 +11,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -20,14 +21,26 @@ pub const DIGEST_EVERY: u64 = 64;
 
 /// Where the lines of a full trace go.
 pub trait Sink: Send {
-    /// Takes a line without its line break, or gives it back if there is no room now.
+    /// Takes a line without its line break, if there is room now.
     ///
     /// # Errors
-    /// The line, if it was not taken.
-    fn offer(&mut self, line: String) -> Result<(), String>;
+    /// Why the line was not taken.
+    fn offer(&mut self, line: String) -> Result<(), NotTaken>;
 
     /// Takes the last lines, waiting for room if need be, and makes everything durable.
-    fn close(&mut self, lines: Vec<String>);
+    ///
+    /// # Errors
+    /// What cannot be written and why, in words, unless [`offer`](Self::offer) said so before.
+    fn close(&mut self, lines: Vec<String>) -> Result<(), String>;
+}
+
+/// Why a sink did not take a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// There is no room now; a later line may find room.
+    Full,
+    /// The sink takes no line any more: what cannot be written and why, in words.
+    Broken(String),
 }
 
 /// Records inputs to a sink, to a flight recorder, or to both.
@@ -70,12 +83,10 @@ impl Recorder {
             lost_from: None,
             gaps: 0,
         };
-        if let Some(sink) = &mut recorder.sink {
-            // Without a header nothing that follows could be read.
-            if sink.offer(header_line(TraceKind::Full)).is_err() {
-                tracing::error!("the trace sink does not take a first line; nothing is recorded to it");
-                recorder.sink = None;
-            }
+        // Without a header nothing that follows could be read.
+        if recorder.offer(header_line(TraceKind::Full)) == Offered::Full {
+            tracing::error!("the trace sink has no room for a first line; nothing is recorded to it");
+            recorder.sink = None;
         }
         recorder
     }
@@ -104,11 +115,8 @@ impl Recorder {
         self.rolling.add(digest);
         self.put(line.with_digest(digest));
         if self.inputs.is_multiple_of(DIGEST_EVERY) && self.lost_from.is_none() {
-            let line = digest_line(self.rolling, self.inputs);
-            if let Some(sink) = &mut self.sink {
-                // A digest that finds no room is left out; the next one covers it.
-                let _ = sink.offer(line);
-            }
+            // A digest that finds no room is left out; the next one covers it.
+            self.offer(digest_line(self.rolling, self.inputs));
         }
     }
 
@@ -124,7 +132,25 @@ impl Recorder {
             if !died {
                 lines.push(end_line(self.inputs));
             }
-            sink.close(lines);
+            if let Err(why) = sink.close(lines) {
+                tracing::error!("{why}; the end of the trace is missing");
+            }
+        }
+    }
+
+    /// Hands a line to the sink, if there is one. A broken sink is told of once, and gets nothing more.
+    fn offer(&mut self, line: String) -> Offered {
+        let Some(sink) = &mut self.sink else {
+            return Offered::Nowhere;
+        };
+        match sink.offer(line) {
+            Ok(()) => Offered::Taken,
+            Err(NotTaken::Full) => Offered::Full,
+            Err(NotTaken::Broken(why)) => {
+                tracing::error!("{why}; the trace ends here, and the worker goes on without it");
+                self.sink = None;
+                Offered::Nowhere
+            }
         }
     }
 
@@ -137,25 +163,31 @@ impl Recorder {
     fn put(&mut self, line: String) {
         let n = self.inputs;
         self.inputs += 1;
-        if let Some(sink) = &mut self.sink {
-            if let Some(from) = self.lost_from
-                && sink.offer(gap_line(from, n - from)).is_ok()
-            {
-                self.lost_from = None;
-            }
-            if self.lost_from.is_none() && sink.offer(line.clone()).is_err() {
-                self.lost_from = Some(n);
-                tracing::warn!(
-                    input = n,
-                    "the trace cannot be written fast enough; recording a gap"
-                );
-                self.gaps += 1;
-            }
+        if let Some(from) = self.lost_from
+            && self.offer(gap_line(from, n - from)) == Offered::Taken
+        {
+            self.lost_from = None;
+        }
+        if self.lost_from.is_none() && self.offer(line.clone()) == Offered::Full {
+            self.lost_from = Some(n);
+            tracing::warn!(
+                input = n,
+                "the trace cannot be written fast enough; recording a gap"
+            );
+            self.gaps += 1;
         }
         if let Some(flight) = &self.flight {
             flight.push(n, line);
         }
     }
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Offered {
+    Taken,
+    Full,
+    Nowhere,
 }
 
 impl Drop for Recorder {
@@ -237,7 +269,8 @@ impl Flight {
 #[derive(Debug)]
 pub struct FileSink {
     lines: Option<SyncSender<String>>,
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<io::Result<()>>>,
+    path: PathBuf,
 }
 
 impl FileSink {
@@ -246,19 +279,32 @@ impl FileSink {
     /// # Errors
     /// If the file or the thread cannot be created.
     pub fn create(path: impl AsRef<Path>, backlog: usize) -> io::Result<Self> {
-        let file = File::create(path)?;
+        let path = path.as_ref().to_owned();
+        let file = File::create(&path)?;
         let (lines, backlog) = sync_channel(backlog.max(1));
         let writer = std::thread::Builder::new()
             .name("leasehold-trace".into())
-            .spawn(move || {
-                if let Err(error) = write_lines(file, &backlog) {
-                    tracing::error!(%error, "the trace file cannot be written; recording to it ends");
-                }
-            })?;
+            .spawn(move || write_lines(file, &backlog))?;
         Ok(Self {
             lines: Some(lines),
             writer: Some(writer),
+            path,
         })
+    }
+
+    fn closed(&self) -> String {
+        format!("the trace file {:?} is closed", self.path)
+    }
+
+    /// Waits for the writer, which ends once it cannot write or has no more to write.
+    fn join(&mut self) -> Result<(), String> {
+        self.lines = None;
+        let why = match self.writer.take().map(JoinHandle::join) {
+            None | Some(Ok(Ok(()))) => return Ok(()),
+            Some(Ok(Err(error))) => error.to_string(),
+            Some(Err(_)) => "its thread panicked".to_owned(),
+        };
+        Err(format!("the trace file {:?} cannot be written: {why}", self.path))
     }
 }
 
@@ -282,26 +328,31 @@ fn write_lines(file: File, lines: &Receiver<String>) -> io::Result<()> {
 }
 
 impl Sink for FileSink {
-    fn offer(&mut self, line: String) -> Result<(), String> {
-        match &self.lines {
-            None => Err(line),
-            Some(lines) => lines.try_send(line).map_err(|error| match error {
-                TrySendError::Full(line) | TrySendError::Disconnected(line) => line,
-            }),
+    fn offer(&mut self, line: String) -> Result<(), NotTaken> {
+        let sent = match &self.lines {
+            Some(lines) => lines.try_send(line),
+            None => return Err(NotTaken::Broken(self.closed())),
+        };
+        match sent {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(NotTaken::Full),
+            Err(TrySendError::Disconnected(_)) => {
+                // The writer has gone, so this does not wait.
+                let why = self.join().err().unwrap_or_else(|| self.closed());
+                Err(NotTaken::Broken(why))
+            }
         }
     }
 
-    fn close(&mut self, last: Vec<String>) {
-        if let Some(lines) = self.lines.take() {
+    fn close(&mut self, last: Vec<String>) -> Result<(), String> {
+        if let Some(lines) = &self.lines {
             for line in last {
                 if lines.send(line).is_err() {
                     break;
                 }
             }
         }
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
-        }
+        self.join()
     }
 }
 
@@ -317,17 +368,18 @@ impl MemorySink {
 }
 
 impl Sink for MemorySink {
-    fn offer(&mut self, line: String) -> Result<(), String> {
+    fn offer(&mut self, line: String) -> Result<(), NotTaken> {
         let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         text.push_str(&line);
         text.push('\n');
         Ok(())
     }
 
-    fn close(&mut self, lines: Vec<String>) {
+    fn close(&mut self, lines: Vec<String>) -> Result<(), String> {
         for line in lines {
             let _ = self.offer(line);
         }
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 use super::*;
-use crate::testing::{Script, boot, input, op};
+use crate::testing::{Events, Script, boot, input, op};
 use crate::trace::{TraceReader, TraceRecord, replay, replay_on};
 use leasehold_engine::Engine;
 use leasehold_engine::input::{Body, Cause, Outcome};
+use tracing::subscriber::with_default;
 
 /// Takes lines while there is room.
 #[derive(Clone, Default)]
@@ -12,17 +13,18 @@ struct Tight {
 }
 
 impl Sink for Tight {
-    fn offer(&mut self, line: String) -> Result<(), String> {
+    fn offer(&mut self, line: String) -> Result<(), NotTaken> {
         let mut room = self.room.lock().unwrap();
         if *room == 0 {
-            return Err(line);
+            return Err(NotTaken::Full);
         }
         *room -= 1;
         self.lines.lock().unwrap().push(line);
         Ok(())
     }
-    fn close(&mut self, lines: Vec<String>) {
+    fn close(&mut self, lines: Vec<String>) -> Result<(), String> {
         self.lines.lock().unwrap().extend(lines);
+        Ok(())
     }
 }
 
@@ -171,6 +173,45 @@ fn a_file_holds_the_same_as_memory() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(text, whole(100));
+}
+
+/// Everything that is written to `/dev/full` fails as on a full disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said_once_with_path_and_cause_and_is_no_gap() {
+    let events = Events::default();
+    with_default(events.clone(), || {
+        let sink = FileSink::create("/dev/full", 65_536).unwrap();
+        let mut recorder = Recorder::new(Some(Box::new(sink)), None);
+        let mut machine = Engine::new();
+        for n in 0.. {
+            record(&mut recorder, &mut machine, input(n, Body::Tick));
+            if !recorder.is_on() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        record(&mut recorder, &mut machine, input(u64::MAX, Body::Tick));
+    });
+    assert_eq!(
+        events.lines(),
+        [
+            "ERROR message=the trace file \"/dev/full\" cannot be written: No space left on device (os error 28); the trace \
+             ends here, and the worker goes on without it "
+        ]
+    );
+}
+
+/// The last lines are written when the worker has stopped: what fails then is said too.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_is_full_at_the_end_is_said_too() {
+    let sink = FileSink::create("/dev/full", 1_000);
+    let told = sink.unwrap().close(vec!["the end".into()]).unwrap_err();
+    assert_eq!(
+        told,
+        "the trace file \"/dev/full\" cannot be written: No space left on device (os error 28)"
+    );
 }
 
 #[test]

@@ -9,7 +9,12 @@ use leasehold_engine::input::{Body, Boot, Call, Input, Outcome};
 use leasehold_engine::output::{Command, Effect, Output, TableOp};
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Subscriber;
+use tracing::{Event, Metadata};
 
 pub(crate) fn op(n: u64) -> OpId {
     OpId { life: 1, n }
@@ -136,4 +141,41 @@ impl<Op: 'static> Port<Op> for FnPort<Op> {
 /// An effect to tell commands apart by.
 pub(crate) fn read(key: &str) -> Effect {
     Effect::Table(TableOp::Read { key: key.into() })
+}
+
+/// Keeps each event of the log as its level and its fields.
+#[derive(Clone, Default)]
+pub(crate) struct Events(Arc<Mutex<Vec<String>>>);
+
+impl Events {
+    /// What was logged so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0 += &format!("{field}={value:?} ");
+    }
+}
+
+impl Subscriber for Events {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(format!("{} ", event.metadata().level()));
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
 }
