@@ -8,6 +8,7 @@
 
 use crate::asks::{Ask, Asks};
 use crate::catch::{Panicked, catch};
+use crate::error::Error;
 use crate::machine::Machine;
 use crate::observe::Observer;
 use crate::ports::{Kind, Ports};
@@ -18,7 +19,7 @@ use leasehold_engine::Engine;
 use leasehold_engine::digest::Digest;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Boot, Call, Cause, Input, Outcome, Reply};
-use leasehold_engine::notice::{Fatal, Notice};
+use leasehold_engine::notice::{Fatal, Notice, StopSummary};
 use leasehold_engine::output::{Command, Output};
 use leasehold_engine::time::{Mono, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,8 @@ pub struct Driver<M = Engine> {
     /// When metrics that tell the state are to be set again.
     metrics_due: Mono,
     fatal: Option<Fatal>,
+    /// What was left behind, if anything was.
+    unclean: Option<Box<StopSummary>>,
 }
 
 struct Outcomes {
@@ -112,14 +115,16 @@ impl<M: Machine> Driver<M> {
             fences_seen: None,
             metrics_due: Mono(0),
             fatal: None,
+            unclean: None,
         }
     }
 
     /// Boots the engine and serves it until it has stopped.
     ///
     /// # Errors
-    /// What made the engine stop, if it was not asked to.
-    pub async fn run(mut self, boot: Boot) -> Result<(), Fatal> {
+    /// [`Error::Fatal`]: what made the engine stop, if it was not asked to. [`Error::Unclean`]: it was asked to, and left
+    /// something behind.
+    pub async fn run(mut self, boot: Boot) -> Result<(), Error> {
         self.feed(Body::Boot(Box::new(boot)));
         let mut turn = 0;
         while !self.engine.is_stopped() {
@@ -148,9 +153,10 @@ impl<M: Machine> Driver<M> {
             }
         }
         self.stop();
-        match self.fatal.take() {
-            None => Ok(()),
-            Some(fatal) => Err(fatal),
+        match (self.fatal.take(), self.unclean.take()) {
+            (Some(fatal), _) => Err(Error::Fatal(fatal)),
+            (None, Some(summary)) => Err(Error::Unclean(summary)),
+            (None, None) => Ok(()),
         }
     }
 
@@ -177,8 +183,12 @@ impl<M: Machine> Driver<M> {
                     if matches!(notice, Notice::Resumed { .. }) {
                         self.fences_seen = None;
                     }
-                    if let Notice::Fatal(fatal) = notice {
-                        self.fatal.get_or_insert(fatal);
+                    match notice {
+                        Notice::Fatal(fatal) => {
+                            self.fatal.get_or_insert(fatal);
+                        }
+                        Notice::Stopped(summary) if !summary.is_clean() => self.unclean = Some(summary),
+                        _ => {}
                     }
                 }
             }

@@ -182,7 +182,9 @@ async fn notices_reach_the_observer_and_a_fatal_one_is_the_result() {
     );
     let runtime = Arc::new(TokioRuntime::current().unwrap());
     let driver = Driver::new(Dies(false), runtime, ports, receiver, Recorder::off(), observer);
-    let fatal = driver.run(boot()).await.unwrap_err();
+    let Err(Error::Fatal(fatal)) = driver.run(boot()).await else {
+        panic!("a fatal error was told");
+    };
     assert!(matches!(&fatal, Fatal::TableGone { table } if table == "app"));
     assert_eq!(*seen.lock().unwrap(), [Notice::Fatal(fatal)]);
 }

@@ -1,10 +1,10 @@
 //! What can go wrong with a worker as a whole. What goes wrong with one request is the engine's to deal with.
 
 use leasehold_engine::config::BadConfig;
-use leasehold_engine::notice::Fatal;
+use leasehold_engine::notice::{Fatal, StopSummary};
 use std::io;
 
-/// Why a worker could not be built, or stopped without being asked to.
+/// Why a worker could not be built, stopped without being asked to, or left something behind as it stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -36,4 +36,10 @@ pub enum Error {
     /// The worker cannot go on.
     #[error(transparent)]
     Fatal(#[from] Fatal),
+    /// The worker was asked to stop and has stopped, but leases were left to expire, or handlers were stopped before the end.
+    /// No record is lost by that: other workers take the leases later, and process again what was not checkpointed.
+    #[error(
+        "the worker has stopped{0}; see the warnings in the log before this, or give a stop more time with `shutdown_timeout`"
+    )]
+    Unclean(Box<StopSummary>),
 }

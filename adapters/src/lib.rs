@@ -44,7 +44,7 @@ pub use handler::{Handler, HandlerFn};
 pub use kpl::Misplaced;
 pub use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
 pub use leasehold_engine::dialect;
-pub use leasehold_engine::notice::{Fatal, Notice, Stall};
+pub use leasehold_engine::notice::{Fatal, Left, Notice, Stall, StopSummary};
 pub use leasehold_engine::output::EndReason;
 pub use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 pub use record::Record;

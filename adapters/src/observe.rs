@@ -196,7 +196,8 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::Stray { .. } => ("stray", Level::WARN),
         Notice::Fatal(_) => ("fatal", Level::ERROR),
         Notice::ShuttingDown { .. } => ("shutting-down", Level::INFO),
-        Notice::Stopped => ("stopped", Level::INFO),
+        Notice::Stopped(summary) if summary.is_clean() => ("stopped", Level::INFO),
+        Notice::Stopped(_) => ("stopped", Level::WARN),
     }
 }
 

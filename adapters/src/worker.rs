@@ -336,7 +336,8 @@ impl Worker {
     /// Dropping the future stops everything at once: handlers are dropped and leases are left to expire.
     ///
     /// # Errors
-    /// If the worker cannot go on: its table or stream is missing, or it is not allowed to use them.
+    /// [`Error::Fatal`] if the worker cannot go on: its table or stream is missing, or it is not allowed to use them.
+    /// [`Error::Unclean`] if it was shut down and could not give up all its leases, or stopped handlers before the end.
     pub async fn run<H: Handler>(self, handler: H) -> Result<(), Error> {
         let Worker {
             builder,
@@ -394,13 +395,13 @@ impl Worker {
         let result = Driver::new(Engine::new(), runtime, ports, asks, recorder, observer)
             .run(boot)
             .await;
-        if let (Err(_), Some(path), Some(flight)) = (&result, &builder.dump_on_fatal, &flight) {
+        if let (Err(Error::Fatal(_)), Some(path), Some(flight)) = (&result, &builder.dump_on_fatal, &flight) {
             match File::create(path).and_then(|file| flight.dump(io::BufWriter::new(file))) {
                 Ok(()) => tracing::info!(?path, "the flight recorder was dumped"),
                 Err(error) => tracing::error!(?path, %error, "the flight recorder cannot be dumped"),
             }
         }
-        Ok(result?)
+        result
     }
 
     /// As [`run`](Worker::run), with a closure that is called for every batch.
@@ -439,7 +440,8 @@ pub struct Control {
 
 impl Control {
     /// Asks the worker to stop: handlers finish what they have, progress is made durable, and leases are given up.
-    /// [`Worker::run`] returns when that is done, or when it took too long. Asking again changes nothing.
+    /// [`Worker::run`] returns when that is done, or with [`Error::Unclean`] when it took longer than `shutdown_timeout`.
+    /// Asking again changes nothing.
     pub fn shutdown(&self) {
         self.asks.shutdown();
     }

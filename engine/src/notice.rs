@@ -11,9 +11,12 @@ use std::fmt;
 
 mod fatal;
 mod stall;
+mod stop;
 
 pub use fatal::Fatal;
 pub use stall::Stall;
+use stop::Count;
+pub use stop::{Left, StopSummary};
 
 /// Something that happened, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +38,9 @@ pub enum Notice {
     },
     /// A row cannot be read. It is left alone.
     Unreadable { key: LeaseKey, detail: String },
-    /// Our place in the order of leaders changed: 0 leads.
-    Rank { rank: u32, workers: u32 },
+    /// Our place in the order of leaders changed: 0 leads; absent: we are not in it, which names those that own a lease.
+    /// So many workers are in it.
+    Rank { rank: Option<u32>, workers: u32 },
     /// After a scan, some leases were chosen to be taken, and others left.
     Chose(Box<Choice>),
     /// We own a lease from now on.
@@ -103,11 +107,12 @@ pub enum Notice {
     },
     /// A finished lease was removed.
     Removed { lease: LeaseKey },
-    /// The handler of a shard failed; the batch will be handed over again.
+    /// The handler of a shard failed. The batch is handed over again, here after a pause; absent: the lease is being given
+    /// up, and its next owner gets the records.
     HandlerFailed {
         lease: LeaseKey,
         attempt: u32,
-        again_in: Span,
+        again_in: Option<Span>,
         detail: String,
     },
     /// A lease is held, its shard is or may be behind, and nothing moves: for how long, and why. Said again whenever that
@@ -131,7 +136,7 @@ pub enum Notice {
     /// The worker shuts down.
     ShuttingDown { held: u32 },
     /// Nothing will follow.
-    Stopped,
+    Stopped(Box<StopSummary>),
     /// A lease of ours is another member's turn by now: it is given up as soon as what is being processed is done.
     Yields { lease: LeaseKey },
 }
@@ -218,18 +223,27 @@ impl fmt::Display for Notice {
             Notice::Unreadable { key, detail } => {
                 write!(f, "cannot read the row of {key}, and leaves it alone: {detail}")
             }
-            Notice::Rank { rank: 0, workers } => write!(f, "leads {workers} workers"),
-            Notice::Rank { rank, workers } => {
-                write!(f, "is number {} of {workers} workers to lead", rank + 1)
-            }
+            Notice::Rank {
+                rank: Some(rank),
+                workers,
+            } => write!(f, "is number {} of {workers} in the order of leaders", rank + 1),
+            Notice::Rank {
+                rank: None,
+                workers: 0,
+            } => f.write_str("is not in the order of leaders, which is empty: no worker owns a lease"),
+            Notice::Rank { rank: None, workers } => write!(
+                f,
+                "is not in the order of leaders, as it owns no lease: {} in it",
+                Count(*workers, "worker is", "workers are")
+            ),
             Notice::Chose(choice) => write!(f, "{choice}"),
             Notice::Took { lease, why, .. } => write!(f, "took {lease}{why}"),
             Notice::MissedTake {
                 lease,
                 owner: Some(owner),
-            } => write!(f, "wanted {lease}, but {owner} has it"),
+            } => write!(f, "did not get {lease}: its row names {owner}"),
             Notice::MissedTake { lease, owner: None } => {
-                write!(f, "wanted {lease}, but somebody else changed it")
+                write!(f, "did not get {lease}, which it tried to take")
             }
             Notice::Claimed { lease, owner } => write!(f, "asked {owner} for {lease}"),
             Notice::Adopted { lease, counter } => {
@@ -251,7 +265,7 @@ impl fmt::Display for Notice {
                     EndReason::LeaseLost => "the lease was lost",
                     EndReason::Shutdown => "shutdown",
                     EndReason::HandedOver => "handed over",
-                    EndReason::SourceGone => "the stream or its table is gone",
+                    EndReason::SourceGone => "the worker cannot go on with its stream and table",
                 };
                 write!(f, "stopped processing {lease}: {why}")
             }
@@ -259,7 +273,14 @@ impl fmt::Display for Notice {
             Notice::Ended { lease, children } if children.is_empty() => {
                 write!(f, "finished {lease}, which has no children")
             }
-            Notice::Ended { lease, children } => write!(f, "finished {lease}; {} can begin", Ids(children)),
+            Notice::Ended { lease, children } => {
+                let are = if children.len() == 1 {
+                    "child is"
+                } else {
+                    "children are"
+                };
+                write!(f, "finished {lease}, whose {are} {}", Ids(children))
+            }
             Notice::Hole { range, seen, needed } => write!(
                 f,
                 "sees no unfinished lease for the hash keys {} to {} ({seen} of {needed} times)",
@@ -279,11 +300,20 @@ impl fmt::Display for Notice {
             Notice::HandlerFailed {
                 lease,
                 attempt,
-                again_in,
+                again_in: Some(again_in),
                 detail,
             } => write!(
                 f,
                 "calls the handler of {lease} again in {again_in}, as attempt {attempt} failed: {detail}"
+            ),
+            Notice::HandlerFailed {
+                lease,
+                attempt,
+                again_in: None,
+                detail,
+            } => write!(
+                f,
+                "leaves records of {lease} to its next owner, as attempt {attempt} failed: {detail}"
             ),
             Notice::Trimmed { lease, detail } => {
                 write!(
@@ -302,7 +332,7 @@ impl fmt::Display for Notice {
             Notice::Fatal(fatal) => write!(f, "cannot go on: {fatal}"),
             Notice::ShuttingDown { held: 1 } => f.write_str("shuts down with 1 lease"),
             Notice::ShuttingDown { held } => write!(f, "shuts down with {held} leases"),
-            Notice::Stopped => f.write_str("has stopped"),
+            Notice::Stopped(summary) => write!(f, "has stopped{summary}"),
             Notice::Yields { lease } => write!(f, "lets go of {lease}, which is another's turn"),
         }
     }

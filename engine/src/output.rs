@@ -194,6 +194,6 @@ pub enum EndReason {
     Shutdown,
     /// It is handed over to another worker; what was processed has been checkpointed as far as possible.
     HandedOver,
-    /// The stream or its table is gone.
+    /// The worker cannot go on: the stream or its table is gone, or the table is of another stream.
     SourceGone,
 }

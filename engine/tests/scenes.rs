@@ -14,5 +14,6 @@ mod regressions;
 mod rig;
 mod shares;
 mod stalls;
+mod stops;
 mod takes;
 mod turns;

@@ -149,17 +149,17 @@ fn the_order_of_members_is_told() {
     beside(&mut rig, "0-client", 20);
     rig.join();
     beside(&mut rig, "0-client", 20);
-    let told = |rig: &Rig, worker: usize| -> Vec<(u32, u32)> {
+    let told = |rig: &Rig, worker: usize| -> Vec<(Option<u32>, u32)> {
         let rank = |(_, notice): &(Mono, Notice)| match notice {
             Notice::Rank { rank, workers } => Some((*rank, *workers)),
             _ => None,
         };
         rig.workers[worker].notices.iter().filter_map(rank).collect()
     };
-    assert_eq!(told(&rig, 0).last(), Some(&(1, 3)));
-    assert_eq!(told(&rig, 1).last(), Some(&(2, 3)));
+    assert_eq!(told(&rig, 0).last(), Some(&(Some(1), 3)));
+    assert_eq!(told(&rig, 1).last(), Some(&(Some(2), 3)));
     // The other one ends without a word.
     rig.secs(60);
-    assert_eq!(told(&rig, 0).last(), Some(&(0, 2)));
-    assert_eq!(told(&rig, 1).last(), Some(&(1, 2)));
+    assert_eq!(told(&rig, 0).last(), Some(&(Some(0), 2)));
+    assert_eq!(told(&rig, 1).last(), Some(&(Some(1), 2)));
 }

@@ -144,12 +144,17 @@ impl Probe {
             .expect_err("the worker to give up")
     }
 
+    /// Asks it to shut down.
+    pub fn ask_to_stop(&self) {
+        self.control.shutdown();
+    }
+
     /// Shuts it down.
     ///
     /// # Panics
     /// If it does not end, or not well.
     pub async fn shutdown(&mut self) {
-        self.control.shutdown();
+        self.ask_to_stop();
         let ended = tokio::time::timeout(Duration::from_secs(60), &mut self.run).await;
         ended
             .expect("the worker to end")

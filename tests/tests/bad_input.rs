@@ -287,7 +287,7 @@ async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress_kept() {
         &error,
         &[
             "stream \"orders\" was deleted",
-            "all leases were released with their checkpoints",
+            "its checkpoints stay in the lease table",
             "use a new application name for a new stream",
         ],
     );
@@ -396,6 +396,46 @@ async fn credentials_that_expire_under_way_and_are_renewed_lose_nothing() {
     assert_eq!(probe.seen().payloads(), payloads(0..40));
     account.assert_released(&probe).await;
     assert!(account.local.refused().values().sum::<u64>() > 0);
+}
+
+/// What could not be released is not said to have been: it expires, and the next worker goes on from the checkpoints.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
+    let account = Account::with_stream().await;
+    account.put(0..20).await;
+    let mut probe = account.probe();
+    probe.processed(20).await;
+    account
+        .local
+        .refuse(|target| (target == "DynamoDB_20120810.UpdateItem").then_some(DENIED));
+    probe.ask_to_stop();
+    let error = probe.failed().await;
+    let Error::Unclean(summary) = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!((summary.released, summary.left, summary.aborted), (0, 2, 0));
+    assert_says(
+        &error,
+        &[
+            "0 leases were released, 2 leases were left to expire",
+            "its release failed",
+            "another worker takes what was left once it was not renewed for 1.500s",
+            "no record is lost: what was not checkpointed is processed again",
+            "see the warnings in the log before this",
+        ],
+    );
+    let rows = account.rows().await;
+    assert!(
+        rows.values().all(|row| row.contains_key("leaseOwner")),
+        "{rows:?}"
+    );
+    // As the sentence says.
+    account.local.refuse_nothing();
+    account.put(20..22).await;
+    let mut next = account.probe();
+    next.processed(2).await;
+    next.shutdown().await;
+    account.assert_released(&next).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -73,7 +73,7 @@ impl Core {
         self.ctx.tell(Notice::HandlerFailed {
             lease,
             attempt: failures,
-            again_in: pause,
+            again_in: self.exit(ix, tenure).is_none().then_some(pause),
             detail,
         });
     }
@@ -122,10 +122,11 @@ impl Core {
                     tenure.deliver_after = now + pause;
                 }
                 let detail = super::describe(&other);
+                let again = tenure.stage == Stage::Running && self.exit(ix, tenure).is_none();
                 self.ctx.tell(Notice::HandlerFailed {
                     lease,
                     attempt,
-                    again_in: pause,
+                    again_in: again.then_some(pause),
                     detail,
                 });
             }

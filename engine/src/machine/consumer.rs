@@ -114,6 +114,7 @@ impl Core {
             return;
         }
         tenure.aborted = true;
+        self.count_cut_off(tenure);
         let lease = self.key(ix);
         self.ctx.app(
             Waiter::App(ix),
@@ -125,7 +126,7 @@ impl Core {
     }
 
     /// Why this lease should be let go of, if it should.
-    fn exit(&self, ix: u32, tenure: &Tenure) -> Option<EndReason> {
+    pub(crate) fn exit(&self, ix: u32, tenure: &Tenure) -> Option<EndReason> {
         if tenure.lost {
             return Some(EndReason::LeaseLost);
         }
@@ -182,7 +183,9 @@ impl Core {
         if let Stage::Closing(reason) = tenure.stage
             && self.out_of_patience()
         {
-            tenure.app = None;
+            if tenure.app.take().is_some() {
+                self.count_cut_off(tenure);
+            }
             tenure.stage.go(Stage::Closed(reason));
         }
     }

@@ -438,6 +438,7 @@ impl Core {
             row.handing_over = None;
         }
         let lease = lease.key.clone();
+        self.count_released();
         self.ctx.tell(Notice::Released { lease });
     }
 }

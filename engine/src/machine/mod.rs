@@ -16,6 +16,7 @@
 //! | `ending` | the children's leases, before a shard's end is written |
 //! | `chores` | rows written beside those lanes |
 //! | `stall` | noticing leases that do not move, and saying why |
+//! | `farewell` | what a stop gave up and what it left |
 //!
 //! `view` and `tenure` hold what they know; `ctx`, `timers` are tools. Inputs are routed by the kind of waiter that the
 //! command's id names. Every lease has one step function that may be called at any time and does what is due.
@@ -28,6 +29,7 @@ mod claim;
 mod consumer;
 mod ctx;
 mod ending;
+mod farewell;
 mod holding;
 mod leading;
 mod lineage;
@@ -82,6 +84,7 @@ pub(crate) struct Core {
     busy: u32,
     /// How far a shutdown has run out of time; all leases are looked at again when it grows.
     urgency: u8,
+    farewell: farewell::Farewell,
 }
 
 impl Core {
@@ -113,6 +116,7 @@ impl Core {
             phase: Phase::Running,
             busy: 0,
             urgency: 0,
+            farewell: farewell::Farewell::default(),
         };
         let hold = core.ctx.hold;
         core.ctx.tell(Notice::Booted { worker: me, hold });
@@ -330,7 +334,8 @@ impl Core {
         self.members_step();
         if (self.busy == 0 && self.members.is_idle()) || now >= deadline {
             self.phase = Phase::Stopped;
-            self.ctx.tell(Notice::Stopped);
+            let summary = self.stop_summary();
+            self.ctx.tell(Notice::Stopped(Box::new(summary)));
         }
     }
 

@@ -145,10 +145,7 @@ impl Core {
             self.upkeep.told = true;
             self.upkeep.rank = rank;
             self.upkeep.workers = workers;
-            self.ctx.tell(Notice::Rank {
-                rank: rank.unwrap_or(workers),
-                workers,
-            });
+            self.ctx.tell(Notice::Rank { rank, workers });
         }
     }
 

@@ -57,8 +57,8 @@ impl fmt::Display for Fatal {
             ),
             Fatal::StreamGone { stream } => write!(
                 f,
-                "stream {stream:?} was deleted (or deleted and created again) while it was read; all leases were released \
-                 with their checkpoints; use a new application name for a new stream"
+                "stream {stream:?} was deleted (or deleted and created again) while it was read; its checkpoints stay in the \
+                 lease table; use a new application name for a new stream"
             ),
             Fatal::OtherStream {
                 stream,

@@ -294,9 +294,36 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
 /// What never worked is wrong usage; what worked and broke is not.
 fn failure(error: Error) -> Failure {
     match &error {
-        Error::Fatal(Fatal::TableGone { .. } | Fatal::StreamGone { .. }) => {
+        Error::Fatal(Fatal::TableGone { .. } | Fatal::StreamGone { .. }) | Error::Unclean(_) => {
             Failure::under_way(error.to_string())
         }
         _ => Failure::unusable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::StopSummary;
+
+    #[test]
+    fn a_stop_that_leaves_leases_is_a_failure_under_way_that_says_so() {
+        let summary = StopSummary {
+            released: 1,
+            left: 2,
+            named: Vec::new(),
+            aborted: 0,
+            lease_duration: Span::from_secs(10),
+        };
+        let failure = failure(Error::Unclean(Box::new(summary)));
+        let sentence = failure.to_string();
+        assert!(
+            sentence.contains("1 lease was released, 2 leases were left to expire")
+                && sentence
+                    .contains("another worker takes what was left once it was not renewed for 10.000s")
+                && sentence.contains("no record is lost"),
+            "{sentence}"
+        );
+        assert_eq!(failure, Failure::under_way(sentence));
     }
 }

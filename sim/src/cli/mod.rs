@@ -40,7 +40,7 @@ use exit::{Failure, Verdict};
 use std::future::Future;
 use std::process::ExitCode;
 
-/// A Kinesis consumer that can be proved and replayed.
+/// A Kinesis consumer that can be simulated and replayed.
 #[derive(Debug, Parser)]
 #[command(
     name = "leasehold",

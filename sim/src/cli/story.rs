@@ -51,7 +51,7 @@ pub(super) fn is_a_turn(notice: &Notice) -> bool {
                 reason: EndReason::ShardEnded | EndReason::LeaseLost,
                 ..
             }
-            | Notice::Stopped
+            | Notice::Stopped(_)
     )
 }
 

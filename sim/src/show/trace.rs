@@ -196,7 +196,7 @@ impl TraceTimeline {
             }
         }
         add_notice(&mut self.builder, at, me, notice, false);
-        if matches!(notice, Notice::Stopped) {
+        if matches!(notice, Notice::Stopped(_)) {
             let text = "has stopped".to_owned();
             self.builder.mark(at, MarkKind::Worker, Some(me), None, text);
             self.builder.down(at, me);

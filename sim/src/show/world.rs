@@ -306,7 +306,7 @@ impl Feed {
 /// Adds what a worker said. `seen`: rows and handlers are known from elsewhere, so notices of them say nothing new.
 pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: &Notice, seen: bool) {
     let kind = match notice {
-        Notice::Scanned { .. } | Notice::Booted { .. } | Notice::Stopped => return,
+        Notice::Scanned { .. } | Notice::Booted { .. } | Notice::Stopped(_) => return,
         Notice::Checkpointed { .. } | Notice::Opened { .. } | Notice::Closed { .. } if seen => return,
         Notice::Checkpointed { .. } => MarkKind::Checkpoint,
         Notice::Opened { .. } | Notice::Closed { .. } | Notice::Blocked { .. } => MarkKind::Processing,

@@ -96,8 +96,11 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
             format!("It took {name} (token {}): {why}.", token.0)
         }
         Notice::MissedTake { owner, .. } => match owner {
-            Some(owner) => format!("Did not get {name}: {} was first.", words::worker(owner.as_str())),
-            None => format!("Did not get {name}: its row is not what was read before."),
+            Some(owner) => format!(
+                "Did not get {name}: its row names {}.",
+                words::worker(owner.as_str())
+            ),
+            None => format!("Did not get {name}, which it tried to take."),
         },
         Notice::Claimed { owner, .. } => format!(
             "It asked {} for {name}, which has more than its share.",
@@ -140,7 +143,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                 EndReason::LeaseLost => "another worker has the lease, or may have it",
                 EndReason::Shutdown => "this worker shuts down",
                 EndReason::HandedOver => "it is handed over",
-                EndReason::SourceGone => "the stream or the table is gone",
+                EndReason::SourceGone => "it cannot go on with its stream and table",
             };
             format!("It stopped processing {name}: {reason}.")
         }

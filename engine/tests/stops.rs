@@ -1,0 +1,154 @@
+//! What a worker says at the end of a stop: what it gave up, what it left, and which handlers it cut off.
+
+use crate::rig::{Rig, Trap, Trick, refused};
+use leasehold_engine::input::{Body, Call, Cause, Outcome, Why};
+use leasehold_engine::notice::{Left, Notice, StopSummary};
+use leasehold_engine::output::{ConsumerOp, Effect, TableOp};
+use leasehold_engine::row::Change;
+use leasehold_engine::time::Span;
+
+fn releases(effect: &Effect) -> bool {
+    matches!(effect, Effect::Table(TableOp::Write(Change::Release { .. })))
+}
+
+fn always(is: impl Fn(&Effect) -> bool + 'static, trick: impl Fn() -> Trick + 'static) -> Option<Trap> {
+    Some(Box::new(move |effect| is(effect).then(&trick)))
+}
+
+/// A worker with three leases.
+fn holder() -> Rig {
+    let mut rig = Rig::new(3, 1);
+    rig.secs(60);
+    assert!((0..3).all(|n| rig.owner(n) == Some(0)));
+    rig
+}
+
+/// What the first worker says at the end of its stop, once it has stopped.
+fn stopped(rig: &mut Rig) -> StopSummary {
+    let timeout = rig.config.shutdown_timeout;
+    rig.run(timeout + Span::from_secs(1));
+    let worker = &rig.workers[0];
+    assert!(worker.engine.is_stopped());
+    match &worker.notices.last().expect("a notice").1 {
+        Notice::Stopped(summary) => (**summary).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_stop_that_gives_everything_up_says_so() {
+    let mut rig = holder();
+    rig.call(0, Call::Shutdown);
+    let summary = stopped(&mut rig);
+    assert_eq!((summary.released, summary.left, summary.aborted), (3, 0, 0));
+    assert!(summary.is_clean());
+}
+
+#[test]
+fn leases_whose_release_fails_are_left_with_their_cause() {
+    for (trick, cause) in [
+        (
+            Outcome::NotSent(Cause::Network),
+            (|left| matches!(left, Left::Failed { times: 1.. })) as fn(&Left) -> bool,
+        ),
+        (Outcome::Unknown(Cause::Timeout), |left| *left == Left::Unanswered),
+    ] {
+        let mut rig = holder();
+        rig.workers[0].trap = always(releases, move || Trick::Instead(trick.clone()));
+        rig.call(0, Call::Shutdown);
+        let summary = stopped(&mut rig);
+        assert_eq!((summary.released, summary.left, summary.aborted), (0, 3, 0));
+        assert_eq!(summary.named.len(), 3);
+        assert!(summary.named.iter().all(|(_, why)| cause(why)), "{summary:?}");
+        assert_eq!(summary.lease_duration, rig.config.lease_duration);
+        assert!((0..3).all(|n| rig.owner(n) == Some(0)));
+    }
+}
+
+#[test]
+fn what_was_released_and_what_was_left_are_counted_apart() {
+    let mut rig = holder();
+    rig.workers[0].trap = always(
+        |effect| {
+            matches!(effect, Effect::Table(TableOp::Write(Change::Release { key, .. }))
+                if *key == Rig::id(1).to_lease())
+        },
+        || Trick::Hang,
+    );
+    rig.call(0, Call::Shutdown);
+    let summary = stopped(&mut rig);
+    assert_eq!((summary.released, summary.left), (2, 1));
+    assert_eq!(summary.named, [(Rig::id(1).to_lease(), Left::Unanswered)]);
+}
+
+#[test]
+fn a_handler_that_is_cut_off_is_counted_although_its_lease_is_released() {
+    let mut rig = holder();
+    rig.workers[0].trap = always(
+        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
+        || Trick::Hang,
+    );
+    rig.put(0, 5);
+    rig.secs(10);
+    rig.call(0, Call::Shutdown);
+    let aborts =
+        |rig: &Rig| (rig.workers[0].calls.iter()).any(|(_, call)| matches!(call, ConsumerOp::Abort { .. }));
+    while !aborts(&rig) {
+        assert!(!rig.workers[0].engine.is_stopped(), "no handler was aborted");
+        rig.secs(1);
+    }
+    let hung = rig.workers[0].hung.remove(0).op;
+    let outcome = Outcome::Unknown(Cause::Cancelled);
+    rig.tell(0, Body::Done { op: hung, outcome });
+    let summary = stopped(&mut rig);
+    assert_eq!((summary.released, summary.left, summary.aborted), (3, 0, 1));
+    assert!(!summary.is_clean());
+}
+
+/// The failure is told, and not that the handler is called again: its worker shuts down.
+#[test]
+fn a_handler_that_fails_during_a_stop_is_not_said_to_be_called_again() {
+    let mut rig = holder();
+    rig.workers[0].trap = always(
+        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
+        || Trick::Hang,
+    );
+    rig.put(0, 5);
+    rig.secs(10);
+    rig.call(0, Call::Shutdown);
+    let hung = rig.workers[0].hung.remove(0).op;
+    let outcome = refused(Why::HandlerFailed, None);
+    rig.tell(0, Body::Done { op: hung, outcome });
+    let failed: Vec<String> = (rig.workers[0].notices.iter())
+        .filter(|(_, notice)| matches!(notice, Notice::HandlerFailed { .. }))
+        .map(|(_, notice)| notice.to_string())
+        .collect();
+    assert_eq!(
+        failed,
+        [format!(
+            "leaves records of {} to its next owner, as attempt 1 failed: refused: HandlerFailed",
+            Rig::id(0)
+        )]
+    );
+    assert!(stopped(&mut rig).is_clean());
+}
+
+/// Only those that own a lease are in the order of leaders.
+#[test]
+fn a_worker_without_a_lease_is_not_said_to_lead_anybody() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(60);
+    let second = rig.join();
+    rig.secs(10);
+    let ranks = |worker: usize| -> Vec<String> {
+        let notices = rig.workers[worker].notices.iter();
+        notices
+            .filter(|(_, notice)| matches!(notice, Notice::Rank { .. }))
+            .map(|(_, notice)| notice.to_string())
+            .collect()
+    };
+    let empty = "is not in the order of leaders, which is empty: no worker owns a lease";
+    assert_eq!(ranks(0), [empty, "is number 1 of 1 in the order of leaders"]);
+    let first_only = "is not in the order of leaders, as it owns no lease: 1 worker is in it";
+    assert_eq!(ranks(second), [first_only]);
+}
