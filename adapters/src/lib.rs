@@ -42,11 +42,17 @@ pub use error::Error;
 pub use fence::Fence;
 pub use handler::{Handler, HandlerFn};
 pub use kpl::Misplaced;
-pub use leasehold_engine::config::{Config, InitialPosition, ReaderConfig};
+/// The engine, for what implements ports and for what reads traces.
+pub use leasehold_engine as engine;
+pub use leasehold_engine::config::{BadConfig, Config, InitialPosition, MembersConfig, ReaderConfig};
 pub use leasehold_engine::dialect;
+pub use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId, WorkerId};
 pub use leasehold_engine::notice::{Fatal, Left, Notice, Stall, StopSummary};
 pub use leasehold_engine::output::EndReason;
+pub use leasehold_engine::policy::Policies;
 pub use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
+pub use leasehold_engine::shard::{HashKey, HashRange};
+pub use leasehold_engine::time::{Mono, Span, Wall};
 pub use record::Record;
 pub use worker::{Builder, Control, Worker};
 

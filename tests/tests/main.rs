@@ -3,6 +3,7 @@
 mod bad_input;
 mod boto3;
 mod differential;
+mod facade;
 mod independent;
 mod interop;
 mod metrics;
