@@ -4,7 +4,7 @@ use leasehold_sim::museum::{EXHIBITS, table};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Where the README's table is.
+/// Where the table of `sim/docs/hazards.md` is.
 const BEGIN: &str = "<!-- leasehold sim --museum -->\n";
 const END: &str = "\n<!-- end -->";
 
@@ -24,21 +24,20 @@ fn every_hazard_shows_in_its_program_and_not_in_ours() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let text =
-        std::fs::read_to_string(&readme).unwrap_or_else(|error| panic!("{}: {error}", readme.display()));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/hazards.md");
+    let text = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     let (before, rest) = text
         .split_once(BEGIN)
-        .expect("the README has a place for the museum's table");
+        .expect("the page of hazards has a place for the table");
     let (old, after) = rest.split_once(END).expect("and its end");
     let new = table(&shown);
     if std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1") {
         let whole = format!("{before}{BEGIN}{new}{END}{after}");
-        std::fs::write(&readme, whole).unwrap_or_else(|error| panic!("{}: {error}", readme.display()));
+        std::fs::write(&page, whole).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     } else {
         assert_eq!(
             old, new,
-            "the README's table (if that is as it should be: LEASEHOLD_BLESS=1)"
+            "the table in sim/docs/hazards.md (if that is as it should be: LEASEHOLD_BLESS=1)"
         );
     }
 }

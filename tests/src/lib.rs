@@ -31,3 +31,9 @@ pub mod process;
 pub mod producer;
 pub mod python;
 pub mod wait;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+#[derive(Debug)]
+pub struct Readme;

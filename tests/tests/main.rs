@@ -7,4 +7,5 @@ mod facade;
 mod independent;
 mod interop;
 mod metrics;
+mod papers;
 mod sdk_rust;

@@ -100,7 +100,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A table in Markdown: the README's.
+/// A table in Markdown: that of `sim/docs/deliberate-bugs.md`.
 fn table(hunts: &[Hunt]) -> String {
     let mut text =
         "| bug | what it does wrong | caught by | worlds | shrunk to |\n|---|---|---|---|---|".to_owned();
