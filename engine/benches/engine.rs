@@ -116,5 +116,43 @@ impl Scanned {
     }
 }
 
-criterion_group!(benches, renew_or_tick, scan_page);
+/// A plan over a stream whose shards follow one another: linear but for the logarithm of lookups.
+fn plan(criterion: &mut Criterion) {
+    use leasehold_engine::config::InitialPosition;
+    use leasehold_engine::ids::LeaseKey;
+    use leasehold_engine::position::Checkpoint;
+    use leasehold_engine::shard::{HashRange, Shard};
+    use leasehold_engine::sync;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    let mut group = criterion.benchmark_group("plan, per listing");
+    for count in [5_000u64, 50_000] {
+        let id = |n: u64| format!("shardId-{n:012}").as_str().into();
+        let shards: Vec<Shard> = (count..2 * count)
+            .map(|n| Shard {
+                id: id(n),
+                parent: Some(id(n - 1)),
+                adjacent_parent: Some(id(n - count)),
+                range: HashRange::ALL,
+                starting: n.into(),
+                ending: (n + 1 < 2 * count).then(|| (n + 1).into()),
+            })
+            .collect();
+        // Unfinished leases of shards that are not listed, whose children are.
+        let forgotten = (0..count).map(|n| format!("shardId-{n:012}").as_str().into());
+        let leases: BTreeMap<LeaseKey, Checkpoint> =
+            forgotten.map(|key| (key, Checkpoint::TrimHorizon)).collect();
+        group.throughput(Throughput::Elements(count));
+        group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
+            bencher.iter(|| {
+                let initial = InitialPosition::TrimHorizon;
+                let unreadable = BTreeSet::new();
+                black_box(sync::plan(&leases, &unreadable, &shards, initial, false)).is_ok()
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, renew_or_tick, scan_page, plan);
 criterion_main!(benches);

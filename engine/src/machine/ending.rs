@@ -130,12 +130,13 @@ impl Core {
         // though those are forgotten too. Not so if all of these are listed, and it is none of them that is missed: such a lease
         // may itself wait for what comes of ours.
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+        let children = sync::Children::of(shards);
         let forgotten: Vec<(u32, Option<HashRange>)> = self
             .view
             .iter()
             .filter(|(other, lease)| *other != ix && lease.unfinished())
             .filter(|(_, lease)| !listed.contains(lease.key.as_str()))
-            .filter(|(_, lease)| !sync::shows_all_children(shards, &lease.key.to_shard()))
+            .filter(|(_, lease)| !children.all_shown(lease.key.as_str()))
             .map(|(other, lease)| (other, lease.row.as_ref().and_then(|row| row.range)))
             .collect();
         let Some(tenure) = self

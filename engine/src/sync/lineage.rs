@@ -265,13 +265,43 @@ pub fn will_come(shards: &[Shard], shard: &ShardId) -> bool {
 }
 
 /// Whether a listing shows all children that a closed shard has: the one it was merged into, or the two it was split into.
+///
+/// Looks at every shard of the listing. [`Children`] answers for many shards.
 pub fn shows_all_children(shards: &[Shard], shard: &ShardId) -> bool {
-    let of_shard = |child: &&Shard| child.parents().any(|parent| parent == shard);
-    let mut children: BTreeMap<&ShardId, usize> = BTreeMap::new();
-    for child in shards.iter().filter(of_shard) {
-        children.insert(&child.id, child.parents().count());
+    let names = |child: &&Shard| child.parents().any(|parent| parent == shard);
+    Children::of(shards.iter().filter(names)).all_shown(shard.as_str())
+}
+
+/// Which children a listing names for each shard, for one that it does not list as well.
+#[derive(Debug)]
+pub struct Children<'a> {
+    /// Of a shard: each child, and how many parents that one names.
+    named: BTreeMap<&'a str, BTreeMap<&'a ShardId, usize>>,
+}
+
+impl<'a> Children<'a> {
+    /// Indexes a listing, in a time that grows with its length.
+    pub fn of(shards: impl IntoIterator<Item = &'a Shard>) -> Self {
+        let mut named: BTreeMap<&str, BTreeMap<&ShardId, usize>> = BTreeMap::new();
+        for child in shards {
+            let parents = child.parents().count();
+            for parent in child.parents() {
+                named
+                    .entry(parent.as_str())
+                    .or_default()
+                    .insert(&child.id, parents);
+            }
+        }
+        Self { named }
     }
-    children.len() > 1 || children.values().any(|&parents| parents > 1)
+
+    /// Whether the listing shows all children that this closed shard has: the one it was merged into, or the two it was split
+    /// into.
+    pub fn all_shown(&self, shard: &str) -> bool {
+        self.named
+            .get(shard)
+            .is_some_and(|children| children.len() > 1 || children.values().any(|&parents| parents > 1))
+    }
 }
 
 #[cfg(test)]

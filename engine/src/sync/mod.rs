@@ -7,5 +7,5 @@ mod plan;
 
 pub use audit::{first_hole, holes};
 pub use identity::{Misfit, misfit, misfits};
-pub use lineage::{BadListing, Lineage, has_leased_descendant, shows_all_children, will_come};
+pub use lineage::{BadListing, Children, Lineage, has_leased_descendant, shows_all_children, will_come};
 pub use plan::{Finding, Plan, PlannedLease, plan, unread};

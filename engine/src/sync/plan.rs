@@ -15,7 +15,7 @@
 //!   The original creates it anew if a row below it was lost, and reads it beside its descendants.
 //! - *A shard of a single hash key is like any other.*
 
-use super::{BadListing, Lineage, shows_all_children};
+use super::{BadListing, Children, Lineage};
 use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, ShardId};
 use crate::position::Checkpoint;
@@ -47,11 +47,13 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// An open shard has no lease yet, and will get one when this ancestor of it ends.
+    /// A shard has no lease yet, and will get one after this ancestor of it has been processed. It is open or leads to an open
+    /// one.
     Waits {
-        /// The open shard.
+        /// The shard that has no lease.
         shard: ShardId,
-        /// The ancestor; others may be unfinished too.
+        /// The ancestor; others may be unfinished too. It may have no lease either: one that is created now, or one that an
+        /// unfinished lease of a shard that is not listed may bring.
         behind: ShardId,
     },
     /// The lease says that the whole shard was processed, and the shard is open.
@@ -87,6 +89,13 @@ impl fmt::Display for Finding {
 ///
 /// `shards` must be the listing filtered by the initial position if `table_empty`, and the whole listing otherwise. The leases
 /// that are `unreadable` end by nobody's doing.
+///
+/// If `table_empty`, the first leases are those of the shards that were open at the initial position. The service counts both
+/// ends of a shard's time: at a timestamp of the very millisecond of a reshard, it lists the parent and its children. Then the
+/// parent gets the lease; whoever ends it creates the children's. So the whole listing does as well for `TRIM_HORIZON` and
+/// `LATEST`. For `AT_TIMESTAMP`, it gives the oldest shards: none is left out, and those closed before have nothing to read.
+///
+/// The time grows as `n log n` with the number `n` of shards and leases.
 pub fn plan(
     leases: &BTreeMap<LeaseKey, Checkpoint>,
     unreadable: &BTreeSet<LeaseKey>,
@@ -97,6 +106,8 @@ pub fn plan(
     let lineage = Lineage::new(shards);
     lineage.check()?;
     if table_empty {
+        let first = open_at_start(&lineage, initial);
+        let lineage = Lineage::new(&first);
         lineage.check_coverage()?;
         return Ok(first_leases(leases, &lineage, initial));
     }
@@ -151,10 +162,29 @@ fn brings_unlisted(
     shards: &[Shard],
 ) -> bool {
     let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
-    leases.iter().any(|(lease, checkpoint)| {
-        let forgotten = !checkpoint.is_end() && !listed.contains(lease.as_str());
-        forgotten && !unreadable.contains(lease) && !shows_all_children(shards, &lease.to_shard())
-    })
+    let mut forgotten = leases
+        .iter()
+        .filter(|(lease, checkpoint)| !checkpoint.is_end() && !listed.contains(lease.as_str()))
+        .map(|(lease, _)| lease)
+        .filter(|lease| !unreadable.contains(*lease))
+        .peekable();
+    if forgotten.peek().is_none() {
+        return false;
+    }
+    let children = Children::of(shards);
+    forgotten.any(|lease| !children.all_shown(lease.as_str()))
+}
+
+/// Of a listing that shows more than one moment, the shards that were open when the application's reading begins: without a
+/// listed parent, or open now.
+fn open_at_start(lineage: &Lineage<'_>, initial: InitialPosition) -> Vec<Shard> {
+    (0..lineage.len())
+        .filter(|n| match initial {
+            InitialPosition::Latest => lineage.shard(*n).is_open(),
+            InitialPosition::TrimHorizon | InitialPosition::AtTimestamp(_) => lineage.parents(*n).is_empty(),
+        })
+        .map(|n| lineage.shard(n).clone())
+        .collect()
 }
 
 /// For an empty table: every shard open at the initial position.
@@ -211,10 +241,20 @@ struct Mark<'a> {
     below: bool,
     /// Needed, and with nothing above it that is or will be leased: created if anything below it needs that.
     root: bool,
+    /// Needed, and below this shard, which is passed and was not read: what is above that one does not count.
+    skipped: Option<&'a ShardId>,
     /// The nearest unfinished ancestor that keeps it waiting.
     behind: Option<&'a ShardId>,
     /// Where to start, and why, if a lease is to be created.
     create: Option<(Checkpoint, String)>,
+}
+
+/// Why what is above a shard does not count.
+fn begun_after(before: &ShardId) -> String {
+    format!(
+        "{before}, which comes before it, is from before the application began: the nearest leases below {before} are still at \
+         LATEST or AT_TIMESTAMP"
+    )
 }
 
 struct Survey<'a> {
@@ -305,31 +345,63 @@ impl<'a> Survey<'a> {
             || self.may_come(shard).is_some();
         self.marks[n].below = below;
         if !below {
-            // With LATEST, what nobody reads is not caught up with: the open shard itself is started instead.
-            self.marks[n].root = self.initial != InitialPosition::Latest;
-            if shard.is_open() {
-                let reason = "it is open, and neither it nor any listed ancestor has a lease";
-                self.marks[n].create = Some((sentinel(self.initial), reason.to_string()));
-            }
+            self.begin_at(n, shard);
             return;
         }
-        for parent in parents {
-            let mark = &mut self.marks[*parent];
+        for parent in parents.iter().copied() {
+            let mark = &self.marks[parent];
             if mark.needed && !mark.below && mark.create.is_none() {
-                let reason = if mark.root {
-                    format!(
-                        "it is the oldest listed ancestor, without a lease, on the way to {}",
-                        shard.id
-                    )
-                } else {
-                    format!(
-                        "it was merged into {}, whose other parent is being read",
-                        shard.id
-                    )
-                };
-                mark.create = Some((sentinel(self.initial), reason));
+                let reason = self.why_before(parent, shard);
+                self.marks[parent].create = Some((sentinel(self.initial), reason));
             }
         }
+    }
+
+    /// Nothing above this shard is or will be read: reading begins with it, or with what is below it.
+    fn begin_at(&mut self, n: usize, shard: &'a Shard) {
+        let unwanted = |p: &usize| self.marks[*p].passed && !self.marks[*p].read;
+        let skipped = self.lineage.parents(n).iter().find_map(|p| {
+            let parent = unwanted(p).then(|| &self.lineage.shard(*p).id);
+            parent.or(self.marks[*p].skipped)
+        });
+        let mark = &mut self.marks[n];
+        mark.skipped = skipped;
+        // With LATEST, what nobody reads is not caught up with: the open shard itself is started instead.
+        mark.root = self.initial != InitialPosition::Latest;
+        if shard.is_open() {
+            let reason = match skipped {
+                None => "it is open, and neither it nor any listed ancestor has a lease".to_owned(),
+                Some(before) => format!("it is open and has no lease, and {}", begun_after(before)),
+            };
+            mark.create = Some((sentinel(self.initial), reason));
+        }
+    }
+
+    /// Why a shard with nothing above it is created for the sake of a child of it.
+    fn why_before(&self, n: usize, child: &Shard) -> String {
+        let (mark, id) = (&self.marks[n], &self.lineage.shard(n).id);
+        if mark.root {
+            return match mark.skipped {
+                None => format!(
+                    "it is the oldest listed ancestor, without a lease, on the way to {}",
+                    child.id
+                ),
+                Some(before) => format!("it is on the way to {}, and {}", child.id, begun_after(before)),
+            };
+        }
+        let Some(other) = child.parents().find(|parent| *parent != id) else {
+            return format!("it comes before {}", child.id);
+        };
+        let state = match (self.lease(other), self.lineage.find(other)) {
+            (Some(_), _) => "has a lease",
+            (None, Some(listed)) if self.marks[listed].read => "was read before",
+            (None, Some(_)) => "follows one that was or is being read",
+            (None, None) => "may still get a lease",
+        };
+        format!(
+            "it was merged into {}, whose other parent {other} {state}",
+            child.id
+        )
     }
 
     /// A parent that is neither listed nor leased, and that an unfinished lease of a shard that is not listed may bring.
@@ -370,10 +442,12 @@ impl<'a> Survey<'a> {
         if let Some(parent) = ended {
             let reason = if self.lease(parent).is_some() {
                 format!(
-                    "it fills a hole: the lease of its parent {parent} has ended, and nothing that follows is leased"
+                    "it fills a hole: the lease of its parent {parent} has ended, and neither it nor a shard below it has a lease"
                 )
             } else {
-                format!("it fills a hole: its parent {parent} was read before, as other leases below it show")
+                format!(
+                    "it fills a hole: its parent {parent} was read before, as leases of other shards below {parent} show"
+                )
             };
             self.marks[n].create = Some((Checkpoint::TrimHorizon, reason));
         }
@@ -385,7 +459,7 @@ impl<'a> Survey<'a> {
             let mark = &self.marks[n];
             if let Some((checkpoint, reason)) = &mark.create {
                 plan.create.push(planned(shard, *checkpoint, reason.clone()));
-            } else if let (true, true, Some(behind)) = (mark.needed, shard.is_open(), mark.behind) {
+            } else if let (true, Some(behind)) = (mark.needed, mark.behind) {
                 plan.findings.push(Finding::Waits {
                     shard: shard.id.clone(),
                     behind: behind.clone(),

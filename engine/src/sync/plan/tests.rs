@@ -111,6 +111,99 @@ fn an_empty_table_gets_every_shard_of_the_filtered_listing() {
     assert_eq!(plan_of(&[]), Err(BadListing::Empty));
 }
 
+/// The service counts both ends of a shard's time, and some servers ignore the filter.
+#[test]
+fn a_listing_of_more_than_one_moment_gives_the_leases_of_the_first_moment() {
+    let half = 1u128 << 127;
+    let mut shards = [
+        shard("a", &["gone"], false),
+        shard("b", &["a"], false),
+        shard("c", &["a"], true),
+        shard("d", &["b"], true),
+    ];
+    for low in [1, 3] {
+        shards[low].range.end = HashKey(half - 1);
+    }
+    shards[2].range.start = HashKey(half);
+    let filled = |shards: &[Shard], initial| plan(&Leases::new(), shards, initial, true);
+    for initial in [TRIM, AT] {
+        let first = one("a", sentinel(initial));
+        assert_eq!(created(&filled(&shards, initial).unwrap()), first);
+        assert_eq!(created(&filled(&shards[..3], initial).unwrap()), first);
+        let half = filled(&shards[1..2], initial);
+        assert!(matches!(half, Err(BadListing::Gap { .. })), "{half:?}");
+    }
+    let open = ["c", "d"].map(|id| (id.to_owned(), Checkpoint::Latest));
+    assert_eq!(created(&filled(&shards, LATEST).unwrap()), open);
+}
+
+#[test]
+fn a_reason_claims_nothing_of_ancestors_that_have_a_lease() {
+    let shards = [
+        shard("a", &[], false),
+        shard("b", &["a"], false),
+        shard("c", &["b"], true),
+        shard("d", &["b"], false),
+        shard("e", &["d"], true),
+    ];
+    let reasons = |held: &[(&str, Checkpoint)], initial| -> Vec<String> {
+        let plan = plan(&leases(held), &shards, initial, false).unwrap();
+        plan.create.into_iter().map(|lease| lease.reason).collect()
+    };
+    let begun = "b, which comes before it, is from before the application began: the nearest leases below b are still at LATEST \
+                 or AT_TIMESTAMP";
+    let held = [("a", Checkpoint::ShardEnd), ("c", Checkpoint::Latest)];
+    assert_eq!(
+        reasons(&held, LATEST),
+        [format!("it is open and has no lease, and {begun}")]
+    );
+    assert_eq!(
+        reasons(&held, AT),
+        [format!("it is on the way to e, and {begun}")]
+    );
+    let beside = ("z", Checkpoint::ShardEnd);
+    assert_eq!(
+        reasons(&[beside, ("d", middle())], LATEST),
+        ["it fills a hole: its parent b was read before, as leases of other shards below b show"]
+    );
+    assert_eq!(
+        reasons(&[beside], LATEST),
+        ["it is open, and neither it nor any listed ancestor has a lease"; 2]
+    );
+}
+
+#[test]
+fn a_reason_says_how_the_other_parent_of_a_merge_stands() {
+    let merge = |parents: &[&str]| {
+        [
+            shard("o", &[], false),
+            shard("p", &[], false),
+            shard("q", &["o"], false),
+            shard("m", parents, true),
+            shard("n", &["q"], true),
+        ]
+    };
+    let of_p = |held: &[(&str, Checkpoint)], parents: &[&str]| {
+        let plan = plan(&leases(held), &merge(parents), LATEST, false).unwrap();
+        let p = plan
+            .create
+            .into_iter()
+            .find(|lease| lease.row.key.as_str() == "p");
+        p.map(|lease| lease.reason).unwrap_or_default()
+    };
+    let merged = |state: &str| format!("it was merged into m, whose other parent {state}");
+    assert_eq!(of_p(&[("q", middle())], &["p", "q"]), merged("q has a lease"));
+    assert_eq!(of_p(&[("n", middle())], &["p", "q"]), merged("q was read before"));
+    assert_eq!(
+        of_p(&[("o", middle())], &["p", "q"]),
+        merged("q follows one that was or is being read")
+    );
+    assert_eq!(
+        of_p(&[("z", middle())], &["p", "lost"]),
+        merged("lost may still get a lease")
+    );
+}
+
 #[test]
 fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
     let shards = [
@@ -124,7 +217,7 @@ fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
         assert_eq!(created(&plan), one("b", Checkpoint::TrimHorizon));
         assert_eq!(
             plan.create[0].reason,
-            "it fills a hole: the lease of its parent a has ended, and nothing that follows is leased"
+            "it fills a hole: the lease of its parent a has ended, and neither it nor a shard below it has a lease"
         );
         assert_eq!(
             plan.findings,
@@ -149,7 +242,7 @@ fn what_was_read_is_not_read_again_because_a_row_below_it_was_lost() {
         assert_eq!(created(&plan), one("c", Checkpoint::TrimHorizon));
         assert_eq!(
             plan.create[0].reason,
-            "it fills a hole: its parent b was read before, as other leases below it show"
+            "it fills a hole: its parent b was read before, as leases of other shards below b show"
         );
     }
 }
@@ -326,9 +419,16 @@ fn a_shard_waits_for_a_forgotten_parent_that_may_come() {
         assert_eq!(come, both);
     }
     let told = plan(&leases(&[ended, forgotten]), &listing, TRIM, false).unwrap();
+    let told: Vec<String> = told.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told.findings[0].to_string(),
-        "36 waits until 32 has been processed"
+        told,
+        [
+            "33 waits until 32 has been processed",
+            "35 waits until 32 has been processed",
+            "36 waits until 32 has been processed",
+            "37 waits until 32 has been processed",
+            "the lease 29 is unfinished although its shard was trimmed away",
+        ]
     );
 }
 
@@ -502,6 +602,26 @@ prop_compose! {
     }
 }
 
+/// The same as [`brings_unlisted`], by looking at every shard for each lease.
+fn brings_unlisted_by_search(leases: &Leases, unreadable: &BTreeSet<LeaseKey>, shards: &[Shard]) -> bool {
+    leases.iter().any(|(lease, checkpoint)| {
+        let listed = shards.iter().any(|shard| shard.id.as_str() == lease.as_str());
+        let children = shards
+            .iter()
+            .filter(|shard| shard.parents().any(|parent| parent.as_str() == lease.as_str()));
+        let ids: BTreeSet<_> = children.clone().map(|child| &child.id).collect();
+        let all_shown = ids.len() > 1 || children.clone().any(|child| child.parents().count() > 1);
+        !checkpoint.is_end() && !listed && !unreadable.contains(lease) && !all_shown
+    })
+}
+
+/// The same as [`open_at_start`] from the trim horizon, by looking at every shard for each parent.
+fn oldest_by_search(shards: &[Shard]) -> BTreeSet<ShardId> {
+    let listed = |id: &ShardId| shards.iter().any(|shard| shard.id == *id);
+    let roots = shards.iter().filter(|shard| !shard.parents().any(listed));
+    roots.map(|shard| shard.id.clone()).collect()
+}
+
 fn positions() -> impl Strategy<Value = InitialPosition> {
     prop::sample::select(ALL_POSITIONS.to_vec())
 }
@@ -594,6 +714,18 @@ proptest! {
         if !leases.values().any(|checkpoint| checkpoint.is_end()) {
             prop_assert!(holes.is_empty());
         }
+    }
+
+    #[test]
+    fn indices_agree_with_searches((shards, leases) in worlds(), unreadable in 0usize..40) {
+        let unreadable = leases.keys().skip(unreadable).take(1).cloned().collect();
+        prop_assert_eq!(
+            brings_unlisted(&leases, &unreadable, &shards),
+            brings_unlisted_by_search(&leases, &unreadable, &shards)
+        );
+        let oldest = open_at_start(&Lineage::new(&shards), TRIM);
+        let oldest: BTreeSet<_> = oldest.into_iter().map(|shard| shard.id).collect();
+        prop_assert_eq!(oldest, oldest_by_search(&shards));
     }
 
     #[test]
