@@ -61,6 +61,109 @@ fn a_table_is_compared_with_its_stream() {
     assert_eq!(plan["create"][0]["lease_key"], "shardId-000000000097");
 }
 
+/// A stream that was split two times, with numbers as AWS gives them (so that 97 begins below 95): shard 80 at 08:00:00, 90 and 91 at 08:20:00, 95 and 97
+/// below 90 at 08:40:00.
+#[test]
+fn an_empty_table_is_filled_with_what_was_open_at_a_time() {
+    let number = |created: u128, shard: u128| {
+        // 2, the second of creation, four bits of the shard, a position of 0; the second again, the shard, 2.
+        let high = (2 << 56) | (created << 20) | ((shard & 15) << 16);
+        let low = (created << 36) | (shard << 4) | 2;
+        decimal(high, low)
+    };
+    let shard = |id: u128, parent: Option<u128>, created: u128, closed: bool, range: [&str; 2]| {
+        let mut shard = json!({
+            "ShardId": format!("shardId-{id:012}"),
+            "HashKeyRange": {"StartingHashKey": range[0], "EndingHashKey": range[1]},
+            "SequenceNumberRange": {"StartingSequenceNumber": number(created, id)}
+        });
+        if let Some(parent) = parent {
+            shard["ParentShardId"] = json!(format!("shardId-{parent:012}"));
+        }
+        if closed {
+            shard["SequenceNumberRange"]["EndingSequenceNumber"] = json!(number(created + 1, id));
+        }
+        shard
+    };
+    const HALF: [&str; 2] = [
+        "170141183460469231731687303715884105727",
+        "170141183460469231731687303715884105728",
+    ];
+    const QUARTER: [&str; 2] = [
+        "85070591730234615865843651857942052863",
+        "85070591730234615865843651857942052864",
+    ];
+    const LAST: &str = "340282366920938463463374607431768211455";
+    // 2025-10-09T08:00:00Z
+    let eight = 1_759_996_800;
+    let listing = json!({"Shards": [
+        shard(80, None, eight, true, ["0", LAST]),
+        shard(90, Some(80), eight + 1_200, true, ["0", HALF[0]]),
+        shard(91, Some(80), eight + 1_200, false, [HALF[1], LAST]),
+        shard(95, Some(90), eight + 2_400, false, ["0", QUARTER[0]]),
+        shard(97, Some(90), eight + 2_400, false, [QUARTER[1], HALF[0]]),
+    ]});
+    let shards = written("timed-shards.json", &listing.to_string());
+    let empty = written("empty.json", r#"{"Items": []}"#);
+    let run = |from: &str, more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_leasehold"))
+            .args(["plan", "--from", from, "--shards"])
+            .arg(&shards)
+            .arg("--leases")
+            .arg(&empty)
+            .args(more)
+            .output()
+            .expect("the command starts")
+    };
+    let numbers = |of: &Value| {
+        let all = of.as_array().expect("a list").iter();
+        let key = |entry: &Value| entry["lease_key"].as_str().map(|key| key[18..].to_owned());
+        all.filter_map(key).collect::<Vec<_>>().join(" ")
+    };
+    for (from, created, later) in [
+        ("trim-horizon", "80", "90 91 97 95"),
+        ("2025-10-09T07:00:00Z", "80", "90 91 97 95"),
+        ("2025-10-09T08:10:00Z", "80", "90 91 97 95"),
+        ("2025-10-09T08:30:00Z", "90 91", "97 95"),
+        ("2025-10-09T09:00:00Z", "91 97 95", ""),
+        ("latest", "91 97 95", ""),
+    ] {
+        let plan = json_of(&run(from, &["--json"]));
+        assert_eq!(
+            (numbers(&plan["create"]), numbers(&plan["wait"])),
+            (created.to_owned(), later.to_owned()),
+            "{from}"
+        );
+        assert_eq!(findings(&plan, "unknown-times").len(), 0);
+    }
+    let said = String::from_utf8(run("2025-10-09T08:30:00Z", &[]).stdout).expect("text");
+    assert_eq!(
+        said.lines().skip(1).collect::<Vec<_>>(),
+        [
+            "create shardId-000000000090 at AT_TIMESTAMP: there are no leases yet, and the stream is read from AT_TIMESTAMP",
+            "create shardId-000000000091 at AT_TIMESTAMP: there are no leases yet, and the stream is read from AT_TIMESTAMP",
+            "wait shardId-000000000097: shardId-000000000090 comes before it, and has not been processed to its end",
+            "wait shardId-000000000095: shardId-000000000090 comes before it, and has not been processed to its end",
+            "1 findings, 2 leases to create, 2 to create later, 0 to assign",
+        ]
+    );
+}
+
+/// `high * 2^128 + low` in digits.
+fn decimal(high: u128, low: u128) -> String {
+    let mut words = [high, low >> 64, low & u128::from(u64::MAX)];
+    let mut digits = Vec::new();
+    while words.iter().any(|word| *word > 0) {
+        let mut rest = 0;
+        for word in &mut words {
+            let wide = (rest << 64) | *word;
+            (*word, rest) = (wide / 10, wide % 10);
+        }
+        digits.push(char::from(b'0' + rest as u8));
+    }
+    digits.iter().rev().collect()
+}
+
 #[test]
 fn the_dead_are_told_by_their_heartbeats() {
     let leases = file("leases.json");

@@ -1,6 +1,7 @@
 //! `leasehold plan`: what shard sync would do to a table, and what is wrong with it, from two files and without a network.
 
 mod other;
+mod start;
 mod survey;
 
 use super::exit::{self, Failure, Verdict};
@@ -17,10 +18,16 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use survey::Asked;
 
-/// Say what shard sync would create in a lease table and why, what is wrong with the table, and who would get what.
+/// Say what shard sync would create in a lease table and why, what waits for what, what is wrong with the table, and who would
+/// get what.
 ///
 /// Nothing is asked of AWS and nothing is changed. The files are what `aws kinesis list-shards` and `aws dynamodb scan`
 /// print: one object, several after one another (pages), or an array of them.
+///
+/// An empty table gets a lease for each shard that was open at the position in --from; the shards that came after these follow
+/// when these have been read. For a time, a worker asks the service which shards were open. This command takes it from the
+/// sequence numbers in the list, which tell whole seconds: within two seconds after a reshard, it names the parents still, of
+/// which a worker reads nothing that is older than the time.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --dialect vmware-go-kcl --shards shards.json --leases leases.json"
@@ -62,6 +69,15 @@ struct Creation {
     reason: String,
 }
 
+/// A shard that gets its lease later.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Wait {
+    lease_key: String,
+    /// The nearest shard before it that is not processed.
+    behind: String,
+    reason: String,
+}
+
 /// Something that is wrong, or worth knowing.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Finding {
@@ -82,6 +98,7 @@ struct Assignment {
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Survey {
     create: Vec<Creation>,
+    wait: Vec<Wait>,
     findings: Vec<Finding>,
     assign: Vec<Assignment>,
     /// The list of shards cannot be used, so nothing can be planned.
@@ -149,6 +166,9 @@ fn describe(survey: &Survey) -> String {
             creation.lease_key, creation.checkpoint, creation.reason
         );
     }
+    for wait in &survey.wait {
+        let _ = writeln!(text, "wait {}: {}", wait.lease_key, wait.reason);
+    }
     for assignment in &survey.assign {
         let _ = writeln!(
             text,
@@ -158,9 +178,10 @@ fn describe(survey: &Survey) -> String {
     }
     let _ = write!(
         text,
-        "{} findings, {} leases to create, {} to assign",
+        "{} findings, {} leases to create, {} to create later, {} to assign",
         survey.findings.len(),
         survey.create.len(),
+        survey.wait.len(),
         survey.assign.len()
     );
     text

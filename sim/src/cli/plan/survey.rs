@@ -1,15 +1,17 @@
 //! A table and a list of shards, compared.
 
 use super::super::input::Heartbeat;
-use super::{Assignment, Creation, Finding, Survey};
+use super::start::{OpenAt, open_at};
+use super::{Assignment, Creation, Finding, Survey, Wait};
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
+use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::policy::{Assign, Finished, Policies};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
 use leasehold_engine::sync;
 use leasehold_engine::time::Wall;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be known besides the table and the shards.
@@ -88,6 +90,7 @@ impl Survey {
     /// What is wrong with the leases themselves.
     fn judge(&mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, finished: Finished) {
         let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+        let lineage = sync::Lineage::new(shards);
         for (key, lease) in leases {
             let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
             let Some(shard) = listed.get(key.as_str()) else {
@@ -119,11 +122,10 @@ impl Survey {
                 say(self, "other-stream", detail);
             }
             if lease.checkpoint.is_end() {
-                let children = shards
-                    .iter()
-                    .filter(|child| child.parents().any(|parent| *parent == shard.id));
+                let children = lineage.find(&shard.id).map_or(&[][..], |n| lineage.children(n));
                 let missing: Vec<&str> = children
-                    .map(|child| child.id.as_str())
+                    .iter()
+                    .map(|child| lineage.shard(*child).id.as_str())
                     .filter(|child| !leases.contains_key(*child))
                     .collect();
                 if !missing.is_empty() {
@@ -168,37 +170,90 @@ impl Survey {
         for key in occupied {
             checkpoints.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
         }
-        // An empty table is filled with what is open at the initial position; the list is not filtered by it here.
-        let open_first: Vec<Shard> = match (leases.is_empty(), from) {
-            (true, InitialPosition::TrimHorizon) => oldest(shards),
-            (true, _) => shards.iter().filter(|shard| shard.is_open()).cloned().collect(),
-            (false, _) => shards.to_vec(),
+        if let Err(error) = sync::Lineage::new(shards).check() {
+            return self.give_up(&error);
+        }
+        let empty = leases.is_empty();
+        let listing = match (empty, from) {
+            (true, InitialPosition::AtTimestamp(time)) => Cow::Owned(self.open_at(shards, time)),
+            _ => Cow::Borrowed(shards),
         };
-        match sync::plan(&checkpoints, occupied, &open_first, from, leases.is_empty()) {
-            Ok(mut plan) => {
-                if asked.policies.finished != Finished::WhenRead && !leases.is_empty() {
-                    let unread = sync::unread(&checkpoints, occupied, shards, from, &plan.create);
-                    plan.create.extend(unread);
-                }
-                self.create = plan
-                    .create
-                    .into_iter()
-                    .map(|planned| Creation {
-                        lease_key: planned.row.key.to_string(),
-                        checkpoint: planned.row.checkpoint.to_string(),
-                        parents: planned.row.parents.iter().map(ToString::to_string).collect(),
-                        reason: planned.reason,
-                    })
-                    .collect();
-                for finding in &plan.findings {
-                    if let sync::Finding::EndedButOpen { shard } = finding {
-                        self.find("ended-but-open", Some(shard.as_str()), finding.to_string());
-                    }
-                }
+        let mut plan = match sync::plan(&checkpoints, occupied, &listing, from, empty) {
+            Ok(plan) => plan,
+            Err(error) => return self.give_up(&error),
+        };
+        if asked.policies.finished != Finished::WhenRead && !empty {
+            let unread = sync::unread(&checkpoints, occupied, shards, from, &plan.create);
+            plan.create.extend(unread);
+        }
+        for finding in &plan.findings {
+            if let sync::Finding::EndedButOpen { shard } = finding {
+                self.find("ended-but-open", Some(shard.as_str()), finding.to_string());
             }
-            Err(error) => {
-                self.hopeless = true;
-                self.find("bad-listing", None, error.to_string());
+        }
+        for planned in plan.create {
+            let row = planned.row;
+            checkpoints.insert(row.key.clone(), row.checkpoint);
+            self.create.push(Creation {
+                lease_key: row.key.to_string(),
+                checkpoint: row.checkpoint.to_string(),
+                parents: row.parents.iter().map(ToString::to_string).collect(),
+                reason: planned.reason,
+            });
+        }
+        self.wait(shards, &checkpoints, occupied, from);
+    }
+
+    fn give_up(&mut self, error: &sync::BadListing) {
+        self.hopeless = true;
+        self.find("bad-listing", None, error.to_string());
+    }
+
+    /// What was open at a time, if the list tells; the oldest shards, if it does not.
+    fn open_at(&mut self, shards: &[Shard], time: Wall) -> Vec<Shard> {
+        let OpenAt { shards, untold } = open_at(shards, time);
+        if untold > 0 {
+            let detail = format!(
+                "the sequence numbers of {untold} shards do not tell when these were created: they are taken for newer than the \
+                 time in --from, and their oldest listed ancestors are started; a worker starts what the service names as open \
+                 at that time"
+            );
+            self.find("unknown-times", None, detail);
+        }
+        shards
+    }
+
+    /// What gets its lease later, once those in the table and those to be created are there.
+    fn wait(
+        &mut self,
+        shards: &[Shard],
+        checkpoints: &BTreeMap<LeaseKey, Checkpoint>,
+        occupied: &BTreeSet<LeaseKey>,
+        from: InitialPosition,
+    ) {
+        let Ok(later) = sync::plan(checkpoints, occupied, shards, from, false) else {
+            return;
+        };
+        for finding in later.findings {
+            if let sync::Finding::Waits { shard, behind } = finding {
+                let key = behind.to_lease();
+                let reason = if occupied.contains(&key) {
+                    format!(
+                        "{behind} comes before it, and the row of {behind} cannot be read: no worker reads that shard"
+                    )
+                } else if checkpoints.contains_key(&key) {
+                    format!("{behind} comes before it, and has not been processed to its end")
+                } else {
+                    format!(
+                        "{behind} comes before it and is neither listed nor leased: an unfinished lease of another shard that is \
+                         not listed may still bring it"
+                    )
+                };
+                self.wait.push(Wait {
+                    lease_key: shard.to_string(),
+                    behind: behind.to_string(),
+                    reason,
+                });
             }
         }
     }
@@ -257,210 +312,5 @@ impl Survey {
     }
 }
 
-/// The listed shards without a listed parent: those open at the trim horizon.
-fn oldest(shards: &[Shard]) -> Vec<Shard> {
-    let listed = |id: &ShardId| shards.iter().any(|shard| shard.id == *id);
-    let roots = shards.iter().filter(|shard| !shard.parents().any(listed));
-    roots.cloned().collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use leasehold_engine::position::Position;
-    use leasehold_engine::shard::HashKey;
-
-    const HALF: u128 = 1 << 127;
-
-    fn shard(id: &str, parent: Option<&str>, open: bool, range: (u128, u128)) -> Shard {
-        Shard {
-            id: id.into(),
-            parent: parent.map(Into::into),
-            adjacent_parent: None,
-            range: HashRange {
-                start: HashKey(range.0),
-                end: HashKey(range.1),
-            },
-            starting: 10.into(),
-            ending: (!open).then(|| 20.into()),
-        }
-    }
-
-    fn family() -> Vec<Shard> {
-        vec![
-            shard("a", None, false, (0, u128::MAX)),
-            shard("b", Some("a"), true, (0, HALF - 1)),
-            shard("c", Some("a"), true, (HALF, u128::MAX)),
-        ]
-    }
-
-    fn lease(key: &str, owner: Option<&str>, checkpoint: Checkpoint) -> RowRead {
-        let mut row = LeaseRow::new(key.into(), checkpoint);
-        row.owner = owner.map(Into::into);
-        RowRead::Lease(row)
-    }
-
-    fn kinds(survey: &Survey) -> Vec<&str> {
-        survey.findings.iter().map(|finding| finding.kind).collect()
-    }
-
-    fn asked(from: InitialPosition) -> Asked<'static> {
-        Asked {
-            from,
-            policies: Policies::default(),
-            heartbeats: &[],
-            now: Wall(0),
-        }
-    }
-
-    #[test]
-    fn an_empty_table_gets_what_is_open_at_the_initial_position() {
-        let created = |from| {
-            let survey = survey(&family(), &[], &asked(from));
-            survey
-                .create
-                .into_iter()
-                .map(|lease| lease.lease_key)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(created(InitialPosition::TrimHorizon), ["a"]);
-        assert_eq!(created(InitialPosition::Latest), ["b", "c"]);
-    }
-
-    #[test]
-    fn a_hole_below_an_ended_lease_is_found_and_filled() {
-        let rows = [
-            lease("a", None, Checkpoint::ShardEnd),
-            lease("b", Some("w1"), Checkpoint::TrimHorizon),
-        ];
-        let survey = survey(&family(), &rows, &asked(InitialPosition::Latest));
-        assert_eq!(kinds(&survey), ["ended-without-children", "hole"]);
-        assert_eq!(survey.create.len(), 1);
-        assert_eq!(
-            (&*survey.create[0].lease_key, &*survey.create[0].checkpoint),
-            ("c", "TRIM_HORIZON")
-        );
-    }
-
-    #[test]
-    fn orphans_strangers_and_other_streams_are_told_apart() {
-        let at = |number: u64| Checkpoint::At(Position::of(number.into()));
-        let rows = [
-            lease("a", Some("w1"), at(5)),
-            lease("z", Some("w1"), at(5)),
-            RowRead::Foreign {
-                key: "lock".into(),
-                kind: "LEADER".into(),
-            },
-            RowRead::Unreadable {
-                key: "x".into(),
-                detail: "no counter".into(),
-            },
-            lease("a", Some("w1"), at(5)),
-        ];
-        let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
-        assert_eq!(
-            kinds(&survey),
-            [
-                "foreign-row",
-                "unreadable-row",
-                "duplicate",
-                "other-stream",
-                "orphan"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_row_that_cannot_be_read_keeps_its_key() {
-        let unreadable = RowRead::Unreadable {
-            key: "b".into(),
-            detail: "no counter".into(),
-        };
-        let rows = [lease("a", None, Checkpoint::ShardEnd), unreadable];
-        let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
-        let created: Vec<&str> = survey.create.iter().map(|lease| &*lease.lease_key).collect();
-        assert_eq!(created, ["c"]);
-    }
-
-    #[test]
-    fn what_nobody_has_goes_to_who_has_least_and_an_uneven_share_is_told() {
-        let rows = [
-            lease("a", Some("w1"), Checkpoint::TrimHorizon),
-            lease("b", Some("w1"), Checkpoint::TrimHorizon),
-            lease("c", Some("w1"), Checkpoint::TrimHorizon),
-            lease("d", Some("w2"), Checkpoint::TrimHorizon),
-            lease("e", None, Checkpoint::TrimHorizon),
-        ];
-        let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
-        assert_eq!(survey.assign.len(), 1);
-        assert_eq!((&*survey.assign[0].lease_key, &*survey.assign[0].to), ("e", "w2"));
-        assert!(!kinds(&survey).contains(&"unbalanced"), "3 and 2 are even enough");
-    }
-
-    #[test]
-    fn leases_of_a_worker_that_reports_no_more_are_taken() {
-        let rows = [
-            lease("a", Some("dead"), Checkpoint::TrimHorizon),
-            lease("b", Some("dead"), Checkpoint::TrimHorizon),
-            lease("c", Some("alive"), Checkpoint::TrimHorizon),
-            lease("d", Some("silent"), Checkpoint::TrimHorizon),
-        ];
-        let beat = |worker: &str, at| Heartbeat {
-            worker: worker.into(),
-            at: Wall(at),
-        };
-        // The second report of a worker may stand in another table.
-        let heartbeats = [
-            beat("dead", 0),
-            beat("dead", 40_000),
-            beat("alive", 0),
-            beat("alive", 99_000),
-            beat("new", 90_000),
-        ];
-        let at = |now| {
-            let asked = Asked {
-                heartbeats: &heartbeats,
-                now: Wall(now),
-                ..asked(InitialPosition::TrimHorizon)
-            };
-            survey(&family(), &rows, &asked)
-        };
-        let survey = at(100_001);
-        let stale: Vec<_> = survey
-            .findings
-            .iter()
-            .filter(|finding| finding.kind == "stale-worker")
-            .collect();
-        assert_eq!(stale.len(), 1);
-        assert!(
-            stale[0]
-                .detail
-                .starts_with("dead reported last 60 s ago, and has 2 "),
-            "{stale:?}"
-        );
-        let taken: Vec<_> = survey
-            .assign
-            .iter()
-            .map(|given| (&*given.lease_key, &*given.to))
-            .collect();
-        assert_eq!(
-            taken,
-            [("a", "new"), ("b", "alive")],
-            "one that never reported is left alone"
-        );
-        assert!(!kinds(&at(100_000)).contains(&"stale-worker") && at(100_000).assign.is_empty());
-    }
-
-    #[test]
-    fn a_listing_that_cannot_be_meant_gives_no_plan() {
-        let shards = [
-            shard("a", None, true, (0, u128::MAX)),
-            shard("b", Some("a"), true, (0, 9)),
-        ];
-        let rows = [lease("a", None, Checkpoint::TrimHorizon)];
-        let survey = survey(&shards, &rows, &asked(InitialPosition::TrimHorizon));
-        assert!(survey.hopeless && survey.create.is_empty());
-        assert!(kinds(&survey).contains(&"bad-listing"));
-    }
-}
+mod tests;
