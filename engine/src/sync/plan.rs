@@ -442,7 +442,7 @@ impl<'a> Survey<'a> {
         if let Some(parent) = ended {
             let reason = if self.lease(parent).is_some() {
                 format!(
-                    "it fills a hole: the lease of its parent {parent} has ended, and neither it nor a shard below it has a lease"
+                    "it fills a hole: the lease of its parent {parent} has ended, and neither this shard nor one below it has a lease"
                 )
             } else {
                 format!(

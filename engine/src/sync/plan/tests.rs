@@ -217,7 +217,7 @@ fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
         assert_eq!(created(&plan), one("b", Checkpoint::TrimHorizon));
         assert_eq!(
             plan.create[0].reason,
-            "it fills a hole: the lease of its parent a has ended, and neither it nor a shard below it has a lease"
+            "it fills a hole: the lease of its parent a has ended, and neither this shard nor one below it has a lease"
         );
         assert_eq!(
             plan.findings,
