@@ -162,8 +162,9 @@ impl<M: Machine> Driver<M> {
 
     /// Hands one input to the engine, and does what it asks for.
     fn feed(&mut self, body: Body) {
+        let at = self.runtime.now();
         let input = Input {
-            at: self.runtime.now(),
+            at,
             wall: self.runtime.wall(),
             body,
         };
@@ -179,7 +180,7 @@ impl<M: Machine> Driver<M> {
             match output {
                 Output::Do(command) => commands.push(command),
                 Output::Tell(notice) => {
-                    self.observer.notice(&notice);
+                    self.observer.notice(at, &notice);
                     if matches!(notice, Notice::Resumed { .. }) {
                         self.fences_seen = None;
                     }
@@ -241,7 +242,12 @@ impl<M: Machine> Driver<M> {
         if kind == Kind::Consumer {
             self.hear_out();
         }
-        self.observer.outcome(kind, &outcome);
+        let failure = match outcome {
+            Outcome::NotSent(_) | Outcome::Unknown(_) => self.ports.failure(kind, op),
+            _ => None,
+        };
+        self.observer
+            .outcome(self.runtime.now(), kind, op, &outcome, failure);
         if let Outcome::Applied(Reply::Records(fetched)) = &outcome {
             self.observer.fetched(fetched);
         }

@@ -19,6 +19,15 @@ pub enum Error {
         /// How it is given.
         call: &'static str,
     },
+    /// A client that knows no region: it can make no request.
+    #[error(
+        "expected the {service} client to have an AWS region, found none; set AWS_REGION or the profile's `region` before the \
+         configuration is loaded, or call `.region(…)` on the client's configuration"
+    )]
+    NoRegion {
+        /// The client's service.
+        service: &'static str,
+    },
     /// There is no tokio runtime.
     #[error(
         "expected to be called within a tokio runtime, found none; call `run` from an async fn under #[tokio::main], or give \

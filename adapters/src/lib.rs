@@ -35,6 +35,7 @@ pub mod recorder;
 pub mod runtime;
 pub mod store;
 pub mod trace;
+mod troubles;
 pub mod worker;
 
 pub use batch::{Batch, ShardInfo};

@@ -4,7 +4,7 @@
 //! anywhere and run again, also the other way round. The rules are those of
 //! [`migration`](leasehold_engine::migration); this reads, writes and tries again.
 
-use crate::ports::TablePort;
+use crate::ports::{Failure, TablePort};
 use crate::runtime::Runtime;
 use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::{Outcome, Reply, TableState, Why};
@@ -112,7 +112,13 @@ impl Table<'_> {
                 n: self.asked,
             };
             match self.port.execute(id, op.clone()).await {
-                Outcome::NotSent(cause) | Outcome::Unknown(cause) => how = format!("{cause:?}"),
+                Outcome::NotSent(cause) | Outcome::Unknown(cause) => {
+                    how = match self.port.failure(id) {
+                        Some(Failure { at: Some(at), why }) => format!("{why}, from {at}"),
+                        Some(Failure { at: None, why }) => why,
+                        None => format!("{cause:?}"),
+                    };
+                }
                 Outcome::Refused(refusal) if !matches!(refusal.why, Why::ConditionFailed | Why::InUse) => {
                     return Err(Stopped {
                         what: what.to_owned(),

@@ -4,9 +4,10 @@ use crate::fence::Fences;
 use crate::gauges::Gauges;
 use crate::machine::Machine;
 use crate::metrics::{self, Meter};
-use crate::ports::Kind;
+use crate::ports::{Failure, Kind};
 use crate::store::Store;
-use leasehold_engine::ids::{FencingToken, LeaseKey, WorkerId};
+use crate::troubles::{Trouble, Troubles};
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::{Fetched, Outcome};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::position::Position;
@@ -27,6 +28,7 @@ pub struct Observer {
     gauges: Option<Gauges>,
     /// The name of this life, once it is told.
     worker: Option<WorkerId>,
+    troubles: Troubles,
 }
 
 impl fmt::Debug for Observer {
@@ -47,6 +49,7 @@ impl Observer {
             meter: Meter::default(),
             gauges: None,
             worker: None,
+            troubles: Troubles::default(),
         }
     }
 
@@ -59,19 +62,53 @@ impl Observer {
         self
     }
 
-    pub(crate) fn notice(&mut self, notice: &Notice) {
+    pub(crate) fn notice(&mut self, at: Mono, notice: &Notice) {
         let (kind, level) = describe(notice);
         self.meter.count(&metrics::NOTICES, [kind.into()], 1);
-        if let Notice::Booted { worker, .. } = notice {
-            self.worker = Some(worker.clone());
+        match notice {
+            Notice::Booted { worker, hold } => {
+                self.worker = Some(worker.clone());
+                self.troubles.begin(*hold);
+            }
+            Notice::Took { lease, .. } => self.troubles.took(lease),
+            Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Ended { lease, .. } => {
+                self.troubles.gave_up(lease);
+            }
+            _ => {}
         }
-        self.log(kind, level, notice);
+        match self.grouped(at, notice) {
+            Some(Some(line)) => tracing::warn!(
+                target: "leasehold",
+                kind,
+                worker = self.worker.as_ref().map(display),
+                "{line}"
+            ),
+            Some(None) => self.log(kind, Level::DEBUG, notice),
+            None => self.log(kind, level, notice),
+        }
         if let Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Fenced { lease } = notice {
             self.fences.revoke(lease);
         }
         if let Some(each) = &mut self.each {
             each(notice);
         }
+    }
+
+    /// A line that stands for trouble, if this is trouble and there is a line due for its cause.
+    fn grouped(&mut self, at: Mono, notice: &Notice) -> Option<Option<String>> {
+        let Notice::Trouble {
+            op, lease, what, how, ..
+        } = notice
+        else {
+            return None;
+        };
+        let trouble = Trouble {
+            op: *op,
+            lease: lease.as_ref(),
+            what,
+            how,
+        };
+        Some(self.troubles.trouble(at, &trouble))
     }
 
     fn log(&self, kind: &str, level: Level, notice: &Notice) {
@@ -97,7 +134,15 @@ impl Observer {
         }
     }
 
-    pub(crate) fn outcome(&self, kind: Kind, outcome: &Outcome) {
+    /// How a command went, and why it failed, if the port knows. It is told before the engine is.
+    pub(crate) fn outcome(
+        &mut self,
+        at: Mono,
+        kind: Kind,
+        op: OpId,
+        outcome: &Outcome,
+        failure: Option<Failure>,
+    ) {
         let result = match outcome {
             Outcome::Applied(_) => "applied",
             Outcome::Refused(_) => "refused",
@@ -106,6 +151,17 @@ impl Observer {
         };
         let labels = [kind.name().into(), result.into()];
         self.meter.count(&metrics::OUTCOMES, labels, 1);
+        if kind == Kind::Consumer {
+            return;
+        }
+        for line in self.troubles.outcome(at, kind, op, outcome, failure) {
+            tracing::info!(
+                target: "leasehold",
+                kind = "trouble-over",
+                worker = self.worker.as_ref().map(display),
+                "{line}"
+            );
+        }
     }
 
     /// The engine is given an input.
@@ -214,14 +270,20 @@ mod tests {
         let events = Events::default();
         with_default(events.clone(), || {
             let mut observer = Observer::new(Fences::default(), None);
-            observer.notice(&Notice::Booted {
-                worker: "w:1f".into(),
-                hold: Span::from_secs(9),
-            });
-            observer.notice(&Notice::Lost {
-                lease: "shardId-000000000001".into(),
-                why: LossReason::RowGone,
-            });
+            observer.notice(
+                Mono(0),
+                &Notice::Booted {
+                    worker: "w:1f".into(),
+                    hold: Span::from_secs(9),
+                },
+            );
+            observer.notice(
+                Mono(0),
+                &Notice::Lost {
+                    lease: "shardId-000000000001".into(),
+                    why: LossReason::RowGone,
+                },
+            );
         });
         assert_eq!(
             events.lines(),

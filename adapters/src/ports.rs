@@ -20,6 +20,22 @@ pub trait Port<Op>: Send + Sync + 'static {
     fn forget(&self, id: OpId) {
         let _ = id;
     }
+
+    /// Why this command failed, in words, if the port knows more than its outcome says. It is asked at most once, after the
+    /// outcome. Nothing is decided by it.
+    fn failure(&self, id: OpId) -> Option<Failure> {
+        let _ = id;
+        None
+    }
+}
+
+/// Why a command failed, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Where the request was sent to, such as `http://127.0.0.1:4567`; absent: it was not sent.
+    pub at: Option<String>,
+    /// What failed, in words.
+    pub why: String,
 }
 
 /// A port to a lease table.
@@ -48,6 +64,14 @@ impl Ports {
         }
     }
 
+    pub(crate) fn failure(&self, kind: Kind, id: OpId) -> Option<Failure> {
+        match kind {
+            Kind::Table => self.table.failure(id),
+            Kind::Stream => self.stream.failure(id),
+            Kind::Consumer => self.consumer.failure(id),
+        }
+    }
+
     pub(crate) fn forget(&self, kind: Kind, id: OpId) {
         match kind {
             Kind::Table => self.table.forget(id),
@@ -64,7 +88,7 @@ impl fmt::Debug for Ports {
 }
 
 /// Which port a command goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Table,
     Stream,

@@ -284,6 +284,22 @@ impl Services {
                 call: ".dynamodb(client)",
             });
         }
+        #[cfg(feature = "aws")]
+        self.check_regions()?;
+        Ok(())
+    }
+
+    /// Without a region, every request would fail before it is sent.
+    #[cfg(feature = "aws")]
+    fn check_regions(&self) -> Result<(), Error> {
+        let kinesis = self.kinesis.as_ref().filter(|_| self.stream.is_none());
+        if kinesis.is_some_and(|client| client.config().region().is_none()) {
+            return Err(Error::NoRegion { service: "Kinesis" });
+        }
+        let dynamodb = self.dynamodb.as_ref().filter(|_| self.table.is_none());
+        if dynamodb.is_some_and(|client| client.config().region().is_none()) {
+            return Err(Error::NoRegion { service: "DynamoDB" });
+        }
         Ok(())
     }
 

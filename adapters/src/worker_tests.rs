@@ -62,3 +62,35 @@ async fn a_trace_file_that_cannot_be_created_is_an_error() {
         .unwrap_err();
     assert!(error.to_string().contains("/nonexistent/trace.jsonl"), "{error}");
 }
+
+#[cfg(feature = "aws")]
+#[test]
+fn a_client_without_a_region_is_refused_at_once() {
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
+    let kinesis = |region: Option<Region>| {
+        let config = aws_sdk_kinesis::Config::builder().behavior_version(BehaviorVersion::latest());
+        aws_sdk_kinesis::Client::from_conf(config.region(region).build())
+    };
+    let dynamodb = |region: Option<Region>| {
+        let config = aws_sdk_dynamodb::Config::builder().behavior_version(BehaviorVersion::latest());
+        aws_sdk_dynamodb::Client::from_conf(config.region(region).build())
+    };
+    let here = || Some(Region::new("eu-west-1"));
+    let build = |kinesis, dynamodb| {
+        let builder = Worker::builder().kinesis(kinesis).dynamodb(dynamodb);
+        builder.stream("orders").application("billing").build()
+    };
+    for (refused, service) in [
+        (build(kinesis(None), dynamodb(here())), "Kinesis"),
+        (build(kinesis(here()), dynamodb(None)), "DynamoDB"),
+    ] {
+        let told = refused.unwrap_err().to_string();
+        assert!(
+            told.starts_with(&format!(
+                "expected the {service} client to have an AWS region, found none; set AWS_REGION"
+            )),
+            "{told}"
+        );
+    }
+    assert!(build(kinesis(here()), dynamodb(here())).is_ok());
+}

@@ -247,6 +247,8 @@ pub enum Cause {
     Credentials,
     /// Given up on our side: the driver, a shutdown, or an `Abort`.
     Cancelled,
+    /// The client cannot make the request, for lack of a region or of an endpoint that is a URL; certainly not sent.
+    Client,
     /// An answer that could not be read.
     Garbled,
 }

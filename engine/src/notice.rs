@@ -125,6 +125,7 @@ pub enum Notice {
     /// A command did not go as it should; it is tried again.
     Trouble {
         op: OpId,
+        lease: Option<LeaseKey>,
         what: String,
         how: String,
         again_in: Span,
@@ -167,6 +168,7 @@ impl Notice {
             | Notice::Moving { lease, .. }
             | Notice::Trimmed { lease, .. }
             | Notice::Yields { lease } => Some(lease),
+            Notice::Trouble { lease, .. } => lease.as_ref(),
             _ => None,
         }
     }

@@ -9,3 +9,4 @@ mod interop;
 mod metrics;
 mod papers;
 mod sdk_rust;
+mod unreachable;

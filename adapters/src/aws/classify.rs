@@ -2,7 +2,7 @@
 //!
 //! | class of error | outcome |
 //! |---|---|
-//! | before the request was handed to the HTTP client | `NotSent`: `Credentials` or `Timeout` if that was the reason, else `Cancelled` |
+//! | before the request was handed to the HTTP client | `NotSent`: `Credentials` or `Timeout` if that was the reason, else `Client` |
 //! | connection refused, name not resolved, TLS or connect time-out | `NotSent(Network)`, `NotSent(Timeout)` |
 //! | any other failure to send or receive | `Unknown(Network)` or `Unknown(Timeout)` |
 //! | an answer that cannot be read | `Unknown(Garbled)` |
@@ -91,6 +91,13 @@ where
     E: ProvideErrorMetadata + StdError + 'static,
 {
     let outcome = class(error, sent);
+    if matches!(outcome, Outcome::NotSent(_) | Outcome::Unknown(_)) {
+        sent.failed(if sent.is_sent() {
+            why(error)
+        } else {
+            in_full(error)
+        });
+    }
     tracing::debug!(
         target: "leasehold",
         error = %aws_smithy_types::error::display::DisplayErrorContext(error),
@@ -99,6 +106,37 @@ where
         "a request failed"
     );
     outcome
+}
+
+/// What failed, in words: what the service said, or else the innermost error, which knows best.
+fn why<E>(error: &SdkError<E, HttpResponse>) -> String
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    let status = error.raw_response().map(|response| response.status().as_u16());
+    match (error.as_service_error().map(ProvideErrorMetadata::meta), status) {
+        (Some(meta), Some(status)) => match (meta.code(), meta.message()) {
+            (Some(code), Some(message)) => format!("{code}: {message} (HTTP status {status})"),
+            (Some(said), None) | (None, Some(said)) => format!("{said} (HTTP status {status})"),
+            (None, None) => format!("HTTP status {status}"),
+        },
+        (None, Some(status)) => format!("HTTP status {status}, {}", innermost(error)),
+        (_, None) => innermost(error),
+    }
+}
+
+/// The causes of an error, from the outside in, without the classes that the SDK puts around them.
+fn in_full(error: &(dyn StdError + 'static)) -> String {
+    let causes = chain(error).skip(1).filter(|error| !error.is::<ConnectorError>());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    match texts.is_empty() {
+        true => error.to_string(),
+        false => texts.join(": "),
+    }
+}
+
+fn innermost(error: &(dyn StdError + 'static)) -> String {
+    chain(error).last().unwrap_or(error).to_string()
 }
 
 fn class<E>(error: &SdkError<E, HttpResponse>, sent: &Sent) -> Outcome
@@ -162,7 +200,7 @@ fn unsent(error: &(dyn StdError + 'static)) -> Cause {
     if chain(error).any(credentials) {
         Cause::Credentials
     } else {
-        Cause::Cancelled
+        Cause::Client
     }
 }
 

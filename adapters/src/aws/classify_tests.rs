@@ -249,5 +249,84 @@ async fn a_real_client_that_cannot_connect_has_not_sent_anything() {
         let table = crate::aws::DynamoTable::new(&client, &runtime, &crate::testing::boot().config);
         let outcome = table.execute(op(1), TableOp::Describe).await;
         assert_eq!(outcome, Outcome::NotSent(Cause::Network), "{endpoint}");
+        let failure = table.failure(op(1)).expect("a reason");
+        assert_eq!(failure.at, Some(endpoint));
+        assert!(
+            failure.why.starts_with("Connection refused") || failure.why.contains("lookup"),
+            "{failure:?}"
+        );
+        assert_eq!(table.failure(op(1)), None, "told once");
     }
+}
+
+/// What can never be sent is not taken for a request that was given up, and is told with its reason.
+#[cfg(feature = "https")]
+#[tokio::test]
+async fn a_client_that_cannot_make_requests_says_why() {
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
+    let runtime = crate::aws::fake::runtime();
+    let here = || Some(Region::new("eu-west-1"));
+    for (region, endpoint, why) in [
+        (None, None, "region"),
+        (None, Some("http://127.0.0.1:9"), "region"),
+        (here(), Some("foo"), "endpoint"),
+        (here(), Some("127.0.0.1:9"), "endpoint"),
+        (here(), Some("http://"), "endpoint"),
+    ] {
+        let mut config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(region)
+            .http_client(crate::aws::https_client())
+            .sleep_impl(crate::aws::SdkSleep(runtime.clone()))
+            .credentials_provider(credentials());
+        config.set_endpoint_url(endpoint.map(str::to_owned));
+        let client = aws_sdk_dynamodb::Client::from_conf(config.build());
+        let table = crate::aws::DynamoTable::new(&client, &runtime, &crate::testing::boot().config);
+        let outcome = table.execute(op(1), TableOp::Describe).await;
+        let failure = table.failure(op(1)).expect("a reason");
+        assert_eq!(outcome, Outcome::NotSent(Cause::Client), "{endpoint:?}");
+        assert!(failure.why.to_lowercase().contains(why), "{failure:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_service_says_is_told_with_where_it_was_asked() {
+    for (status, body, why) in [
+        (
+            503,
+            r#"{"__type":"ServiceUnavailable","message":"later"}"#,
+            "ServiceUnavailable: later (HTTP status 503)",
+        ),
+        (
+            400,
+            r#"{"__type":"ThrottlingException","message":"Rate exceeded"}"#,
+            "ThrottlingException: Rate exceeded (HTTP status 400)",
+        ),
+        (504, "", "HTTP status 504"),
+    ] {
+        let table = table(
+            FakeHttp::new(move |_, _| Wire::Answer(status, body.into())),
+            credentials(),
+        );
+        table.execute(op(1), TableOp::Read { key: "k".into() }).await;
+        let failure = table.failure(op(1)).expect("a reason");
+        assert_eq!(
+            failure.at.as_deref(),
+            Some("https://dynamodb.eu-west-1.amazonaws.com")
+        );
+        assert_eq!(failure.why, why);
+        // What nobody asks for is not kept for ever.
+        table.execute(op(2), TableOp::Read { key: "k".into() }).await;
+        table.forget(op(2));
+        assert_eq!(table.failure(op(2)), None);
+    }
+    let table = table(
+        FakeHttp::new(|_, _| Wire::Hangs),
+        SharedCredentialsProvider::new(Broken::Fails),
+    );
+    let outcome = table.execute(op(1), TableOp::Read { key: "k".into() }).await;
+    assert_eq!(outcome, Outcome::NotSent(Cause::Credentials));
+    let failure = table.failure(op(1)).expect("a reason");
+    let why = "the credential provider was not enabled: none";
+    assert_eq!((failure.at, failure.why.as_str()), (None, why));
 }

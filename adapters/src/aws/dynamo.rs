@@ -1,10 +1,11 @@
 //! The table port over the DynamoDB client.
 
 use super::classify::classify;
+use super::failures::Failures;
 use super::sent::Sent;
 use super::values::{item_from_sdk, item_to_sdk, value_to_sdk};
 use super::{SdkSleep, SdkTime, no_retries, timeouts};
-use crate::ports::Port;
+use crate::ports::{Failure, Port};
 use crate::runtime::{BoxFuture, Runtime};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -38,6 +39,7 @@ pub struct DynamoTable {
     pub(super) application: Arc<str>,
     table: Arc<str>,
     pub(super) dialect: Arc<dyn Dialect + Send + Sync>,
+    pub(super) failures: Failures,
 }
 
 impl fmt::Debug for DynamoTable {
@@ -64,6 +66,7 @@ impl DynamoTable {
             application: Arc::from(config.table.as_str()),
             table: Arc::from(config.table.as_str()),
             dialect: Arc::new(Kcl),
+            failures: Failures::default(),
         }
     }
 
@@ -80,7 +83,7 @@ impl DynamoTable {
     }
 
     pub(super) async fn describe(self, name: Arc<str>, key: &'static str) -> Outcome {
-        let sent = Sent::default();
+        let sent = self.failures.request();
         let answer = self
             .client
             .describe_table()
@@ -117,7 +120,7 @@ impl DynamoTable {
         let (Ok(attribute), Ok(key)) = (attribute, element) else {
             return refused(Why::Invalid, format!("expected a key attribute, found {key:?}"));
         };
-        let sent = Sent::default();
+        let sent = self.failures.request();
         let answer = self
             .client
             .create_table()
@@ -136,7 +139,7 @@ impl DynamoTable {
     }
 
     async fn scan(self, after: Option<LeaseKey>, limit: Option<u32>) -> Outcome {
-        let sent = Sent::default();
+        let sent = self.failures.request();
         let answer = self
             .client
             .scan()
@@ -183,7 +186,7 @@ impl DynamoTable {
 
     /// An item of any table, strongly consistent.
     pub(super) async fn get(&self, table: &str, key: Item) -> Result<Option<Item>, Box<Outcome>> {
-        let sent = Sent::default();
+        let sent = self.failures.request();
         let answer = self
             .client
             .get_item()
@@ -219,7 +222,7 @@ impl DynamoTable {
                 .collect()
         });
         let current = ReturnValuesOnConditionCheckFailure::AllOld;
-        let sent = Sent::default();
+        let sent = self.failures.request();
         match write.action {
             Action::Put(item) => {
                 let answer = self
@@ -321,8 +324,9 @@ impl DynamoTable {
 }
 
 impl Port<TableOp> for DynamoTable {
-    fn execute(&self, _id: OpId, op: TableOp) -> BoxFuture<'static, Outcome> {
-        let this = self.clone();
+    fn execute(&self, id: OpId, op: TableOp) -> BoxFuture<'static, Outcome> {
+        let mut this = self.clone();
+        this.failures = self.failures.of(id);
         match op {
             TableOp::Describe => {
                 let (table, key) = (this.table.clone(), this.dialect.key_name());
@@ -337,6 +341,14 @@ impl Port<TableOp> for DynamoTable {
             TableOp::Read { key } => Box::pin(this.read(key)),
             TableOp::Write(change) => Box::pin(this.write(change)),
         }
+    }
+
+    fn forget(&self, id: OpId) {
+        self.failures.take(id);
+    }
+
+    fn failure(&self, id: OpId) -> Option<Failure> {
+        self.failures.take(id)
     }
 }
 

@@ -1,10 +1,10 @@
 //! The stream port over the Kinesis client.
 
 use super::classify::classify;
-use super::sent::Sent;
+use super::failures::Failures;
 use super::values::wall_to_sdk;
 use super::{SdkSleep, SdkTime, no_retries, timeouts};
-use crate::ports::Port;
+use crate::ports::{Failure, Port};
 use crate::record::Record;
 use crate::runtime::{BoxFuture, Runtime};
 use crate::store::{Answer, Store};
@@ -27,6 +27,7 @@ pub struct KinesisStream {
     client: Client,
     stream: Arc<str>,
     store: Store,
+    failures: Failures,
 }
 
 impl fmt::Debug for KinesisStream {
@@ -52,11 +53,12 @@ impl KinesisStream {
             client: Client::from_conf(sdk),
             stream: Arc::from(config.stream.as_str()),
             store,
+            failures: Failures::default(),
         }
     }
 
     async fn describe(self) -> Outcome {
-        let sent = Sent::default();
+        let sent = self.failures.request();
         let answer = self
             .client
             .describe_stream_summary()
@@ -99,7 +101,7 @@ impl KinesisStream {
                 None => return gone(format!("the page token of {op}")),
             },
         };
-        let sent = Sent::default();
+        let sent = self.failures.request();
         let answer = match request.customize().interceptor(sent.clone()).send().await {
             Ok(answer) => answer,
             Err(error) => return classify(&error, &sent),
@@ -140,7 +142,7 @@ impl KinesisStream {
                 .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
                 .starting_sequence_number(position.sequence.to_string()),
         };
-        let sent = Sent::default();
+        let sent = self.failures.request();
         match request.customize().interceptor(sent.clone()).send().await {
             Err(error) => classify(&error, &sent),
             Ok(answer) => match answer.shard_iterator {
@@ -157,7 +159,7 @@ impl KinesisStream {
         let Some(iterator) = self.store.iterator(via) else {
             return gone(format!("the iterator of {via}"));
         };
-        let sent = Sent::default();
+        let sent = self.failures.request();
         let answer = self
             .client
             .get_records()
@@ -200,7 +202,8 @@ impl KinesisStream {
 
 impl Port<StreamOp> for KinesisStream {
     fn execute(&self, id: OpId, op: StreamOp) -> BoxFuture<'static, Outcome> {
-        let this = self.clone();
+        let mut this = self.clone();
+        this.failures = self.failures.of(id);
         match op {
             StreamOp::Describe => Box::pin(this.describe()),
             StreamOp::ListShards { filter, after } => Box::pin(this.list_shards(id, filter, after)),
@@ -211,6 +214,11 @@ impl Port<StreamOp> for KinesisStream {
 
     fn forget(&self, id: OpId) {
         self.store.forget(id);
+        self.failures.take(id);
+    }
+
+    fn failure(&self, id: OpId) -> Option<Failure> {
+        self.failures.take(id)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::classify::classify;
 use super::dynamo::{DynamoTable, refused};
-use super::sent::Sent;
 use super::values::{item_from_sdk, item_to_sdk};
 use leasehold_engine::dialect::{ItemOp, SideRead};
 use leasehold_engine::input::{Outcome, Why};
@@ -47,7 +46,7 @@ impl DynamoTable {
         table: &str,
         after: Option<Item>,
     ) -> Result<(Vec<Item>, Option<Item>), Box<Outcome>> {
-        let sent = Sent::default();
+        let sent = self.failures.request();
         let answer = self
             .client
             .scan()

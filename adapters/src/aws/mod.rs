@@ -5,6 +5,7 @@
 
 mod classify;
 mod dynamo;
+mod failures;
 mod kinesis_stream;
 mod members;
 mod sent;

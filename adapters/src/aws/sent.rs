@@ -1,21 +1,39 @@
-//! Whether a request has left the SDK. What fails before that has certainly not been executed.
+//! Whether a request has left the SDK, and where to. What fails before that has certainly not been executed.
 
+use super::failures::Failures;
+use crate::ports::Failure;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Attached to one request, notes the moment it is handed to the HTTP client: after serialization, credentials and
 /// signing.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sent(Arc<AtomicBool>);
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    /// The service's address, once the request is handed over.
+    to: Arc<OnceLock<String>>,
+    failures: Failures,
+}
 
 impl Sent {
+    pub(super) fn new(failures: Failures) -> Self {
+        Self {
+            to: Arc::default(),
+            failures,
+        }
+    }
+
     pub(super) fn is_sent(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.to.get().is_some()
+    }
+
+    /// The request failed, for this reason.
+    pub(super) fn failed(&self, why: String) {
+        let at = self.to.get().cloned();
+        self.failures.keep(Failure { at, why });
     }
 }
 
@@ -27,11 +45,39 @@ impl Intercept for Sent {
 
     fn read_before_transmit(
         &self,
-        _context: &BeforeTransmitInterceptorContextRef<'_>,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
         _components: &RuntimeComponents,
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        self.0.store(true, Ordering::Release);
+        let _ = self.to.set(address(context.request().uri()));
         Ok(())
+    }
+}
+
+/// A URL up to its path.
+fn address(url: &str) -> String {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url[host..].find(['/', '?']).map_or(url.len(), |at| host + at);
+    url[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn an_address_is_a_url_without_its_path() {
+        for (url, expected) in [
+            ("http://127.0.0.1:9/", "http://127.0.0.1:9"),
+            (
+                "https://kinesis.eu-west-1.amazonaws.com/a?b=c",
+                "https://kinesis.eu-west-1.amazonaws.com",
+            ),
+            ("http://[::1]:80", "http://[::1]:80"),
+            ("foo/bar", "foo"),
+            ("", ""),
+        ] {
+            assert_eq!(address(url), expected);
+        }
     }
 }

@@ -180,10 +180,11 @@ impl Core {
                         self.doubt_stream();
                     }
                     let (how, again_in) = trouble(&event, &outcome);
-                    let what = format!("read {}", self.key(ix));
+                    let lease = self.key(ix);
                     self.ctx.tell(Notice::Trouble {
                         op,
-                        what,
+                        what: format!("read {lease}"),
+                        lease: Some(lease),
                         how,
                         again_in,
                     });

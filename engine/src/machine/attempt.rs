@@ -146,10 +146,11 @@ impl Core {
         }
         let pause = self.ctx.backoff("take", lease.key.as_str(), taking.failures);
         taking.flight = TakeFlight::Pause(now + pause);
-        let what = format!("take {}", lease.key);
+        let key = lease.key.clone();
         self.ctx.tell(Notice::Trouble {
             op,
-            what,
+            what: format!("take {key}"),
+            lease: Some(key),
             how,
             again_in: pause,
         });

@@ -154,6 +154,7 @@ impl Core {
         self.boot.again_at = self.ctx.now + pause;
         self.ctx.tell(Notice::Trouble {
             op,
+            lease: None,
             what: what.into(),
             how,
             again_in: pause,

@@ -219,13 +219,15 @@ impl Core {
             .ctx
             .backoff("chore", chore.change.key().as_str(), chore.failures);
         chore.again_at = now + pause;
-        let what = format!("{} {}", chore.change.verb(), chore.change.key());
+        let lease = chore.change.key().clone();
+        let what = format!("{} {lease}", chore.change.verb());
         self.chores.waiting.push_back(slot);
         if matches!(&outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             self.doubt_table();
         }
         self.ctx.tell(Notice::Trouble {
             op,
+            lease: Some(lease),
             what,
             how: super::describe(&outcome),
             again_in: pause,

@@ -181,10 +181,10 @@ impl Core {
                 if self.ctx.planted.is(Mutant::RenewGivesUp) {
                     tenure.retry_at = Mono::NEVER;
                 }
-                let what = format!("{} {key}", kind.verb());
                 self.ctx.tell(Notice::Trouble {
                     op,
-                    what,
+                    what: format!("{} {key}", kind.verb()),
+                    lease: Some(key),
                     how: super::describe(&other),
                     again_in: pause,
                 });

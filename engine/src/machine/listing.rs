@@ -161,6 +161,7 @@ impl Core {
         let how = super::describe(outcome);
         self.ctx.tell(Notice::Trouble {
             op,
+            lease: None,
             what: "list shards".into(),
             how,
             again_in: pause,

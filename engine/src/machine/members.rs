@@ -283,6 +283,7 @@ impl Core {
         let again_in = self.members_pause();
         self.ctx.tell(Notice::Trouble {
             op,
+            lease: None,
             what: verb.into(),
             how: super::describe(outcome),
             again_in,

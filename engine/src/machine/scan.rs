@@ -123,6 +123,7 @@ impl Core {
                 let how = super::describe(&other);
                 self.ctx.tell(Notice::Trouble {
                     op,
+                    lease: None,
                     what: "scan the lease table".into(),
                     how,
                     again_in: pause,

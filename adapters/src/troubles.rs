@@ -1,0 +1,287 @@
+//! Failures of the services as few lines of the log.
+//!
+//! A service that is down fails every request of every lease. The first failure of a cause is a line; those that follow are
+//! counted, and told with the next line, a minute later at the earliest. One more line says that it is over.
+
+use crate::ports::{Failure, Kind};
+use leasehold_engine::ids::{LeaseKey, OpId};
+use leasehold_engine::input::{Cause, Outcome, Why};
+use leasehold_engine::time::{Mono, Span};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The least time between two lines of one cause.
+const PAUSE: Span = Span::from_secs(60);
+/// A service answers again once nothing has failed for so long: while it goes down, single answers still come.
+const CALM: Span = Span::from_secs(2);
+
+/// What failed a request, as far as lines are told apart by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Network,
+    Timeout,
+    Credentials,
+    Client,
+    Cancelled,
+    Server,
+    Throttled,
+    Garbled,
+    Denied,
+    Refused,
+}
+
+impl Class {
+    fn of(outcome: &Outcome) -> Option<Self> {
+        Some(match outcome {
+            Outcome::Applied(_) => return None,
+            Outcome::Refused(refusal) if refusal.why == Why::Denied => Class::Denied,
+            Outcome::Refused(_) => Class::Refused,
+            Outcome::NotSent(cause) | Outcome::Unknown(cause) => match cause {
+                Cause::Network => Class::Network,
+                Cause::Timeout => Class::Timeout,
+                Cause::Credentials => Class::Credentials,
+                Cause::Client => Class::Client,
+                Cause::Cancelled => Class::Cancelled,
+                Cause::Server => Class::Server,
+                Cause::Throttled => Class::Throttled,
+                Cause::Garbled => Class::Garbled,
+            },
+        })
+    }
+
+    /// Whether it shows that the service answers.
+    fn is_answer(self) -> bool {
+        use Class::{Denied, Garbled, Refused, Server, Throttled};
+        matches!(self, Server | Throttled | Garbled | Denied | Refused)
+    }
+
+    /// What follows the name of the service in a sentence.
+    fn predicate(self) -> &'static str {
+        match self {
+            Class::Network => "cannot be reached",
+            Class::Timeout => "does not answer in time",
+            Class::Credentials => "cannot be asked without usable credentials",
+            Class::Client => "cannot be asked by this client",
+            Class::Cancelled => "was not waited for",
+            Class::Server => "fails",
+            Class::Throttled => "throttles requests",
+            Class::Garbled => "answers what cannot be read",
+            Class::Denied => "denies access",
+            Class::Refused => "refuses a request",
+        }
+    }
+}
+
+/// A request that failed, until the engine says what it means.
+#[derive(Debug)]
+struct Failed {
+    op: OpId,
+    kind: Kind,
+    class: Class,
+    failure: Option<Failure>,
+}
+
+/// The failures of one service by one cause.
+#[derive(Debug, Default)]
+struct Group {
+    /// Since when, if it is not over.
+    since: Option<Mono>,
+    /// When the last of them was.
+    last: Mono,
+    /// The first answer since then.
+    answered: Option<Mono>,
+    /// When a line last told of them.
+    told: Option<Mono>,
+    /// Whether a line told of the present ones, so that their end is told too.
+    loud: bool,
+    /// How many no line has told of yet, and the leases they are about.
+    more: u64,
+    leases: BTreeSet<LeaseKey>,
+}
+
+/// Trouble as the engine tells it.
+pub(crate) struct Trouble<'a> {
+    pub op: OpId,
+    pub lease: Option<&'a LeaseKey>,
+    pub what: &'a str,
+    pub how: &'a str,
+}
+
+/// Groups failures by service and cause.
+#[derive(Debug, Default)]
+pub(crate) struct Troubles {
+    groups: BTreeMap<(Kind, Class), Group>,
+    failed: Option<Failed>,
+    /// The leases this worker has, and how long it believes in one without a renewal.
+    held: BTreeSet<LeaseKey>,
+    hold: Span,
+}
+
+impl Troubles {
+    /// A life begins.
+    pub(crate) fn begin(&mut self, hold: Span) {
+        self.hold = hold;
+    }
+
+    pub(crate) fn took(&mut self, lease: &LeaseKey) {
+        self.held.insert(lease.clone());
+    }
+
+    pub(crate) fn gave_up(&mut self, lease: &LeaseKey) {
+        self.held.remove(lease);
+    }
+
+    /// The outcome of a request of a service. Lines that say what is over.
+    pub(crate) fn outcome(
+        &mut self,
+        now: Mono,
+        kind: Kind,
+        op: OpId,
+        outcome: &Outcome,
+        failure: Option<Failure>,
+    ) -> Vec<String> {
+        let class = Class::of(outcome);
+        self.failed = class.map(|class| Failed {
+            op,
+            kind,
+            class,
+            failure,
+        });
+        let mut lines = Vec::new();
+        if class.is_none_or(Class::is_answer) {
+            lines.extend(self.answered(now, kind));
+        }
+        lines.extend(self.calm(now, kind));
+        lines
+    }
+
+    /// The engine tells that a request failed. A line, unless one has told of this cause lately.
+    pub(crate) fn trouble(&mut self, now: Mono, trouble: &Trouble<'_>) -> Option<String> {
+        let failed = self.failed.take().filter(|failed| failed.op == trouble.op);
+        let Some(Failed {
+            kind, class, failure, ..
+        }) = failed
+        else {
+            return Some(format!("could not {}: {}", trouble.what, trouble.how));
+        };
+        let held = self.held.len();
+        let group = self.groups.entry((kind, class)).or_default();
+        group.since.get_or_insert(now);
+        (group.last, group.answered) = (now, None);
+        if group.told.is_some_and(|told| now.since(told) < PAUSE) {
+            group.more += 1;
+            group.leases.extend(trouble.lease.cloned());
+            return None;
+        }
+        let (at, why) = match &failure {
+            Some(Failure { at: Some(at), why }) => (format!(" at {at}"), why.as_str()),
+            Some(Failure { at: None, why }) => (String::new(), why.as_str()),
+            None => (String::new(), trouble.how),
+        };
+        let mut line = format!("{}{at} {}: {why}", service(kind), class.predicate());
+        match (group.more, group.told) {
+            (more @ 1.., Some(told)) => {
+                line += &format!(
+                    "; {more} more of these in the last {}{}",
+                    now.since(told),
+                    Leases(group.leases.len())
+                );
+            }
+            _ => line += &format!("; could not {}", trouble.what),
+        }
+        line += "; retrying";
+        line += &match (kind, class.is_answer(), held) {
+            (Kind::Table, false, 0) => "; no lease is held until it answers".to_owned(),
+            (Kind::Table, ..) if held > 0 => {
+                format!("; a lease that is not renewed for {} is paused", self.hold)
+            }
+            _ => String::new(),
+        };
+        (group.told, group.loud, group.more) = (Some(now), true, 0);
+        group.leases.clear();
+        Some(line)
+    }
+
+    /// The service answers: is it that again after it did not?
+    fn answered(&mut self, now: Mono, kind: Kind) -> Option<String> {
+        let mut since: Option<Mono> = None;
+        let (mut answered, mut more) = (now, 0);
+        for ((of, class), group) in &mut self.groups {
+            let Some(began) = group.since.filter(|_| *of == kind && !class.is_answer()) else {
+                continue;
+            };
+            let first = *group.answered.get_or_insert(now);
+            if now.since(group.last) < CALM {
+                continue;
+            }
+            group.since = None;
+            if std::mem::take(&mut group.loud) {
+                since = Some(since.map_or(began, |since| since.min(began)));
+                answered = answered.min(first);
+                more += std::mem::take(&mut group.more);
+                group.leases.clear();
+            }
+        }
+        let after = answered.since(since?);
+        Some(format!(
+            "{} answers again after {after}{}",
+            service(kind),
+            More(more)
+        ))
+    }
+
+    /// What a service said with its answers, and has not said for a while.
+    fn calm(&mut self, now: Mono, kind: Kind) -> Vec<String> {
+        let mut lines = Vec::new();
+        for ((of, class), group) in &mut self.groups {
+            let since_last = now.since(group.last);
+            if *of != kind || !class.is_answer() || group.since.is_none() || since_last < PAUSE {
+                continue;
+            }
+            (group.since, group.loud) = (None, false);
+            group.leases.clear();
+            let more = More(std::mem::take(&mut group.more));
+            let (service, said) = (service(kind), class.predicate());
+            lines.push(format!("no longer so for {since_last}: {service} {said}{more}"));
+        }
+        lines
+    }
+}
+
+fn service(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Table => "DynamoDB",
+        Kind::Stream => "Kinesis",
+        Kind::Consumer => "the application",
+    }
+}
+
+/// How many leases a number of failures is about.
+struct Leases(usize);
+
+impl fmt::Display for Leases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            1 => f.write_str(", of 1 lease"),
+            n => write!(f, ", of {n} leases"),
+        }
+    }
+}
+
+/// How many failures no line told of.
+struct More(u64);
+
+impl fmt::Display for More {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            1 => f.write_str("; 1 more request had failed"),
+            n => write!(f, "; {n} more requests had failed"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "troubles_tests.rs"]
+mod tests;
