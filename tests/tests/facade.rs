@@ -7,21 +7,21 @@ use leasehold::{
 use std::convert::Infallible;
 use std::sync::Mutex;
 
-/// A handler that keeps every part of what it is given, each with its type written down.
-#[derive(Default)]
-struct Keep {
-    seen: Mutex<
-        Vec<(
-            ShardId,
-            LeaseKey,
-            FencingToken,
-            Position,
-            Option<Wall>,
-            Option<HashKey>,
-            Span,
-        )>,
-    >,
+/// What a handler may see of a record.
+#[expect(dead_code, reason = "the types are what is tested")]
+struct Seen {
+    shard: ShardId,
+    lease: LeaseKey,
+    token: FencingToken,
+    position: Position,
+    arrival: Option<Wall>,
+    hash_key: Option<HashKey>,
+    behind: Span,
 }
+
+/// A handler that keeps all of that.
+#[derive(Default)]
+struct Keep(Mutex<Vec<Seen>>);
 
 impl Handler for Keep {
     type Error = Infallible;
@@ -33,18 +33,18 @@ impl Handler for Keep {
 
     async fn process(&self, batch: Batch) -> Result<(), Infallible> {
         let shard = batch.shard();
-        let mut seen = self.seen.lock().unwrap();
-        seen.extend(batch.records().iter().map(|record: &Record| {
+        let mut kept = self.0.lock().unwrap();
+        kept.extend(batch.records().iter().map(|record: &Record| {
             let _: SequenceNumber = record.position.sequence;
-            (
-                shard.shard.clone(),
-                shard.lease.clone(),
-                shard.token,
-                record.position,
-                record.arrival,
-                record.explicit_hash_key,
-                batch.behind(),
-            )
+            Seen {
+                shard: shard.shard.clone(),
+                lease: shard.lease.clone(),
+                token: shard.token,
+                position: record.position,
+                arrival: record.arrival,
+                hash_key: record.explicit_hash_key,
+                behind: batch.behind(),
+            }
         }));
         Ok(())
     }
