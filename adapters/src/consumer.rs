@@ -7,6 +7,7 @@ use crate::fence::{Fence, Fences};
 use crate::handler::AnyHandler;
 use crate::metrics::{self, Meter};
 use crate::ports::Port;
+use crate::pulse::Polls;
 use crate::runtime::{BoxFuture, Runtime};
 use crate::store::Store;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
@@ -29,6 +30,7 @@ struct Inner {
     fences: Fences,
     asks: AskSender,
     meter: Meter,
+    polls: Polls,
     open: Mutex<BTreeMap<LeaseKey, OpenShard>>,
 }
 
@@ -48,6 +50,7 @@ impl Consumer {
         fences: Fences,
         asks: AskSender,
         meter: Meter,
+        polls: Polls,
     ) -> Self {
         Self(Arc::new(Inner {
             handler,
@@ -56,6 +59,7 @@ impl Consumer {
             fences,
             asks,
             meter,
+            polls,
             open: Mutex::default(),
         }))
     }
@@ -84,6 +88,7 @@ impl Consumer {
             let (lease, token) = (info.lease.clone(), info.token);
             // A panic may come from making the future as well as from running it.
             let run = catch(async move { handler.open(info).await });
+            let run = this.0.polls.watch(lease.clone(), run);
             let result = until(stopped, run).await;
             if !matches!(result, Some(Ok(Ok(())))) {
                 // What did not open is not closed either.
@@ -138,16 +143,18 @@ impl Consumer {
             }
         };
         let records = call.len() as u64;
-        let (handler, store, meter) = (inner.handler.clone(), inner.store.clone(), inner.meter.clone());
+        let handler = inner.handler.clone();
+        let this = self.clone();
         Box::pin(async move {
             let result = if call.is_empty() {
                 Some(Ok(Ok(())))
             } else {
-                until(stopped, catch(async move { handler.process(call).await })).await
+                let run = catch(async move { handler.process(call).await });
+                until(stopped, this.0.polls.watch(lease, run)).await
             };
             if matches!(result, Some(Ok(Ok(())))) {
-                store.processed(&shard, batch);
-                meter.count(&metrics::PROCESSED_RECORDS, [], records);
+                this.0.store.processed(&shard, batch);
+                this.0.meter.count(&metrics::PROCESSED_RECORDS, [], records);
             }
             outcome(result, Reply::Processed)
         })
@@ -168,9 +175,10 @@ impl Consumer {
         let Some(open) = open else {
             return ready(Outcome::Applied(Reply::Done));
         };
-        let handler = inner.handler.clone();
+        let (handler, polls, lease) = (inner.handler.clone(), inner.polls.clone(), lease.clone());
         Box::pin(async move {
-            let run = catch(async move { handler.close(open.info, reason).await }).await;
+            let run = catch(async move { handler.close(open.info, reason).await });
+            let run = polls.watch(lease, run).await;
             outcome(Some(run.map(Ok)), Reply::Done)
         })
     }

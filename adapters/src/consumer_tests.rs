@@ -85,6 +85,7 @@ fn rig() -> Rig {
         Fences::default(),
         sender,
         Meter::default(),
+        Polls::new(runtime.clone()),
     );
     Rig {
         consumer,

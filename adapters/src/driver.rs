@@ -20,7 +20,7 @@ use leasehold_engine::digest::Digest;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Boot, Call, Cause, Input, Outcome, Reply};
 use leasehold_engine::notice::{Fatal, Notice, StopSummary};
-use leasehold_engine::output::{Command, Output};
+use leasehold_engine::output::{Command, ConsumerOp, Effect, Output};
 use leasehold_engine::time::{Mono, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -43,6 +43,8 @@ const REFRESH_METRICS: Span = Span::from_secs(1);
 pub struct Driver<M = Engine> {
     engine: M,
     runtime: Arc<dyn Runtime>,
+    /// Where handlers run.
+    handlers: Arc<dyn Runtime>,
     ports: Ports,
     asks: Asks,
     recorder: Recorder,
@@ -101,6 +103,7 @@ impl<M: Machine> Driver<M> {
         let (sender, receiver) = mpsc::unbounded_channel();
         Self {
             engine,
+            handlers: runtime.clone(),
             runtime,
             ports,
             asks,
@@ -117,6 +120,13 @@ impl<M: Machine> Driver<M> {
             fatal: None,
             unclean: None,
         }
+    }
+
+    /// Runs handlers on another runtime. Its clock is not used.
+    #[must_use]
+    pub fn with_handlers_on(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.handlers = runtime;
+        self
     }
 
     /// Boots the engine and serves it until it has stopped.
@@ -207,6 +217,13 @@ impl<M: Machine> Driver<M> {
         let Command { op, give_up, .. } = command;
         let kind = Kind::of(&command.effect);
         self.observer.command(kind);
+        // An abort was done when the port was called.
+        let runtime = match &command.effect {
+            Effect::Consumer(ConsumerOp::Abort { .. }) | Effect::Table(_) | Effect::Stream(_) => {
+                &self.runtime
+            }
+            Effect::Consumer(_) => &self.handlers,
+        };
         let mut report = Report {
             op,
             kind,
@@ -218,7 +235,7 @@ impl<M: Machine> Driver<M> {
             Ok(work) => work,
             Err(_) => Box::pin(std::future::ready(Outcome::Unknown(Cause::Cancelled))),
         };
-        let task = self.runtime.spawn(Box::pin(async move {
+        let task = runtime.spawn(Box::pin(async move {
             let outcome = match catch(work).await {
                 Ok(outcome) => outcome,
                 Err(Panicked(message)) => {

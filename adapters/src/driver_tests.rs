@@ -7,7 +7,7 @@ use crate::testing::{FnPort, Script, boot, op, read};
 use crate::trace::{TraceReader, replay_on};
 use leasehold_engine::ids::FencingToken;
 use leasehold_engine::input::{Call, Refusal, Why};
-use leasehold_engine::output::{ConsumerOp, Effect, TableOp};
+use leasehold_engine::output::TableOp;
 use leasehold_engine::position::Position;
 use leasehold_engine::time::Span;
 use std::sync::Mutex;

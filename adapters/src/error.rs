@@ -34,6 +34,11 @@ pub enum Error {
          the builder a runtime"
     )]
     NoRuntime,
+    /// There is no thread for what keeps the leases.
+    #[error(
+        "expected to be able to start a thread for the leases: {0}; allow the program one more, or call          `coordination_on_caller(true)` on the builder"
+    )]
+    Thread(#[source] io::Error),
     /// The trace file cannot be created.
     #[error("expected to be able to create the trace file {path:?}: {source}; choose another path")]
     Trace {

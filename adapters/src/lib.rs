@@ -8,6 +8,7 @@
 //! | [`worker`] | the public API; [`handler`], [`batch`], [`record`] and [`fence`] are what a handler meets |
 //! | [`driver`] | the loop around the engine |
 //! | [`ports`], [`runtime`] | what the loop needs: a table, a stream, an application, a clock and tasks |
+//! | `own_thread`, `pulse` | the loop's own thread; noticing handlers that block theirs |
 //! | `aws` | the bindings to the AWS SDK, and the table that says what each of its errors means |
 //! | `consumer`, [`store`], [`kpl`] | opening, feeding and closing handlers; fetched records; aggregated records |
 //! | [`recorder`], [`trace`] | recording a worker's life, and replaying it |
@@ -29,7 +30,10 @@ pub mod machine;
 pub mod metrics;
 pub mod migrate;
 pub mod observe;
+#[cfg(feature = "tokio-runtime")]
+mod own_thread;
 pub mod ports;
+mod pulse;
 pub mod record;
 pub mod recorder;
 pub mod runtime;

@@ -85,6 +85,8 @@ table! {
          long the lease is held.";
     Gauge SHARD_WAITING "leasehold_shard_waiting_records" Count ["shard"]
         "Records of the shard that were fetched and are not processed.";
+    Gauge HANDLERS_LATE "leasehold_handlers_late_seconds" Seconds []
+        "For how long the runtime of the handlers has not run a task it was given. Above 0 if handlers block its threads.";
     Counter FETCHED_RECORDS "leasehold_fetched_records_total" Count []
         "Kinesis records fetched. An aggregated record counts as one.";
     Counter FETCHED_BYTES "leasehold_fetched_bytes_total" Bytes []

@@ -249,16 +249,20 @@ impl Flight {
     /// # Errors
     /// If `to` cannot be written.
     pub fn dump(&self, mut to: impl Write) -> io::Result<()> {
-        let ring = self.ring();
+        // The worker must not wait for the writer.
+        let (boot, first, lines) = {
+            let ring = self.ring();
+            (ring.boot.clone(), ring.first, ring.lines.clone())
+        };
         writeln!(to, "{}", header_line(TraceKind::Flight))?;
-        let Some(boot) = &ring.boot else {
+        let Some(boot) = boot else {
             return to.flush();
         };
         writeln!(to, "{boot}")?;
-        if ring.first > 1 {
-            writeln!(to, "{}", gap_line(1, ring.first - 1))?;
+        if first > 1 {
+            writeln!(to, "{}", gap_line(1, first - 1))?;
         }
-        for line in &ring.lines {
+        for line in lines {
             writeln!(to, "{line}")?;
         }
         to.flush()

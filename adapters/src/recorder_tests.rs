@@ -328,3 +328,26 @@ fn a_script_is_not_the_engine() {
     let report = replay_on(&mut other, TraceReader::new(text.as_bytes()), |_, _, _| {}).unwrap();
     assert_eq!(report.divergence.unwrap().input, 0);
 }
+
+#[test]
+fn a_worker_does_not_wait_for_whoever_writes_a_dump() {
+    /// Sees while it is written to whether the flight recorder could record.
+    struct Sees(Flight, usize);
+    impl Write for Sees {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            assert!(self.0.0.try_lock().is_ok(), "a worker would wait here");
+            self.1 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let flight = Flight::new(4, 1_000);
+    for n in 0..9 {
+        flight.push(n, format!("line {n}"));
+    }
+    let mut sees = Sees(flight.clone(), 0);
+    flight.dump(&mut sees).unwrap();
+    assert!(sees.1 > 0);
+}

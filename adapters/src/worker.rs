@@ -11,6 +11,7 @@ use crate::kpl::Misplaced;
 use crate::metrics::Meter;
 use crate::observe::{NoticeFn, Observer};
 use crate::ports::{Ports, StreamPort, TablePort};
+use crate::pulse::{Polls, Pulse};
 use crate::recorder::{FileSink, Flight, Recorder, Sink};
 use crate::runtime::Runtime;
 use crate::store::Store;
@@ -81,6 +82,7 @@ pub struct Builder {
     dialect: SharedDialect,
     worker_id: Option<String>,
     runtime: Option<Arc<dyn Runtime>>,
+    on_caller: bool,
     identity: Option<(u64, u64)>,
     misplaced: Misplaced,
     observer: Option<NoticeFn>,
@@ -119,6 +121,7 @@ impl Default for Builder {
             dialect: Arc::new(Kcl),
             worker_id: None,
             runtime: None,
+            on_caller: false,
             identity: None,
             misplaced: Misplaced::default(),
             observer: None,
@@ -132,14 +135,16 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The Kinesis client. Its retries are switched off for this worker, which does its own.
+    /// The Kinesis client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
+    /// too: the worker makes connections of its own.
     #[cfg(feature = "aws")]
     pub fn kinesis(mut self, client: aws_sdk_kinesis::Client) -> Self {
         self.services.kinesis = Some(client);
         self
     }
 
-    /// The DynamoDB client. Its retries are switched off for this worker, which does its own.
+    /// The DynamoDB client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
+    /// too: the worker makes connections of its own.
     #[cfg(feature = "aws")]
     pub fn dynamodb(mut self, client: aws_sdk_dynamodb::Client) -> Self {
         self.services.dynamodb = Some(client);
@@ -207,9 +212,21 @@ impl Builder {
         self
     }
 
-    /// The runtime to run on; by default the tokio runtime that [`Worker::run`] is called in.
+    /// A runtime for everything: handlers, leases and requests. By default, handlers run on the tokio runtime that
+    /// [`Worker::run`] is called in, and the rest on a thread of its own.
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = Some(runtime);
+        self
+    }
+
+    /// Whether leases are kept, and requests made, on the tokio runtime that [`Worker::run`] is called in; by default
+    /// `false`: on a thread named `leasehold`, with a runtime of its own. Then handlers that block the threads of their
+    /// runtime delay each other only, and a warning names them. With `true` they delay renewals too, and leases are lost.
+    ///
+    /// Say `true` where a program may not start threads, and in tests whose time is paused: it does not pause on another
+    /// thread.
+    pub fn coordination_on_caller(mut self, on_caller: bool) -> Self {
+        self.on_caller = on_caller;
         self
     }
 
@@ -220,7 +237,7 @@ impl Builder {
         self
     }
 
-    /// Called with everything the engine tells. It must not block.
+    /// Called with everything the engine tells. It must not block: leases are not renewed meanwhile.
     pub fn on_notice(mut self, each: impl FnMut(&Notice) + Send + 'static) -> Self {
         self.observer = Some(Box::new(each));
         self
@@ -349,21 +366,59 @@ impl Worker {
 
     /// Consumes the stream until [`Control::shutdown`] is called.
     ///
+    /// Handlers run on the tokio runtime that this is called in. What keeps the leases runs on a thread of its own (see
+    /// [`Builder::coordination_on_caller`]).
+    ///
     /// Dropping the future stops everything at once: handlers are dropped and leases are left to expire.
     ///
     /// # Errors
     /// [`Error::Fatal`] if the worker cannot go on: its table or stream is missing, or it is not allowed to use them.
     /// [`Error::Unclean`] if it was shut down and could not give up all its leases, or stopped handlers before the end.
-    pub async fn run<H: Handler>(self, handler: H) -> Result<(), Error> {
+    ///
+    /// # Panics
+    /// If [`Builder::on_notice`] panics, with its panic.
+    pub async fn run<H: Handler>(mut self, handler: H) -> Result<(), Error> {
+        if let Some(runtime) = self.builder.runtime.take() {
+            return self.serve(handler, runtime.clone(), runtime).await;
+        }
+        let caller = default_runtime()?;
+        if self.builder.on_caller {
+            return self.serve(handler, caller.clone(), caller).await;
+        }
+        self.serve_on_own_thread(handler, caller).await
+    }
+
+    #[cfg(feature = "tokio-runtime")]
+    async fn serve_on_own_thread<H: Handler>(
+        self,
+        handler: H,
+        handlers: Arc<dyn Runtime>,
+    ) -> Result<(), Error> {
+        crate::own_thread::run(move || async move {
+            let runtime = default_runtime()?;
+            self.serve(handler, runtime, handlers).await
+        })
+        .await
+        .map_err(Error::Thread)?
+    }
+
+    #[cfg(not(feature = "tokio-runtime"))]
+    async fn serve_on_own_thread<H: Handler>(self, _: H, _: Arc<dyn Runtime>) -> Result<(), Error> {
+        Err(Error::NoRuntime)
+    }
+
+    /// Keeps the leases on one runtime and runs handlers on another, which may be the same.
+    async fn serve<H: Handler>(
+        self,
+        handler: H,
+        runtime: Arc<dyn Runtime>,
+        handlers: Arc<dyn Runtime>,
+    ) -> Result<(), Error> {
         let Worker {
             builder,
             asks: (sender, asks),
             flight,
         } = self;
-        let runtime = match builder.runtime {
-            Some(runtime) => runtime,
-            None => default_runtime()?,
-        };
         let sink = match (builder.sink, builder.trace_file) {
             (None, Some(path)) => match FileSink::create(&path, TRACE_BACKLOG) {
                 Ok(file) => Some(Box::new(file) as Box<dyn Sink>),
@@ -393,6 +448,7 @@ impl Worker {
         };
         let worker = WorkerId::of_life(&boot.worker, incarnation);
         let meter = Meter::new(&boot.config.table, &boot.config.stream, worker.as_str());
+        let polls = Polls::new(runtime.clone());
         let consumer = Consumer::new(
             Arc::new(handler),
             runtime.clone(),
@@ -400,6 +456,7 @@ impl Worker {
             fences.clone(),
             sender,
             meter.clone(),
+            polls.clone(),
         );
         let ports = Ports {
             table,
@@ -407,10 +464,20 @@ impl Worker {
             consumer: Arc::new(consumer),
         };
         let recorder = Recorder::new(sink, flight.clone());
-        let observer = Observer::new(fences, builder.observer).with_metrics(meter, store);
+        let observer = Observer::new(fences, builder.observer).with_metrics(meter.clone(), store);
+        // A runtime cannot be late for itself.
+        let pulse = (!Arc::ptr_eq(&runtime, &handlers)).then(|| {
+            let lease = boot.config.lease_duration;
+            let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, lease);
+            runtime.spawn(Box::pin(pulse.feel()))
+        });
         let result = Driver::new(Engine::new(), runtime, ports, asks, recorder, observer)
+            .with_handlers_on(handlers)
             .run(boot)
             .await;
+        if let Some(pulse) = pulse {
+            pulse.abort();
+        }
         if let (Err(Error::Fatal(_)), Some(path), Some(flight)) = (&result, &builder.dump_on_fatal, &flight) {
             match File::create(path).and_then(|file| flight.dump(io::BufWriter::new(file))) {
                 Ok(()) => tracing::info!(?path, "the flight recorder was dumped"),

@@ -94,3 +94,59 @@ fn a_client_without_a_region_is_refused_at_once() {
     }
     assert!(build(kinesis(here()), dynamodb(here())).is_ok());
 }
+
+/// Runs a worker, as changed, until it says the first thing: the name of the thread it was said on.
+async fn thread_of(change: impl FnOnce(Builder) -> Builder) -> Option<String> {
+    let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
+    let builder = change(builder()).on_notice(move |_| {
+        let _ = told.send(std::thread::current().name().map(str::to_owned));
+    });
+    let worker = builder.build().unwrap();
+    let run = tokio::spawn(worker.run_fn(|_| async { Ok::<(), std::io::Error>(()) }));
+    let name = tells.recv().await.unwrap();
+    run.abort();
+    let _ = run.await;
+    name
+}
+
+#[tokio::test]
+async fn leases_are_kept_on_a_thread_of_their_own_unless_told_otherwise() {
+    let here = std::thread::current().name().map(str::to_owned);
+    assert_eq!(thread_of(|builder| builder).await.as_deref(), Some("leasehold"));
+    assert_eq!(
+        thread_of(|builder| builder.coordination_on_caller(true)).await,
+        here
+    );
+    let runtime = Arc::new(crate::runtime::TokioRuntime::current().unwrap());
+    assert_eq!(thread_of(|builder| builder.runtime(runtime)).await, here);
+}
+
+#[tokio::test]
+async fn dropping_the_run_stops_it_at_once() {
+    let alive = Arc::new(());
+    let (held, (told, mut tells)) = (alive.clone(), tokio::sync::mpsc::unbounded_channel());
+    let worker = builder()
+        .on_notice(move |_| {
+            let _ = (&held, told.send(()));
+        })
+        .build()
+        .unwrap();
+    let mut run = Box::pin(worker.run_fn(|_| async { Ok::<(), std::io::Error>(()) }));
+    tokio::select! {
+        result = &mut run => panic!("{result:?}"),
+        told = tells.recv() => told.unwrap(),
+    }
+    drop(run);
+    assert_eq!(Arc::strong_count(&alive), 1, "nothing of it is left");
+}
+
+#[tokio::test]
+async fn a_panic_of_the_observer_is_the_callers() {
+    let worker = builder()
+        .on_notice(|_| panic!("the observer, on purpose"))
+        .build()
+        .unwrap();
+    let run = tokio::spawn(worker.run_fn(|_| async { Ok::<(), std::io::Error>(()) }));
+    let panic = run.await.unwrap_err().into_panic();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the observer, on purpose"));
+}

@@ -1,6 +1,7 @@
 //! Whole-system tests: real workers, real SDKs, and servers that others wrote.
 
 mod bad_input;
+mod blocking;
 mod boto3;
 mod differential;
 mod facade;

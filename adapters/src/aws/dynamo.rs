@@ -2,6 +2,7 @@
 
 use super::classify::classify;
 use super::failures::Failures;
+use super::pool::Pool;
 use super::sent::Sent;
 use super::values::{item_from_sdk, item_to_sdk, value_to_sdk};
 use super::{SdkSleep, SdkTime, no_retries, timeouts};
@@ -35,6 +36,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct DynamoTable {
     pub(super) client: Client,
+    _pool: Arc<Pool>,
     /// The application's name.
     pub(super) application: Arc<str>,
     table: Arc<str>,
@@ -53,16 +55,18 @@ impl fmt::Debug for DynamoTable {
 impl DynamoTable {
     /// Uses the configured table, with rows as KCL for Java writes them.
     pub fn new(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config) -> Self {
+        let pool = Pool::new();
         let sdk = client
             .config()
             .to_builder()
             .retry_config(no_retries())
-            .timeout_config(timeouts(config.table_timeout))
+            .timeout_config(timeouts(config.table_timeout, &pool))
             .sleep_impl(SdkSleep(runtime.clone()))
             .time_source(SdkTime(runtime.clone()))
             .build();
         Self {
             client: Client::from_conf(sdk),
+            _pool: Arc::new(pool),
             application: Arc::from(config.table.as_str()),
             table: Arc::from(config.table.as_str()),
             dialect: Arc::new(Kcl),

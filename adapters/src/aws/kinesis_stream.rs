@@ -2,6 +2,7 @@
 
 use super::classify::classify;
 use super::failures::Failures;
+use super::pool::Pool;
 use super::values::wall_to_sdk;
 use super::{SdkSleep, SdkTime, no_retries, timeouts};
 use crate::ports::{Failure, Port};
@@ -25,6 +26,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct KinesisStream {
     client: Client,
+    _pool: Arc<Pool>,
     stream: Arc<str>,
     store: Store,
     failures: Failures,
@@ -41,16 +43,18 @@ impl fmt::Debug for KinesisStream {
 impl KinesisStream {
     /// Reads the configured stream; what it fetches is kept in `store`.
     pub fn new(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config, store: Store) -> Self {
+        let pool = Pool::new();
         let sdk = client
             .config()
             .to_builder()
             .retry_config(no_retries())
-            .timeout_config(timeouts(config.stream_timeout))
+            .timeout_config(timeouts(config.stream_timeout, &pool))
             .sleep_impl(SdkSleep(runtime.clone()))
             .time_source(SdkTime(runtime.clone()))
             .build();
         Self {
             client: Client::from_conf(sdk),
+            _pool: Arc::new(pool),
             stream: Arc::from(config.stream.as_str()),
             store,
             failures: Failures::default(),

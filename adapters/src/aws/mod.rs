@@ -2,12 +2,19 @@
 //!
 //! The clients are the application's own, changed in two ways: the SDK's retries are off, since when to retry is the
 //! engine's decision and a hidden retry would make outcomes ambiguous; and time comes from the [`Runtime`] port.
+//!
+//! A worker does not share connections with the program around it, though it shares the HTTP client. A connection is
+//! driven by the runtime it was made on: with shared ones, handlers that block the program's runtime would stop renewals
+//! that run on another (see [`Builder::coordination_on_caller`](crate::Builder::coordination_on_caller)). The SDK's own
+//! HTTP clients keep the connections of different timeouts apart, so each port has a connect timeout of its own, which
+//! differs by nanoseconds. Another HTTP client must not need the runtime of the program to make progress either.
 
 mod classify;
 mod dynamo;
 mod failures;
 mod kinesis_stream;
 mod members;
+mod pool;
 mod sent;
 mod values;
 
@@ -28,6 +35,7 @@ use aws_smithy_async::time::TimeSource;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use leasehold_engine::time::{Span, Wall};
+use pool::Pool;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -84,11 +92,11 @@ fn no_retries() -> RetryConfig {
 }
 
 /// The SDK gives up shortly before the driver does, as it knows more about what happened.
-fn timeouts(give_up: Span) -> TimeoutConfig {
+fn timeouts(give_up: Span, pool: &Pool) -> TimeoutConfig {
     let whole = Duration::from(give_up.scaled(95, 100));
     TimeoutConfig::builder()
         .operation_timeout(whole)
         .operation_attempt_timeout(whole)
-        .connect_timeout(Duration::from(give_up.per(2)).min(Duration::from_secs(3)))
+        .connect_timeout(Duration::from(give_up.per(2)).min(Duration::from_secs(3)) + pool.distinction())
         .build()
 }

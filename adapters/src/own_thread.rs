@@ -1,0 +1,99 @@
+//! A thread and a tokio runtime of its own for a piece of work: what blocks the caller's runtime does not stop it.
+
+use crate::catch::until;
+use std::any::Any;
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread::{self, JoinHandle};
+use tokio::runtime;
+use tokio::sync::oneshot;
+use tracing::Instrument;
+use tracing::dispatcher::{get_default, with_default};
+
+/// The thread's name.
+pub(crate) const NAME: &str = "leasehold";
+
+/// Makes a future on a new thread and runs it there, on a runtime for it alone. Events are logged where they would be
+/// without the thread. A panic is carried on to the caller.
+///
+/// When this future ends, or is dropped, the other future is dropped first, and the thread has ended.
+///
+/// # Errors
+/// If the thread or its runtime cannot be made.
+pub(crate) async fn run<T, F>(make: impl FnOnce() -> F + Send + 'static) -> io::Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T>,
+{
+    let (stop, stopped) = oneshot::channel();
+    let (done, result) = oneshot::channel();
+    let (log, span) = (get_default(Clone::clone), tracing::Span::current());
+    let thread = thread::Builder::new().name(NAME.into()).spawn(move || {
+        with_default(&log, || {
+            // Nobody listens any more if the caller's future was dropped.
+            let _ = done.send(serve(|| make().instrument(span), stopped));
+        });
+    })?;
+    let mut own = Own {
+        stop: Some(stop),
+        thread: Some(thread),
+    };
+    let result = result.await;
+    own.join();
+    match result {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(_) => Err(io::Error::other("the thread ended without a result")),
+    }
+}
+
+/// Runs a future until it is stopped; then it is dropped, and so is what it spawned.
+fn serve<T, F: Future<Output = T>>(
+    make: impl FnOnce() -> F,
+    stopped: oneshot::Receiver<()>,
+) -> Result<io::Result<T>, Box<dyn Any + Send>> {
+    let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Ok(Err(error)),
+    };
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async { until(stopped, make()).await })
+    }));
+    // Does not wait for threads that look up names.
+    runtime.shutdown_background();
+    Ok(ended?.ok_or_else(|| io::Error::other("the thread was stopped")))
+}
+
+/// The other thread, which is stopped and waited for when this is dropped.
+struct Own {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Own {
+    fn join(&mut self) {
+        // A thread cannot wait for itself: what it runs may be what drops this.
+        if let Some(thread) = self
+            .thread
+            .take_if(|thread| thread.thread().id() != thread::current().id())
+        {
+            // Its panics were caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // It may have ended by itself.
+            let _ = stop.send(());
+        }
+        self.join();
+    }
+}
+
+#[cfg(test)]
+#[path = "own_thread_tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+//! Handlers that block every thread of the runtime they run on: no lease is lost, and the log names them.
+
+use leasehold::aws::dynamodb;
+use leasehold::{Batch, Notice, Worker};
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, instant};
+use leasehold_tests::probe::quick;
+use leasehold_tests::wait::until;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tracing::field::{Field, Visit};
+use tracing::instrument::WithSubscriber;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Subscriber;
+use tracing::{Event, Level, Metadata};
+
+const STREAM: &str = "slow";
+const APPLICATION: &str = "blocks";
+const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
+const SOON: Duration = Duration::from_secs(60);
+/// More than two lives of a lease.
+const BLOCKED: Duration = Duration::from_secs(4);
+
+/// Keeps the messages of warnings.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+struct Message<'a>(&'a mut Vec<String>);
+
+impl Visit for Message<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0.push(format!("{value:?}"));
+        }
+    }
+}
+
+impl Warnings {
+    fn of_blocking(&self) -> Vec<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocking = all.iter().filter(|text| text.contains("spawn_blocking"));
+        blocking.cloned().collect()
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "leasehold" && *metadata.level() <= Level::WARN
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        event.record(&mut Message(&mut all));
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// How often each lease's row was written.
+async fn counters(client: &dynamodb::Client) -> BTreeMap<String, u64> {
+    let rows = client.scan().table_name(APPLICATION).send().await;
+    let rows = rows.ok().and_then(|rows| rows.items).unwrap_or_default();
+    rows.iter()
+        .map(|row| {
+            let counter = row["leaseCounter"].as_n().expect("a counter");
+            let key = row["leaseKey"].as_s().expect("a key");
+            (key.clone(), counter.parse().expect("a number"))
+        })
+        .collect()
+}
+
+/// With half of the worker's timeout: an HTTP client could take the two for one.
+fn with_connect_timeout(client: &dynamodb::Client, timeout: Duration) -> dynamodb::Client {
+    let timeouts = dynamodb::config::timeout::TimeoutConfig::builder().connect_timeout(timeout);
+    let config = client.config().to_builder().timeout_config(timeouts.build());
+    dynamodb::Client::from_conf(config.build())
+}
+
+fn two_threads() -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+#[test]
+fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
+    // The servers must not be what is blocked.
+    let (outside, program) = (two_threads(), two_threads());
+    let local = outside.block_on(Local::start(instant()));
+    let endpoint = local.endpoint.clone();
+    let kinesis = clients::kinesis(&endpoint);
+    let dynamodb = with_connect_timeout(&clients::dynamodb(&endpoint), Duration::from_millis(350));
+    // The program has used the clients it gives to the worker: they have open connections on its own runtime.
+    program.block_on(async {
+        let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
+        create.send().await.expect("a stream");
+        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
+            let put = kinesis.put_record().stream_name(STREAM).partition_key("k");
+            let put = put.explicit_hash_key(hash_key).data(b"data".to_vec().into());
+            put.send().await.expect("a record");
+        }
+        let asks: Vec<_> = (0..12)
+            .map(|_| tokio::spawn(dynamodb.list_tables().send()))
+            .collect();
+        for ask in asks {
+            ask.await.expect("no panic").expect("an answer");
+        }
+    });
+    let (calls, notices) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (called, told) = (calls.clone(), notices.clone());
+    let worker = Worker::builder()
+        .kinesis(kinesis)
+        .dynamodb(dynamodb)
+        .stream(STREAM)
+        .application(APPLICATION)
+        .config(quick)
+        .on_notice(move |notice| told.lock().expect("no panic").push(notice.clone()))
+        .build()
+        .expect("a worker");
+    let control = worker.control();
+    let warnings = Warnings::default();
+    let run = worker.run_fn(move |_: Batch| {
+        let called = called.clone();
+        async move {
+            called.fetch_add(1, Ordering::SeqCst);
+            // Both block at the same time.
+            while called.load(Ordering::SeqCst) < 2 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            thread::sleep(BLOCKED);
+            called.fetch_add(1, Ordering::SeqCst);
+            Ok::<(), Infallible>(())
+        }
+    });
+    let run = program.spawn(run.with_subscriber(warnings.clone()));
+    let from_outside = clients::dynamodb(&endpoint);
+    outside.block_on(async {
+        until("both handlers to block", SOON, || async {
+            calls.load(Ordering::SeqCst) >= 2
+        })
+        .await;
+        let before = counters(&from_outside).await;
+        until("a warning", SOON, || async { !warnings.of_blocking().is_empty() }).await;
+        until("both to be renewed four times more", SOON, || async {
+            let now = counters(&from_outside).await;
+            SHARDS.iter().all(|shard| now[*shard] >= before[*shard] + 4)
+        })
+        .await;
+        assert_eq!(calls.load(Ordering::SeqCst), 2, "both still block");
+        until("both handlers to return", SOON, || async {
+            calls.load(Ordering::SeqCst) >= 4
+        })
+        .await;
+        control.shutdown();
+        run.await.expect("no panic").expect("a good end");
+    });
+    for notice in notices.lock().expect("no panic").iter() {
+        assert!(
+            !matches!(notice, Notice::Lost { .. } | Notice::Fenced { .. }),
+            "{notice}"
+        );
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 4, "each record was processed once");
+    let warnings = warnings.of_blocking();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for shard in SHARDS {
+        let expected = format!("the handler of {shard} has blocked a thread for ");
+        assert!(warnings[0].contains(&expected), "{}", warnings[0]);
+    }
+}
