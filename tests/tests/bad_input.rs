@@ -9,6 +9,7 @@ use leasehold::{Error, Fatal, Notice};
 use leasehold_tests::clients;
 use leasehold_tests::local::{Local, Refusal, instant};
 use leasehold_tests::probe::Probe;
+use leasehold_tests::wait::until;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -433,7 +434,17 @@ async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
     account.local.refuse_nothing();
     account.put(20..22).await;
     let mut next = account.probe();
-    next.processed(2).await;
+    // What was not checkpointed comes again, before the new records of its shard.
+    let new = payloads(20..22);
+    until(
+        "the new records of both shards",
+        Duration::from_secs(60),
+        || async {
+            let seen = next.seen().payloads();
+            new.iter().all(|payload| seen.contains(payload))
+        },
+    )
+    .await;
     next.shutdown().await;
     account.assert_released(&next).await;
 }
