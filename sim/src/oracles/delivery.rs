@@ -4,7 +4,7 @@
 //! over next must begin inside of it or right after it. What is not promised: records before the first checkpoint of a
 //! shard begun at LATEST, those before the configured timestamp, and shards whose row a person has removed.
 
-use super::fact::{Mark, Verb};
+use super::fact::{Mark, Row, Verb};
 use super::{Fact, Property, ShardNo, Time, Verdict};
 
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,24 @@ struct Progress {
     tampered: bool,
     seen: bool,
     durable_end: bool,
+    /// A program of others wrote a checkpoint of this record over its own newer one. It reads on from what it remembers: until
+    /// it checkpoints anew or the lease changes hands, the row says no more.
+    rewound: Option<u64>,
+}
+
+impl Progress {
+    fn note_rewinding(&mut self, before: Option<Row>, after: Row, of_others: bool) {
+        let Some(before) = before else { return };
+        let stays = before.owner == after.owner;
+        if of_others && stays && after.checkpoint < before.checkpoint {
+            self.rewound = match after.checkpoint {
+                Mark::At(record) => Some(record),
+                mark => mark.is_initial().then_some(0),
+            };
+        } else if !stays || after.checkpoint != before.checkpoint {
+            self.rewound = None;
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -48,7 +66,7 @@ impl Delivery {
         let progress = self.shards.get(shard as usize);
         progress.map_or(0, |progress| {
             if progress.done > progress.trimmed {
-                progress.done
+                progress.rewound.unwrap_or(u64::MAX).min(progress.done)
             } else {
                 0
             }
@@ -89,6 +107,7 @@ impl Delivery {
                         progress.done = progress.done.max(from_record.saturating_sub(1));
                     }
                 }
+                progress.note_rewinding(before, after, of_others);
                 if before.is_some_and(|row| row.checkpoint == after.checkpoint) || progress.tampered {
                     return;
                 }
@@ -258,5 +277,42 @@ mod tests {
             judge_only(Property::P1, skipping.map(|fact| (1, fact))),
             [Property::P1]
         );
+    }
+
+    /// What the oracle says is owed after these.
+    fn owed_after(facts: &[(Fact, bool)]) -> u64 {
+        let (mut delivery, mut verdict) = (Delivery::default(), Verdict::default());
+        for (fact, of_others) in facts {
+            delivery.observe(1, fact, *of_others, &mut verdict);
+        }
+        delivery.owed(0)
+    }
+
+    /// It is durable once that program, or the lease's next owner, checkpoints anew.
+    #[test]
+    fn a_checkpoint_that_another_program_wrote_back_over_its_own_is_not_missed_until_the_lease_moves() {
+        let written = |owner, counter, before, after, verb| {
+            let (before, after) = (
+                row(Some(0), counter, Mark::At(before)),
+                row(Some(owner), counter + 1, Mark::At(after)),
+            );
+            changed(0, Some(owner), verb, Some(before), Some(after))
+        };
+        let read = [
+            (created(0, Mark::TrimHorizon), true),
+            (processed(0, 0, 10), true),
+            (written(0, 1, 0, 10, Verb::Checkpoint), true),
+        ];
+        let rewinds = |of_others| (written(0, 2, 10, 7, Verb::Renew), of_others);
+        let after = |more: &[(Fact, bool)]| owed_after(&[&read[..], more].concat());
+        assert_eq!(after(&[]), 10);
+        assert_eq!(after(&[rewinds(true)]), 7);
+        assert_eq!(after(&[rewinds(false)]), 10, "ours may not");
+        let renewed = (written(0, 3, 7, 7, Verb::Renew), true);
+        assert_eq!(after(&[rewinds(true), renewed.clone()]), 7);
+        let taken = (written(1, 3, 7, 7, Verb::Take), false);
+        assert_eq!(after(&[rewinds(true), taken]), 10);
+        let again = (written(0, 3, 7, 9, Verb::Checkpoint), true);
+        assert_eq!(after(&[rewinds(true), renewed, again]), 10);
     }
 }

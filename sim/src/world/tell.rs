@@ -83,7 +83,9 @@ impl World {
             after: after_row,
             from_record,
         });
-        if verb != Some(Verb::Renew) {
+        // Others renew by whole items, with the checkpoint that they remember.
+        let moves = before_row.map(|row| row.checkpoint) != after_row.map(|row| row.checkpoint);
+        if verb != Some(Verb::Renew) || moves {
             self.note_state(shard, verb, before_row, after_row);
             let worker = by.map(|life| self.names.lives[life as usize]);
             let by = || worker.map_or_else(|| "an operator".to_owned(), |worker| format!("w{worker}"));
