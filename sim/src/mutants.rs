@@ -5,7 +5,7 @@
 
 use crate::cheap;
 use crate::oracles::Property::{self, *};
-use crate::run::{Options, plan_of, run_seed};
+use crate::run::{Cancel, Options, plan_of, run_seed};
 use crate::shrink::{Shrunk, Size, shrink};
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::mutant::Mutant;
@@ -169,7 +169,7 @@ pub fn hunt(mutant: Mutant, seeds: u64, shrunk: bool) -> Hunt {
     strays.dedup();
     let small = caught
         .filter(|_| shrunk)
-        .and_then(|(seed, _)| shrink(&plan_of(seed, &options), Some(mutant)));
+        .and_then(|(seed, _)| shrink(&plan_of(seed, &options), Some(mutant), &Cancel::default()));
     Hunt {
         id: mutant.id(),
         description: mutant.about(),

@@ -13,8 +13,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
+
+/// A wish from outside to give worlds up, which running ones look for every few thousand events. What a world does up to then
+/// does not depend on it. By default there is none.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Option<Arc<AtomicBool>>);
+
+impl Cancel {
+    /// Worlds are given up once this is set.
+    pub fn when(asked: Arc<AtomicBool>) -> Self {
+        Self(Some(asked))
+    }
+
+    /// Whether worlds are to be given up.
+    pub fn is_asked(&self) -> bool {
+        self.0.as_ref().is_some_and(|asked| asked.load(Ordering::Relaxed))
+    }
+}
 
 /// What to do besides running.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +60,8 @@ pub struct Options {
     pub given: Option<Given>,
     /// Give every engine this bug. Has an effect only with the feature `mutants`.
     pub mutant: Option<Mutant>,
+    /// Whether to go on.
+    pub cancel: Cancel,
 }
 
 /// What became of one world.
@@ -209,19 +228,10 @@ fn flags(options: &Options) -> String {
 
 /// Runs the worlds of a range of seeds on so many threads. The result does not depend on how many.
 ///
-/// `progress` is told how many worlds are done, now and then, from whichever thread it is called on.
+/// Once it is cancelled, no world is begun, and those that run are given up. The summary is then that of the first so many
+/// seeds, whose worlds came to their end. `progress` is told how many worlds are done, now and then, from whichever thread it is
+/// called on.
 pub fn run_seeds(
-    seeds: Range<u64>,
-    jobs: usize,
-    options: &Options,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Summary {
-    run_seeds_until(&AtomicBool::new(false), seeds, jobs, options, progress)
-}
-
-/// As [`run_seeds`], but begins no world once `stop` is set. The summary is then that of the first so many seeds.
-pub fn run_seeds_until(
-    stop: &AtomicBool,
     seeds: Range<u64>,
     jobs: usize,
     options: &Options,
@@ -243,13 +253,19 @@ pub fn run_seeds_until(
         for _ in 0..jobs.max(1) {
             let (send, next, end) = (send.clone(), &next, seeds.end);
             scope.spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
+                while !options.cancel.is_asked() {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= end {
                         return;
                     }
                     // A panic of the engine or of the world is a finding like any other.
                     let report = catch_unwind(AssertUnwindSafe(|| run_seed(seed, options)));
+                    if report
+                        .as_ref()
+                        .is_ok_and(|report| report.found.ending == Ending::Cancelled)
+                    {
+                        return;
+                    }
                     if send
                         .send((seed, report.map_err(|panic| message(&*panic))))
                         .is_err()
@@ -440,13 +456,35 @@ mod tests {
 
     #[test]
     fn what_is_stopped_sums_up_the_first_worlds() {
-        let (stop, options) = (AtomicBool::new(false), Options::default());
-        let stopped = run_seeds_until(&stop, 16..10_000, 2, &options, &|done| {
-            stop.store(done >= 5, Ordering::Relaxed);
+        let asked = Arc::new(AtomicBool::new(false));
+        let options = Options {
+            cancel: Cancel::when(asked.clone()),
+            ..Options::default()
+        };
+        let stopped = run_seeds(16..10_000, 2, &options, &|done| {
+            asked.store(done >= 5, Ordering::Relaxed);
         });
-        assert!((5..100).contains(&stopped.seeds), "{} worlds", stopped.seeds);
-        let first = run_seeds(16..16 + stopped.seeds, 2, &options, &|_| {});
+        // Those after one that was given up do not count.
+        assert!((3..100).contains(&stopped.seeds), "{} worlds", stopped.seeds);
+        let first = run_seeds(16..16 + stopped.seeds, 2, &Options::default(), &|_| {});
         assert_eq!((stopped.digest, stopped.inputs), (first.digest, first.inputs));
+    }
+
+    #[test]
+    fn a_world_that_is_given_up_is_neither_well_nor_broken() {
+        let whole = run_seed(16, &Options::default()).found;
+        let options = Options {
+            cancel: Cancel::when(Arc::new(AtomicBool::new(true))),
+            ..Options::default()
+        };
+        let found = run_seed(16, &options).found;
+        assert_eq!((found.ending, found.violations.len()), (Ending::Cancelled, 0));
+        assert!(
+            found.inputs < whole.inputs / 2,
+            "{} of {}",
+            found.inputs,
+            whole.inputs
+        );
     }
 
     #[test]

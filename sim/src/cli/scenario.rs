@@ -2,7 +2,7 @@
 
 use super::exit::{self, Failure, Verdict};
 use crate::museum::of_ours;
-use crate::run::{Options, run_plan};
+use crate::run::{Cancel, Options, run_plan};
 use crate::scenario::Scenario;
 use crate::shrink::{Shrunk, Size, shrink};
 use crate::swarm::Plan;
@@ -151,9 +151,9 @@ impl fmt::Display for Kept {
     }
 }
 
-/// Shrinks what a drawn world violates and writes it into a folder. None: it violates nothing any more.
-pub(super) fn keep(plan: &Plan, folder: &Path) -> Result<Option<Kept>, Failure> {
-    match shrink(plan, None) {
+/// Shrinks what a drawn world violates and writes it into a folder. None: it violates nothing any more, or this was cancelled.
+pub(super) fn keep(plan: &Plan, folder: &Path, cancel: &Cancel) -> Result<Option<Kept>, Failure> {
+    match shrink(plan, None, cancel) {
         Some(shrunk) => {
             let property = shrunk.scenario.violates.map(|property| format!("-{property:?}"));
             let name = format!("seed-{}{}", plan.seed, property.unwrap_or_default());

@@ -6,9 +6,7 @@ use super::museum;
 use super::position::parse_position;
 use super::scenario;
 use super::show;
-use crate::run::{
-    Options, SeedViolation, Summary, WorldReport, plan_of, run_seed, run_seeds, run_seeds_until,
-};
+use crate::run::{Cancel, Options, SeedViolation, Summary, WorldReport, plan_of, run_seed, run_seeds};
 use crate::whatif::{Given, Start, Unusable};
 use crate::world::Ending;
 use clap::{Args, ValueEnum};
@@ -27,7 +25,6 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Run simulated fleets through resharding, crashes, lost answers and skewed clocks, and judge what happened.
 ///
@@ -283,30 +280,32 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
         ProgressStyle::with_template("{bar:40} {pos}/{len} worlds, {per_sec}, {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
-    let stop = super::signal::flag()?;
+    let cancel = Cancel::when(super::signal::flag()?);
     let options = Options {
         dialects: args.dialect.kinds(),
         mixed: args.mixed,
         given,
+        cancel: cancel.clone(),
         ..Options::default()
     };
-    let summary = run_seeds_until(
-        &stop,
-        args.seeds.clone(),
-        jobs.map_or(1, NonZeroUsize::get),
-        &options,
-        &|done| bar.set_position(done),
-    );
+    let jobs = jobs.map_or(1, NonZeroUsize::get);
+    let summary = run_seeds(args.seeds.clone(), jobs, &options, &|done| bar.set_position(done));
     bar.finish_and_clear();
-    if stop.load(Ordering::Relaxed) {
+    let interrupted = cancel.is_asked();
+    if interrupted {
         eprintln!("interrupted after {} worlds", summary.seeds);
     }
     let kept = match summary.violations.first() {
-        Some(violation) if !args.no_shrink => {
-            scenario::keep(&plan_of(violation.seed, &options), &args.failures)?
+        Some(violation) if !args.no_shrink && !interrupted => {
+            scenario::keep(&plan_of(violation.seed, &options), &args.failures, &cancel)?
         }
         _ => None,
     };
+    if cancel.is_asked() && !interrupted {
+        eprintln!(
+            "the shrinking of the first failure was interrupted: its case may be missing, or larger than need be"
+        );
+    }
     if args.json {
         exit::print_json(&WithShrunk {
             summary: &summary,

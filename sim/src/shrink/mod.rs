@@ -9,7 +9,7 @@ mod simpler;
 
 use crate::draws::Draws;
 use crate::oracles::{Property, Time, Violation};
-use crate::run::{Options, run_plan};
+use crate::run::{Cancel, Options, run_plan};
 use crate::scenario::Scenario;
 use crate::swarm::Plan;
 use crate::world::Found;
@@ -46,14 +46,15 @@ const MOST_SEEDS: u64 = 400;
 /// That many smaller worlds are compared.
 const CANDIDATES: usize = 4;
 
-/// Shrinks a world. None: it violates nothing.
-pub fn shrink(plan: &Plan, mutant: Option<Mutant>) -> Option<Shrunk> {
+/// Shrinks a world, for as long as that is not cancelled. None: it violates nothing, or was cancelled before that was seen.
+pub fn shrink(plan: &Plan, mutant: Option<Mutant>, cancel: &Cancel) -> Option<Shrunk> {
     let mut search = Search {
         property: None,
         of_others: false,
         mutant,
         inputs: 0,
         runs: 0,
+        cancel: cancel.clone(),
     };
     let mut best = search.fix(plan)?;
     for smaller in search.reseed(plan) {
@@ -97,11 +98,12 @@ struct Search {
     mutant: Option<Mutant>,
     inputs: u64,
     runs: u32,
+    cancel: Cancel,
 }
 
 impl Search {
     fn is_spent(&self) -> bool {
-        self.inputs >= MOST_INPUTS
+        self.inputs >= MOST_INPUTS || self.cancel.is_asked()
     }
 
     /// Runs a world; whether the property is violated in it. What chance did is then a list.
@@ -113,6 +115,7 @@ impl Search {
             strikes: true,
             stop: true,
             mutant: self.mutant,
+            cancel: self.cancel.clone(),
             ..Options::default()
         };
         self.runs += 1;
@@ -157,6 +160,7 @@ impl Search {
         let options = Options {
             stop: true,
             mutant: self.mutant,
+            cancel: self.cancel.clone(),
             ..Options::default()
         };
         self.property = Some(match run_plan(plan.clone(), &options) {
@@ -178,7 +182,7 @@ impl Search {
         let mut found = Vec::new();
         let until = self.inputs + MOST_INPUTS_ON_SEEDS;
         for n in 0..MOST_SEEDS {
-            if found.len() >= CANDIDATES || self.inputs >= until {
+            if found.len() >= CANDIDATES || self.inputs >= until || self.is_spent() {
                 break;
             }
             let mut plan = Plan::draw(draws.roll("smaller", n).bits() >> 1).with_dialect(first.dialect);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::oracles::Property;
-use crate::run::{Options, run_plan, run_seeds};
+use crate::run::{Cancel, Options, run_plan, run_seeds};
 use crate::scenario::Scenario;
 use crate::shrink::shrink;
 use crate::world::Ending;
@@ -297,7 +297,7 @@ fn a_world_is_written_as_a_scenario_with_its_beginning_and_shrunk_with_it() {
     let mut broken = table();
     broken[2] = text(&[("leaseKey", &id(900_002)), ("leaseCounter", "many")]);
     let plan = given(broken).plan(3);
-    let shrunk = shrink(&plan, None).expect("it fails");
+    let shrunk = shrink(&plan, None, &Cancel::default()).expect("it fails");
     let scenario = &shrunk.scenario;
     assert_eq!(scenario.violates, Some(Property::P4));
     assert_eq!(scenario.plan.start, plan.start);

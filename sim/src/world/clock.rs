@@ -31,30 +31,44 @@ impl Clock {
         (self.started, self.offset) = (started, offset);
     }
 
-    /// What the monotonic clock shows.
+    /// What the monotonic clock shows; the last moment it can show from then on.
     pub fn mono(&self, now: Time) -> Mono {
         let elapsed = now.saturating_sub(self.started);
-        let error = elapsed as i64 * self.ppm / 1_000_000;
-        Mono(self.offset + elapsed.saturating_add_signed(error))
+        // Months fit a word; what lies beyond takes 128 bits.
+        let scaled = i64::try_from(elapsed)
+            .ok()
+            .and_then(|elapsed| elapsed.checked_mul(self.ppm));
+        let error = match scaled {
+            Some(scaled) => i128::from(scaled / 1_000_000),
+            None => i128::from(elapsed) * i128::from(self.ppm) / 1_000_000,
+        };
+        let shown = i128::from(self.offset) + i128::from(elapsed) + error;
+        Mono(shown.clamp(0, i128::from(u64::MAX)) as u64)
     }
 
-    /// The first moment at which the monotonic clock shows at least this.
+    /// The first moment at which the monotonic clock shows at least this; the end of time if there is none.
     pub fn when(&self, mono: Mono) -> Time {
         if mono == Mono::NEVER {
             return Time::MAX;
         }
-        let wanted = mono.0.saturating_sub(self.offset);
-        let rate = 1_000_000 + self.ppm;
-        // Months fit a word; what lies beyond takes a division of 128 bits.
-        let guess = match (wanted.checked_mul(1_000_000), u64::try_from(rate)) {
-            (Some(scaled), Ok(rate)) => scaled / rate,
-            _ => (i128::from(wanted) * 1_000_000 / i128::from(rate)) as u64,
-        };
-        let mut time = self.started.saturating_add(guess.saturating_sub(2));
-        while self.mono(time) < mono {
-            time += 1;
+        if mono.0 <= self.offset {
+            return self.started;
         }
-        time
+        let wanted = mono.0 - self.offset;
+        let Ok(rate @ 1..) = u64::try_from(self.ppm.saturating_add(1_000_000)) else {
+            // It stands still, or runs backwards.
+            return Time::MAX;
+        };
+        // Months fit a word; what lies beyond takes a division of 128 bits.
+        let guess = match wanted.checked_mul(1_000_000) {
+            Some(scaled) => scaled / rate,
+            None => u64::try_from(u128::from(wanted) * 1_000_000 / u128::from(rate)).unwrap_or(u64::MAX),
+        };
+        // What was rounded off is less than this.
+        let first = self.started.saturating_add(guess.saturating_sub(2));
+        (first..=first.saturating_add(4))
+            .find(|&time| self.mono(time) >= mono)
+            .unwrap_or(Time::MAX)
     }
 
     /// What the wall clock shows.
@@ -89,6 +103,50 @@ mod tests {
             }
         }
         assert_eq!(Clock::new(0, 0, 0).when(Mono::NEVER), Time::MAX);
+    }
+
+    /// The year 292278 is where signed microseconds end; unsigned ones go on to twice that.
+    #[test]
+    fn a_moment_beyond_all_years_is_found_or_never_comes() {
+        let ends = [
+            i64::MAX as u64 - 1,
+            i64::MAX as u64,
+            i64::MAX as u64 + 1,
+            u64::MAX / 2,
+            u64::MAX - 2,
+            u64::MAX - 1,
+        ];
+        for ppm in [
+            i64::MIN,
+            -2_000_000,
+            -1_000_000,
+            -999_999,
+            -200_000,
+            -1,
+            0,
+            1,
+            200_000,
+            i64::MAX,
+        ] {
+            for (started, offset) in [(0, 0), (1_000, 77), (77, u64::MAX / 3), (u64::MAX / 3, 0)] {
+                let clock = Clock::new(started, offset, ppm);
+                for mono in ends.map(Mono) {
+                    let when = clock.when(mono);
+                    assert!(when >= started, "{ppm} ppm, {mono:?}");
+                    if when < Time::MAX {
+                        assert!(clock.mono(when) >= mono, "{ppm} ppm, {mono:?} at {when}");
+                        assert!(
+                            when == started || clock.mono(when - 1) < mono,
+                            "{ppm} ppm, {mono:?} at {when}"
+                        );
+                    } else if ppm > -1_000_000 {
+                        assert!(clock.mono(Time::MAX - 1) < mono, "{ppm} ppm, {mono:?} is found");
+                    }
+                }
+            }
+        }
+        assert_eq!(Clock::new(5, 0, 0).when(Mono(u64::MAX - 10)), u64::MAX - 5);
+        assert_eq!(Clock::new(20, 0, 0).when(Mono(u64::MAX - 10)), Time::MAX);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::draws::Draws;
 use crate::faults::RuinKind;
 use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
 use crate::report::{ColumnLog, Marks};
-use crate::run::Options;
+use crate::run::{Cancel, Options};
 use crate::show::recording::Recording;
 use crate::swarm::Plan;
 use call::Flight;
@@ -60,6 +60,8 @@ use worker::Worker;
 const SPIN_INPUTS: u32 = 10_000;
 const SPIN_WITHIN_US: u64 = 10_000;
 const RESTART_US: u64 = 1_000_000;
+/// So many events pass between two looks at whether to go on: a few milliseconds.
+const EVENTS_PER_LOOK: u32 = 4_096;
 
 pub use found::Found;
 pub use settle::Ending;
@@ -116,6 +118,8 @@ pub struct World {
     brought: Option<(Vec<Arc<Item>>, Option<Item>)>,
     /// What was taken away for good.
     ruined: Option<RuinKind>,
+    /// Whether to go on.
+    cancel: Cancel,
 }
 
 /// The truth about one lease.
@@ -203,6 +207,7 @@ impl World {
             only_read: false,
             brought: None,
             ruined: None,
+            cancel: options.cancel.clone(),
             plan,
         };
         world.table.mutant = mutant;
@@ -251,11 +256,16 @@ impl World {
         (self.plan.config.lease_duration.0 / 4).clamp(100_000, 2_000_000)
     }
 
-    /// Runs the world to its end.
+    /// Runs the world to its end, or until it is cancelled. One in which something is wrong comes to its end soon.
     pub fn run(mut self) -> Found {
-        let mut last = Time::MAX;
+        let (mut last, mut events) = (Time::MAX, 0u32);
         while let Some((at, what)) = self.heap.pop() {
             if at > last {
+                break;
+            }
+            events = events.wrapping_add(1);
+            if last == Time::MAX && events.is_multiple_of(EVENTS_PER_LOOK) && self.cancel.is_asked() {
+                self.ending = Some(Ending::Cancelled);
                 break;
             }
             // What was due while its worker stood still happens when the worker goes on.

@@ -40,6 +40,8 @@ pub enum Ending {
     Excused(&'static str),
     /// It did not, and should have; or a property was violated before.
     Broken,
+    /// The run was cancelled: whether it would have come right is not known.
+    Cancelled,
 }
 
 impl World {
