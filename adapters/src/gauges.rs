@@ -57,6 +57,8 @@ impl Gauges {
             set_shard(&self.meter, gone, Span::ZERO, 0);
         }
         self.set_sums(self.held.len() as u64, stalled, waiting, most_behind);
+        let unreadable = engine.unreadable() as f64;
+        self.meter.set(&metrics::ROWS_UNREADABLE, [], unreadable);
     }
 
     fn set_sums(&self, held: u64, stalled: u64, waiting: u64, behind: Span) {
@@ -74,6 +76,7 @@ impl Drop for Gauges {
             set_shard(&self.meter, shard, Span::ZERO, 0);
         }
         self.set_sums(0, 0, 0, Span::ZERO);
+        self.meter.set(&metrics::ROWS_UNREADABLE, [], 0.0);
     }
 }
 

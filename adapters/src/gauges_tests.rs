@@ -17,7 +17,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Holds these leases: their shard, token, and whether it has stalled.
+/// Holds these leases: their shard, token, and whether it has stalled. As many rows cannot be read.
 struct Holds(Vec<(&'static str, u64, bool)>);
 
 impl Machine for Holds {
@@ -39,6 +39,9 @@ impl Machine for Holds {
                 stalled: *stalled,
             });
         }
+    }
+    fn unreadable(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -191,6 +194,19 @@ async fn what_is_held_no_more_is_set_to_nothing_once() {
     rig.set(&[("s-1", 8, false), ("s-2", 4, false)]);
     assert_eq!((rig.sums(), rig.shard("s-1")), ([2, 0, 0, 5], [0, 0]));
     assert_eq!(rig.shard("s-2"), [0, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_that_cannot_be_read_are_counted_as_long_as_it_runs() {
+    let mut rig = rig();
+    let unreadable = |rig: &Rig| rig.gauge("leasehold_rows_unreadable", r#"worker="w:1"}"#);
+    rig.set(&[("s-1", 3, false), ("s-2", 4, false)]);
+    assert_eq!(unreadable(&rig), 2);
+    rig.set(ONE);
+    assert_eq!(unreadable(&rig), 1);
+    let gauges = rig.gauges.take();
+    ::metrics::with_local_recorder(&rig.recorder, || drop(gauges));
+    assert_eq!(unreadable(&rig), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,11 @@ pub trait Machine: Send {
 
     /// Shows every lease it holds.
     fn each_held(&self, each: &mut dyn FnMut(&Held<'_>));
+
+    /// How many rows of the lease table cannot be read; by default none.
+    fn unreadable(&self) -> usize {
+        0
+    }
 }
 
 impl Machine for Engine {
@@ -33,5 +38,9 @@ impl Machine for Engine {
         for held in self.held() {
             each(&held);
         }
+    }
+
+    fn unreadable(&self) -> usize {
+        Engine::unreadable(self)
     }
 }

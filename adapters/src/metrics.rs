@@ -76,6 +76,8 @@ table! {
         "Leases this worker holds.";
     Gauge LEASES_STALLED "leasehold_leases_stalled" Count []
         "Leases this worker holds whose shards have not moved for Config::stall_after.";
+    Gauge ROWS_UNREADABLE "leasehold_rows_unreadable" Count []
+        "Rows of the lease table that should be leases and cannot be read. No worker reads their shards.";
     Gauge BEHIND "leasehold_behind_seconds" Seconds []
         "The greatest leasehold_shard_behind_seconds of the shards this worker holds.";
     Gauge WAITING "leasehold_waiting_records" Count []

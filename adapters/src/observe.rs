@@ -233,6 +233,7 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::Lost { .. } => ("lost", Level::WARN),
         Notice::Released { .. } => ("released", Level::INFO),
         Notice::Restoring { .. } => ("restoring", Level::WARN),
+        Notice::Mending { .. } => ("mending", Level::WARN),
         Notice::Blocked { .. } => ("blocked", Level::DEBUG),
         Notice::Opened { .. } => ("opened", Level::INFO),
         Notice::Closed { .. } => ("closed", Level::INFO),

@@ -145,6 +145,11 @@ impl Engine {
         self.core.as_ref().map_or(0, |core| core.ctx.unanswered())
     }
 
+    /// How many rows of the lease table the last scans showed that should be leases and cannot be read.
+    pub fn unreadable(&self) -> usize {
+        self.core.as_ref().map_or(0, |core| core.unreadable())
+    }
+
     /// The leases this worker holds, in no particular order, but in the same one after the same inputs.
     pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
         self.core.iter().flat_map(|core| core.held())

@@ -220,6 +220,8 @@ catalogue! {
         "The row of a finished shard does not name its children."
     RangeUnsaid "range-unsaid"
         "The lease of a child is created without its hash range."
+    CounterBeginsAnew "counter-begins-anew"
+        "A row whose counter was removed begins again at zero."
     LostUntold "lost-untold"
         "A handler that is being waited for is not told that the lease was lost."
 }

@@ -36,8 +36,14 @@ pub enum Notice {
         pages: u32,
         workers: u32,
     },
-    /// A row cannot be read. It is left alone.
-    Unreadable { key: LeaseKey, detail: String },
+    /// A row cannot be read, and has been so for a while. It is left alone, and no worker reads its shard. This is told at once,
+    /// and then ever more seldom, once an hour in the end, for as long as scans show it.
+    Unreadable {
+        key: LeaseKey,
+        detail: String,
+        #[serde(default)]
+        lasting: Span,
+    },
     /// Our place in the order of leaders changed: 0 leads; absent: we are not in it, which names those that own a lease.
     /// So many workers are in it.
     Rank { rank: Option<u32>, workers: u32 },
@@ -68,6 +74,9 @@ pub enum Notice {
     Released { lease: LeaseKey },
     /// Somebody removed the row of a lease we own; it is put back as we know it.
     Restoring { lease: LeaseKey },
+    /// Somebody removed the counter from the row of a lease we own, or the time that stands in its place. The next write puts it
+    /// back.
+    Mending { lease: LeaseKey },
     /// A shard waits for these: for its parents to end before it begins, or for its children's other parents to have a lease
     /// before it ends.
     Blocked { lease: LeaseKey, parents: Vec<ShardId> },
@@ -156,6 +165,7 @@ impl Notice {
             | Notice::Lost { lease, .. }
             | Notice::Released { lease }
             | Notice::Restoring { lease }
+            | Notice::Mending { lease }
             | Notice::Blocked { lease, .. }
             | Notice::Opened { lease, .. }
             | Notice::Closed { lease, .. }
@@ -222,8 +232,15 @@ impl fmt::Display for Notice {
                 "saw {leases} leases, {unfinished} of them unfinished, of {workers} workers ({pages} pages, {foreign} \
                  foreign and {unreadable} unreadable items)"
             ),
-            Notice::Unreadable { key, detail } => {
-                write!(f, "cannot read the row of {key}, and leaves it alone: {detail}")
+            Notice::Unreadable { key, detail, lasting } => {
+                write!(f, "cannot read the row of {key}")?;
+                if *lasting > Span::ZERO {
+                    write!(f, " for {lasting} now")?;
+                }
+                write!(
+                    f,
+                    ": {detail}; no worker reads its shard until that attribute is corrected in the table"
+                )
             }
             Notice::Rank {
                 rank: Some(rank),
@@ -259,6 +276,10 @@ impl fmt::Display for Notice {
             Notice::Lost { lease, why } => write!(f, "lost {lease}{why}"),
             Notice::Released { lease } => write!(f, "released {lease}"),
             Notice::Restoring { lease } => write!(f, "puts back the removed row of {lease}"),
+            Notice::Mending { lease } => write!(
+                f,
+                "puts back the counter that somebody removed from the row of {lease}"
+            ),
             Notice::Blocked { lease, parents } => write!(f, "has {lease} wait for {}", Ids(parents)),
             Notice::Opened { lease, from, .. } => write!(f, "processes {lease} from {from}"),
             Notice::Closed { lease, reason, .. } => {

@@ -2,6 +2,7 @@
 
 mod claims;
 mod doubts;
+mod edits;
 mod endings;
 mod fleet;
 mod forgotten;

@@ -95,6 +95,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::DrainsSlowly => &[P7],
         Mutant::NoHandlerPause => &[P15],
         Mutant::StartsOver => &[P1],
+        Mutant::CounterBeginsAnew => &[P13, P14, P18],
         Mutant::ChildrenUnnamed | Mutant::RangeUnsaid => &[P4],
     }
 }

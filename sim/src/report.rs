@@ -118,6 +118,7 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::Lost { .. } => "engine/lost-other",
         Notice::Released { .. } => "engine/released",
         Notice::Restoring { .. } => "engine/restoring",
+        Notice::Mending { .. } => "engine/mending",
         Notice::Blocked { .. } => "engine/blocked",
         Notice::Ended { .. } => "engine/ended",
         Notice::Hole { .. } => "engine/hole",

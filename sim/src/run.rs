@@ -472,12 +472,12 @@ mod tests {
 
     #[test]
     fn a_world_that_is_given_up_is_neither_well_nor_broken() {
-        let whole = run_seed(16, &Options::default()).found;
+        let whole = run_seed(36, &Options::default()).found;
         let options = Options {
             cancel: Cancel::when(Arc::new(AtomicBool::new(true))),
             ..Options::default()
         };
-        let found = run_seed(16, &options).found;
+        let found = run_seed(36, &options).found;
         assert_eq!((found.ending, found.violations.len()), (Ending::Cancelled, 0));
         assert!(
             found.inputs < whole.inputs / 2,

@@ -210,6 +210,56 @@ fn rows_of_another_stream_are_told() {
     assert_eq!(findings(&run("bills"), "other-stream").len(), 0);
 }
 
+/// Rows that other programs do not read, or never take, because of an edit by hand.
+#[test]
+fn rows_without_what_guards_them_are_told() {
+    let shards = file("shards.json");
+    for (dialect, rows, missing) in [
+        (
+            "kcl",
+            r#"{"Items": [
+                {"leaseKey": {"S": "shardId-000000000095"}, "checkpoint": {"S": "LATEST"},
+                 "ownerSwitchesSinceCheckpoint": {"N": "0"}},
+                {"leaseKey": {"S": "shardId-000000000097"}, "checkpoint": {"S": "LATEST"}, "leaseCounter": {"N": "1"},
+                 "ownerSwitchesSinceCheckpoint": {"N": "0"}},
+                {"leaseKey": {"S": "shardId-000000000091"}, "checkpoint": {"S": "LATER"}}]}"#,
+            "leaseCounter",
+        ),
+        (
+            "vmware-go-kcl",
+            r#"{"Items": [
+                {"ShardID": {"S": "shardId-000000000095"}, "AssignedTo": {"S": "w1"}},
+                {"ShardID": {"S": "shardId-000000000097"}},
+                {"ShardID": {"S": "shardId-000000000091"}, "LeaseTimeout": {"S": "soon"}}]}"#,
+            "LeaseTimeout",
+        ),
+    ] {
+        let leases = written(&format!("{dialect}-incomplete.json"), rows);
+        let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
+            .args([
+                "plan",
+                "--json",
+                "--dialect",
+                dialect,
+                "--shards",
+                &shards,
+                "--leases",
+            ])
+            .arg(leases)
+            .output();
+        let plan = json_of(&output.expect("it starts"));
+        let incomplete = findings(&plan, "incomplete-row");
+        assert_eq!(incomplete.len(), 1, "{plan}");
+        assert_eq!(incomplete[0]["lease_key"], "shardId-000000000095", "{plan}");
+        let detail = incomplete[0]["detail"].as_str().expect("a sentence");
+        assert!(detail.starts_with(&format!("it lacks {missing},")), "{detail}");
+        let unreadable = findings(&plan, "unreadable-row");
+        assert_eq!(unreadable.len(), 1, "{plan}");
+        let detail = unreadable[0]["detail"].as_str().expect("a sentence");
+        assert!(detail.contains("no worker reads its shard until"), "{detail}");
+    }
+}
+
 /// There, every listed shard without a row is still to be read.
 #[test]
 fn tables_of_other_formats_are_compared_too() {

@@ -481,7 +481,7 @@ async fn malformed_rows_are_left_alone_and_told_and_the_rest_is_processed() {
     ] {
         probe
             .told(&format!("{key} to be reported"), |notice| {
-                matches!(notice, Notice::Unreadable { key: found, detail: said }
+                matches!(notice, Notice::Unreadable { key: found, detail: said, .. }
                     if found.as_str() == key && said == detail)
             })
             .await;

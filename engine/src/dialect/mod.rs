@@ -35,6 +35,13 @@ pub trait Dialect {
     /// What an item is. Any item at all gets an answer.
     fn decode(&self, item: &Item) -> RowRead;
 
+    /// What an item lacks that is read as a lease all the same. Every program of the format writes these attributes, so a person
+    /// or another tool removed them; whoever takes the lease next puts them there.
+    fn lacks(&self, item: &Item) -> Vec<&'static str> {
+        let _ = item;
+        Vec::new()
+    }
+
     /// The one conditional write that makes a change. It leaves alone every attribute that it does not name.
     fn encode(&self, change: &Change) -> ItemWrite;
 
@@ -100,6 +107,10 @@ impl Dialect for Kind {
 
     fn decode(&self, item: &Item) -> RowRead {
         self.dialect().decode(item)
+    }
+
+    fn lacks(&self, item: &Item) -> Vec<&'static str> {
+        self.dialect().lacks(item)
     }
 
     fn encode(&self, change: &Change) -> ItemWrite {
@@ -197,6 +208,82 @@ mod tests {
                 .encode(&Change::Create(Box::new(row)))
                 .carry_out(&mut item);
             assert!(created.is_ok() && item.is_some(), "{dialect}");
+        }
+    }
+
+    /// A person's edit may remove what guards a row. It is read as zero, and whoever takes the lease next puts it there; and only
+    /// one does.
+    #[test]
+    fn a_row_without_its_guard_is_taken_once_and_complete_again() {
+        let guards = [
+            &["leaseCounter", "ownerSwitchesSinceCheckpoint"][..],
+            &["LeaseTimeout"],
+            &["lease_timeout", "leasehold_deadline"],
+            &["LastUpdate"],
+        ];
+        let at = Checkpoint::At(Position::of(5.into()));
+        let owners = [None, Some("w1")];
+        for (dialect, guards) in Kind::ALL.into_iter().zip(guards) {
+            for (checkpoint, owner) in [at, Checkpoint::TrimHorizon]
+                .into_iter()
+                .flat_map(|checkpoint| owners.map(|owner| (checkpoint, owner)))
+            {
+                let told = format!("{dialect}: {checkpoint:?} of {owner:?}");
+                let mut row = LeaseRow::new("shardId-000000000000".into(), checkpoint);
+                (row.owner, row.counter) = (owner.map(Into::into), 7_000_000_007);
+                let mut item = None;
+                let create = dialect.encode(&Change::Create(Box::new(row.clone())));
+                create.carry_out(&mut item).unwrap();
+                assert_eq!(
+                    dialect.lacks(item.as_ref().unwrap()),
+                    Vec::<&str>::new(),
+                    "{told}"
+                );
+                item.as_mut()
+                    .unwrap()
+                    .retain(|name, _| !guards.contains(&&**name));
+
+                let lacks = dialect.lacks(item.as_ref().unwrap());
+                // Where there is no owner, there need be no deadline.
+                assert_eq!(
+                    lacks.is_empty(),
+                    owner.is_none() && guards[0].to_lowercase().contains("timeout"),
+                    "{told}"
+                );
+                assert!(
+                    lacks.iter().all(|name| guards.contains(name)),
+                    "{told}: {lacks:?}"
+                );
+                row.counter = 0;
+                assert_eq!(
+                    dialect.decode(item.as_ref().unwrap()),
+                    RowRead::Lease(row.clone()),
+                    "{told}"
+                );
+
+                let take = |to: &str| {
+                    dialect.encode(&Change::Take {
+                        key: row.key.clone(),
+                        counter: 0,
+                        next: 5,
+                        from: row.owner.clone(),
+                        checkpoint,
+                        to: to.into(),
+                    })
+                };
+                take("w2").carry_out(&mut item).unwrap();
+                assert!(take("w3").carry_out(&mut item).is_err(), "{told}: taken twice");
+                let taken = item.unwrap();
+                assert_eq!(dialect.lacks(&taken), Vec::<&str>::new(), "{told}");
+                let read = dialect.decode(&taken);
+                let read = read.lease().unwrap();
+                assert_eq!(
+                    (read.counter, read.owner.as_ref().unwrap().as_str()),
+                    (5, "w2"),
+                    "{told}"
+                );
+                assert_eq!(read.checkpoint, checkpoint, "{told}");
+            }
         }
     }
 }

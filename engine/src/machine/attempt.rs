@@ -57,6 +57,7 @@ impl Core {
         let Some(lease) = self.view.get_mut(ix) else {
             return;
         };
+        let highest = lease.highest;
         let Some(taking) = &mut lease.taking else { return };
         let TakeFlight::Pause(until) = taking.flight else {
             return;
@@ -69,7 +70,7 @@ impl Core {
         }
         if taking.failures == 0 {
             taking.first_emitted = now;
-            taking.next = self.ctx.next_counter(taking.counter);
+            taking.next = self.ctx.next_counter(taking.counter, highest);
         }
         let change = Change::Take {
             key: lease.key.clone(),
@@ -258,6 +259,7 @@ impl Core {
             row.handing_over = None;
         }
         lease.observed_at = now;
+        lease.highest = lease.highest.max(counter);
         lease.robbed = false;
         lease.taking = None;
         lease.tenure = Some(Box::new(Tenure {

@@ -123,10 +123,20 @@ impl Ctx {
         }
     }
 
-    /// The counter for the next write of a row that shows `counter`.
-    pub(crate) fn next_counter(&self, counter: u64) -> u64 {
+    /// The counter for the next write of a row that shows `counter`, and is known to have shown `highest`.
+    ///
+    /// A row whose counter was removed, or set back, goes on where it was: others may remember what it had come to, and fencing
+    /// tokens must grow. Only a time that is there stands for itself, however early, since others act on it.
+    pub(crate) fn next_counter(&self, counter: u64, highest: u64) -> u64 {
         let life = self.config.policies.life;
-        life.next(counter, self.wall, self.config.lease_duration)
+        let stands = counter > 0 && life.tells_time();
+        // No counter comes after the last one.
+        let base = if stands || highest == u64::MAX || self.planted.is(Mutant::CounterBeginsAnew) {
+            counter
+        } else {
+            counter.max(highest)
+        };
+        life.next(base, self.wall, self.config.lease_duration)
     }
 
     /// Asks for something to be done; its outcome will go to `waiter`.

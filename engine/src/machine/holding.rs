@@ -79,7 +79,7 @@ impl Core {
         let Some(lease) = self.view.get(ix) else { return };
         let key = lease.key.clone();
         if kind != WriteKind::Read && tenure.unresolved.is_none() {
-            tenure.next = self.ctx.next_counter(tenure.counter);
+            tenure.next = self.ctx.next_counter(tenure.counter, lease.highest);
         }
         let guard = Guard {
             counter: tenure.counter,
@@ -277,6 +277,7 @@ impl Core {
         };
         lease.observed_at = now;
         lease.seen_by = self.scan.number;
+        lease.highest = lease.highest.max(tenure.counter);
         if let Some(row) = &mut lease.row {
             row.counter = tenure.counter;
             row.checkpoint = tenure.durable;
@@ -333,7 +334,15 @@ impl Core {
         if tried_release && next && (row.owner.is_none() || (tenure.next_owner.is_some() && was_handed)) {
             return self.released(ix, tenure);
         }
-        if row.actual_owner() == Some(me) && (next || row.counter == tenure.counter) {
+        let bare = !next && self.is_bare(tenure, &row);
+        if row.actual_owner() == Some(me) && (next || bare || row.counter == tenure.counter) {
+            if bare {
+                tenure.counter = row.counter;
+                // What was under way waits for a counter that will not be there again.
+                tenure.unresolved = None;
+                let lease = self.key(ix);
+                self.ctx.tell(Notice::Mending { lease });
+            }
             if next {
                 // One of our own writes was applied after all. Which one, the row's checkpoint says.
                 tenure.counter = row.counter;
@@ -347,7 +356,7 @@ impl Core {
                 });
             }
             let handed_to = row.handing_over.is_some().then_some(row.owner).flatten();
-            if handed_to == tenure.next_owner && !next && kind != WriteKind::Read {
+            if handed_to == tenure.next_owner && !next && !bare && kind != WriteKind::Read {
                 // Nothing is wrong with the row, and yet the guard did not hold: it was so for a moment only.
                 tenure.failures += 1;
                 let pause = self.ctx.backoff("write", self.key(ix).as_str(), tenure.failures);
@@ -366,6 +375,16 @@ impl Core {
             },
         );
         self.observe(row, false);
+    }
+
+    /// Whether a person's edit removed the counter of a row that is ours, and nothing else happened to it. No worker takes a lease
+    /// while its owner believes, and the checkpoint is as it was.
+    fn is_bare(&self, tenure: &Tenure, row: &LeaseRow) -> bool {
+        row.counter == 0
+            && tenure.counter > 0
+            && tenure.believes(self.ctx.now)
+            && row.actual_owner() == Some(&self.ctx.me)
+            && row.checkpoint == tenure.durable
     }
 
     /// The lease is somebody else's, or not to be had any more.

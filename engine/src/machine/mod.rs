@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `boot` | table there and ours, stream there; the watch over both |
 //! | `scan` | reading the whole table, and what a row does to the view |
+//! | `unreadable` | saying, again and again, which rows cannot be read |
 //! | `upkeep` | after a scan: order of leaders, audit, clean-up |
 //! | `listing` | listing shards, and creating the leases that are missing |
 //! | `lineage` | what a listing says that rows do not |
@@ -42,6 +43,7 @@ mod take;
 mod tenure;
 mod timers;
 mod turns;
+mod unreadable;
 mod upkeep;
 mod view;
 
@@ -370,6 +372,10 @@ impl Core {
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.phase == Phase::Stopped
+    }
+
+    pub(crate) fn unreadable(&self) -> usize {
+        self.scan.broken.len()
     }
 
     pub(crate) fn held(&self) -> impl Iterator<Item = Held<'_>> {

@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::ctx::Waiter;
+use super::unreadable::Unreadable;
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, Why};
 use crate::mutant::Mutant;
@@ -34,6 +35,8 @@ pub(crate) struct Scan {
     pub(crate) occupied: BTreeSet<LeaseKey>,
     occupied_now: BTreeSet<LeaseKey>,
     unreadable: u32,
+    /// Those of these items that ought to be leases.
+    pub(crate) broken: Unreadable,
     began_at: Mono,
     /// The number of the last whole scan that ended.
     pub(crate) complete: u64,
@@ -144,12 +147,7 @@ impl Core {
                 }
                 RowRead::Unreadable { key, detail } => {
                     self.scan.unreadable += 1;
-                    if !self.scan.occupied.contains(&key) {
-                        self.ctx.tell(Notice::Unreadable {
-                            key: key.clone(),
-                            detail,
-                        });
-                    }
+                    self.unreadable_seen(&key, detail);
                     self.scan.occupied_now.insert(key);
                 }
             }
@@ -165,12 +163,24 @@ impl Core {
         }
     }
 
+    fn unreadable_seen(&mut self, key: &LeaseKey, detail: String) {
+        let (scan, now, pause) = (self.scan.number, self.ctx.now, self.ctx.config.scan_interval);
+        if let Some(lasting) = self.scan.broken.seen(key, scan, now, pause) {
+            self.ctx.tell(Notice::Unreadable {
+                key: key.clone(),
+                detail,
+                lasting,
+            });
+        }
+    }
+
     fn scan_complete(&mut self) {
         self.scan.within = false;
         self.scan.complete = self.scan.number;
         self.scan.complete_since = self.scan.began_at;
         self.scan.took = [self.ctx.now.since(self.scan.began_at), self.scan.took[0]];
         self.scan.occupied = std::mem::take(&mut self.scan.occupied_now);
+        self.scan.broken.scanned(self.scan.number);
         // Late rather than early: workers that started together drift apart.
         let spread = self.ctx.draw_below(
             "scan interval",
@@ -202,6 +212,7 @@ impl Core {
             return;
         };
         lease.seen_by = number;
+        lease.highest = lease.highest.max(row.counter);
         let asked = if scanned { self.scan.asked_at } else { now };
         if lease.ours() {
             // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which

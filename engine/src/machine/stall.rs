@@ -7,6 +7,7 @@
 use super::Core;
 use super::stage::Stage;
 use super::tenure::{AppFlight, Tenure};
+use crate::ids::ShardId;
 use crate::input::Fetched;
 use crate::mutant::Mutant;
 use crate::notice::{Notice, Stall};
@@ -98,13 +99,23 @@ impl Core {
         self.ctx.tell(Notice::Stalled { lease, idle, why });
     }
 
+    /// Those that nobody can read to their end count first.
+    fn which_parents(&self, parents: &[ShardId]) -> Stall {
+        let broken = |parent: &&ShardId| self.scan.broken.contains(parent.as_str());
+        let unreadable: Vec<ShardId> = parents.iter().filter(broken).cloned().collect();
+        match unreadable.is_empty() {
+            true => Stall::Parents(parents.to_vec()),
+            false => Stall::UnreadableParents(unreadable),
+        }
+    }
+
     fn why_stalled(&self, tenure: &Tenure) -> Stall {
         let now = self.ctx.now;
         let attempt = tenure.attempts;
         match (tenure.stage, tenure.app) {
             (Stage::Waiting, _) if now < tenure.open_after => Stall::Settling,
             (Stage::Waiting, _) if !tenure.believes(now) => Stall::Fenced,
-            (Stage::Waiting, _) if !tenure.parents.is_empty() => Stall::Parents(tenure.parents.clone()),
+            (Stage::Waiting, _) if !tenure.parents.is_empty() => self.which_parents(&tenure.parents),
             (Stage::Waiting, _) if tenure.open_failures > 0 => Stall::OpenFails {
                 attempts: tenure.open_failures,
             },

@@ -47,6 +47,8 @@ pub(crate) struct Lease {
     pub(crate) row: Option<LeaseRow>,
     /// When the row was first seen to be at the end of its shard; `NEVER` while it is not.
     pub(crate) ended_at: Mono,
+    /// The greatest counter that the row is known to have had.
+    pub(crate) highest: u64,
     /// How often in a row an older counter than the known one was read.
     pub(crate) older_seen: u8,
     /// An attempt to steal it was given up, and may have been applied: its owner may believe in it beside us.
@@ -138,6 +140,7 @@ impl View {
             seen_at: Mono(0),
             ended_at: Mono::NEVER,
             seen_by: 0,
+            highest: 0,
             older_seen: 0,
             robbed: false,
             taking: None,

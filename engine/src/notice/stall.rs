@@ -12,6 +12,8 @@ pub enum Stall {
     Settling,
     /// These parents have not ended.
     Parents(Vec<ShardId>),
+    /// The rows of these parents cannot be read as leases, so no worker reads them to their end.
+    UnreadableParents(Vec<ShardId>),
     /// The application was asked to open the shard and has not answered.
     Opening,
     /// The application could not open the shard, so often in a row.
@@ -59,6 +61,11 @@ impl fmt::Display for Stall {
         match self {
             Stall::Settling => f.write_str("it was stolen, and its former owner may still believe in it"),
             Stall::Parents(parents) => write!(f, "it waits for {} to end", super::Ids(parents)),
+            Stall::UnreadableParents(parents) => write!(
+                f,
+                "it waits for {} to end, which no worker reads: a row that cannot be read must be corrected in the table",
+                super::Ids(parents)
+            ),
             Stall::Opening => f.write_str("the application has not opened it yet"),
             Stall::OpenFails { attempts } => write!(f, "the application failed to open it {attempts} times"),
             Stall::Handler { attempt } => {

@@ -52,6 +52,8 @@ pub struct Rig {
     pub config: Config,
     pub workers: Vec<Worker>,
     pub table: Option<BTreeMap<LeaseKey, LeaseRow>>,
+    /// What is wrong with rows that cannot be read.
+    pub broken: BTreeMap<LeaseKey, String>,
     /// Rows are written and read through it, if there is one.
     pub dialect: Option<&'static dyn Dialect>,
     /// The tables beside the lease table.
@@ -94,6 +96,7 @@ impl Rig {
             config: config(),
             workers: Vec::new(),
             table: Some(BTreeMap::new()),
+            broken: BTreeMap::new(),
             dialect: None,
             side: side::SideTables::default(),
             shards: BTreeMap::new(),
@@ -342,14 +345,14 @@ impl Rig {
                     let last = page.last().map(|row| row.key.clone());
                     Outcome::Applied(Reply::Page(ScanPage {
                         next: last.filter(|_| left.next().is_some()),
-                        rows: page.into_iter().map(RowRead::Lease).collect(),
+                        rows: page.into_iter().map(|row| self.read(row)).collect(),
                     }))
                 }
             },
             TableOp::Read { key } => match &self.table {
                 None => missing(),
                 Some(rows) => Outcome::Applied(Reply::Row(
-                    rows.get(key).cloned().map(|row| Box::new(RowRead::Lease(row))),
+                    rows.get(key).cloned().map(|row| Box::new(self.read(row))),
                 )),
             },
             TableOp::Members(op) => {
@@ -363,6 +366,17 @@ impl Rig {
                     Some(dialect) => write_through(dialect, rows, change),
                 },
             },
+        }
+    }
+
+    /// A row as it is read.
+    fn read(&self, row: LeaseRow) -> RowRead {
+        match self.broken.get(&row.key) {
+            Some(detail) => RowRead::Unreadable {
+                key: row.key,
+                detail: detail.clone(),
+            },
+            None => RowRead::Lease(row),
         }
     }
 

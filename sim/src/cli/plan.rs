@@ -10,7 +10,7 @@ use super::position::{parse_moment, parse_position};
 use clap::Args;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::dialect::{Dialect as _, Kind};
-use leasehold_engine::row::RowRead;
+use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::time::Wall;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -106,6 +106,21 @@ struct Survey {
     hopeless: bool,
 }
 
+/// What is missing of a row that is a lease all the same, if anything is.
+fn incomplete(lease: &LeaseRow, lacks: &[&str]) -> Option<Finding> {
+    let detail = format!(
+        "it lacks {}, which every program of its format writes: somebody removed that, and other programs may leave the lease alone \
+         for ever; a worker of Leasehold takes it once it has stood still for a lease duration, or at once if it names no owner, \
+         and writes what is missing",
+        lacks.join(" and ")
+    );
+    (!lacks.is_empty()).then(|| Finding {
+        kind: "incomplete-row",
+        lease_key: Some(lease.key.to_string()),
+        detail,
+    })
+}
+
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     let dialect = args.dialect;
     if dialect != Kind::Kcl && (args.workers.is_some() || args.stream.is_some()) {
@@ -125,6 +140,11 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         None => Vec::new(),
     };
     let rows: Vec<RowRead> = items.iter().map(|item| dialect.decode(item)).collect();
+    let incomplete = rows
+        .iter()
+        .zip(&items)
+        .filter_map(|(row, item)| incomplete(row.lease()?, &dialect.lacks(item)));
+    let incomplete: Vec<Finding> = incomplete.collect();
     let asked = Asked {
         from: args.from,
         policies: dialect.policies(),
@@ -132,7 +152,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         now: args.now.unwrap_or_else(this_moment),
     };
     let mut survey = survey::survey(&shards, &rows, &asked);
-    survey.findings.splice(0..0, others);
+    survey.findings.splice(0..0, others.into_iter().chain(incomplete));
     if args.json {
         exit::print_json(&survey)?;
     } else {

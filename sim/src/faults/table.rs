@@ -32,6 +32,8 @@ pub enum RowEditKind {
     HandOver,
     /// A person removes a lease.
     Delete,
+    /// A person's edit removes from a lease what guards it: its counter, or the time in it.
+    Unguarded,
 }
 
 /// All table faults of a world.
@@ -110,6 +112,10 @@ impl TableFaults {
         // A deletion by hand loosens several properties, so it is kept rare.
         if draws.below("delete-rare", 0, 5) == 0 {
             add("delete-row", 3, RowEditKind::Delete);
+        }
+        // Nor does this come often.
+        if draws.below("guard-removed-rare", 0, 5) == 0 {
+            add("guard-removed", 3, RowEditKind::Unguarded);
         }
         edits.sort_by_key(|edit| edit.at);
         let tiny = draws.coin("tiny-page", 0);

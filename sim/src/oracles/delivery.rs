@@ -4,7 +4,7 @@
 //! over next must begin inside of it or right after it. What is not promised: records before the first checkpoint of a
 //! shard begun at LATEST, those before the configured timestamp, and shards whose row a person has removed.
 
-use super::fact::{Mark, Row, Verb};
+use super::fact::{Mark, Row, Verb, rewrites};
 use super::{Fact, Property, ShardNo, Time, Verdict};
 
 #[derive(Clone, Debug, Default)]
@@ -94,7 +94,7 @@ impl Delivery {
                 ..
             } => {
                 let progress = self.shard(shard);
-                if verb.is_none()
+                if rewrites(verb, before, after)
                     || (verb == Some(Verb::Delete) && before.is_some_and(|row| row.checkpoint != Mark::End))
                 {
                     progress.tampered = true;

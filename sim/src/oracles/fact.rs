@@ -74,6 +74,12 @@ impl Mark {
     }
 }
 
+/// Whether a person changed whether there is a row, or what it says of its shard: nothing can be expected of it then. An edit of
+/// what guards the row is no such change.
+pub fn rewrites(verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> bool {
+    verb.is_none() && before.map(|row| row.checkpoint) != after.map(|row| row.checkpoint)
+}
+
 /// What a write was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]

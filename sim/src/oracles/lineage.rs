@@ -6,7 +6,7 @@
 //!
 //! P1 as well: what is below a leased shard starts at its oldest record, whatever the initial position is.
 
-use super::fact::{Mark, Verb};
+use super::fact::{Mark, Verb, rewrites};
 use super::{Fact, Property, ShardNo, Time, Verdict};
 use std::collections::BTreeSet;
 
@@ -154,7 +154,7 @@ impl Lineage {
                     state.start.get_or_insert((now, row.checkpoint));
                 }
                 let began = state.start;
-                if verb.is_none() {
+                if rewrites(verb, before, after) {
                     state.tampered = true;
                     self.taint(shard);
                     return;

@@ -1,7 +1,7 @@
 //! P5: durable checkpoints never go back, across owners, re-creation and clean-up; creating never overwrites; the end
 //! of a shard is final.
 
-use super::fact::{Mark, Verb};
+use super::fact::{Mark, Verb, rewrites};
 use super::{Fact, Property, ShardNo, Time, Verdict};
 
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl Progress {
         self.removed |= verb.is_none() && after.is_none();
         let removed = self.removed;
         let durable = self.shard(shard);
-        if verb.is_none() || (removed && verb == Some(Verb::Create) && before.is_none()) {
+        if rewrites(verb, before, after) || (removed && verb == Some(Verb::Create) && before.is_none()) {
             durable.tampered = true;
             durable.highest = None;
         }

@@ -34,6 +34,15 @@ const SHRINK: u8 = 4;
 /// An unknown attribute that must survive.
 const ATTRIBUTE: &str = "operatorNote";
 
+/// What guards the rows of the formats there are.
+const GUARDS: [&str; 5] = [
+    "leaseCounter",
+    "LeaseTimeout",
+    "lease_timeout",
+    "leasehold_deadline",
+    "LastUpdate",
+];
+
 impl World {
     pub(super) fn plan_script(&mut self) {
         let faults = &self.plan.faults;
@@ -364,6 +373,18 @@ impl World {
                     if self.table.put_by_hand(now, &item) {
                         self.fault("unknown-attribute", None, None);
                         self.attributes.push(key);
+                    }
+                }
+            }
+            RowEditKind::Unguarded => {
+                if let Some(key) = self.pick_lease(edit.pick.into())
+                    && let Some(item) = self.table.item(&key)
+                {
+                    let mut item = Item::clone(item);
+                    item.retain(|name, _| !GUARDS.contains(&&**name));
+                    if self.table.put_by_hand(now, &item) {
+                        self.fault("guard-removed", None, None);
+                        self.row_written(&key, None, None);
                     }
                 }
             }

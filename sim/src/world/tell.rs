@@ -89,7 +89,11 @@ impl World {
             self.note_state(shard, verb, before_row, after_row);
             let worker = by.map(|life| self.names.lives[life as usize]);
             let by = || worker.map_or_else(|| "an operator".to_owned(), |worker| format!("w{worker}"));
-            let verb = || verb.map_or("removes".to_owned(), |verb| format!("{verb:?}").to_lowercase());
+            let verb = || match verb {
+                Some(verb) => format!("{verb:?}").to_lowercase(),
+                None if after_row.is_some() => "edits".to_owned(),
+                None => "removes".to_owned(),
+            };
             self.note_line(|| match after_row {
                 Some(row) => format!(
                     "{}: {} shard {shard}: {:?} counter {} {:?}",

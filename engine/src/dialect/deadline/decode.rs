@@ -62,6 +62,13 @@ fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String
     })
 }
 
+/// Who has a lease has it until some time.
+pub(super) fn lacks(table: &Columns, item: &Item) -> Vec<&'static str> {
+    let there = |name| table.get(item, name).is_some();
+    let owned = there(table.owner) && !there(table.timeout);
+    owned.then_some(table.timeout).into_iter().collect()
+}
+
 /// In nanoseconds since 1970; 0 for none.
 fn deadline(table: &Columns, item: &Item) -> Result<u64, String> {
     if let Some(name) = table.exact

@@ -88,6 +88,10 @@ impl Dialect for Columns {
         decode::decode(self, item)
     }
 
+    fn lacks(&self, item: &Item) -> Vec<&'static str> {
+        decode::lacks(self, item)
+    }
+
     fn encode(&self, change: &Change) -> ItemWrite {
         ItemWrite {
             key: self.key(change.key()),

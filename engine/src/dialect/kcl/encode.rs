@@ -9,8 +9,18 @@ use crate::table::{Action, AttributeValue, Condition, Item, Update};
 pub(super) fn condition(change: &Change) -> Condition {
     match change {
         Change::Create(_) => not_exists(name::KEY),
+        // A row without a counter and an owner is told from none at all by its key alone.
+        Change::Take {
+            counter: 0,
+            from: None,
+            ..
+        } => Condition::All(vec![
+            Condition::Exists(name::KEY.into()),
+            counts(0),
+            not_exists(name::OWNER),
+        ]),
         Change::Take { counter, from, .. } => Condition::All(vec![
-            equals(name::COUNTER, AttributeValue::n(counter)),
+            counts(*counter),
             match from {
                 Some(owner) => owned_by(name::OWNER, owner),
                 None => not_exists(name::OWNER),
@@ -18,7 +28,7 @@ pub(super) fn condition(change: &Change) -> Condition {
         ]),
         // KCL's hand-over, begun by the next owner.
         Change::Claim { counter, from, .. } => Condition::All(vec![
-            equals(name::COUNTER, AttributeValue::n(counter)),
+            counts(*counter),
             owned_by(name::OWNER, from),
             not_exists(name::OLD_OWNER),
         ]),
@@ -32,7 +42,7 @@ pub(super) fn condition(change: &Change) -> Condition {
             not_exists(name::RANGE_START),
         ]),
         Change::Delete { counter, .. } => Condition::All(vec![
-            equals(name::COUNTER, AttributeValue::n(counter)),
+            counts(*counter),
             equals(name::CHECKPOINT, AttributeValue::s(sentinel::SHARD_END)),
         ]),
     }
@@ -41,7 +51,7 @@ pub(super) fn condition(change: &Change) -> Condition {
 /// We own the row, or are its old owner during the hand-over that we know of. A hand-over that began without our
 /// knowledge fails the guard, and so shows.
 fn held(guard: &Guard) -> Condition {
-    let counter = equals(name::COUNTER, AttributeValue::n(guard.counter));
+    let counter = counts(guard.counter);
     Condition::All(match &guard.next_owner {
         None => vec![
             counter,
@@ -67,7 +77,8 @@ pub(super) fn action(change: &Change) -> Action {
                 .remove(name::OLD_OWNER);
             match from {
                 Some(from) if from != to => update.add(name::SWITCHES, 1),
-                _ => update,
+                // A row that lacks the number gets one: KCL does not read it otherwise.
+                _ => update.add(name::SWITCHES, 0),
             }
         }
         Change::Claim { from, by, .. } => Update::default()
@@ -154,6 +165,15 @@ fn item(row: &LeaseRow) -> Item {
 
 fn shard_set(shards: &[ShardId]) -> Option<AttributeValue> {
     (!shards.is_empty()).then(|| AttributeValue::Ss(shards.iter().map(ToString::to_string).collect()))
+}
+
+/// The counter is still the one that was read. Zero stands for none, too.
+fn counts(counter: u64) -> Condition {
+    let equal = equals(name::COUNTER, AttributeValue::n(counter));
+    match counter {
+        0 => Condition::Any(vec![not_exists(name::COUNTER), equal]),
+        _ => equal,
+    }
 }
 
 fn equals(name: &'static str, value: AttributeValue) -> Condition {

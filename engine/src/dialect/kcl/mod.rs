@@ -63,6 +63,10 @@ impl Dialect for Kcl {
         decode::decode(item)
     }
 
+    fn lacks(&self, item: &Item) -> Vec<&'static str> {
+        decode::lacks(item)
+    }
+
     fn encode(&self, change: &Change) -> ItemWrite {
         ItemWrite {
             key: self.key(change.key()),

@@ -55,6 +55,10 @@ impl Dialect for Kinsumer {
         rows::decode(item)
     }
 
+    fn lacks(&self, item: &Item) -> Vec<&'static str> {
+        rows::lacks(item)
+    }
+
     fn encode(&self, change: &Change) -> ItemWrite {
         ItemWrite {
             key: self.key(change.key()),

@@ -91,6 +91,12 @@ fn lease(key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
     })
 }
 
+/// Every write says when it was made.
+pub(super) fn lacks(item: &Item) -> Vec<&'static str> {
+    let stamped = get(item, LAST_UPDATE).is_some();
+    (!stamped).then_some(LAST_UPDATE).into_iter().collect()
+}
+
 fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
     if number(FINISHED, get(item, FINISHED))?.is_some() {
         return Ok(Checkpoint::ShardEnd);

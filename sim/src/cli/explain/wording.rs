@@ -126,6 +126,12 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                 "Somebody removed the row of {name}. It is put back, as this worker holds it and knows its checkpoint."
             )
         }
+        Notice::Mending { .. } => {
+            format!(
+                "Somebody removed the counter from the row of {name}. The row still names this worker, whose belief in the lease \
+                 has not ended, so nobody had it meanwhile: the next write puts a counter back that is greater than the last one."
+            )
+        }
         Notice::Blocked { parents, .. } => {
             let parents: Vec<String> = parents.iter().map(|parent| shorten(parent.as_str())).collect();
             format!(

@@ -44,7 +44,12 @@ pub(super) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
             }
             RowRead::Unreadable { detail, key } => {
                 occupied.insert(key.clone());
-                say("unreadable-row", detail.clone());
+                say(
+                    "unreadable-row",
+                    format!(
+                        "{detail}; no worker reads its shard until that attribute is corrected in the table"
+                    ),
+                );
             }
             RowRead::Lease(lease) => {
                 if leases.insert(lease.key.clone(), lease).is_some() {

@@ -58,14 +58,15 @@ fn every_change_in_words() {
         sequence: 77.into(),
         sub: 3,
     };
-    let take = |from: Option<&str>| Change::Take {
+    let take_at = |counter: u64, from: Option<&str>| Change::Take {
         key: key(),
-        counter: 42,
-        next: 43,
+        counter,
+        next: counter + 1,
         from: from.map(WorkerId::from),
         checkpoint: Checkpoint::Latest,
         to: "w2".into(),
     };
+    let take = |from| take_at(42, from);
     for (change, expected) in [
         (
             Change::Create(Box::new(steady_row())),
@@ -87,14 +88,28 @@ fn every_change_in_words() {
         ),
         (
             take(Some("w2")),
-            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner \
+            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 0 \
              IF leaseCounter = 42 AND leaseOwner = 'w2'"
                 .into(),
         ),
         (
             take(None),
-            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner \
+            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 0 \
              IF leaseCounter = 42 AND attribute_not_exists(leaseOwner)"
+                .into(),
+        ),
+        // Zero stands for a counter that is missing, too; a row that is missing is no such row.
+        (
+            take_at(0, None),
+            "SET leaseCounter = 1, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 0 \
+             IF attribute_exists(leaseKey) AND (attribute_not_exists(leaseCounter) OR leaseCounter = 0) \
+             AND attribute_not_exists(leaseOwner)"
+                .into(),
+        ),
+        (
+            take_at(0, Some("w1")),
+            "SET leaseCounter = 1, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 1 \
+             IF (attribute_not_exists(leaseCounter) OR leaseCounter = 0) AND leaseOwner = 'w1'"
                 .into(),
         ),
         (

@@ -1,0 +1,156 @@
+//! What people do to rows by hand, in scenes: rows that cannot be read, and rows without what guards them.
+
+use crate::rig::Rig;
+use leasehold_engine::dialect::Kind;
+use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::notice::{Notice, Stall};
+use leasehold_engine::time::Span;
+
+const WRONG: &str = "checkpoint: expected a sequence number, found the string \"ten\"";
+
+/// A worker says what is wrong with this row.
+fn breaks(rig: &mut Rig, shard: u32) -> LeaseKey {
+    let key = Rig::id(shard).to_lease();
+    rig.broken.insert(key.clone(), WRONG.to_owned());
+    key
+}
+
+/// When the first worker said of a row that it cannot be read, in whole seconds since the first time; and the last sentence.
+fn reports(rig: &Rig, wanted: &LeaseKey) -> (Vec<u64>, String) {
+    let notices = || {
+        rig.workers[0]
+            .notices
+            .iter()
+            .filter_map(|(at, notice)| match notice {
+                Notice::Unreadable { key, lasting, .. } if key == wanted => Some((*at, *lasting, notice)),
+                _ => None,
+            })
+    };
+    let first = notices().next().map(|(at, ..)| at).unwrap_or_default();
+    for (at, lasting, _) in notices() {
+        assert_eq!(at.since(first), lasting);
+    }
+    let ages = notices().map(|(_, lasting, _)| lasting.0 / 1_000_000).collect();
+    let last = notices().next_back();
+    (
+        ages,
+        last.map(|(.., notice)| notice.to_string()).unwrap_or_default(),
+    )
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
+    let mut rig = Rig::new(2, 0);
+    rig.join();
+    rig.secs(60);
+    rig.workers[0].alive = false;
+    let key = breaks(&mut rig, 0);
+    rig.workers.clear();
+    rig.join();
+    rig.put(0, 5);
+    rig.put(1, 5);
+    rig.secs(20_000);
+    let (ages, sentence) = reports(&rig, &key);
+    assert_eq!(ages[0], 0);
+    let gaps: Vec<u64> = ages.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // Each comes with the first scan that is late enough.
+    let scan = rig.config.scan_interval.0 / 1_000_000;
+    let mut due = scan;
+    for gap in &gaps {
+        assert!((due..=due + scan + 2).contains(gap), "{gaps:?}: {due} s are due");
+        due = (due * 2).min(3_600);
+    }
+    assert!(gaps.len() >= 10, "{gaps:?}");
+    for part in [
+        key.as_str(),
+        WRONG,
+        "no worker reads its shard until",
+        "for 1",
+        "corrected in the table",
+    ] {
+        assert!(sentence.contains(part), "{part:?} is not in {sentence:?}");
+    }
+    assert!(
+        rig.row(1).checkpoint.position().is_some(),
+        "the other one is read"
+    );
+
+    rig.broken.clear();
+    rig.secs(60);
+    rig.assert_all_processed();
+    let before = reports(&rig, &key).0.len();
+    rig.secs(4_000);
+    assert_eq!(reports(&rig, &key).0.len(), before, "it is mended");
+}
+
+#[test]
+fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
+    let mut rig = Rig::new(1, 1);
+    rig.put(0, 5);
+    rig.secs(60);
+    rig.split(0);
+    rig.secs(3);
+    // Its end is written and its children wait for their turn; then somebody breaks the row.
+    rig.workers[0].alive = false;
+    breaks(&mut rig, 0);
+    rig.workers.clear();
+    rig.join();
+    rig.secs(200);
+    let parent = vec![Rig::id(0)];
+    let stalls: Vec<&Stall> = rig.workers[0]
+        .notices
+        .iter()
+        .filter_map(|(_, notice)| match notice {
+            Notice::Stalled { why, .. } => Some(why),
+            _ => None,
+        })
+        .collect();
+    assert!(!stalls.is_empty());
+    assert!(
+        stalls
+            .iter()
+            .all(|why| **why == Stall::UnreadableParents(parent.clone())),
+        "{stalls:?}"
+    );
+    assert!(stalls[0].to_string().contains("must be corrected in the table"));
+}
+
+fn told(rig: &Rig, wanted: fn(&Notice) -> bool) -> usize {
+    let all = rig.workers.iter().flat_map(|worker| &worker.notices);
+    all.filter(|(_, notice)| wanted(notice)).count()
+}
+
+/// Its owner lives, or is long dead.
+#[test]
+fn a_lease_whose_guard_was_removed_is_taken_and_read_on_in_every_format() {
+    for (format, dies) in Kind::ALL
+        .into_iter()
+        .flat_map(|format| [(format, false), (format, true)])
+    {
+        let mut rig = Rig::with_dialect(format.dialect(), 2, 2);
+        rig.put(0, 10);
+        rig.put(1, 10);
+        rig.secs(120);
+        let owner = rig
+            .owner(0)
+            .unwrap_or_else(|| panic!("{format}: nobody has the lease"));
+        if dies {
+            rig.workers[owner].alive = false;
+        }
+        let key = Rig::id(0).to_lease();
+        let counter = &mut rig.table.as_mut().unwrap().get_mut(&key).unwrap().counter;
+        let before = std::mem::take(counter);
+        rig.put(0, 10);
+        rig.run(rig.config.lease_duration.times(6) + Span::from_secs(60));
+        rig.assert_all_processed();
+        let row = rig.row(0);
+        assert!(row.counter > before, "{format}, dies: {dies}");
+        let mended = told(&rig, |notice| matches!(notice, Notice::Mending { .. }));
+        let lost = told(&rig, |notice| matches!(notice, Notice::Lost { .. }));
+        assert_eq!((mended, lost), (usize::from(!dies), 0), "{format}, dies: {dies}");
+        assert!(
+            rig.owner(0).is_some_and(|owner| rig.workers[owner].alive),
+            "{format}, dies: {dies}"
+        );
+    }
+}
