@@ -193,6 +193,13 @@ impl Plan {
         std::iter::once(&self.config).chain(&self.upgraded)
     }
 
+    /// Has all workers start shards that nobody has read yet here: on that a fleet agrees.
+    pub(crate) fn start_at(&mut self, position: InitialPosition) {
+        for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
+            config.initial_position = position;
+        }
+    }
+
     /// The greatest that something can be over all configurations.
     pub fn most<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
         self.configs().skip(1).map(&of).fold(of(&self.config), T::max)

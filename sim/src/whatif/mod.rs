@@ -281,13 +281,14 @@ impl Given {
         let drawn = Plan::draw(seed).with_dialect(self.dialect);
         let (workers, fault_us) = (drawn.workers, drawn.fault_us);
         let mut plan = drawn.resized(workers, self.start.shards.len() as u32, fault_us);
-        plan.config.initial_position = match self.from {
+        let from = match self.from {
             InitialPosition::AtTimestamp(_) => {
                 let age_ms = Draws::new(seed).below("given-from", 0, STREAM_AGE_MS as u64);
                 InitialPosition::AtTimestamp(Wall(EPOCH_MS - age_ms as i64))
             }
             named => named,
         };
+        plan.start_at(from);
         plan.start = Some(self.start.clone());
         plan
     }

@@ -272,6 +272,30 @@ fn a_checkpoint_of_another_stream_is_told() {
 }
 
 #[test]
+fn a_fleet_that_is_upgraded_agrees_on_where_to_start() {
+    let upgraded = |from| {
+        let given = Given {
+            from,
+            ..given(table())
+        };
+        let plans = (0..100).map(move |seed| given.plan(seed));
+        plans.filter_map(|plan| Some((plan.upgraded?, plan.config)))
+    };
+    let mut seen = 0;
+    for from in [
+        TRIM,
+        InitialPosition::Latest,
+        InitialPosition::AtTimestamp(Wall(0)),
+    ] {
+        for (upgraded, config) in upgraded(from) {
+            assert_eq!(config.disagreement(&upgraded), None);
+            seen += 1;
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+#[test]
 fn other_positions_to_start_from_come_right_too() {
     for from in [InitialPosition::Latest, InitialPosition::AtTimestamp(Wall(0))] {
         let mut holed = table();
