@@ -19,6 +19,7 @@
 //! leases are missing), [`leader`] (who acts first), [`rank`] (whose turn a shard is), [`reader`] (one shard being read), [`dialect`] (rows as table items).
 //! What ties them together is the private module `machine`; begin with its table of files.
 
+mod calendar;
 pub mod config;
 pub mod dialect;
 pub mod digest;

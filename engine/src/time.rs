@@ -12,6 +12,8 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Mono(pub u64);
 
 /// A moment of the wall clock, in milliseconds since the Unix epoch. Stored and shown, never used for a deadline.
+///
+/// It is shown as RFC 3339 spells it, in UTC: `2025-01-31T12:00:00.25Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Wall(pub i64);
@@ -117,6 +119,12 @@ impl fmt::Display for Mono {
     }
 }
 
+impl fmt::Display for Wall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::calendar::write_rfc3339(f, *self)
+    }
+}
+
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 < 1_000_000 {
@@ -153,6 +161,25 @@ mod tests {
         assert_eq!(Span(10).scaled(1, 0), Span(10));
         assert_eq!(Span::from_millis(1_500).as_millis(), 1_500);
         assert_eq!(Duration::from(Span(1_500)), Duration::from_micros(1_500));
+    }
+
+    #[test]
+    fn times_of_the_wall_clock_are_shown_as_rfc_3339_spells_them() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (1, "1970-01-01T00:00:00.001Z"),
+            (10, "1970-01-01T00:00:00.01Z"),
+            (100, "1970-01-01T00:00:00.1Z"),
+            (1_738_324_800_250, "2025-01-31T12:00:00.25Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (-62_135_596_800_000, "0001-01-01T00:00:00Z"),
+            (253_402_300_800_000, "10000-01-01T00:00:00Z"),
+            (i64::MAX, "292278994-08-17T07:12:55.807Z"),
+            (i64::MIN, "-292275055-05-16T16:47:04.192Z"),
+        ] {
+            assert_eq!(Wall(millis).to_string(), text, "{millis}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! here can keep a running one of them from reading the same shard: stop all of them first, then begin. They must not be
 //! started again before all of ours have stopped, which leaves no owner in any row.
 
-use super::calendar::{read_ruby, spell_ruby};
+use crate::calendar::{read_ruby, spell_ruby};
 use super::deadline::Columns;
 
 /// Its attributes.

@@ -1,6 +1,5 @@
 //! Table formats: how lease rows and changes are spelled as items and writes.
 
-mod calendar;
 mod deadline;
 mod kcl;
 mod kcl_rb;

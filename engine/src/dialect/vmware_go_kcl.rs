@@ -11,7 +11,7 @@
 //!
 //! All of these are strings: its workers end themselves on any other type. What is ours begins with `Leasehold`.
 
-use super::calendar::{read_go, spell_go};
+use crate::calendar::{read_go, spell_go};
 use super::deadline::Columns;
 
 /// Its attributes.

@@ -3,7 +3,7 @@
 //! Rows are told in short: `A` the owner, `T` the second until when, `C` the checkpoint, `R` who claims it, `P` a parent.
 //! `null` and `empty` are values that kcl-rb writes.
 
-use super::super::calendar::{spell_go, spell_ruby};
+use crate::calendar::{spell_go, spell_ruby};
 use super::super::{Dialect, Kind};
 use crate::ids::LeaseKey;
 use crate::position::{Checkpoint, Position};

@@ -1,11 +1,14 @@
 //! Times as texts, exactly as other programs spell them: they compare them as text.
 //!
-//! All are in UTC, of the Gregorian calendar, and count nanoseconds since 1970.
+//! All are in UTC, of the Gregorian calendar, and count nanoseconds since 1970, unless they say otherwise.
+
+use crate::time::Wall;
+use std::fmt;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// As Go spells `time.RFC3339Nano`: as many digits of the fraction as needed, and `Z`.
-pub(super) fn spell_go(nanoseconds: u64) -> String {
+pub(crate) fn spell_go(nanoseconds: u64) -> String {
     let mut text = spell(nanoseconds / SECOND, 'T');
     let fraction = nanoseconds % SECOND;
     if fraction > 0 {
@@ -17,7 +20,7 @@ pub(super) fn spell_go(nanoseconds: u64) -> String {
 }
 
 /// The time of such a text; absent if Go would not spell it so, or if it is before 1970.
-pub(super) fn read_go(text: &str) -> Option<u64> {
+pub(crate) fn read_go(text: &str) -> Option<u64> {
     let (whole, fraction) = match text.strip_suffix('Z')?.split_once('.') {
         Some((whole, fraction)) if (1..=9).contains(&fraction.len()) => {
             let digits: u64 = fraction.parse().ok()?;
@@ -31,25 +34,25 @@ pub(super) fn read_go(text: &str) -> Option<u64> {
 }
 
 /// As Ruby spells `Time#to_s`: whole seconds, and `UTC`. A part of a second counts as a whole one.
-pub(super) fn spell_ruby(nanoseconds: u64) -> String {
+pub(crate) fn spell_ruby(nanoseconds: u64) -> String {
     format!("{} UTC", spell(nanoseconds.div_ceil(SECOND), ' '))
 }
 
 /// The time of such a text; absent if Ruby would not spell it so, or if it is before 1970.
-pub(super) fn read_ruby(text: &str) -> Option<u64> {
+pub(crate) fn read_ruby(text: &str) -> Option<u64> {
     let nanoseconds = read(text.strip_suffix(" UTC")?)? * SECOND;
     (spell_ruby(nanoseconds) == text).then_some(nanoseconds)
 }
 
 /// As Go spells `time.RFC1123Z` in UTC: for people, who do not look at parts of a second.
-pub(super) fn spell_rfc1123(nanoseconds: u64) -> String {
+pub(crate) fn spell_rfc1123(nanoseconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
     let seconds = nanoseconds / SECOND;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
+    let (year, month, day) = civil(days as i64);
     format!(
         "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} +0000",
         DAYS[(days % 7) as usize],
@@ -62,9 +65,29 @@ pub(super) fn spell_rfc1123(nanoseconds: u64) -> String {
 
 fn spell(seconds: u64, between: char) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
+    let (year, month, day) = civil(days as i64);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02}{between}{hour:02}:{minute:02}:{second:02}")
+}
+
+/// As RFC 3339 spells a time in UTC: as many digits of the fraction as needed, and `Z`. A year before 0 has a sign, and one
+/// after 9999 has more digits, which RFC 3339 does not know.
+pub(crate) fn write_rfc3339(f: &mut fmt::Formatter<'_>, Wall(millis): Wall) -> fmt::Result {
+    const DAY: i64 = 86_400_000;
+    let (year, month, day) = civil(millis.div_euclid(DAY));
+    let of_day = millis.rem_euclid(DAY) as u64;
+    let (second, milli) = (of_day / 1_000, of_day % 1_000);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+    if milli == 0 {
+        f.write_str("Z")
+    } else if milli % 100 == 0 {
+        write!(f, ".{}Z", milli / 100)
+    } else if milli % 10 == 0 {
+        write!(f, ".{:02}Z", milli / 10)
+    } else {
+        write!(f, ".{milli:03}Z")
+    }
 }
 
 /// Seconds since 1970 of a date and a time of day with anything between them.
@@ -86,15 +109,15 @@ fn days(year: u64, month: u64, day: u64) -> u64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The date of a day since 1970-01-01.
-fn civil(days: u64) -> (u64, u64, u64) {
+/// The date of a day since 1970-01-01, or before it: any day that a count of milliseconds can reach.
+fn civil(days: i64) -> (i64, u64, u64) {
     let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097) as u64);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let shifted = (5 * of_year + 2) / 153;
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
+    let year = year as i64 + era * 400 + i64::from(month <= 2);
     (year, month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
