@@ -227,6 +227,7 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::MissedTake { .. } => ("missed-take", Level::DEBUG),
         Notice::Claimed { .. } => ("claimed", Level::INFO),
         Notice::Yields { .. } => ("yields", Level::INFO),
+        Notice::Continued { .. } => ("continued", Level::WARN),
         Notice::Adopted { .. } => ("adopted", Level::INFO),
         Notice::Fenced { .. } => ("fenced", Level::WARN),
         Notice::Resumed { .. } => ("resumed", Level::INFO),

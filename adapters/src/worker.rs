@@ -188,7 +188,8 @@ impl Builder {
         self
     }
 
-    /// Where shards nobody has read yet are started; by default at the oldest record.
+    /// Where shards without a lease are started; by default at the oldest record. Leases that the table holds already go on from
+    /// their checkpoints, which is said in a warning if this is not the default.
     pub fn initial_position(mut self, position: InitialPosition) -> Self {
         self.config.initial_position = position;
         self

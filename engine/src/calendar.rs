@@ -78,7 +78,10 @@ pub(crate) fn write_rfc3339(f: &mut fmt::Formatter<'_>, Wall(millis): Wall) -> f
     let of_day = millis.rem_euclid(DAY) as u64;
     let (second, milli) = (of_day / 1_000, of_day % 1_000);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+    write!(
+        f,
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
+    )?;
     if milli == 0 {
         f.write_str("Z")
     } else if milli % 100 == 0 {

@@ -21,6 +21,17 @@ pub enum InitialPosition {
     AtTimestamp(Wall),
 }
 
+/// In the words of the command line: `trim-horizon`, `latest`, or a time as of RFC 3339.
+impl fmt::Display for InitialPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InitialPosition::TrimHorizon => f.write_str("trim-horizon"),
+            InitialPosition::Latest => f.write_str("latest"),
+            InitialPosition::AtTimestamp(time) => time.fmt(f),
+        }
+    }
+}
+
 /// The configuration of a worker. All of it is recorded in a trace's first record.
 ///
 /// What a fleet promises each other must be the same on all of its workers: `table`, `stream`, `initial_position`,
@@ -34,7 +45,9 @@ pub struct Config {
     pub table: String,
     /// The stream's name.
     pub stream: String,
-    /// Where shards nobody has read yet are started.
+    /// Where shards without a lease are started. A lease that the table holds goes on from its checkpoint, whatever this says;
+    /// a worker that finds such leases says so ([`Notice::Continued`](crate::notice::Notice::Continued)), unless this is the
+    /// default, [`InitialPosition::TrimHorizon`].
     pub initial_position: InitialPosition,
     /// How long a lease lasts without a renewal, as an observer counts (KCL: `failoverTimeMillis`).
     pub lease_duration: Span,

@@ -1,5 +1,6 @@
 //! What happened, and why: for logs, metrics and explanations. A notice asks for nothing.
 
+use crate::config::InitialPosition;
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use crate::output::EndReason;
 use crate::position::{Checkpoint, Position};
@@ -149,6 +150,13 @@ pub enum Notice {
     Stopped(Box<StopSummary>),
     /// A lease of ours is another member's turn by now: it is given up as soon as what is being processed is done.
     Yields { lease: LeaseKey },
+    /// This life found leases in the table, of this stream, that do not begin at the configured initial position, which is not
+    /// the default.
+    Continued {
+        table: String,
+        leases: u32,
+        position: InitialPosition,
+    },
 }
 
 impl Notice {
@@ -357,6 +365,22 @@ impl fmt::Display for Notice {
             Notice::ShuttingDown { held } => write!(f, "shuts down with {held} leases"),
             Notice::Stopped(summary) => write!(f, "has stopped{summary}"),
             Notice::Yields { lease } => write!(f, "lets go of {lease}, which is another's turn"),
+            Notice::Continued {
+                table,
+                leases,
+                position,
+            } => {
+                let (leases, their) = match leases {
+                    1 => ("1 lease".to_owned(), "its checkpoint"),
+                    _ => (format!("{leases} leases"), "their checkpoints"),
+                };
+                write!(
+                    f,
+                    "found {leases} in the lease table of {table:?} and goes on from {their}: the initial position {position} \
+                     applies only to shards without a lease; to begin anew from there, stop the fleet and delete the table, or \
+                     use another application name"
+                )
+            }
         }
     }
 }

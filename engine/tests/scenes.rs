@@ -10,6 +10,7 @@ mod formats;
 mod holding;
 mod leading;
 mod members;
+mod positions;
 mod rates;
 mod regressions;
 mod rig;

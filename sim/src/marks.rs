@@ -36,6 +36,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
         "engine/claimed",
         Rare("a worker of KCL's dialect takes what it wants"),
     ),
+    ("engine/continued", Common),
     ("engine/created", Common),
     ("engine/ended", Common),
     ("engine/fatal", Common),

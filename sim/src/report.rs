@@ -105,6 +105,7 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::Claimed { .. } => "engine/claimed",
         Notice::Yields { .. } => "engine/yields",
         Notice::Adopted { .. } => "engine/adopted",
+        Notice::Continued { .. } => "engine/continued",
         Notice::Fenced { .. } => "engine/fenced",
         Notice::Resumed { .. } => "engine/resumed",
         Notice::Lost {

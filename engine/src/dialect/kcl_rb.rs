@@ -14,8 +14,8 @@
 //! here can keep a running one of them from reading the same shard: stop all of them first, then begin. They must not be
 //! started again before all of ours have stopped, which leaves no owner in any row.
 
-use crate::calendar::{read_ruby, spell_ruby};
 use super::deadline::Columns;
+use crate::calendar::{read_ruby, spell_ruby};
 
 /// Its attributes.
 pub(super) const COLUMNS: Columns = Columns {

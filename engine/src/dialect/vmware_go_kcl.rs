@@ -11,8 +11,8 @@
 //!
 //! All of these are strings: its workers end themselves on any other type. What is ours begins with `Leasehold`.
 
-use crate::calendar::{read_go, spell_go};
 use super::deadline::Columns;
+use crate::calendar::{read_go, spell_go};
 
 /// Its attributes.
 pub(super) const COLUMNS: Columns = Columns {

@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::view::Lease;
+use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::leader;
 use crate::mutant::Mutant;
@@ -34,6 +35,8 @@ pub(crate) struct Upkeep {
     pub(crate) waited_empty: bool,
     /// The leases were seen to be of this stream, or we filled the table ourselves.
     pub(crate) recognised: bool,
+    /// How many leases the first whole scan showed that begin elsewhere than the configuration says.
+    begun_elsewhere: u32,
     /// A lease that perhaps is of another stream, and since when.
     suspect: Option<(LeaseKey, Mono)>,
     /// Since when listings do not show the shard of some unfinished lease.
@@ -45,6 +48,9 @@ pub(crate) struct Upkeep {
 impl Core {
     /// Everything that is decided after a whole scan.
     pub(crate) fn upkeep(&mut self, foreign: u32, unreadable: u32, pages: u32) {
+        if !self.upkeep.told {
+            self.upkeep.begun_elsewhere = self.count_begun_elsewhere();
+        }
         self.elect();
         let leases = self.view.iter().filter(|(_, lease)| lease.row.is_some()).count() as u32;
         let balance = self.balance();
@@ -125,9 +131,28 @@ impl Core {
             return false;
         }
         self.upkeep.recognised = true;
+        if self.upkeep.begun_elsewhere > 0 {
+            self.ctx.tell(Notice::Continued {
+                table: self.ctx.config.table.clone(),
+                leases: self.upkeep.begun_elsewhere,
+                position: self.ctx.config.initial_position,
+            });
+        }
         let balance = self.balance();
         self.take_share(&balance);
         true
+    }
+
+    /// How many leases the configured initial position has no effect on, unless it is the default. A row that says no more than
+    /// that its shard begins there is not one of them.
+    fn count_begun_elsewhere(&self) -> u32 {
+        let there = match self.ctx.config.initial_position {
+            InitialPosition::TrimHorizon => return 0,
+            InitialPosition::Latest => Checkpoint::Latest,
+            InitialPosition::AtTimestamp(_) => Checkpoint::AtTimestamp,
+        };
+        let rows = self.view.iter().filter_map(|(_, lease)| lease.row.as_ref());
+        rows.filter(|row| row.checkpoint != there).count() as u32
     }
 
     /// The order of leaders is that of KCL 2.x: a fixed shuffle of all owners named in the table; or that of the members.

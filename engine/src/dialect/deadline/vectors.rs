@@ -3,8 +3,8 @@
 //! Rows are told in short: `A` the owner, `T` the second until when, `C` the checkpoint, `R` who claims it, `P` a parent.
 //! `null` and `empty` are values that kcl-rb writes.
 
-use crate::calendar::{spell_go, spell_ruby};
 use super::super::{Dialect, Kind};
+use crate::calendar::{spell_go, spell_ruby};
 use crate::ids::LeaseKey;
 use crate::position::{Checkpoint, Position};
 use crate::row::{Change, Guard, LeaseRow, RowRead};

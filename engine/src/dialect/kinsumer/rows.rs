@@ -3,8 +3,8 @@
 //! Its own programs write checkpoints as whole items, guarded by the owner alone, and take a lease by writing back what they
 //! read before. These writes change single attributes, and each is guarded by the time that was read besides.
 
-use crate::calendar::spell_rfc1123;
 use super::super::reading::{number, text, wrong};
+use crate::calendar::spell_rfc1123;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{Change, Guard, LeaseRow, RowRead};

@@ -1,0 +1,121 @@
+//! Scenes of the initial position on a table that holds leases already.
+
+use crate::rig::Rig;
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::notice::Notice;
+use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::row::LeaseRow;
+use leasehold_engine::time::Wall;
+
+const NOON: InitialPosition = InitialPosition::AtTimestamp(Wall(1_738_324_800_000));
+
+/// A table that others filled long ago, with these checkpoints, and a worker that is told to begin at `initial`.
+fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
+    let mut rig = Rig::new(checkpoints.len() as u32, 0);
+    for (n, checkpoint) in checkpoints.iter().enumerate() {
+        let id = Rig::id(n as u32);
+        let mut row = LeaseRow::new(id.to_lease(), *checkpoint);
+        row.range = Some(rig.shards[&id].range);
+        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    }
+    rig.config.initial_position = initial;
+    rig.join();
+    rig.secs(120);
+    rig
+}
+
+/// What a worker said of leases that do not begin where it was told to.
+fn continued(rig: &Rig, worker: usize) -> Vec<String> {
+    let notices = rig.workers[worker].notices.iter();
+    notices
+        .filter(|(_, notice)| matches!(notice, Notice::Continued { .. }))
+        .map(|(_, notice)| notice.to_string())
+        .collect()
+}
+
+fn at(n: u64) -> Checkpoint {
+    Checkpoint::At(Position::of(n.into()))
+}
+
+#[test]
+fn leases_that_go_on_elsewhere_are_told_once_with_what_to_do() {
+    let rig = on_a_table_of(&[at(7), Checkpoint::TrimHorizon, Checkpoint::AtTimestamp], NOON);
+    assert_eq!(
+        continued(&rig, 0),
+        [
+            "found 2 leases in the lease table of \"app\" and goes on from their checkpoints: the initial position \
+             2025-01-31T12:00:00Z applies only to shards without a lease; to begin anew from there, stop the fleet and delete \
+             the table, or use another application name"
+        ]
+    );
+    let rig = on_a_table_of(&[at(7), Checkpoint::Latest], InitialPosition::Latest);
+    let told = continued(&rig, 0);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("found 1 lease in") && told[0].contains("position latest applies"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn the_default_and_leases_that_begin_at_the_initial_position_are_not_told() {
+    for (checkpoints, initial) in [
+        ([at(7), at(8)], InitialPosition::TrimHorizon),
+        (
+            [Checkpoint::AtTimestamp, Checkpoint::TrimHorizon],
+            InitialPosition::TrimHorizon,
+        ),
+        ([Checkpoint::AtTimestamp; 2], NOON),
+        ([Checkpoint::Latest; 2], InitialPosition::Latest),
+    ] {
+        let rig = on_a_table_of(&checkpoints, initial);
+        assert_eq!(
+            continued(&rig, 0),
+            [] as [String; 0],
+            "{checkpoints:?} {initial:?}"
+        );
+    }
+}
+
+#[test]
+fn a_fleet_that_fills_the_table_itself_does_not_wonder_at_its_leases() {
+    let mut rig = Rig::new(3, 0);
+    rig.config.initial_position = NOON;
+    for _ in 0..2 {
+        rig.join();
+    }
+    rig.secs(30);
+    for n in 0..3 {
+        rig.put(n, 5);
+    }
+    rig.secs(60);
+    for worker in 0..2 {
+        assert_eq!(continued(&rig, worker), [] as [String; 0], "worker {worker}");
+    }
+    // The next one comes to a table that has its checkpoints.
+    assert!(matches!(rig.row(0).checkpoint, Checkpoint::At(_)));
+    rig.join();
+    rig.secs(60);
+    assert_eq!(continued(&rig, 2).len(), 1);
+    assert_eq!(continued(&rig, 0), [] as [String; 0]);
+}
+
+#[test]
+fn a_table_of_another_stream_is_not_gone_on_with() {
+    let mut rig = Rig::new(2, 0);
+    rig.config.initial_position = NOON;
+    let mut row = LeaseRow::new(Rig::id(0).to_lease(), at(7));
+    // The hash keys of this stream's other shard.
+    row.range = Some(rig.shards[&Rig::id(1)].range);
+    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    rig.join();
+    rig.secs(120);
+    let notices = &rig.workers[0].notices;
+    assert!(
+        notices
+            .iter()
+            .any(|(_, notice)| matches!(notice, Notice::Fatal(_))),
+        "{notices:?}"
+    );
+    assert_eq!(continued(&rig, 0), [] as [String; 0]);
+}
