@@ -1,40 +1,12 @@
 //! The `leasehold` command from outside: its exit codes, its formats, its manners.
 
+mod command;
+
+use command::*;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
-
-fn leasehold(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
-    command.args(args);
-    for name in [
-        "RUST_LOG",
-        "AWS_PROFILE",
-        "AWS_ACCESS_KEY_ID",
-        "AWS_REGION",
-        "AWS_DEFAULT_REGION",
-        "AWS_ENDPOINT_URL",
-    ] {
-        command.env_remove(name);
-    }
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    leasehold(args).output().expect("the command starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout)
@@ -402,79 +374,6 @@ fn a_trace_is_shown_and_does_not_differ_from_itself() {
     assert_eq!(json_of(&output)["same"], 0);
 }
 
-/// A process that does not outlive its test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// `leasehold local`.
-struct Local {
-    process: Running,
-    address: String,
-}
-
-impl Local {
-    fn start() -> Self {
-        let mut child = leasehold(&["local", "--port", "0", "--instant"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("its stdout");
-        BufReader::new(out).read_line(&mut line).expect("a line");
-        let address = line
-            .trim()
-            .strip_prefix("listening on http://")
-            .unwrap_or_else(|| panic!("found {line:?}"))
-            .to_owned();
-        Self {
-            process: Running(child),
-            address,
-        }
-    }
-
-    /// One request in AWS's JSON protocol.
-    fn call(&self, target: &str, body: &Value) -> (String, Value) {
-        let mut socket = TcpStream::connect(&self.address).expect("a connection");
-        let body = body.to_string();
-        write!(
-            socket,
-            "POST / HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-amz-json-1.1\r\nX-Amz-Target: {target}\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.address,
-            body.len()
-        )
-        .expect("a request");
-        let mut reply = String::new();
-        socket.read_to_string(&mut reply).expect("a reply");
-        let (head, body) = reply.split_once("\r\n\r\n").expect("a head and a body");
-        let status = head.lines().next().unwrap_or_default().to_owned();
-        (status, serde_json::from_str(body).unwrap_or(Value::Null))
-    }
-}
-
-/// Asks a process to end as Ctrl-C does, and says how it ended.
-#[cfg(unix)]
-fn interrupt(Running(child): &mut Running) -> Option<i32> {
-    let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(sent.expect("kill").success());
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(60) {
-        if let Some(status) = child.try_wait().expect("a status") {
-            return status.code();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("still running a minute after Ctrl-C");
-}
-
 #[test]
 #[cfg(unix)]
 fn local_answers_and_ends_on_interrupt() {
@@ -486,85 +385,6 @@ fn local_answers_and_ends_on_interrupt() {
     assert_eq!(status, "HTTP/1.1 200 OK");
     assert_eq!(body["TableNames"], json!([]));
     assert_eq!(interrupt(&mut local.process), Some(0));
-}
-
-#[test]
-#[cfg(unix)]
-fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
-    let local = Local::start();
-    local.call(
-        "Kinesis_20131202.CreateStream",
-        &json!({ "StreamName": "orders", "ShardCount": 1 }),
-    );
-    let put = |numbers: std::ops::Range<u32>| {
-        for n in numbers {
-            // "one", "two", … in base64 would be no easier to read: the text is `n` itself.
-            let data = ["MA==", "MQ==", "Mg==", "Mw==", "NA==", "NQ=="][n as usize];
-            let record = json!({ "StreamName": "orders", "PartitionKey": "k", "Data": data });
-            let (status, _) = local.call("Kinesis_20131202.PutRecord", &record);
-            assert_eq!(status, "HTTP/1.1 200 OK");
-        }
-    };
-    put(0..5);
-    let url = format!("http://{}", local.address);
-    let base = [
-        "consume",
-        "--stream",
-        "orders",
-        "--application",
-        "billing",
-        "--endpoint-url",
-        &url,
-    ];
-    let with = |more: &[&str]| {
-        let args: Vec<&str> = base.iter().copied().chain(more.iter().copied()).collect();
-        leasehold(&args)
-    };
-    let lines = |output: &Output| -> Vec<Value> {
-        let text = stdout(output);
-        text.lines()
-            .map(|line| serde_json::from_str(line).expect("a JSON line"))
-            .collect()
-    };
-
-    // Three of the five, in the middle of a batch.
-    let output = with(&["--max-records", "3"])
-        .output()
-        .expect("the command starts");
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let first = lines(&output);
-    let data: Vec<&Value> = first.iter().map(|line| &line["data"]).collect();
-    assert_eq!(data, ["MA==", "MQ==", "Mg=="]);
-    assert_eq!(first[0]["shard"], "shardId-000000000000");
-    assert!(first[0]["token"].as_u64() > Some(0), "{:?}", first[0]);
-    assert_eq!(first[0]["token"], first[2]["token"]);
-    assert_eq!(first[0]["sub_sequence"], 0);
-    assert_eq!(first[0]["partition_key"], "k");
-    assert!(first[0]["sequence"].as_str() < first[1]["sequence"].as_str());
-    assert!(
-        first[0]["arrival"]
-            .as_str()
-            .is_some_and(|time| time.ends_with('Z')),
-        "{}",
-        first[0]
-    );
-
-    // The next one goes on behind them, and ends on Ctrl-C.
-    let mut child = with(&["--text"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    let mut out = BufReader::new(child.stdout.take().expect("its stdout")).lines();
-    let mut child = Running(child);
-    let mut next = || -> Value {
-        let line = out.next().expect("a line").expect("readable");
-        serde_json::from_str(&line).expect("a JSON line")
-    };
-    assert_eq!(next()["data"], "3");
-    assert_eq!(next()["data"], "4");
-    put(5..6);
-    assert_eq!(next()["data"], "5");
-    assert_eq!(interrupt(&mut child), Some(0));
 }
 
 #[test]

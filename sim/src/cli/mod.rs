@@ -7,7 +7,7 @@ mod bench;
 #[cfg(feature = "cli")]
 mod clients;
 #[cfg(feature = "cli")]
-mod consume;
+pub mod consume;
 #[cfg(feature = "cli")]
 mod demo;
 mod determinism;

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a shell reports of a process that was ended by SIGINT.
 const INTERRUPTED: i32 = 130;
+/// What a shell reports of a process that was ended by SIGTERM.
+#[cfg(all(feature = "cli", unix))]
+const TERMINATED: i32 = 143;
 
 /// A flag that is set when the process is asked to end, for commands that compute: they look at it between two pieces of
 /// work. To be called once in a process.
@@ -21,31 +24,72 @@ pub(super) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(asked)
 }
 
-/// Waits until the process is asked to end, for commands that wait.
+/// Waits until the process is asked to end, for commands that wait. Asked once more, the process ends at once, with the exit
+/// code that a shell reports of that signal. To be called once in a process.
+///
+/// Signals are listened to on a thread of their own. So nothing that the command does, or waits for, keeps it from being ended.
 #[cfg(feature = "cli")]
 pub(super) async fn interrupted() {
-    once().await;
-    tokio::spawn(async {
-        once().await;
-        std::process::exit(INTERRUPTED);
-    });
+    let (ask, asked) = tokio::sync::oneshot::channel();
+    let listener = std::thread::Builder::new().name("signals".to_owned());
+    let started = listener.spawn(|| listen(ask));
+    if started.is_err() || asked.await.is_err() {
+        // Without a signal handler, the system's default ends the process.
+        std::future::pending::<()>().await;
+    }
 }
 
 #[cfg(feature = "cli")]
-async fn once() {
-    #[cfg(unix)]
-    {
+fn listen(ask: tokio::sync::oneshot::Sender<()>) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
+        return;
+    };
+    runtime.block_on(async {
+        let Ok(mut signals) = Signals::new() else { return };
+        signals.next().await;
+        // Whether the command still waits or not: it may hang on its way out.
+        let _ = ask.send(());
+        let code = signals.next().await;
+        std::process::exit(code);
+    });
+}
+
+/// The signals that ask a process to end, each as the exit code that a shell reports of it.
+#[cfg(all(feature = "cli", unix))]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(all(feature = "cli", unix))]
+impl Signals {
+    fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => INTERRUPTED,
+            _ = self.terminate.recv() => TERMINATED,
         }
     }
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without a signal handler, the system's default ends the process.
-        std::future::pending::<()>().await;
+}
+
+#[cfg(all(feature = "cli", not(unix)))]
+struct Signals(tokio::signal::windows::CtrlC);
+
+#[cfg(all(feature = "cli", not(unix)))]
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        tokio::signal::windows::ctrl_c().map(Self)
+    }
+
+    async fn next(&mut self) -> i32 {
+        self.0.recv().await;
+        INTERRUPTED
     }
 }

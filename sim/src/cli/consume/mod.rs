@@ -1,31 +1,46 @@
 //! `leasehold consume`: a real worker that prints records.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `line`, `lines` | records as lines of JSON |
+//! | `printer` | the handler: makes lines, and waits until they are written |
+//! | `writer`, `output` | the thread that writes them, and stdout |
+//! | `job`, `last` | what is being printed; the record after which `--max-records` ends |
+
+mod job;
+mod last;
+pub mod line;
+mod lines;
+mod output;
+mod printer;
+mod writer;
 
 use super::clients::Clients;
 use super::exit::{Failure, Verdict};
 use super::position::parse_position;
 use super::signal;
-use aws_smithy_types::DateTime;
-use aws_smithy_types::date_time::Format;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use job::{Jobs, Unwritten};
+use last::Last;
 use leasehold::dialect::{Dialect, Kind};
-use leasehold::{Batch, Control, Error, Fatal, InitialPosition, Notice, Position, Record, Worker};
+use leasehold::{Batch, Error, Fatal, InitialPosition, Worker};
 use leasehold_engine::config::MembersConfig;
-use leasehold_engine::ids::{FencingToken, LeaseKey};
-use leasehold_engine::time::{Span, Wall};
-use serde::Serialize;
-use std::io::{self, Write};
+use leasehold_engine::time::Span;
+use line::Payload;
+use output::Output;
+use printer::Printer;
+use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
-use tokio::sync::Notify;
+use std::sync::Arc;
 
 /// Consume a stream as one worker of an application: one JSON line per record.
 ///
 /// Credentials and region are found as by every AWS tool. Workers of the same application share the stream's shards.
 /// A record is acknowledged after its line was written, so that after a crash some lines may come again but none is
-/// missing. Ends on Ctrl-C, giving its shards up for others.
+/// missing. While nobody reads stdout, records wait, and the shards stay this worker's.
+///
+/// Ends on Ctrl-C, giving its shards up for others; a second Ctrl-C ends it at once. If stdout takes no lines by then, it ends
+/// within 30 s all the same, with exit code 1, and says how many records were not written.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
@@ -43,7 +58,8 @@ pub(super) struct ConsumeArgs {
     /// The AWS region.
     #[arg(long)]
     region: Option<String>,
-    /// Where shards nobody has read yet are started: trim-horizon, latest, or a time as in RFC 3339.
+    /// Where shards without a lease are started: trim-horizon, latest, or a time as in RFC 3339. Leases that the table holds go
+    /// on from their checkpoints.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
     /// How leases are kept in the table.
@@ -69,146 +85,6 @@ pub(super) struct ConsumeArgs {
     /// Stop after this many records.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_records: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    shard: &'a str,
-    /// The fencing token: what is printed under one of them is in order.
-    token: u64,
-    sequence: String,
-    sub_sequence: u64,
-    partition_key: &'a str,
-    data: String,
-    arrival: Option<String>,
-}
-
-impl<'a> Line<'a> {
-    fn of(record: &'a Record, token: FencingToken, text: bool) -> Self {
-        Self {
-            shard: record.shard.as_str(),
-            token: token.0,
-            sequence: record.position.sequence.to_string(),
-            sub_sequence: record.position.sub,
-            partition_key: &record.partition_key,
-            data: if text {
-                String::from_utf8_lossy(&record.data).into_owned()
-            } else {
-                STANDARD.encode(&record.data)
-            },
-            arrival: record
-                .arrival
-                .and_then(|Wall(millis)| DateTime::from_millis(millis).fmt(Format::DateTime).ok()),
-        }
-    }
-}
-
-/// How long the last record's checkpoint is waited for before the worker is shut down anyway.
-const LAST_CHECKPOINT: Duration = Duration::from_secs(3);
-
-/// The printing side, shared by all shards.
-struct Printer {
-    text: bool,
-    state: Mutex<State>,
-    control: Control,
-    /// The last record that is wanted, once it is printed.
-    last: Arc<Last>,
-}
-
-/// The record after which the worker is to end.
-#[derive(Default)]
-struct Last {
-    record: OnceLock<(LeaseKey, Position)>,
-    printed: Notify,
-    durable: Notify,
-}
-
-impl Last {
-    fn is_printed(&self, lease: LeaseKey, position: Position) {
-        if self.record.set((lease, position)).is_ok() {
-            self.printed.notify_one();
-        }
-    }
-
-    fn observe(&self, notice: &Notice) {
-        if let Notice::Checkpointed { lease, position } = notice
-            && let Some((last, at)) = self.record.get()
-            && last == lease
-            && position >= at
-        {
-            self.durable.notify_one();
-        }
-    }
-
-    /// Shuts the worker down once the last record is printed and its progress durable, so that the next worker goes on
-    /// right behind it.
-    async fn end(&self, control: Control) {
-        self.printed.notified().await;
-        // In vain if the lease is lost meanwhile: then the record will come again elsewhere.
-        let _ = tokio::time::timeout(LAST_CHECKPOINT, self.durable.notified()).await;
-        control.shutdown();
-    }
-}
-
-struct State {
-    /// How many records may still be printed.
-    left: Option<u64>,
-    /// Why printing ended, unless it was because enough was printed.
-    broken: Option<io::Error>,
-}
-
-/// Why a batch is not acknowledged as a whole: the worker is about to shut down.
-#[derive(Debug)]
-struct NoMoreOutput;
-
-impl std::fmt::Display for NoMoreOutput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("no more output is wanted")
-    }
-}
-
-impl std::error::Error for NoMoreOutput {}
-
-impl Printer {
-    fn print(&self, batch: &Batch) -> Result<(), NoMoreOutput> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.left == Some(0) || state.broken.is_some() {
-            return Err(NoMoreOutput);
-        }
-        let most = state
-            .left
-            .map_or(usize::MAX, |left| left.try_into().unwrap_or(usize::MAX));
-        let wanted = &batch.records()[..batch.len().min(most)];
-        if let Err(error) = self.write(wanted, batch.shard().token) {
-            state.broken = Some(error);
-            self.control.shutdown();
-            return Err(NoMoreOutput);
-        }
-        if let (Some(left), Some(last)) = (&mut state.left, wanted.last()) {
-            *left -= wanted.len() as u64;
-            if *left == 0 {
-                batch.ack(last);
-                batch.checkpoint();
-                self.last.is_printed(batch.shard().lease.clone(), last.position);
-            }
-        }
-        if wanted.len() == batch.len() {
-            Ok(())
-        } else {
-            Err(NoMoreOutput)
-        }
-    }
-
-    fn write(&self, records: &[Record], token: FencingToken) -> io::Result<()> {
-        let mut lines = Vec::new();
-        for record in records {
-            serde_json::to_writer(&mut lines, &Line::of(record, token, self.text))?;
-            lines.push(b'\n');
-        }
-        let mut out = io::stdout().lock();
-        out.write_all(&lines)?;
-        out.flush()
-    }
 }
 
 /// How members tell each other that they live, if the dialect has members.
@@ -250,22 +126,30 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     if let Some(path) = args.trace {
         builder = builder.trace_file(path);
     }
-    let last = Arc::new(Last::default());
-    let seen = last.clone();
+    let (last, jobs) = (Arc::<Last>::default(), Arc::<Jobs>::default());
+    let (seen, open) = (last.clone(), jobs.clone());
     let worker = builder
-        .on_notice(move |notice| seen.observe(notice))
+        .on_notice(move |notice| {
+            seen.observe(notice);
+            open.observe(notice);
+        })
         .build()
         .map_err(failure)?;
     let control = worker.control();
-    let printer = Arc::new(Printer {
-        text: args.text,
-        state: Mutex::new(State {
-            left: args.max_records,
-            broken: None,
-        }),
-        control: control.clone(),
-        last: last.clone(),
-    });
+    let payload = if args.text { Payload::Text } else { Payload::Base64 };
+    let printer = Output::stdout()
+        .and_then(|output| {
+            Printer::start(
+                output,
+                payload,
+                args.max_records,
+                jobs.clone(),
+                last.clone(),
+                control.clone(),
+            )
+        })
+        .map_err(|error| Failure::unusable(format!("stdout cannot be used: {error}")))?;
+    let printer = Arc::new(printer);
     let interrupted = control.clone();
     tokio::spawn(async move {
         signal::interrupted().await;
@@ -276,18 +160,36 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let result = worker
         .run_fn(move |batch: Batch| {
             let printer = each.clone();
-            async move { printer.print(&batch) }
+            async move { printer.print(batch).await }
         })
         .await;
-    let mut state = printer.state.lock().unwrap_or_else(PoisonError::into_inner);
-    match (result, state.broken.take()) {
+    outcome(result, printer.broken(), jobs.unwritten())
+}
+
+/// How the command ends: by what became of the worker, and of what was to be printed.
+fn outcome(
+    result: Result<(), Error>,
+    broken: Option<&io::Error>,
+    unwritten: Option<Unwritten>,
+) -> Result<Verdict, Failure> {
+    let of_stdout = match broken {
         // `… | head` has seen enough.
-        (Ok(()), Some(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Verdict::Fine),
-        (Ok(()), Some(error)) => Err(Failure::under_way(format!(
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => None,
+        Some(error) => Some(format!(
             "stdout cannot be written: {error}; what was not written was not acknowledged"
-        ))),
+        )),
+        None => unwritten.map(|unwritten| unwritten.to_string()),
+    };
+    match (result, of_stdout) {
         (Ok(()), None) => Ok(Verdict::Fine),
-        (Err(error), _) => Err(failure(error)),
+        (Ok(()), Some(sentence)) => Err(Failure::under_way(sentence)),
+        (Err(error), None) => Err(failure(error)),
+        // Nothing else is left behind but what could not be printed.
+        (Err(Error::Unclean(summary)), Some(sentence)) if summary.left == 0 => {
+            Err(Failure::under_way(sentence))
+        }
+        // Records were there to be printed, so it had worked.
+        (Err(error), Some(sentence)) => Err(Failure::under_way(format!("{sentence}; {error}"))),
     }
 }
 

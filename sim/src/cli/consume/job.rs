@@ -1,0 +1,155 @@
+//! Batches on their way to stdout, and what of them was left when the worker ended.
+
+use leasehold::{Batch, Notice, Record};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A batch that is being printed.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub batch: Batch,
+    /// How many of its records were written.
+    written: AtomicUsize,
+}
+
+impl Job {
+    /// The records that are not written yet.
+    pub fn rest(&self) -> &[Record] {
+        let written = self.written.load(Ordering::Acquire);
+        self.batch.records().get(written..).unwrap_or_default()
+    }
+
+    /// So many more are written.
+    pub fn wrote(&self, records: usize) {
+        self.written.fetch_add(records, Ordering::Release);
+    }
+
+    /// The last record that is written.
+    pub fn last_written(&self) -> Option<&Record> {
+        let written = self.written.load(Ordering::Acquire);
+        self.batch.records().get(..written)?.last()
+    }
+
+    /// Says that what is written is processed.
+    pub fn acknowledge(&self) {
+        if let Some(last) = self.last_written() {
+            self.batch.ack(last);
+        }
+    }
+}
+
+/// All batches that are being printed.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    open: Mutex<Vec<Arc<Job>>>,
+    stopping: AtomicBool,
+}
+
+impl Jobs {
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<Job>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins with a batch.
+    pub fn begin(&self, batch: Batch) -> OpenJob<'_> {
+        let job = Arc::new(Job {
+            batch,
+            written: AtomicUsize::new(0),
+        });
+        self.open().push(job.clone());
+        OpenJob {
+            jobs: self,
+            job,
+            settled: false,
+        }
+    }
+
+    pub fn observe(&self, notice: &Notice) {
+        if let Notice::ShuttingDown { .. } = notice {
+            self.stopping.store(true, Ordering::Release);
+        }
+    }
+
+    /// What waited to be written until the worker's end, if anything did.
+    pub fn unwritten(&self) -> Option<Unwritten> {
+        let open = self.open();
+        let stuck = || open.iter().filter(|job| !job.rest().is_empty());
+        let shards: BTreeSet<_> = stuck().map(|job| &job.batch.shard().shard).collect();
+        (!shards.is_empty()).then(|| Unwritten {
+            records: stuck().map(|job| job.rest().len()).sum(),
+            shards: shards.len(),
+        })
+    }
+}
+
+/// The handler's side of a job. If it is dropped before it is settled, the handler was stopped: because its lease is in
+/// doubt, and another call will begin anew; or because the worker ends, and there will be no other.
+pub(super) struct OpenJob<'a> {
+    jobs: &'a Jobs,
+    pub job: Arc<Job>,
+    settled: bool,
+}
+
+impl OpenJob<'_> {
+    /// The handler knows what became of it.
+    pub fn settle(mut self) {
+        self.settled = true;
+    }
+}
+
+impl Drop for OpenJob<'_> {
+    fn drop(&mut self) {
+        if self.settled || !self.jobs.stopping.load(Ordering::Acquire) {
+            self.jobs.open().retain(|job| !Arc::ptr_eq(job, &self.job));
+        }
+    }
+}
+
+/// What waited to be written until the worker's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unwritten {
+    records: usize,
+    shards: usize,
+}
+
+/// A sentence.
+impl fmt::Display for Unwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = |n: usize| if n == 1 { "" } else { "s" };
+        let (records, shards) = (self.records, self.shards);
+        let (were, them) = if records == 1 {
+            ("was", "it")
+        } else {
+            ("were", "them")
+        };
+        write!(
+            f,
+            "stdout took no more lines until the worker had to end: {records} record{} of {shards} shard{} {were} not written \
+             and so not acknowledged; the next worker of the application reads {them} again",
+            s(records),
+            s(shards),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_written_is_a_sentence() {
+        let say = |records, shards| Unwritten { records, shards }.to_string();
+        assert!(
+            say(1, 1).contains("1 record of 1 shard was not written"),
+            "{}",
+            say(1, 1)
+        );
+        assert!(
+            say(7, 2).contains("7 records of 2 shards were not written"),
+            "{}",
+            say(7, 2)
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! The printing side of the worker: a handler that makes lines of records and has them written.
+
+use super::job::{Job, Jobs};
+use super::last::Last;
+use super::line::{Line, Payload};
+use super::lines::Lines;
+use super::output::Output;
+use super::writer::{NotPrinted, Portion, Writer};
+use leasehold::{Batch, Control, Record};
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use tokio::sync::{mpsc, oneshot};
+
+/// A portion is written as soon as it has so many bytes, or all of its batch.
+const PORTION: usize = 256 << 10;
+/// So many portions wait to be written at most. Further handlers wait before they make lines.
+const QUEUE: usize = 16;
+
+/// The printing side, shared by all shards.
+#[derive(Debug)]
+pub(super) struct Printer {
+    payload: Payload,
+    queue: mpsc::Sender<Portion>,
+    jobs: Arc<Jobs>,
+    broken: Arc<OnceLock<io::Error>>,
+    control: Control,
+}
+
+impl Printer {
+    /// Starts to print, no more than `most` records.
+    pub fn start(
+        output: Output,
+        payload: Payload,
+        most: Option<u64>,
+        jobs: Arc<Jobs>,
+        last: Arc<Last>,
+        control: Control,
+    ) -> io::Result<Self> {
+        let (queue, portions) = mpsc::channel(QUEUE);
+        let broken = Arc::<OnceLock<_>>::default();
+        let writer = Writer {
+            output,
+            left: most,
+            last,
+            broken: broken.clone(),
+            control: control.clone(),
+        };
+        // Nothing waits for its end: it may stand still when the process is to end.
+        thread::Builder::new()
+            .name("stdout".to_owned())
+            .spawn(move || writer.run(portions))?;
+        Ok(Self {
+            payload,
+            queue,
+            jobs,
+            broken,
+            control,
+        })
+    }
+
+    /// Prints a batch: done when all of its lines are written. What is written is acknowledged, also if the rest is not.
+    pub async fn print(&self, batch: Batch) -> Result<(), NotPrinted> {
+        let open = self.jobs.begin(batch);
+        let result = self.print_job(&open.job).await;
+        open.settle();
+        result
+    }
+
+    async fn print_job(&self, job: &Arc<Job>) -> Result<(), NotPrinted> {
+        let mut lines = Lines::default();
+        while !job.rest().is_empty() {
+            let Ok(place) = self.queue.reserve().await else {
+                return Err(self.writer_is_gone());
+            };
+            self.fill(&mut lines, job);
+            let (done, written) = oneshot::channel();
+            place.send(Portion {
+                job: job.clone(),
+                lines,
+                done,
+            });
+            lines = match written.await {
+                Ok(result) => result?,
+                Err(_) => return Err(self.writer_is_gone()),
+            };
+        }
+        Ok(())
+    }
+
+    fn fill(&self, lines: &mut Lines, job: &Job) {
+        lines.clear();
+        let token = job.batch.shard().token.0;
+        for record in job.rest() {
+            lines.push(&line(record, token), self.payload);
+            if lines.bytes() >= PORTION {
+                return;
+            }
+        }
+    }
+
+    /// It ends before its handlers only by a panic.
+    fn writer_is_gone(&self) -> NotPrinted {
+        let _ = self
+            .broken
+            .set(io::Error::other("the thread that writes it has panicked"));
+        self.control.shutdown();
+        NotPrinted::NoMoreOutput
+    }
+
+    /// Why stdout cannot be written any more, if it cannot.
+    pub fn broken(&self) -> Option<&io::Error> {
+        self.broken.get()
+    }
+}
+
+fn line(record: &Record, token: u64) -> Line<'_> {
+    Line {
+        shard: record.shard.as_str(),
+        token,
+        position: record.position,
+        partition_key: &record.partition_key,
+        data: &record.data,
+        arrival: record.arrival,
+    }
+}

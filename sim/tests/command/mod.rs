@@ -1,0 +1,121 @@
+//! The command as a process, and a server that lives as long as its test.
+
+#![allow(dead_code)] // each program of tests uses a part of it
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+pub fn leasehold(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    command.args(args);
+    for name in [
+        "RUST_LOG",
+        "AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+pub fn run(args: &[&str]) -> Output {
+    leasehold(args).output().expect("the command starts")
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A process that does not outlive its test.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `leasehold local`.
+pub struct Local {
+    pub process: Running,
+    pub address: String,
+}
+
+impl Local {
+    pub fn start() -> Self {
+        let mut child = leasehold(&["local", "--port", "0", "--instant"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("its stdout");
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        let address = line
+            .trim()
+            .strip_prefix("listening on http://")
+            .unwrap_or_else(|| panic!("found {line:?}"))
+            .to_owned();
+        Self {
+            process: Running(child),
+            address,
+        }
+    }
+
+    /// One request in AWS's JSON protocol.
+    pub fn call(&self, target: &str, body: &Value) -> (String, Value) {
+        let mut socket = TcpStream::connect(&self.address).expect("a connection");
+        let body = body.to_string();
+        write!(
+            socket,
+            "POST / HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-amz-json-1.1\r\nX-Amz-Target: {target}\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .expect("a request");
+        let mut reply = String::new();
+        socket.read_to_string(&mut reply).expect("a reply");
+        let (head, body) = reply.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head.lines().next().unwrap_or_default().to_owned();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+}
+
+/// Asks a process to end as Ctrl-C does, and says how it ended.
+#[cfg(unix)]
+pub fn interrupt(process: &mut Running) -> Option<i32> {
+    signal(process, "INT");
+    ended(process, Duration::from_secs(60))
+}
+
+/// Sends a signal.
+#[cfg(unix)]
+pub fn signal(Running(child): &Running, name: &str) {
+    let sent = Command::new("kill")
+        .args([&format!("-{name}"), &child.id().to_string()])
+        .status();
+    assert!(sent.expect("kill").success());
+}
+
+/// How a process ended, which it must within this time.
+pub fn ended(Running(child): &mut Running, within: Duration) -> Option<i32> {
+    let began = Instant::now();
+    while began.elapsed() < within {
+        if let Some(status) = child.try_wait().expect("a status") {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("still running after {within:?}");
+}
