@@ -189,6 +189,14 @@ impl fmt::Display for BadConfig {
 impl std::error::Error for BadConfig {}
 
 impl Config {
+    /// How long workers that start together have to show themselves to each other: for so long after it first counted leases,
+    /// a worker leaves to others half of what they may be about to take. An eighth of the scan interval, or five times
+    /// `retry_min` if that is more, and no more than the scan interval.
+    pub fn meeting(&self) -> Span {
+        let least = self.scan_interval.per(8);
+        least.max(self.retry_min.times(5)).min(self.scan_interval)
+    }
+
     /// How long a holder believes in a lease, counted from when it *emitted* the write that was acknowledged.
     ///
     /// With clock rate errors of at most `e`, this ends before `lease_duration` has passed on any other clock.

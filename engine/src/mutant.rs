@@ -204,6 +204,8 @@ catalogue! {
         "What others are asked for does not count before their rows are seen to say so."
     TakesForgotten "takes-forgotten"
         "What is being taken does not count towards the share."
+    TakesInDrops "takes-in-drops"
+        "Half as many leases are taken at a time as have no owner, whoever left the rest."
     RemovedUnbegun "removed-unbegun"
         "The row of a finished shard is removed before its children have begun."
     NeverTidies "never-tidies"

@@ -51,6 +51,11 @@ impl LeaseRow {
         }
     }
 
+    /// Whether no worker has had it yet: a row is created with 0 for its counter, and every take lets that grow.
+    pub fn never_owned(&self) -> bool {
+        self.counter == 0 && self.owner.is_none()
+    }
+
     /// Who may process the shard now: the old owner while a hand-over is under way.
     pub fn actual_owner(&self) -> Option<&WorkerId> {
         self.handing_over.as_ref().or(self.owner.as_ref())

@@ -1,11 +1,12 @@
 //! Scenes of the share: how many leases a worker takes, from whom, and when it looks again.
 
-use crate::rig::Rig;
-use leasehold_engine::notice::{Choice, Notice};
+use crate::rig::{Rig, config};
+use leasehold_engine::input::Call;
+use leasehold_engine::notice::{Choice, Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
-use leasehold_engine::time::Mono;
+use leasehold_engine::time::{Mono, Span};
 
 /// Who has how many; those without a name are nobody's.
 type Owners<'a> = &'a [(&'a str, u32)];
@@ -158,26 +159,132 @@ fn all_of_a_dead_worker_is_taken_at_once() {
     assert_eq!(taken.collect::<Vec<_>>(), [(1, true), (5, false)]);
 }
 
-/// Half of what nobody ever had, and soon again: workers that start together meet before one has everything.
+/// How many were taken after each scan that let some be taken, and how long after the first.
+fn takes(rig: &Rig) -> Vec<(u32, Span)> {
+    let choices = choices(rig);
+    let first = choices.first().map(|(at, _)| *at);
+    let taken = choices
+        .iter()
+        .map(|(at, choice)| (choice.taken, at.since(first.unwrap())));
+    taken.collect()
+}
+
+/// What nobody has, as a worker left it that gave it up.
+fn given_up(rig: &mut Rig) {
+    for row in rig
+        .table
+        .as_mut()
+        .unwrap()
+        .values_mut()
+        .filter(|row| row.owner.is_none())
+    {
+        row.counter = 7;
+    }
+}
+
+/// Half at first: workers that start together meet before one has everything. The rest an eighth of a scan interval later.
 #[test]
-fn what_nobody_had_is_taken_by_halves() {
-    let mut rig = table_of(&[("", 8)]);
+fn a_lone_worker_takes_half_of_what_nobody_had_and_soon_the_rest() {
+    let meeting = Span(2_506_250);
+    assert_eq!(config().meeting(), meeting);
+    for before in [false, true] {
+        let mut rig = table_of(&[("", 40)]);
+        if before {
+            // The whole fleet may be starting again.
+            given_up(&mut rig);
+        }
+        rig.join();
+        rig.secs(60);
+        assert_eq!(takes(&rig), [(20, Span::ZERO), (20, meeting)]);
+        // After that, scans are as far from each other as ever.
+        let last = choices(&rig)[1].0;
+        let scans = rig.workers[0].sent.iter().filter_map(|(at, effect)| {
+            (*at > last && matches!(effect, Effect::Table(TableOp::Scan { .. }))).then_some(*at)
+        });
+        let scans: Vec<Mono> = scans.collect();
+        let pauses = scans.windows(2).map(|two| two[1].since(two[0]));
+        assert!(scans[0].since(last) > rig.config.scan_interval.per(2));
+        assert!(pauses.min().unwrap() > rig.config.scan_interval.per(2));
+    }
+}
+
+/// A lease that nobody had stands beside those of a dead worker: it holds none of them back.
+#[test]
+fn what_a_dead_worker_had_is_taken_at_once_whatever_stands_beside() {
+    let mut rig = table_of(&[("dead", 40)]);
     rig.join();
-    rig.secs(60);
-    let found = choices(&rig);
-    let taken: Vec<u32> = found.iter().map(|(_, choice)| choice.taken).collect();
-    assert_eq!(taken, [4, 2, 1, 1]);
-    let mut pauses = found.windows(2).map(|two| two[1].0.since(two[0].0));
-    assert!(pauses.all(|pause| pause < rig.config.scan_interval.per(2)));
-    // After that, scans are as far from each other as ever.
-    let scans = rig.workers[0].sent.iter().filter_map(|(at, effect)| {
-        let last = found.last()?.0;
-        (*at > last && matches!(effect, Effect::Table(TableOp::Scan { .. }))).then_some(*at)
-    });
-    let scans: Vec<Mono> = scans.collect();
-    let pauses = scans.windows(2).map(|two| two[1].since(two[0]));
-    assert!(scans[0].since(found[3].0) > rig.config.scan_interval.per(2));
-    assert!(pauses.min().unwrap() > rig.config.scan_interval.per(2));
+    rig.secs(15);
+    let rows = rig.table.as_mut().unwrap();
+    let new = rows.values_mut().find(|row| row.owner == Some("dead".into()));
+    new.unwrap().owner = None;
+    rig.secs(40);
+    let taken: Vec<u32> = takes(&rig).iter().map(|(taken, _)| *taken).collect();
+    // One is stolen before the worker is known to be dead.
+    assert_eq!(taken, [1, 39]);
+}
+
+#[test]
+fn what_a_worker_gave_up_is_taken_at_once() {
+    let mut rig = Rig::new(20, 2);
+    rig.secs(200);
+    let counts = |rig: &Rig| [0, 1].map(|worker| (0..20).filter(|n| rig.owner(*n) == Some(worker)).count());
+    assert_eq!(counts(&rig), [10, 10]);
+    rig.call(1, Call::Shutdown);
+    let at = rig.now;
+    rig.secs(22);
+    assert_eq!(counts(&rig), [20, 0]);
+    let later = choices(&rig).into_iter().filter(|(then, _)| *then > at);
+    assert_eq!(later.map(|(_, choice)| choice.taken).collect::<Vec<_>>(), [10]);
+
+    // One that has just started does so, too, if others live: then the fleet is not starting.
+    let mut rig = table_of(&[("a", 10), ("", 10)]);
+    given_up(&mut rig);
+    rig.join();
+    assert_eq!(takes(&rig), [(10, Span::ZERO)]);
+}
+
+/// The first moments are those of the worker: what it finds later is taken at once, even if no other is seen to live then.
+#[test]
+fn nothing_is_left_to_others_by_a_worker_that_has_long_been_there() {
+    let mut rig = table_of(&[("a", 8)]);
+    rig.join();
+    beside(&mut rig, &["a"], 60);
+    let before = takes(&rig).len();
+    for row in rig.table.as_mut().unwrap().values_mut() {
+        if row.owner == Some("a".into()) {
+            (row.owner, row.counter) = (None, row.counter + 1);
+        }
+    }
+    rig.secs(22);
+    let after: Vec<u32> = takes(&rig)[before..].iter().map(|(taken, _)| *taken).collect();
+    assert_eq!(after.len(), 1, "{after:?}");
+    assert!(after[0] > 1, "{after:?}");
+    assert!((0..8).all(|n| rig.owner(n) == Some(0)));
+}
+
+#[test]
+fn workers_that_start_together_share_what_nobody_had() {
+    for gap in [0, 1, 2] {
+        let mut rig = table_of(&[("", 40)]);
+        for _ in 0..3 {
+            rig.join();
+            rig.secs(gap);
+        }
+        rig.secs(300);
+        let mut counts = [0, 1, 2].map(|worker| (0..40).filter(|n| rig.owner(*n) == Some(worker)).count());
+        counts.sort_unstable();
+        assert_eq!(counts, [13, 13, 14]);
+        let notices = rig.workers.iter().flat_map(|worker| &worker.notices);
+        let steals = notices.filter(|(_, notice)| {
+            let Notice::Took { why, .. } = notice else {
+                return false;
+            };
+            matches!(why, TakeReason::Stolen { .. })
+        });
+        // The first one took 20, and has 13 or 14 in the end.
+        let steals = steals.count();
+        assert!(steals <= 7, "{steals} steals, {gap} s apart");
+    }
 }
 
 #[test]

@@ -19,8 +19,6 @@ pub(crate) struct Balance {
     pub(crate) counts: BTreeMap<WorkerId, u32>,
     /// Unfinished leases nobody lives on.
     pub(crate) available: Vec<u32>,
-    /// How many of those had no owner at all.
-    pub(crate) unowned: u32,
     /// All unfinished leases.
     pub(crate) unfinished: u32,
     /// How many of them one worker should have.
@@ -63,10 +61,7 @@ impl Core {
                 _ if lease.busy() => {}
                 _ if !self.knows_lineage(row) => {}
                 None if self.ctx.planted.is(Mutant::NoTakeOfUnowned) => {}
-                owner => {
-                    balance.unowned += u32::from(owner.is_none());
-                    balance.available.push(ix);
-                }
+                _ => balance.available.push(ix),
             }
         }
         let workers = balance.counts.len() as u32;
@@ -85,48 +80,80 @@ impl Core {
         if self.ranks() {
             return self.take_turns(balance);
         }
+        if balance.unfinished > 0 {
+            self.upkeep.shares_since.get_or_insert(self.ctx.now);
+        }
         let mine = balance.counts.get(&self.ctx.me).copied().unwrap_or(0);
         let need = balance.target.saturating_sub(mine);
         if need == 0 {
             return;
         }
-        if !balance.available.is_empty() {
-            let mut order: Vec<(u64, u32)> = balance
-                .available
-                .iter()
-                .filter_map(|ix| {
-                    let lease = self.view.get(*ix)?;
-                    Some((self.ctx.draw("take", &lease.key, self.scan.number), *ix))
-                })
-                .collect();
-            order.sort_unstable();
-            // When workers start together, none sees the others yet. Taking half of what nobody ever had, and looking
-            // again, lets them meet before one has everything.
-            let quota = if balance.unowned > 0 {
-                balance.unowned.div_ceil(2)
-            } else {
-                need
-            };
-            let now = need.min(quota.clamp(1, MAX_TAKES)) as usize;
-            let more = need as usize > now && order.len() > now;
-            self.tell_choice(balance, mine, None, &order, now);
-            for (_, ix) in order.into_iter().take(now) {
-                let why = self.reason_to_take(ix);
-                self.take(ix, why);
-            }
-            if more {
-                let soon = self
-                    .ctx
-                    .config
-                    .retry_min
-                    .times(5)
-                    .min(self.ctx.config.scan_interval);
-                let at = self.ctx.now + soon;
-                self.scan.hurry(at);
-            }
-            return;
+        if balance.available.is_empty() {
+            self.steal(balance, mine, need);
+        } else {
+            self.take_available(balance, mine, need);
         }
-        self.steal(balance, mine, need);
+    }
+
+    /// Takes what nobody lives on, up to our share. A part of it may be left to others for a moment: then we look again.
+    fn take_available(&mut self, balance: &Balance, mine: u32, need: u32) {
+        let now = self.ctx.now;
+        let mut order: Vec<(u64, u32)> = balance
+            .available
+            .iter()
+            .filter_map(|ix| {
+                let lease = self.view.get(*ix)?;
+                Some((self.ctx.draw("take", &lease.key, self.scan.number), *ix))
+            })
+            .collect();
+        order.sort_unstable();
+        let all_know = self.upkeep.shares_since.unwrap_or(now) + self.ctx.config.meeting();
+        let most = if self.ctx.planted.is(Mutant::TakesInDrops) {
+            self.drop_of(&order)
+        } else if now < all_know {
+            self.leave_half(balance, &mut order)
+        } else {
+            order.len() as u32
+        };
+        let most = most.min(need).min(MAX_TAKES);
+        let more = need > most && order.len() > most as usize;
+        self.tell_choice(balance, mine, None, &order, most as usize);
+        for (_, ix) in order.into_iter().take(most as usize) {
+            let why = self.reason_to_take(ix);
+            self.take(ix, why);
+        }
+        if more {
+            self.scan.hurry(all_know.max(now));
+        }
+    }
+
+    /// Puts behind the rest, in the order drawn, what is left to others for a moment. Returns how many may be taken at once.
+    ///
+    /// When workers start together, none sees the others before they have something. So of what another that starts may be
+    /// about to take, half is left. That is what no worker ever had; and what was given up, if no other worker is seen to live:
+    /// then the whole fleet may be starting. What a worker that died or gave up left to a live fleet is taken at once.
+    fn leave_half(&self, balance: &Balance, order: &mut Vec<(u64, u32)>) -> u32 {
+        let alone = balance.counts.len() == 1;
+        let mut take = false;
+        let (at_once, left): (Vec<_>, Vec<_>) = order.drain(..).partition(|(_, ix)| {
+            let row = self.view.get(*ix).and_then(|lease| lease.row.as_ref());
+            let anybodys = row.is_some_and(|row| row.never_owned() || row.owner.is_none() && alone);
+            take ^= anybodys;
+            take || !anybodys
+        });
+        let most = at_once.len() as u32;
+        order.extend(at_once);
+        order.extend(left);
+        most
+    }
+
+    /// A planted bug: how many leases are taken at a time, if any of them has no owner.
+    fn drop_of(&self, order: &[(u64, u32)]) -> u32 {
+        let unowned = |(_, ix): &&(u64, u32)| self.reason_to_take(*ix) == TakeReason::Unowned;
+        match order.iter().filter(unowned).count() as u32 {
+            0 => order.len() as u32,
+            unowned => unowned.div_ceil(2),
+        }
     }
 
     /// KCL's rule: from the most loaded worker, what it has above its share, or one if we lack two and more.

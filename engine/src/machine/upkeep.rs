@@ -41,6 +41,8 @@ pub(crate) struct Upkeep {
     suspect: Option<(LeaseKey, Mono)>,
     /// Since when listings do not show the shard of some unfinished lease.
     unlisted: Option<Mono>,
+    /// When we first counted leases, to take our share of them.
+    pub(crate) shares_since: Option<Mono>,
     /// The scan since which leases were stolen, and how many.
     pub(crate) stolen: (u64, u32),
 }

@@ -170,6 +170,11 @@ impl World {
             op: op.n,
             how,
         });
+        if let Outcome::Applied(Reply::Page(page)) = outcome
+            && page.next.is_none()
+        {
+            self.fact(&Fact::ScanEnded { life });
+        }
     }
 
     /// Which rows an answer shows.

@@ -240,6 +240,9 @@ pub enum Fact {
         scanned: bool,
     },
 
+    /// A worker was shown the last page of a scan.
+    ScanEnded { life: LifeNo },
+
     /// A worker was told to begin with a shard.
     OpenBegun {
         life: LifeNo,
@@ -352,6 +355,7 @@ impl Fact {
             | Fact::Answered { life, .. }
             | Fact::Fetched { life, .. }
             | Fact::Shown { life, .. }
+            | Fact::ScanEnded { life }
             | Fact::OpenBegun { life, .. }
             | Fact::OpenDone { life, .. }
             | Fact::OpenFailed { life, .. }

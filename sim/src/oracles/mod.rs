@@ -28,6 +28,7 @@ mod resolution;
 mod shares;
 mod stalls;
 mod steals;
+mod takeover;
 mod tidy;
 mod trespass;
 mod view;
@@ -252,6 +253,7 @@ pub struct Oracles {
     waiting: waiting::Waiting,
     shares: shares::Shares,
     steals: steals::Steals,
+    takeover: takeover::Takeover,
     tidy: tidy::Tidy,
     pace: pace::Pace,
     resign: resign::Resign,
@@ -290,6 +292,7 @@ impl Oracles {
             waiting: waiting::Waiting::new(terms),
             shares: shares::Shares::new(terms),
             steals: steals::Steals::new(terms),
+            takeover: takeover::Takeover::new(terms),
             tidy: tidy::Tidy::new(terms),
             pace: pace::Pace::new(terms),
             resign: resign::Resign::default(),
@@ -319,6 +322,7 @@ impl Oracles {
                 self.isolation.observe(now, fact, verdict);
                 self.shares.observe(now, fact, verdict);
                 self.steals.observe(now, fact, verdict);
+                self.takeover.observe(now, fact, verdict);
                 self.heed.observe(now, fact, verdict);
                 self.birth.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
@@ -328,6 +332,7 @@ impl Oracles {
                 self.overlap.observe(now, fact, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.shares.observe(now, fact, verdict);
+                self.takeover.observe(now, fact, verdict);
                 self.heed.observe(now, fact, verdict);
                 self.birth.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
@@ -339,13 +344,16 @@ impl Oracles {
             Fact::Said { .. } => {
                 self.quota.observe(now, fact, verdict);
                 self.birth.observe(now, fact, verdict);
+                self.takeover.observe(now, fact, verdict);
             }
+            Fact::ScanEnded { .. } => self.takeover.observe(now, fact, verdict),
             Fact::Asked { .. } | Fact::Answered { .. } => {
                 self.resolution.observe(now, fact, verdict);
                 if !of_others {
                     self.isolation.observe(now, fact, verdict);
                     self.shares.observe(now, fact, verdict);
                     self.steals.observe(now, fact, verdict);
+                    self.takeover.observe(now, fact, verdict);
                     self.birth.observe(now, fact, verdict);
                 }
                 self.leadership.observe(now, fact, verdict);
@@ -366,6 +374,7 @@ impl Oracles {
                 self.resolution.observe(now, fact, verdict);
                 if !of_others {
                     self.shares.observe(now, fact, verdict);
+                    self.takeover.observe(now, fact, verdict);
                 }
             }
             _ => {
@@ -399,6 +408,7 @@ impl Oracles {
                 self.identity.observe(now, fact, verdict);
                 self.shares.observe(now, fact, verdict);
                 self.steals.observe(now, fact, verdict);
+                self.takeover.observe(now, fact, verdict);
                 self.tidy.observe(now, judged, verdict);
                 self.birth.observe(now, judged, verdict);
                 if !of_others {

@@ -461,6 +461,11 @@ impl World {
             op: op.n,
             how,
         });
+        if let Outcome::Applied(Reply::Page(page)) = &outcome
+            && page.next.is_none()
+        {
+            self.fact(Fact::ScanEnded { life });
+        }
         self.only_read = matches!(ask, Ask::GetRecords | Ask::GetIterator);
         self.done(w, op, outcome);
     }

@@ -1,0 +1,467 @@
+//! P10: what nobody lives on is asked for at once, up to the share.
+//!
+//! The bound: what a whole scan showed to be free is asked for when that scan ends, all of it that the worker has room for. Scans
+//! follow each other within a scan interval and a twentieth (P7), so a free lease is asked for within that and the time of a
+//! scan. Free is a lease without an owner, and one whose row stood still for a lease duration. For so long as
+//! [`Config::meeting`](leasehold_engine::config::Config::meeting) after its first take, a worker may leave leases without an
+//! owner to others that may be starting.
+//!
+//! What the worker must know to be free, and its share, are counted from below, by what was shown to it; the other workers that
+//! it may take for living, and what it has, from above. Rows that people changed are not judged.
+
+use super::fact::{Ask, Mark, Owner, Row, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::policy::{Assign, Lineage};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A row as it is, and the shard it is of.
+#[derive(Clone, Debug, Default)]
+struct Truth {
+    row: Option<Row>,
+    changed: Time,
+    edited: bool,
+    born: Time,
+    has_parents: bool,
+}
+
+/// A row as scans showed it to a worker.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    row: Row,
+    /// Since when it was shown like this, and when last.
+    since: Time,
+    last: Time,
+    /// It was shown otherwise since, beside scans or by a stale read: the worker believes either.
+    beside: Option<Row>,
+    /// How often in a row an older one was shown.
+    older: u32,
+}
+
+/// What there is between a life and a lease.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stake {
+    seen: Option<Seen>,
+    held: bool,
+    /// The application has the shard.
+    open: bool,
+    /// Requests about it that are not answered.
+    asked: u32,
+    /// Since when none of these was so.
+    quiet: Time,
+}
+
+impl Stake {
+    fn is_busy(&self) -> bool {
+        self.held || self.open || self.asked > 0
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Life {
+    booted: Time,
+    stopping: bool,
+    /// When it first asked for a lease: it knows by then that the table is of its stream.
+    first: Option<Time>,
+    /// When the scan began that is under way.
+    scan: Option<Time>,
+    /// A scan has just ended: so many leases are to be asked for, and so many were.
+    due: Option<usize>,
+    takes: usize,
+    leases: Vec<Stake>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Takeover {
+    /// Whether leases are shared out by count, and clocks are as promised.
+    counted: bool,
+    /// Whether what a shard came from is known from lists of the shards only.
+    listed: bool,
+    /// 0: as many as there are.
+    most: usize,
+    /// In true time, from above, in µs: a lease; a scan interval; the time to meet others; a pause between two attempts.
+    lease: u64,
+    interval: u64,
+    meeting: u64,
+    pause: u64,
+    rows: Vec<Truth>,
+    lives: BTreeMap<LifeNo, Life>,
+}
+
+/// A clock tells whole microseconds.
+const SLACK_US: u64 = 10;
+
+fn is_open(row: Row) -> bool {
+    row.checkpoint != Mark::End
+}
+
+fn at<T: Clone + Default>(list: &mut Vec<T>, index: u32) -> &mut T {
+    let index = index as usize;
+    if list.len() <= index {
+        list.resize_with(index + 1, T::default);
+    }
+    &mut list[index]
+}
+
+impl Takeover {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let policies = &terms.config.policies;
+        let quota = match terms.least(|config| config.max_leases) {
+            0 => terms.most(|config| config.max_leases),
+            least => least,
+        };
+        Self {
+            counted: policies.assign == Assign::Count && !terms.clocks_beyond,
+            listed: policies.lineage == Lineage::Listed,
+            most: quota as usize,
+            lease: terms.at_most(terms.most(|config| config.lease_duration)) + SLACK_US,
+            interval: terms.at_most(terms.most(|config| config.scan_interval.scaled(21, 20))),
+            meeting: terms.at_most(terms.most(|config| config.meeting())) + SLACK_US,
+            pause: terms.at_most(terms.most(|config| config.retry_max)) + SLACK_US,
+            rows: Vec::new(),
+            lives: BTreeMap::new(),
+        }
+    }
+
+    fn stake(&mut self, life: LifeNo, shard: ShardNo) -> &mut Stake {
+        at(&mut self.lives.entry(life).or_default().leases, shard)
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        if !self.counted {
+            return;
+        }
+        match *fact {
+            Fact::ShardBorn { shard, parents } => {
+                let truth = at(&mut self.rows, shard);
+                (truth.born, truth.has_parents) = (now, parents[0].is_some());
+            }
+            Fact::RowChanged {
+                shard,
+                by,
+                verb,
+                after,
+                ..
+            } => {
+                let truth = at(&mut self.rows, shard);
+                truth.edited |= verb.is_none();
+                (truth.row, truth.changed) = (after, now);
+                // Who wrote it may know.
+                if let (Some(life), Some(row)) = (by, after) {
+                    self.stake(life, shard).shown(now, row, false);
+                }
+            }
+            Fact::Shown {
+                life,
+                shard,
+                row,
+                scanned,
+            } => self.stake(life, shard).shown(now, row, scanned),
+            Fact::Booted { life, .. } => self.lives.entry(life).or_default().booted = now,
+            Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
+            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
+                self.lives.entry(life).or_default().stopping = true;
+            }
+            // Whatever it was at goes on from here.
+            Fact::Resumed { life, .. } => {
+                let life = self.lives.entry(life).or_default();
+                life.leases.iter_mut().for_each(|stake| stake.quiet = now);
+            }
+            Fact::Holds { life, shard, .. } => self.stake(life, shard).held = true,
+            Fact::HoldsNoMore { life, shard } => {
+                let stake = self.stake(life, shard);
+                // What was shown while it had the lease counts for nothing.
+                (stake.held, stake.quiet, stake.seen) = (false, now, None);
+            }
+            Fact::OpenBegun { life, shard, .. } => self.stake(life, shard).open = true,
+            Fact::Closed { life, shard, .. } => {
+                let stake = self.stake(life, shard);
+                (stake.open, stake.quiet) = (false, now);
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::ScanPage,
+                ..
+            } => {
+                self.lives.entry(life).or_default().scan.get_or_insert(now);
+            }
+            Fact::Asked {
+                life,
+                ask: ask @ (Ask::Write(_) | Ask::Read),
+                about: Some(shard),
+                ..
+            } => {
+                self.stake(life, shard).asked += 1;
+                if ask == Ask::Write(Verb::Take) {
+                    let life = self.lives.entry(life).or_default();
+                    life.first.get_or_insert(now);
+                    life.takes += 1;
+                }
+            }
+            Fact::Answered {
+                life,
+                ask: Ask::Write(_) | Ask::Read,
+                about: Some(shard),
+                ..
+            } => {
+                let stake = self.stake(life, shard);
+                (stake.asked, stake.quiet) = (stake.asked.saturating_sub(1), now);
+            }
+            Fact::ScanEnded { life } => {
+                let due = self.due(now, life);
+                let life = self.lives.entry(life).or_default();
+                (life.due, life.takes, life.scan) = (due, 0, None);
+            }
+            Fact::Said { life } => self.judge(now, life, verdict),
+            _ => {}
+        }
+    }
+
+    fn judge(&mut self, now: Time, no: LifeNo, verdict: &mut Verdict) {
+        let Some(life) = self.lives.get_mut(&no) else {
+            return;
+        };
+        let (takes, interval) = (life.takes, self.interval);
+        let Some(due) = life.due.take().filter(|due| takes < *due) else {
+            return;
+        };
+        verdict.report(Property::P10, now, || {
+            format!(
+                "life {no} was shown leases that nobody lives on, has room for {due} of them, and asks for {takes} now that the \
+                 scan has ended: they are to be asked for within {} ms and the time of a scan",
+                interval / 1_000
+            )
+        });
+    }
+
+    /// How many leases a life must ask for as its scan ends, at least. Absent: it need not know what is free.
+    fn due(&self, now: Time, no: LifeNo) -> Option<usize> {
+        let life = self.lives.get(&no).filter(|life| !life.stopping)?;
+        let (first, began) = (life.first?, life.scan?);
+        let starts = now < first + self.meeting;
+        let (mut unfinished, mut mine, mut free) = (0, 0, 0);
+        // Rows of which it is not known whose they are.
+        let mut unknown = 0;
+        let mut owners = BTreeSet::new();
+        let no_row = Truth::default();
+        for (shard, stake) in life.leases.iter().enumerate() {
+            let truth = self.rows.get(shard).unwrap_or(&no_row);
+            // Between two attempts to take it, nothing is asked.
+            let busy = stake.is_busy() || stake.quiet + self.pause > now && stake.quiet > 0;
+            mine += usize::from(busy);
+            let is_open_row = truth.row.is_some_and(is_open);
+            let Some(seen) = stake.seen else {
+                unfinished += usize::from(stake.held && is_open_row);
+                unknown += usize::from(!stake.held && is_open_row);
+                continue;
+            };
+            let surely_open = seen.last >= began && seen.beside.is_none() && is_open(seen.row);
+            unfinished += usize::from(is_open_row && (stake.held || surely_open));
+            let expired = began >= seen.since + self.lease && seen.beside.is_none();
+            let may_live = [Some(seen.row).filter(|_| !expired), seen.beside];
+            for owner in may_live.into_iter().flatten().filter_map(|row| row.owner) {
+                match owner {
+                    Owner::Stranger => unknown += 1,
+                    Owner::Life(other) if other == no => {}
+                    Owner::Life(other) => drop(owners.insert(other)),
+                }
+            }
+            let is_known = surely_open && !busy && stake.quiet < began && self.is_known(life, truth);
+            let as_it_is = truth.row == Some(seen.row) && truth.changed < began && !truth.edited;
+            let is_free = match seen.row.owner {
+                None => !starts,
+                Some(owner) => expired && owner != Owner::Life(no),
+            };
+            free += usize::from(is_known && as_it_is && is_free && seen.row.next.is_none());
+        }
+        let mut share = usize::div_ceil(unfinished, 1 + owners.len() + unknown);
+        if self.most > 0 {
+            share = share.min(self.most);
+        }
+        Some(free.min(share.saturating_sub(mine)))
+    }
+
+    /// Whether a life knows what a shard came from.
+    fn is_known(&self, life: &Life, truth: &Truth) -> bool {
+        // A list may lag by a scan interval.
+        !self.listed || !truth.has_parents && truth.born + self.interval <= life.booted
+    }
+}
+
+impl Stake {
+    fn shown(&mut self, now: Time, row: Row, scanned: bool) {
+        let anew = Seen {
+            row,
+            since: now,
+            last: now,
+            beside: None,
+            older: 0,
+        };
+        let Some(seen) = &mut self.seen else {
+            self.seen = scanned.then_some(anew);
+            return;
+        };
+        let same = (seen.row.owner, seen.row.next, seen.row.counter) == (row.owner, row.next, row.counter);
+        if !scanned {
+            if seen.row != row {
+                seen.beside = Some(row);
+            }
+        } else if row.counter < seen.row.counter && seen.older == 0 {
+            // Most likely a stale read, and not believed at first.
+            (seen.older, seen.beside) = (1, Some(row));
+        } else if same && seen.beside.is_none() {
+            (seen.row, seen.last, seen.older) = (row, now, 0);
+        } else {
+            *seen = anew;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::How;
+    use super::super::history::{answered, asked, changed, config, judge_under, row};
+    use super::*;
+    use leasehold_engine::config::Config;
+
+    const TAKE: Ask = Ask::Write(Verb::Take);
+    const HOUR: u64 = 3_600_000_000;
+
+    fn free(counter: u64) -> Row {
+        row(None, counter, Mark::TrimHorizon)
+    }
+
+    fn of(owner: u32) -> Row {
+        row(Some(owner), 7, Mark::TrimHorizon)
+    }
+
+    /// Life 0 tries to take a lease, and then these rows are in the table.
+    fn table(rows: &[Row]) -> Vec<(u64, Fact)> {
+        let mut facts = vec![
+            (0, Fact::Booted { life: 0, worker: 0 }),
+            (1, asked(0, TAKE, 9, 9, 0, 1)),
+            (1, answered(0, TAKE, 9, 9, How::Refused)),
+        ];
+        facts.extend(rows.iter().enumerate().map(|(shard, row)| {
+            let by = Some(5);
+            (2, changed(shard as u32, by, Verb::Release, None, Some(*row)))
+        }));
+        facts
+    }
+
+    /// A whole scan that shows these rows, and takes of so many of them when it ends.
+    fn scan(at: u64, rows: &[Row], takes: u32) -> Vec<(u64, Fact)> {
+        let shown = |(shard, row): (usize, &Row)| Fact::Shown {
+            life: 0,
+            shard: shard as u32,
+            row: *row,
+            scanned: true,
+        };
+        let end = at + 1;
+        let mut facts = vec![(at, asked(0, Ask::ScanPage, 0, at, 0, at))];
+        facts.extend(rows.iter().enumerate().map(shown).map(|fact| (end, fact)));
+        facts.push((end, Fact::ScanEnded { life: 0 }));
+        let take = |shard| asked(0, TAKE, shard, end + u64::from(shard), 7, end);
+        facts.extend((0..takes).map(|shard| (end, take(shard))));
+        facts.push((end, Fact::Said { life: 0 }));
+        facts
+    }
+
+    fn judged_under(config: Config, facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+        let found = judge_under(&Terms::plain(config), facts);
+        found.iter().filter(|found| **found == Property::P10).count()
+    }
+
+    fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+        judged_under(config(), facts)
+    }
+
+    #[test]
+    fn all_that_is_free_is_asked_for_when_the_scan_ends() {
+        let rows = [free(3), free(3), free(0), free(3)];
+        let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
+        assert_eq!(judged(after(4)), 0);
+        assert_eq!(judged(after(3)), 1);
+    }
+
+    #[test]
+    fn what_is_left_to_others_at_first_is_asked_for_after_that() {
+        let rows = [free(0), free(0)];
+        let meeting = config().meeting().0;
+        let after = |at| table(&rows).into_iter().chain(scan(at, &rows, 0));
+        assert_eq!(judged(after(meeting / 2)), 0);
+        assert_eq!(judged(after(2 * meeting)), 1);
+    }
+
+    #[test]
+    fn what_stood_still_for_a_lease_is_free() {
+        let rows = [of(1), of(1)];
+        let lease = config().lease_duration.0;
+        let twice = |later, takes| {
+            let first = scan(HOUR, &rows, 0);
+            table(&rows)
+                .into_iter()
+                .chain(first)
+                .chain(scan(HOUR + later, &rows, takes))
+        };
+        assert_eq!(judged(twice(lease, 0)), 0, "by a clock that is slow");
+        assert_eq!(judged(twice(2 * lease, 0)), 1);
+        assert_eq!(judged(twice(2 * lease, 2)), 0);
+    }
+
+    #[test]
+    fn no_more_is_asked_for_than_there_is_room_for() {
+        let rows = [free(3), free(3), of(1), of(1)];
+        let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
+        assert_eq!(judged(after(2)), 0);
+        assert_eq!(judged(after(1)), 1);
+        let limited = |max_leases| Config {
+            max_leases,
+            ..config()
+        };
+        assert_eq!(judged_under(limited(1), after(1)), 0);
+        assert_eq!(judged_under(limited(2), after(1)), 1);
+        let rows = [free(3), of(1), of(2), of(3)];
+        assert_eq!(judged(table(&rows).into_iter().chain(scan(HOUR, &rows, 0))), 1);
+        let held = |shard| Fact::Holds {
+            life: 0,
+            shard,
+            counter: 1,
+            checkpoint: Mark::TrimHorizon,
+            open: true,
+            until: HOUR,
+        };
+        let full = table(&rows).into_iter().chain([(3, held(9))]);
+        assert_eq!(judged(full.chain(scan(HOUR, &rows, 0))), 0, "it has its share");
+    }
+
+    #[test]
+    fn what_the_worker_cannot_know_or_use_is_not_asked_of_it() {
+        let rows = [free(3)];
+        let with = |more: Vec<(u64, Fact)>| {
+            let scanned = scan(HOUR, &rows, 0);
+            judged(table(&rows).into_iter().chain(more).chain(scanned))
+        };
+        assert_eq!(with(vec![]), 1);
+        assert_eq!(with(vec![(3, Fact::ShutdownAsked { life: 0 })]), 0);
+        let edit = Fact::RowChanged {
+            shard: 0,
+            by: None,
+            verb: None,
+            before: Some(rows[0]),
+            after: Some(rows[0]),
+            from_record: 1,
+        };
+        assert_eq!(with(vec![(3, edit)]), 0, "a person changed it");
+        let taken = changed(0, Some(1), Verb::Take, Some(rows[0]), Some(of(1)));
+        let lately = scan(HOUR, &rows, 0).into_iter().map(|(at, fact)| match fact {
+            Fact::ScanEnded { .. } => vec![(at, taken.clone()), (at, fact)],
+            fact => vec![(at, fact)],
+        });
+        let lately = lately.flatten();
+        assert_eq!(
+            judged(table(&rows).into_iter().chain(lately)),
+            0,
+            "it is gone by now"
+        );
+    }
+}
