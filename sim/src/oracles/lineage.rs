@@ -164,6 +164,9 @@ impl Lineage {
                     self.shard(shard).tampered = true;
                 }
                 let state = self.shard(shard);
+                // A program that did not know of the end yet wrote over it: whoever knows of it waits for nothing.
+                let undone = state.ended && after.is_some_and(|row| row.checkpoint != Mark::End);
+                state.tampered |= of_others && undone;
                 let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
                 if !ends
                     || before.is_some_and(|row| row.checkpoint == Mark::End)
@@ -316,6 +319,28 @@ mod tests {
         };
         assert_eq!(judged(None), []);
         assert_eq!(judged(Some(Verb::Delete)), [Property::P2]);
+    }
+
+    #[test]
+    fn an_end_that_another_program_wrote_over_holds_nobody_up() {
+        let judged = |of_others: bool| {
+            let (mut lineage, mut verdict) = (Lineage::default(), Verdict::default());
+            let undo = changed(
+                0,
+                Some(7),
+                Verb::Take,
+                Some(row(None, 2, Mark::End)),
+                Some(row(Some(7), 3, Mark::TrimHorizon)),
+            );
+            let children = [1, 2].map(|shard| created(shard, Mark::TrimHorizon));
+            for fact in family().into_iter().chain(children).chain([end()]) {
+                lineage.observe(1, &fact, false, &mut verdict);
+            }
+            lineage.observe(2, &undo, of_others, &mut verdict);
+            lineage.observe(3, &delivered(0, 1, 1, 1), false, &mut verdict);
+            verdict.violations().len()
+        };
+        assert_eq!([true, false].map(judged), [0, 1]);
     }
 
     /// An ended shard's row went in its time, then the row that told of its end; the stream is begun again.
