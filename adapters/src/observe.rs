@@ -225,6 +225,7 @@ fn describe(notice: &Notice) -> (&'static str, Level) {
         Notice::Chose(_) => ("chose", Level::DEBUG),
         Notice::Took { .. } => ("took", Level::INFO),
         Notice::MissedTake { .. } => ("missed-take", Level::DEBUG),
+        Notice::Spared { .. } => ("spared", Level::DEBUG),
         Notice::Claimed { .. } => ("claimed", Level::INFO),
         Notice::Yields { .. } => ("yields", Level::INFO),
         Notice::Continued { .. } => ("continued", Level::WARN),

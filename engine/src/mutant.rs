@@ -206,6 +206,8 @@ catalogue! {
         "What is being taken does not count towards the share."
     TakesInDrops "takes-in-drops"
         "Half as many leases are taken at a time as have no owner, whoever left the rest."
+    RetriesRegardless "retries-regardless"
+        "A take that failed is repeated although the share is full by now."
     RemovedUnbegun "removed-unbegun"
         "The row of a finished shard is removed before its children have begun."
     NeverTidies "never-tidies"

@@ -61,6 +61,8 @@ pub enum Notice {
         lease: LeaseKey,
         owner: Option<WorkerId>,
     },
+    /// We tried to take a lease, and leave it to others now: our share became full before the attempt could be repeated.
+    Spared { lease: LeaseKey },
     /// We asked the owner of a lease to hand it over to us.
     Claimed { lease: LeaseKey, owner: WorkerId },
     /// A write whose outcome was not known turned out to have been ours and applied.
@@ -166,6 +168,7 @@ impl Notice {
             Notice::Unreadable { key: lease, .. }
             | Notice::Took { lease, .. }
             | Notice::MissedTake { lease, .. }
+            | Notice::Spared { lease }
             | Notice::Claimed { lease, .. }
             | Notice::Adopted { lease, .. }
             | Notice::Fenced { lease }
@@ -272,6 +275,7 @@ impl fmt::Display for Notice {
             Notice::MissedTake { lease, owner: None } => {
                 write!(f, "did not get {lease}, which it tried to take")
             }
+            Notice::Spared { lease } => write!(f, "leaves {lease} to others, as it has its share by now"),
             Notice::Claimed { lease, owner } => write!(f, "asked {owner} for {lease}"),
             Notice::Adopted { lease, counter } => {
                 write!(

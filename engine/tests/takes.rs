@@ -1,6 +1,7 @@
 //! Scenes of a take: how it is tried again, and what its answers mean.
 
 use crate::rig::{Rig, Trap, Trick, refused};
+use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Call, Cause, Outcome, Why};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
@@ -266,4 +267,95 @@ fn the_first_checkpoint_is_written_an_interval_after_the_take() {
     let took = first(|change| matches!(change, Change::Take { .. }));
     let saved = first(|change| matches!(change, Change::Checkpoint { .. }));
     assert!(saved.since(took) >= interval, "{:?}", saved.since(took));
+}
+
+/// Six leases that were given up, of which a worker takes three at first; the third take is never carried out. Others take what
+/// is left, and perhaps that one, before it looks again.
+fn beaten_to(others: &[&str], and_that: bool) -> (Rig, LeaseKey, Mono) {
+    let mut rig = Rig::new(6, 1);
+    rig.secs(20);
+    rig.workers[0].alive = false;
+    for row in rig.table.as_mut().unwrap().values_mut() {
+        row.owner = None;
+    }
+    // So that there is an attempt left after the next scan.
+    rig.config.retry_min = Span::from_secs(1);
+    let mut keys: BTreeSet<LeaseKey> = BTreeSet::new();
+    let trap: Trap = Box::new(move |effect| match effect {
+        Effect::Table(TableOp::Write(Change::Take { key, .. })) if keys.len() < 2 => {
+            keys.insert(key.clone());
+            None
+        }
+        effect if is_take(effect) => Some(Trick::Instead(Outcome::NotSent(Cause::Throttled))),
+        _ => None,
+    });
+    rig.join_trapped(Some(trap));
+    let wanted = match rig.workers[1].sent.iter().rfind(|(_, effect)| is_take(effect)) {
+        Some((_, Effect::Table(TableOp::Write(change)))) => change.key().clone(),
+        other => panic!("{other:?}"),
+    };
+    rig.secs(1);
+    let rows = rig.table.as_mut().unwrap().values_mut();
+    let free = rows.filter(|row| row.owner.is_none() && (row.key == wanted) == and_that);
+    for (row, other) in free.zip(others.iter().cycle()) {
+        (row.owner, row.counter) = (Some((*other).into()), row.counter + 1);
+    }
+    let before = rig.now;
+    rig.run(rig.config.meeting());
+    let scans = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { .. }));
+    let scan = rig.workers[1].sent.iter().rfind(|(_, effect)| scans(effect));
+    let scan = scan.map(|(at, _)| *at).unwrap();
+    assert!(scan > before, "it has looked again");
+    rig.secs(8);
+    (rig, wanted, scan)
+}
+
+/// How often this lease was tried to be taken before and after a moment.
+fn tries(rig: &Rig, wanted: &LeaseKey, at: Mono) -> (usize, usize) {
+    let tries = rig.workers[1].sent.iter().filter(|(_, effect)| match effect {
+        Effect::Table(TableOp::Write(change)) => is_take(effect) && change.key() == wanted,
+        _ => false,
+    });
+    let (before, after): (Vec<Mono>, Vec<Mono>) = tries.map(|(then, _)| *then).partition(|then| *then <= at);
+    (before.len(), after.len())
+}
+
+#[test]
+fn a_take_is_not_repeated_once_the_share_is_full() {
+    let spared = |notice: &Notice| matches!(notice, Notice::Spared { .. });
+    // One other makes 3 for each, three others make 2.
+    let (rig, wanted, scan) = beaten_to(&["a"], false);
+    let (before, after) = tries(&rig, &wanted, scan);
+    assert_eq!((before + after, told(&rig, spared)), (5, 0));
+    assert!(after > 0);
+    let (rig, wanted, scan) = beaten_to(&["a", "b", "c"], false);
+    assert_eq!((tries(&rig, &wanted, scan), told(&rig, spared)), ((before, 0), 1));
+}
+
+#[test]
+fn a_take_is_not_repeated_once_another_has_the_lease() {
+    let (rig, wanted, scan) = beaten_to(&["a"], true);
+    assert_eq!(tries(&rig, &wanted, scan).1, 0);
+    let missed = |notice: &Notice| matches!(notice, Notice::MissedTake { lease, owner } if *lease == wanted && *owner == Some("a".into()));
+    assert_eq!(told(&rig, missed), 1);
+}
+
+/// A take without an answer, of what a scan shows to be another's by now, makes that one count among the workers.
+#[test]
+fn what_another_took_first_is_its_and_not_ours() {
+    let mut rig = fleet(|| Trick::Hang);
+    let workers = |rig: &Rig| {
+        let notices = rig.workers[1].notices.iter().rev();
+        let mut scanned = notices.filter_map(|(_, notice)| match notice {
+            Notice::Scanned { workers, .. } => Some(*workers),
+            _ => None,
+        });
+        scanned.next().unwrap()
+    };
+    rig.secs(22);
+    assert_eq!(workers(&rig), 1);
+    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    (row.owner, row.counter) = (Some("third".into()), row.counter + 1);
+    rig.secs(22);
+    assert_eq!(workers(&rig), 2);
 }

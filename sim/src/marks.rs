@@ -57,6 +57,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/removed", Common),
     ("engine/restoring", Common),
     ("engine/resumed", Common),
+    ("engine/spared", Common),
     ("engine/stalled", Common),
     ("engine/stole", Common),
     ("engine/stray", Rare("drivers send one outcome for every command")),

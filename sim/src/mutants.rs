@@ -90,7 +90,7 @@ pub fn meant(mutant: Mutant) -> &'static [Property] {
         Mutant::CheckpointSeldom | Mutant::AskedWaits | Mutant::FailuresStay => &[P7],
         Mutant::LostUntold => &[P18],
         Mutant::StealsAll | Mutant::ClaimsForgotten | Mutant::TakesForgotten => &[P10],
-        Mutant::TakesInDrops => &[P10],
+        Mutant::TakesInDrops | Mutant::RetriesRegardless => &[P10],
         Mutant::RemovedUnbegun | Mutant::NeverTidies => &[P5],
         Mutant::ClosesUnsaved => &[P13, P7],
         Mutant::DrainsSlowly => &[P7],

@@ -102,6 +102,7 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
             ..
         } => "engine/found-own",
         Notice::MissedTake { .. } => "engine/missed-take",
+        Notice::Spared { .. } => "engine/spared",
         Notice::Claimed { .. } => "engine/claimed",
         Notice::Yields { .. } => "engine/yields",
         Notice::Adopted { .. } => "engine/adopted",

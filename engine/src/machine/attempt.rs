@@ -43,6 +43,7 @@ impl Core {
             why,
             first_emitted: now,
             failures: 0,
+            weighed: self.news,
             chases: 0,
             flight: TakeFlight::Pause(now),
         }));
@@ -54,11 +55,9 @@ impl Core {
     pub(crate) fn take_step(&mut self, ix: u32) {
         let now = self.ctx.now;
         let running = self.is_running();
-        let Some(lease) = self.view.get_mut(ix) else {
+        let Some(taking) = self.view.get(ix).and_then(|lease| lease.taking.as_ref()) else {
             return;
         };
-        let highest = lease.highest;
-        let Some(taking) = &mut lease.taking else { return };
         let TakeFlight::Pause(until) = taking.flight else {
             return;
         };
@@ -68,6 +67,14 @@ impl Core {
         if !running {
             return self.drop_taking(ix);
         }
+        if !self.still_wanted(ix) {
+            return;
+        }
+        let Some(lease) = self.view.get_mut(ix) else {
+            return;
+        };
+        let highest = lease.highest;
+        let Some(taking) = &mut lease.taking else { return };
         if taking.failures == 0 {
             taking.first_emitted = now;
             taking.next = self.ctx.next_counter(taking.counter, highest);
@@ -81,6 +88,39 @@ impl Core {
             to: self.ctx.me.clone(),
         };
         taking.flight = TakeFlight::Write(self.ctx.table(Waiter::Lane(ix), TableOp::Write(change)));
+    }
+
+    /// Weighs an attempt anew if there is news since it was decided on, and gives it up if it cannot succeed any more or our
+    /// share is full by now. An earlier write of it may have been applied: then a scan shows the row as ours.
+    fn still_wanted(&mut self, ix: u32) -> bool {
+        let news = self.news;
+        let Some(lease) = self.view.get_mut(ix) else {
+            return false;
+        };
+        let Some(taking) = &mut lease.taking else {
+            return false;
+        };
+        let known = std::mem::replace(&mut taking.weighed, news) == news;
+        if known || self.ctx.planted.is(Mutant::RetriesRegardless) {
+            return true;
+        }
+        let lease_key = lease.key.clone();
+        if !lease.may_come_to(&self.ctx.me) {
+            let row = lease.row.as_ref();
+            let owner = row.and_then(|row| row.actual_owner().cloned());
+            self.drop_taking(ix);
+            self.ctx.tell(Notice::MissedTake {
+                lease: lease_key,
+                owner,
+            });
+            return false;
+        }
+        let wanted = self.ranks() || self.has_room(0);
+        if !wanted {
+            self.drop_taking(ix);
+            self.ctx.tell(Notice::Spared { lease: lease_key });
+        }
+        wanted
     }
 
     fn drop_taking(&mut self, ix: u32) {
@@ -198,7 +238,7 @@ impl Core {
                 let owner = row.actual_owner().cloned();
                 self.drop_taking(ix);
                 self.observe(row, false);
-                if chases {
+                if chases && (self.has_room(1) || self.ctx.planted.is(Mutant::RetriesRegardless)) {
                     return self.chase(ix, taking);
                 }
                 self.ctx.tell(Notice::MissedTake { lease: key, owner });

@@ -46,6 +46,7 @@ impl Core {
         let abandoned = keeps && matches!(tenure.stage, Stage::Closed(_));
         if over || abandoned {
             self.busy -= 1;
+            self.news += 1;
             return;
         }
         let wake_at = self.lease_wake_at(&tenure);

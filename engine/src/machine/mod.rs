@@ -84,6 +84,8 @@ pub(crate) struct Core {
     phase: Phase,
     /// Attempts and tenures that are not over.
     busy: u32,
+    /// Grows with what may change our share, or how much of it we have: a page of a scan, and a lease that is ours no more.
+    news: u64,
     /// How far a shutdown has run out of time; all leases are looked at again when it grows.
     urgency: u8,
     farewell: farewell::Farewell,
@@ -117,6 +119,7 @@ impl Core {
             members: members::Members::default(),
             phase: Phase::Running,
             busy: 0,
+            news: 0,
             urgency: 0,
             farewell: farewell::Farewell::default(),
         };

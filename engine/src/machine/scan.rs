@@ -138,6 +138,7 @@ impl Core {
             self.scan.failures = 0;
         }
         self.scan.pages += 1;
+        self.news += 1;
         for row in page.rows {
             match row {
                 RowRead::Lease(row) => self.observe(row, true),

@@ -37,8 +37,8 @@ impl Core {
                 continue;
             };
             balance.unfinished += 1;
-            let taking = lease.taking.is_some() && !self.ctx.planted.is(Mutant::TakesForgotten);
-            if lease.ours() || taking {
+            let coming = lease.may_come_to(me) && !self.ctx.planted.is(Mutant::TakesForgotten);
+            if lease.ours() || coming {
                 if let Some(mine) = balance.counts.get_mut(me) {
                     *mine += 1;
                 }
@@ -154,6 +154,13 @@ impl Core {
             0 => order.len() as u32,
             unowned => unowned.div_ceil(2),
         }
+    }
+
+    /// Whether our share has room for so many more leases, by all that was shown to us.
+    pub(crate) fn has_room(&self, more: u32) -> bool {
+        let balance = self.balance();
+        let mine = balance.counts.get(&self.ctx.me).copied().unwrap_or(0);
+        mine + more <= balance.target
     }
 
     /// KCL's rule: from the most loaded worker, what it has above its share, or one if we lack two and more.

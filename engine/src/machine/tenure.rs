@@ -28,6 +28,8 @@ pub(crate) struct Taking {
     pub(crate) first_emitted: Mono,
     /// Failed attempts in a row.
     pub(crate) failures: u32,
+    /// The news that were known when it was last weighed whether we want it.
+    pub(crate) weighed: u64,
     /// How often the row was found renewed by its owner.
     pub(crate) chases: u32,
     /// What is in flight.

@@ -3,7 +3,7 @@
 use super::tenure::{Taking, Tenure};
 use super::timers::Timers;
 use crate::engine::Held;
-use crate::ids::LeaseKey;
+use crate::ids::{LeaseKey, WorkerId};
 use crate::row::LeaseRow;
 use crate::time::{Mono, Span};
 use std::collections::BTreeMap;
@@ -64,6 +64,14 @@ impl Lease {
     /// Whether the row says that the shard is unfinished.
     pub(crate) fn unfinished(&self) -> bool {
         self.row.as_ref().is_some_and(|row| !row.checkpoint.is_end())
+    }
+
+    /// Whether an attempt of ours to become its owner, who we are, can still succeed: its row was not seen to be a third
+    /// worker's since.
+    pub(crate) fn may_come_to(&self, me: &WorkerId) -> bool {
+        let owner = self.row.as_ref().and_then(|row| row.owner.as_ref());
+        let taking = self.taking.as_ref();
+        taking.is_some_and(|taking| owner == taking.from.as_ref() || owner == Some(me))
     }
 
     /// Whether anything of ours is going on with it.

@@ -44,6 +44,7 @@ pub(super) fn is_a_turn(notice: &Notice) -> bool {
             | Notice::Planned { .. }
             | Notice::Blocked { .. }
             | Notice::MissedTake { .. }
+            | Notice::Spared { .. }
             | Notice::Chose(_)
             | Notice::Trouble { .. }
             | Notice::Opened { .. }

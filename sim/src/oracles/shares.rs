@@ -40,6 +40,8 @@ struct Stake {
     /// Writes that would bring the lease, and are not answered.
     takes: u32,
     claims: u32,
+    /// Whose it was seen to be when it was asked for.
+    asked_of: Option<Owner>,
     /// The row says that its owner is asked for it, and the life knows.
     claimed: bool,
     /// When it was asked for last.
@@ -50,6 +52,12 @@ struct Stake {
 }
 
 impl Stake {
+    /// Whether a take of it is under way that may succeed, for all that its life was shown.
+    fn may_be_taken(&self) -> bool {
+        let to_another = |seen: Seen| seen.row.owner != self.asked_of && seen.row.owner.is_some();
+        self.takes > 0 && !self.seen.is_some_and(to_another)
+    }
+
     fn is_idle(&self) -> bool {
         !self.held && !self.claimed && self.takes + self.claims == 0
     }
@@ -243,11 +251,14 @@ impl Shares {
             (stake.since, stake.chosen) = (now, false);
         }
         stake.asked = Some(now);
+        stake.asked_of = stake.seen.and_then(|seen| seen.row.owner);
         match verb {
             Verb::Claim => stake.claims += 1,
             _ => stake.takes += 1,
         }
-        if goes_on || given || !self.is_open(shard as usize) {
+        // A claim follows an owner that renews. A take that failed is weighed anew before it is repeated.
+        let follows = goes_on && verb == Verb::Claim;
+        if follows || given || !self.is_open(shard as usize) {
             return;
         }
         self.stake(life, shard).chosen = true;
@@ -280,7 +291,7 @@ impl Shares {
             let asks = verb == Verb::Claim && (stake.claims > 0 || stake.claimed);
             let known = stake.chosen || stake.since + self.doubt <= now;
             *shard != but as usize
-                && (stake.held || stake.takes > 0 || asks)
+                && (stake.held || stake.may_be_taken() || asks)
                 && known
                 && self.is_open(*shard)
                 && stake.seen.is_none_or(|seen| is_open(seen.row))
