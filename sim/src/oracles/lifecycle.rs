@@ -212,7 +212,9 @@ impl Lifecycle {
                     });
                 }
             }
-            Fact::RowChanged { shard, after, .. } => {
+            Fact::RowChanged {
+                shard, after, verb, ..
+            } => {
                 if let Some(row) = after {
                     let durable = self.durable.entry(shard).or_insert(row.checkpoint);
                     *durable = row.checkpoint.max(*durable);
@@ -231,8 +233,9 @@ impl Lifecycle {
                     _ => None,
                 };
                 let before = std::mem::replace(&mut self.owners[index], owner);
-                // Whoever is the owner anew has yet to learn of it: somebody else may have made it that.
-                if let Some(life) = owner.filter(|_| owner != before) {
+                // A new owner has yet to learn of it: another program may have made it that. And one whose row a person edited takes
+                // the lease for lost, although the row still names it.
+                if let Some(life) = owner.filter(|_| owner != before || verb.is_none()) {
                     self.knew.remove(&(life, shard));
                 }
             }
@@ -512,5 +515,32 @@ mod tests {
         // The answer claims a release that did not happen: the row decides.
         assert_eq!(judged(history(How::Applied)), 1);
         assert_eq!(judged(history(How::Unknown)), 0);
+    }
+
+    #[test]
+    fn a_row_that_a_person_edited_since_need_not_be_released() {
+        let row = row(Some(0), 1, Mark::TrimHorizon);
+        let mut facts = vec![
+            changed(0, Some(0), Verb::Take, None, Some(row)),
+            answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied),
+        ];
+        let stops = [
+            Fact::ShutdownAsked { life: 0 },
+            Fact::Stopped {
+                life: 0,
+                fatal: false,
+            },
+        ];
+        let judged_now = |facts: &[Fact]| judged(facts.iter().chain(&stops).map(|fact| (1, fact.clone())));
+        assert_eq!(judged_now(&facts), 1);
+        facts.push(Fact::RowChanged {
+            shard: 0,
+            by: None,
+            verb: None,
+            before: Some(row),
+            after: Some(row),
+            from_record: 0,
+        });
+        assert_eq!(judged_now(&facts), 0);
     }
 }

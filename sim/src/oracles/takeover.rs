@@ -261,6 +261,8 @@ impl Takeover {
             for owner in may_live.into_iter().flatten().filter_map(|row| row.owner) {
                 match owner {
                     Owner::Stranger => unknown += 1,
+                    // The row is older than what the worker did with the lease since: another may have it by now.
+                    Owner::Life(other) if other == no && !busy => unknown += 1,
                     Owner::Life(other) if other == no => {}
                     Owner::Life(other) => drop(owners.insert(other)),
                 }
@@ -381,6 +383,15 @@ mod tests {
         let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
         assert_eq!(judged(after(4)), 0);
         assert_eq!(judged(after(3)), 1);
+    }
+
+    #[test]
+    fn a_row_from_before_a_hand_over_hides_the_next_owner() {
+        // A late page shows the lease as it was held; the worker knows that it handed it over, and to a living worker.
+        let rows = [free(3), free(3), free(3), of(0)];
+        let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
+        assert_eq!(judged(after(2)), 0);
+        assert_eq!(judged(after(1)), 1);
     }
 
     #[test]
