@@ -69,9 +69,12 @@ impl Lease {
     /// Whether an attempt of ours to become its owner, who we are, can still succeed: its row was not seen to be a third
     /// worker's since.
     pub(crate) fn may_come_to(&self, me: &WorkerId) -> bool {
-        let owner = self.row.as_ref().and_then(|row| row.owner.as_ref());
+        let row = self.row.as_ref();
+        let owner = row.and_then(|row| row.owner.as_ref());
+        // A row that we are to hand over shows that our write was applied.
+        let ours = owner == Some(me) || row.and_then(|row| row.handing_over.as_ref()) == Some(me);
         let taking = self.taking.as_ref();
-        taking.is_some_and(|taking| owner == taking.from.as_ref() || owner == Some(me))
+        taking.is_some_and(|taking| ours || owner == taking.from.as_ref())
     }
 
     /// Whether anything of ours is going on with it.

@@ -262,7 +262,7 @@ impl Takeover {
                 match owner {
                     Owner::Stranger => unknown += 1,
                     // The row is older than what the worker did with the lease since: another may have it by now.
-                    Owner::Life(other) if other == no && !busy => unknown += 1,
+                    Owner::Life(other) if other == no && !stake.is_busy() => unknown += 1,
                     Owner::Life(other) if other == no => {}
                     Owner::Life(other) => drop(owners.insert(other)),
                 }
