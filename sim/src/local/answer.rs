@@ -109,13 +109,7 @@ fn dispatch(aws: &SharedAws, format: Format, target: &Target, body: &[u8]) -> Re
     let body = match parsed {
         Ok(body) => body,
         Err(message) => {
-            let message = format!("The body is not well-formed: {message}.");
-            return refuse(
-                format,
-                "SerializationException",
-                StatusCode::BAD_REQUEST,
-                &message,
-            );
+            return refuse(format, "SerializationException", StatusCode::BAD_REQUEST, message);
         }
     };
     let outcome = service.call(now_ms, &target.operation, body);

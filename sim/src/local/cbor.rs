@@ -11,8 +11,10 @@ use serde_json::{Map, Number, Value};
 
 const EPOCH: u64 = 1;
 
-pub(super) fn decode(body: &[u8]) -> Result<Value, String> {
-    let value: Cbor = ciborium::from_reader(body).map_err(|error| error.to_string())?;
+/// The error is for the client.
+pub(super) fn decode(body: &[u8]) -> Result<Value, &'static str> {
+    let value: Cbor = ciborium::from_reader(body)
+        .map_err(|_| "The request's body cannot be read as CBOR: one map is expected.")?;
     to_json(value)
 }
 
@@ -23,18 +25,23 @@ pub(super) fn encode(value: &Value) -> Vec<u8> {
     bytes
 }
 
-fn to_json(value: Cbor) -> Result<Value, String> {
+fn to_json(value: Cbor) -> Result<Value, &'static str> {
     Ok(match value {
         Cbor::Null => Value::Null,
         Cbor::Bool(flag) => Value::Bool(flag),
         Cbor::Text(text) => Value::String(text),
         Cbor::Bytes(bytes) => Value::String(STANDARD.encode(bytes)),
         Cbor::Integer(integer) => Value::Number(whole(integer)?),
-        Cbor::Float(float) => Value::Number(Number::from_f64(float).ok_or("a number is not finite")?),
+        Cbor::Float(float) => {
+            Value::Number(Number::from_f64(float).ok_or("A number in the request's body is not finite.")?)
+        }
         Cbor::Tag(EPOCH, inner) => match *inner {
             Cbor::Integer(ms) => {
-                let ms = i64::try_from(ms).map_err(|_| "a time is out of range")?;
-                Value::Number(Number::from_f64(ms as f64 / 1000.0).ok_or("a time is out of range")?)
+                let ms = i64::try_from(ms).map_err(|_| "A time in the request's body is out of range.")?;
+                Value::Number(
+                    Number::from_f64(ms as f64 / 1000.0)
+                        .ok_or("A time in the request's body is out of range.")?,
+                )
             }
             other => to_json(other)?,
         },
@@ -44,13 +51,13 @@ fn to_json(value: Cbor) -> Result<Value, String> {
             let mut map = Map::new();
             for (key, value) in members {
                 let Cbor::Text(key) = key else {
-                    return Err("the key of a map is not a text".into());
+                    return Err("The key of a map in the request's body is not a text.");
                 };
                 map.insert(key, to_json(value)?);
             }
             Value::Object(map)
         }
-        _ => return Err("a value of an unknown kind".into()),
+        _ => return Err("A value in the request's body is of an unknown kind."),
     })
 }
 
@@ -58,7 +65,7 @@ fn whole(integer: ciborium::value::Integer) -> Result<Number, &'static str> {
     let negative = i64::try_from(integer).map(Number::from);
     negative
         .or_else(|_| u64::try_from(integer).map(Number::from))
-        .map_err(|_| "an integer is out of range")
+        .map_err(|_| "An integer in the request's body is out of range.")
 }
 
 fn to_cbor(member: Option<&str>, value: &Value) -> Cbor {

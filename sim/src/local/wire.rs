@@ -3,6 +3,9 @@
 use super::cbor;
 use serde_json::Value;
 
+/// What the parser takes, without its own words: clients show this to people who know nothing of it.
+const NOT_JSON: &str = "The request's body cannot be read as JSON: one object, in UTF-8, nested no deeper than 127 levels, is expected.";
+
 /// How a request is written, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -32,13 +35,11 @@ impl Format {
     }
 
     /// Reads a body; an empty one is an empty structure. The error is for the client.
-    pub fn decode(self, body: &[u8]) -> Result<Value, String> {
+    pub fn decode(self, body: &[u8]) -> Result<Value, &'static str> {
         match self {
             _ if body.is_empty() => Ok(Value::Object(serde_json::Map::new())),
             Format::Cbor11 => cbor::decode(body),
-            Format::Json10 | Format::Json11 => {
-                serde_json::from_slice(body).map_err(|error| error.to_string())
-            }
+            Format::Json10 | Format::Json11 => serde_json::from_slice(body).map_err(|_| NOT_JSON),
         }
     }
 

@@ -162,9 +162,9 @@ impl Args {
         let Value::String(text) = value else {
             return Err(mistyped(&value, "Blob"));
         };
-        let bytes = STANDARD.decode(&text).map_err(|error| {
+        let bytes = STANDARD.decode(&text).map_err(|_| {
             ApiError::serialization(format!(
-                "Base64 text at '{}' can not be converted to a Blob: {error}",
+                "The text at '{}' can not be converted to a Blob: it is not base64 with padding",
                 self.name(key)
             ))
         })?;
