@@ -2,7 +2,8 @@
 
 import time
 
-from checks import FAST, TOP, check, eventually, kinesis, refused
+import boto3
+from checks import FAST, SETTINGS, TOP, check, eventually, kinesis, refused
 
 
 def status(stream):
@@ -352,9 +353,23 @@ def kinesis_end():
     refused("DeleteStream of no stream", "ResourceNotFoundException", kinesis.delete_stream, StreamName="orders")
 
 
+def kinesis_regions():
+    abroad = boto3.client("kinesis", **{**SETTINGS, "region_name": "eu-west-1"})
+    abroad.create_stream(StreamName="abroad", ShardCount=1)
+    check(
+        "the region is the one that requests are signed for",
+        abroad.describe_stream_summary(StreamName="abroad")["StreamDescriptionSummary"]["StreamARN"],
+        "arn:aws:kinesis:eu-west-1:000000000000:stream/abroad",
+    )
+    refused(
+        "a stream of another region", "ResourceNotFoundException", kinesis.describe_stream_summary, StreamName="abroad"
+    )
+
+
 def run():
     kinesis_streams()
     kinesis_settings()
     kinesis_records()
     kinesis_resharding()
+    kinesis_regions()
     kinesis_end()

@@ -65,6 +65,7 @@ pub fn instant() -> LocalOptions {
             delete_ms: 0,
             ..DynamoConfig::default()
         },
+        ..LocalOptions::default()
     }
 }
 
@@ -146,7 +147,7 @@ async fn pass(
     let mut forward = Request::new(Full::new(body.to_bytes()));
     *forward.method_mut() = head.method;
     *forward.uri_mut() = behind.parse().unwrap_or_default();
-    for name in ["content-type", "x-amz-target"] {
+    for name in ["authorization", "content-type", "x-amz-target"] {
         if let Some(value) = head.headers.get(name) {
             forward.headers_mut().insert(name, value.clone());
         }

@@ -1,23 +1,31 @@
 //! One request, one answer: dispatch by target and format.
 
-use super::SharedAws;
+use super::region::signed_for;
 use super::service::Refusal;
 use super::wire::Format;
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use super::{SharedAws, held};
+use bytes::{Buf, Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Body;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Above the largest request of either service: 10 MiB of records in base64, 16 MiB of items.
 const MOST_BYTES: usize = 20 << 20;
 const HEALTH: &str = "leasehold local: Kinesis and DynamoDB are ready\n";
 
-/// Answers anything; nothing a client sends is an error of the server.
-pub(super) async fn answer<B>(aws: &SharedAws, request: Request<B>) -> Response<Full<Bytes>>
+/// Answers anything; nothing a client sends is an error of the server. A client that sends nothing of its body for `patience` is
+/// refused.
+pub(super) async fn answer<B>(
+    aws: &SharedAws,
+    request: Request<B>,
+    patience: Duration,
+) -> Response<Full<Bytes>>
 where
     B: Body,
     B::Data: Send,
@@ -64,31 +72,90 @@ where
             &message,
         );
     };
-    let body = match Limited::new(request.into_body(), MOST_BYTES).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("The request is larger than {MOST_BYTES} bytes.");
-            return refuse(
-                format,
-                "RequestEntityTooLargeException",
-                StatusCode::PAYLOAD_TOO_LARGE,
-                &message,
-            );
-        }
-        Err(error) => {
-            let message = format!("The request could not be read: {error}.");
-            return refuse(
-                format,
-                "SerializationException",
-                StatusCode::BAD_REQUEST,
-                &message,
-            );
-        }
+    let region = signed_for(headers).map(str::to_owned);
+    let body = match whole(request.into_body(), patience).await {
+        Ok(body) => body,
+        Err(unfit) => return unfit.refuse(format, patience),
     };
-    dispatch(aws, format, &target, &body)
+    dispatch(aws, region.as_deref(), format, &target, &body)
 }
 
-fn dispatch(aws: &SharedAws, format: Format, target: &Target, body: &[u8]) -> Response<Full<Bytes>> {
+/// Why a body was not read.
+enum Unfit {
+    TooLarge,
+    Stalled,
+    Broken,
+}
+
+impl Unfit {
+    fn refuse(self, format: Format, patience: Duration) -> Response<Full<Bytes>> {
+        let (code, status, message) = match self {
+            Unfit::TooLarge => (
+                "RequestEntityTooLargeException",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("The request is larger than {MOST_BYTES} bytes."),
+            ),
+            Unfit::Stalled => (
+                "RequestTimeoutException",
+                StatusCode::REQUEST_TIMEOUT,
+                format!(
+                    "Nothing of the request's body was received for {} seconds.",
+                    patience.as_secs_f64()
+                ),
+            ),
+            Unfit::Broken => (
+                "SerializationException",
+                StatusCode::BAD_REQUEST,
+                "The request's body ended before it was complete, or is not framed as HTTP has it."
+                    .to_owned(),
+            ),
+        };
+        let mut response = refuse(format, code, status, &message);
+        // The rest of the body stands between this request and the next.
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+        response
+    }
+}
+
+/// A body to its end, as long as some of it comes within `patience` after what came before.
+async fn whole<B>(body: B, patience: Duration) -> Result<Bytes, Unfit>
+where
+    B: Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let mut body = std::pin::pin!(body);
+    let mut bytes = BytesMut::new();
+    loop {
+        let frame = timeout(patience, body.frame())
+            .await
+            .map_err(|_| Unfit::Stalled)?;
+        let Some(frame) = frame else {
+            return Ok(bytes.freeze());
+        };
+        let Ok(mut data) = frame.map_err(|_| Unfit::Broken)?.into_data() else {
+            // Trailers say nothing here.
+            continue;
+        };
+        if data.remaining() > MOST_BYTES - bytes.len() {
+            return Err(Unfit::TooLarge);
+        }
+        while data.has_remaining() {
+            let chunk = data.chunk();
+            bytes.extend_from_slice(chunk);
+            let count = chunk.len();
+            data.advance(count);
+        }
+    }
+}
+
+fn dispatch(
+    aws: &SharedAws,
+    region: Option<&str>,
+    format: Format,
+    target: &Target,
+    body: &[u8],
+) -> Response<Full<Bytes>> {
     let unknown = |message: String| {
         refuse(
             format,
@@ -99,7 +166,8 @@ fn dispatch(aws: &SharedAws, format: Format, target: &Target, body: &[u8]) -> Re
     };
     let parsed = format.decode(body);
     let now_ms = aws.now_ms();
-    let mut services = aws.lock();
+    let services = aws.of_region(region);
+    let mut services = held(&services);
     let Some(service) = services.service(&target.service) else {
         return unknown(format!("No service is known by the target {}.", target.service));
     };

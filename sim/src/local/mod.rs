@@ -1,22 +1,25 @@
 //! The in-memory services behind HTTP, for any AWS SDK.
 //!
 //! A server answers Kinesis and DynamoDB on one port, told apart by `X-Amz-Target`, in the JSON formats of
-//! the SDKs (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. Signatures are accepted unchecked, so it belongs on
-//! loopback.
+//! the SDKs (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. Signatures are accepted unchecked, so
+//! it belongs on loopback. They tell the region that a request means: each region has streams and tables of its own.
 
 mod answer;
 mod cbor;
+mod region;
 mod server;
 mod service;
 #[cfg(test)]
 mod tests;
 mod wire;
 
+pub use region::is_region;
 pub use server::serve;
 
 use crate::fakes::dynamo::{Dynamo, DynamoConfig};
 use crate::fakes::kinesis::{Kinesis, KinesisConfig};
 use service::JsonService;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,11 +42,15 @@ pub struct LocalOptions {
     pub kinesis: KinesisConfig,
     /// DynamoDB: its throttling, delays, account and region.
     pub dynamo: DynamoConfig,
+    /// Whether all requests mean the region of Kinesis' options. Otherwise those that are signed for another region mean that
+    /// one. False by default.
+    pub one_region: bool,
 }
 
-/// The services of one account.
+/// The services of one account in one region.
 #[derive(Debug)]
 pub struct LocalAws {
+    options: LocalOptions,
     /// Kinesis Data Streams.
     pub kinesis: Kinesis,
     /// DynamoDB.
@@ -54,9 +61,18 @@ impl LocalAws {
     /// An account with nothing in it.
     pub fn new(options: LocalOptions) -> Self {
         LocalAws {
-            kinesis: Kinesis::new(options.kinesis),
-            dynamo: Dynamo::new(options.dynamo),
+            kinesis: Kinesis::new(options.kinesis.clone()),
+            dynamo: Dynamo::new(options.dynamo.clone()),
+            options,
         }
+    }
+
+    /// The same account with nothing in it, in another region.
+    fn elsewhere(&self, region: &str) -> Self {
+        let mut options = self.options.clone();
+        options.kinesis.region = region.into();
+        options.dynamo.region = region.to_owned();
+        Self::new(options)
     }
 
     /// The service a target's prefix names.
@@ -72,7 +88,10 @@ impl LocalAws {
 /// The services and their clock, shared by all connections.
 #[derive(Clone)]
 pub struct SharedAws {
-    aws: Arc<Mutex<LocalAws>>,
+    /// Of the region in the options.
+    home: Arc<Mutex<LocalAws>>,
+    /// Of the other regions that requests were signed for.
+    others: Arc<Mutex<BTreeMap<String, Arc<Mutex<LocalAws>>>>>,
     clock: Clock,
 }
 
@@ -80,18 +99,38 @@ impl SharedAws {
     /// Shares services that go by this clock.
     pub fn new(aws: LocalAws, clock: Clock) -> Self {
         SharedAws {
-            aws: Arc::new(Mutex::new(aws)),
+            home: Arc::new(Mutex::new(aws)),
+            others: Arc::default(),
             clock,
         }
     }
 
-    /// The services themselves, for looking and meddling; requests wait meanwhile.
+    /// The services of the region in the options, for looking and meddling; requests wait meanwhile.
     pub fn lock(&self) -> MutexGuard<'_, LocalAws> {
-        // The services hold no half-done change between calls, so a panic elsewhere does not spoil them.
-        self.aws.lock().unwrap_or_else(PoisonError::into_inner)
+        held(&self.home)
+    }
+
+    /// The services of the region that a request was signed for.
+    fn of_region(&self, region: Option<&str>) -> Arc<Mutex<LocalAws>> {
+        let home = self.lock();
+        match region {
+            Some(region) if !home.options.one_region && region != &*home.options.kinesis.region => {
+                let mut others = held(&self.others);
+                let services = others
+                    .entry(region.to_owned())
+                    .or_insert_with(|| Arc::new(Mutex::new(home.elsewhere(region))));
+                services.clone()
+            }
+            _ => self.home.clone(),
+        }
     }
 
     fn now_ms(&self) -> i64 {
         (self.clock)()
     }
+}
+
+/// The services hold no half-done change between calls, so a panic elsewhere does not spoil them.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

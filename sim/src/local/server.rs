@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// How long a client may take to send the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take to send the head of a request, and how long it may send nothing of its body.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long requests under way may take when the server ends.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 /// What a failure to accept (too many open files, say) costs.
@@ -27,11 +27,21 @@ pub async fn serve(
     aws: SharedAws,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    serve_with(PATIENCE, listener, aws, shutdown).await
+}
+
+/// The same with another patience for clients that stall.
+pub(super) async fn serve_with(
+    patience: Duration,
+    listener: TcpListener,
+    aws: SharedAws,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT);
+        .header_read_timeout(patience);
     builder.http2().timer(TokioTimer::new());
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -52,7 +62,7 @@ pub async fn serve(
         let aws = aws.clone();
         let service = service_fn(move |request| {
             let aws = aws.clone();
-            async move { Ok::<_, Infallible>(answer(&aws, request).await) }
+            async move { Ok::<_, Infallible>(answer(&aws, request, patience).await) }
         });
         let connection = builder
             .serve_connection(TokioIo::new(socket), service)

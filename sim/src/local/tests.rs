@@ -1,5 +1,6 @@
 //! The server as clients meet it, byte by byte.
 
+use super::server::serve_with;
 use super::*;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -44,17 +45,17 @@ impl Reply {
 
 impl Server {
     async fn start() -> Self {
+        Self::start_with(LocalOptions::default(), Duration::from_secs(30)).await
+    }
+
+    /// With these accounts and regions, and this patience for clients that stall.
+    async fn start_with(mut options: LocalOptions, patience: Duration) -> Self {
         let now = Arc::new(AtomicI64::new(T0));
         let clock = now.clone();
-        let dynamo = DynamoConfig {
-            create_ms: 0,
-            delete_ms: 0,
-            ..DynamoConfig::default()
-        };
-        let options = LocalOptions {
-            kinesis: KinesisConfig::instant(),
-            dynamo,
-        };
+        let (kinesis, dynamo) = (&mut options.kinesis, &mut options.dynamo);
+        (kinesis.create_ms, kinesis.update_ms, kinesis.delete_ms) = (0, 0, 0);
+        (dynamo.create_ms, dynamo.delete_ms) = (0, 0);
+        kinesis.limits = false;
         let aws = SharedAws::new(
             LocalAws::new(options),
             Arc::new(move || clock.load(Ordering::SeqCst)),
@@ -65,7 +66,7 @@ impl Server {
         let shutdown = async {
             let _ = stopped.await;
         };
-        let task = tokio::spawn(serve(listener, aws.clone(), shutdown));
+        let task = tokio::spawn(serve_with(patience, listener, aws.clone(), shutdown));
         Server {
             address,
             now,
@@ -336,6 +337,195 @@ async fn what_is_not_a_request_of_a_service_is_refused_in_its_terms() {
         (empty.status, empty.header("content-type")),
         (200, Some("application/x-amz-json-1.0"))
     );
+    server.stop().await;
+}
+
+/// The parser's own words say where in the parser it happened, and mean nothing to the caller of an SDK.
+#[tokio::test]
+async fn refusals_show_nothing_of_the_parser() {
+    let server = Server::start().await;
+    let json = "application/x-amz-json-1.1";
+    let cbor = "application/x-amz-cbor-1.1";
+    let deep = "[".repeat(1_000);
+    let bodies: [(&str, &[u8], &str); 9] = [
+        (json, b"{", "cannot be read as JSON"),
+        (json, b"{\"StreamName\": }", "cannot be read as JSON"),
+        (json, b"{} {}", "cannot be read as JSON"),
+        (json, b"{\"StreamName\": \"\xff\"}", "cannot be read as JSON"),
+        (json, b"{\"Limit\": 1e999}", "cannot be read as JSON"),
+        (json, deep.as_bytes(), "cannot be read as JSON"),
+        (
+            json,
+            b"{\"StreamName\": \"s\", \"PartitionKey\": \"k\", \"Data\": \"!\"}",
+            "is not base64 with padding",
+        ),
+        (cbor, b"\x7f", "cannot be read as CBOR"),
+        (
+            cbor,
+            b"\xa1\x01\x01",
+            "The key of a map in the request's body is not a text.",
+        ),
+    ];
+    for (content_type, body, expected) in bodies {
+        let reply = server
+            .post(content_type, "Kinesis_20131202.PutRecord", body)
+            .await;
+        let code = reply.header("x-amzn-errortype");
+        assert_eq!((reply.status, code), (400, Some("SerializationException")));
+        let message = match content_type == json {
+            true => reply.json()["message"].as_str().unwrap().to_owned(),
+            false => String::from_utf8_lossy(&reply.body).into_owned(),
+        };
+        assert!(message.contains(expected), "{message}");
+        for word in ["line", "column", "offset", "Semantic", "Syntax", "EOF", "symbol"] {
+            assert!(!message.contains(word), "{message}");
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_that_stalls_is_refused_and_a_slow_one_is_not() {
+    let patience = Duration::from_secs(3);
+    let server = Server::start_with(LocalOptions::default(), patience).await;
+    let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-amz-json-1.1\r\n\
+        x-amz-target: Kinesis_20131202.ListStreams\r\ncontent-length: 6\r\n";
+    let mut slow = TcpStream::connect(server.address).await.unwrap();
+    let mut stalled = TcpStream::connect(server.address).await.unwrap();
+    let closing = format!("{head}connection: close\r\n\r\n");
+    slow.write_all(closing.as_bytes()).await.unwrap();
+    // It asks for a connection that stays.
+    stalled
+        .write_all(format!("{head}\r\n{{").as_bytes())
+        .await
+        .unwrap();
+    for byte in ["{", " ", " ", " ", " ", "}"] {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        slow.write_all(byte.as_bytes()).await.unwrap();
+    }
+    let read = async |socket: &mut TcpStream| {
+        let mut answer = String::new();
+        tokio::time::timeout(Duration::from_secs(20), socket.read_to_string(&mut answer))
+            .await
+            .expect("the connection to be closed")
+            .unwrap();
+        answer
+    };
+    let answer = read(&mut slow).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let answer = read(&mut stalled).await;
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(
+        answer.contains("Nothing of the request's body was received for 3 seconds."),
+        "{answer}"
+    );
+    server.stop().await;
+}
+
+/// A request that is signed for a region, or not signed.
+async fn signed(server: &Server, region: Option<&str>, target: &str, body: Value) -> Value {
+    let signature = region.map_or(String::new(), |region| {
+        format!(
+            "authorization: AWS4-HMAC-SHA256 Credential=k/20260202/{region}/s/aws4_request, SignedHeaders=host, \
+             Signature=0\r\n"
+        )
+    });
+    let body = body.to_string();
+    let request = format!(
+        "POST / HTTP/1.1\r\nhost: local\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n{signature}\
+         x-amz-target: {target}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let reply = server.raw(request.as_bytes()).await;
+    assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    match reply.body.is_empty() {
+        true => Value::Null,
+        false => reply.json(),
+    }
+}
+
+#[tokio::test]
+async fn each_region_that_requests_are_signed_for_has_streams_and_tables_of_its_own() {
+    let mut options = LocalOptions::default();
+    options.kinesis.account_id = "123456789012".into();
+    options.dynamo.account_id = "123456789012".to_owned();
+    let server = Server::start_with(options, Duration::from_secs(30)).await;
+    let stream = json!({"StreamName": "s", "ShardCount": 1});
+    let table = json!({
+        "TableName": "tab", "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}]
+    });
+    let eu = Some("eu-west-1");
+    signed(&server, eu, "Kinesis_20131202.CreateStream", stream.clone()).await;
+    signed(&server, eu, "DynamoDB_20120810.CreateTable", table).await;
+    let name = json!({"StreamName": "s"});
+    let shown = signed(
+        &server,
+        eu,
+        "Kinesis_20131202.DescribeStreamSummary",
+        name.clone(),
+    )
+    .await;
+    assert_eq!(
+        shown["StreamDescriptionSummary"]["StreamARN"],
+        "arn:aws:kinesis:eu-west-1:123456789012:stream/s"
+    );
+    let shown = signed(
+        &server,
+        eu,
+        "DynamoDB_20120810.DescribeTable",
+        json!({"TableName": "tab"}),
+    )
+    .await;
+    assert_eq!(
+        shown["Table"]["TableArn"],
+        "arn:aws:dynamodb:eu-west-1:123456789012:table/tab"
+    );
+    // Those who say nothing, or nothing that is a region, mean the first.
+    for region in [None, Some("us-east-1"), Some("No Region")] {
+        let list = signed(&server, region, "Kinesis_20131202.ListStreams", json!({})).await;
+        assert_eq!(list["StreamNames"], json!([]), "{region:?}");
+        let list = signed(&server, region, "DynamoDB_20120810.ListTables", json!({})).await;
+        assert_eq!(list["TableNames"], json!([]), "{region:?}");
+    }
+    signed(&server, None, "Kinesis_20131202.CreateStream", stream).await;
+    let shown = signed(
+        &server,
+        Some("us-east-1"),
+        "Kinesis_20131202.DescribeStreamSummary",
+        name,
+    )
+    .await;
+    assert_eq!(
+        shown["StreamDescriptionSummary"]["StreamARN"],
+        "arn:aws:kinesis:us-east-1:123456789012:stream/s"
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn one_region_may_be_all_there_is() {
+    let mut options = LocalOptions {
+        one_region: true,
+        ..LocalOptions::default()
+    };
+    options.kinesis.region = "eu-north-1".into();
+    let server = Server::start_with(options, Duration::from_secs(30)).await;
+    let stream = json!({"StreamName": "s", "ShardCount": 1});
+    signed(
+        &server,
+        Some("us-east-1"),
+        "Kinesis_20131202.CreateStream",
+        stream,
+    )
+    .await;
+    for region in [None, Some("ap-southeast-1")] {
+        let name = json!({"StreamName": "s"});
+        let shown = signed(&server, region, "Kinesis_20131202.DescribeStreamSummary", name).await;
+        let arn = "arn:aws:kinesis:eu-north-1:000000000000:stream/s";
+        assert_eq!(shown["StreamDescriptionSummary"]["StreamARN"], arn);
+    }
     server.stop().await;
 }
 
