@@ -4,6 +4,7 @@ mod command;
 
 use command::*;
 use serde_json::{Value, json};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -385,6 +386,113 @@ fn local_answers_and_ends_on_interrupt() {
     assert_eq!(status, "HTTP/1.1 200 OK");
     assert_eq!(body["TableNames"], json!([]));
     assert_eq!(interrupt(&mut local.process), Some(0));
+    let mut said = String::new();
+    let stderr = local.process.0.stderr.as_mut().expect("its stderr");
+    stderr.read_to_string(&mut said).expect("text");
+    assert!(!said.contains("warning"), "only this machine reaches it: {said}");
+}
+
+/// A table with the smallest provisioned capacity.
+fn table(name: &str) -> Value {
+    json!({
+        "TableName": name,
+        "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
+        "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+    })
+}
+
+#[test]
+fn a_script_that_never_waits_works_with_local() {
+    let local = Local::start();
+    let call = |target: &str, body: Value| {
+        let (status, answer) = local.call(target, &body);
+        assert_eq!(status, "HTTP/1.1 200 OK", "{target}: {answer}");
+        answer
+    };
+    for n in 0..20 {
+        let stream = format!("s{n}");
+        call(
+            "Kinesis_20131202.CreateStream",
+            json!({ "StreamName": stream, "ShardCount": 1 }),
+        );
+        let record = json!({ "StreamName": stream, "PartitionKey": "k", "Data": "MA==" });
+        call("Kinesis_20131202.PutRecord", record);
+        call("Kinesis_20131202.DescribeStream", json!({ "StreamName": stream }));
+        call("Kinesis_20131202.DescribeLimits", json!({}));
+    }
+    let shard = json!({ "StreamName": "s0", "ShardId": "0", "ShardIteratorType": "TRIM_HORIZON" });
+    for _ in 0..20 {
+        let iterator = call("Kinesis_20131202.GetShardIterator", shard.clone());
+        let read = json!({ "ShardIterator": iterator["ShardIterator"] });
+        let read = call("Kinesis_20131202.GetRecords", read);
+        assert_eq!(read["Records"].as_array().map(Vec::len), Some(1));
+    }
+    call("DynamoDB_20120810.CreateTable", table("tab"));
+    // More than a second's capacity, and than what is saved up for bursts.
+    let big = json!({ "TableName": "tab", "Item": { "k": { "S": "a" }, "v": { "S": "x".repeat(300_000) } } });
+    for _ in 0..5 {
+        call("DynamoDB_20120810.PutItem", big.clone());
+    }
+}
+
+#[test]
+fn strict_local_is_as_slow_and_as_narrow_as_aws() {
+    // Creates a stream and a table, and tells the states in which they are seen at once, or the refusal.
+    let states = |local: &Local, n: u32| {
+        let stream = json!({ "StreamName": format!("s{n}"), "ShardCount": 1 });
+        let (_, answer) = local.call("Kinesis_20131202.CreateStream", &stream);
+        let (_, shown) = local.call(
+            "Kinesis_20131202.DescribeStreamSummary",
+            &json!({ "StreamName": format!("s{n}") }),
+        );
+        let name = format!("tab{n}");
+        local.call("DynamoDB_20120810.CreateTable", &table(&name));
+        let (_, described) = local.call("DynamoDB_20120810.DescribeTable", &json!({ "TableName": name }));
+        let stream = &shown["StreamDescriptionSummary"]["StreamStatus"];
+        let found = [&answer["__type"], stream, &described["Table"]["TableStatus"]];
+        found.map(|value| value.as_str().unwrap_or_default().to_owned())
+    };
+    // On a busy machine, some of what passes is not seen.
+    let seen = |options: &[&str]| {
+        let local = Local::start_with(options);
+        let all: Vec<_> = (0..50).map(|n| states(&local, n)).collect();
+        let has = |at: usize, what: &str| all.iter().any(|states| states[at] == what);
+        (
+            has(0, "LimitExceededException"),
+            has(1, "CREATING"),
+            has(2, "CREATING"),
+        )
+    };
+    assert_eq!(seen(&[]), (false, false, false));
+    assert_eq!(seen(&["--strict", "--no-limits"]), (false, true, true));
+    assert_eq!(seen(&["--strict", "--instant"]), (true, false, false));
+    assert_eq!(seen(&["--strict"]), (true, true, true));
+}
+
+#[test]
+fn local_has_the_account_and_region_it_is_told() {
+    let local = Local::start_with(&["--account", "123456789012", "--region", "eu-north-1"]);
+    let stream = json!({ "StreamName": "s", "ShardCount": 1 });
+    local.call("Kinesis_20131202.CreateStream", &stream);
+    let (_, shown) = local.call(
+        "Kinesis_20131202.DescribeStreamSummary",
+        &json!({ "StreamName": "s" }),
+    );
+    assert_eq!(
+        shown["StreamDescriptionSummary"]["StreamARN"],
+        "arn:aws:kinesis:eu-north-1:123456789012:stream/s"
+    );
+    let (_, made) = local.call("DynamoDB_20120810.CreateTable", &table("tab"));
+    assert_eq!(
+        made["TableDescription"]["TableArn"],
+        "arn:aws:dynamodb:eu-north-1:123456789012:table/tab"
+    );
+    for (option, bad) in [("--account", "12"), ("--region", "Europe")] {
+        let output = run(&["local", option, bad]);
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        assert!(stderr(&output).contains("expected the n"), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -54,8 +54,14 @@ pub struct Local {
 
 impl Local {
     pub fn start() -> Self {
-        let mut child = leasehold(&["local", "--port", "0", "--instant"])
+        Self::start_with(&[])
+    }
+
+    pub fn start_with(more: &[&str]) -> Self {
+        let mut child = leasehold(&["local", "--port", "0"])
+            .args(more)
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the command starts");
         let mut line = String::new();
