@@ -116,7 +116,7 @@ mod tests {
         };
         assert_eq!(
             tell(&ended),
-            "finished shard-3; shard-4, orders and shard-120 can begin"
+            "finished shard-3, whose children are shard-4, orders and shard-120"
         );
         let missed = |owner: &str| Notice::MissedTake {
             lease: "shardId-0".into(),
@@ -124,9 +124,12 @@ mod tests {
         };
         assert_eq!(
             tell(&missed("w:00c0ffee00c0ffee")),
-            "wanted shard-0, but w has it"
+            "did not get shard-0: its row names w"
         );
-        assert_eq!(tell(&missed("w:8080")), "wanted shard-0, but w:8080 has it");
+        assert_eq!(
+            tell(&missed("w:8080")),
+            "did not get shard-0: its row names w:8080"
+        );
         let lost = Notice::Lost {
             lease: "shardId-".into(),
             why: LossReason::RowGone,
