@@ -1,6 +1,6 @@
 //! The metrics of a worker: one table of their names, and the way to set them.
 //!
-//! They go to whatever recorder the program installs for the crate [`metrics`](::metrics). To add one, add a line to the
+//! They go to whatever recorder the program installs for the crate `metrics`. To add one, add a line to the
 //! table below and set it where it is known.
 //!
 //! * Every series has the labels [`COMMON`]. The label `worker` is the name that this life of the worker writes into the

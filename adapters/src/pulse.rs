@@ -149,7 +149,7 @@ impl Pulse {
             let (beat, mut felt) = oneshot::channel();
             let asked = self.own.now();
             self.handlers.spawn(Box::pin(async move {
-                // Whoever listened has stopped.
+                // Sending fails only if the listener has stopped.
                 let _ = beat.send(());
             }));
             self.own.sleep(pause).await;

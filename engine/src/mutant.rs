@@ -205,7 +205,7 @@ catalogue! {
     TakesForgotten "takes-forgotten"
         "What is being taken does not count towards the share."
     TakesInDrops "takes-in-drops"
-        "Half as many leases are taken at a time as have no owner, whoever left the rest."
+        "One lease without an owner limits what is taken at a time, also of what crashed workers left."
     RetriesRegardless "retries-regardless"
         "A take that failed is repeated although the share is full by now."
     RemovedUnbegun "removed-unbegun"

@@ -35,7 +35,7 @@ pub trait Dialect {
     fn decode(&self, item: &Item) -> RowRead;
 
     /// What an item lacks that is read as a lease all the same. Every program of the format writes these attributes, so a person
-    /// or another tool removed them; whoever takes the lease next puts them there.
+    /// or another tool removed them; the next worker that takes the lease writes them again.
     fn lacks(&self, item: &Item) -> Vec<&'static str> {
         let _ = item;
         Vec::new()
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// A person's edit may remove what guards a row. It is read as zero, and whoever takes the lease next puts it there; and only
+    /// A person's edit may remove what guards a row. It is read as zero. The next worker that takes the lease writes it again; and only
     /// one does.
     #[test]
     fn a_row_without_its_guard_is_taken_once_and_complete_again() {

@@ -92,7 +92,7 @@ impl fmt::Display for Finding {
 ///
 /// If `table_empty`, the first leases are those of the shards that were open at the initial position. The service counts both
 /// ends of a shard's time: at a timestamp of the very millisecond of a reshard, it lists the parent and its children. Then the
-/// parent gets the lease; whoever ends it creates the children's. So the whole listing does as well for `TRIM_HORIZON` and
+/// parent gets the lease; the worker that ends the parent creates those of the children. So the whole listing does as well for `TRIM_HORIZON` and
 /// `LATEST`. For `AT_TIMESTAMP`, it gives the oldest shards: none is left out, and those closed before have nothing to read.
 ///
 /// The time grows as `n log n` with the number `n` of shards and leases.

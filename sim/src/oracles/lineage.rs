@@ -164,7 +164,7 @@ impl Lineage {
                     self.shard(shard).tampered = true;
                 }
                 let state = self.shard(shard);
-                // A program that did not know of the end yet wrote over it: whoever knows of it waits for nothing.
+                // A program that did not know of the end yet wrote over it: a worker that knows of the end waits for nothing.
                 let undone = state.ended && after.is_some_and(|row| row.checkpoint != Mark::End);
                 state.tampered |= of_others && undone;
                 let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
