@@ -204,6 +204,8 @@ catalogue! {
         "What others are asked for does not count before their rows are seen to say so."
     TakesForgotten "takes-forgotten"
         "What is being taken does not count towards the share."
+    HandedOnForgotten "handed-on-forgotten"
+        "A take of unknown outcome does not count towards the share once its lease is being handed over."
     TakesInDrops "takes-in-drops"
         "One lease without an owner limits what is taken at a time, also of what crashed workers left."
     RetriesRegardless "retries-regardless"

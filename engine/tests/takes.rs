@@ -359,3 +359,42 @@ fn what_another_took_first_is_its_and_not_ours() {
     rig.secs(22);
     assert_eq!(workers(&rig), 2);
 }
+
+/// The answer of a take is lost, and an operator hands the lease on: the row shows that the take was applied. Until the owner has
+/// given it up, it is one of the owner's share.
+#[test]
+fn a_take_that_is_handed_on_before_its_answer_counts_towards_the_share() {
+    let mut rig = Rig::new(8, 1);
+    rig.secs(20);
+    rig.workers[0].alive = false;
+    for row in rig.table.as_mut().unwrap().values_mut() {
+        row.owner = None;
+    }
+    let mut first = true;
+    let trap: Trap = Box::new(move |effect| {
+        let hangs = is_take(effect) && std::mem::take(&mut first);
+        hangs.then_some(Trick::Hang)
+    });
+    rig.join_trapped(Some(trap));
+    assert_eq!(takes(&rig).len(), 4, "half of what may be anybody's");
+    let taken = match &rig.workers[1].hung[0].effect {
+        Effect::Table(TableOp::Write(change)) => change.key().clone(),
+        other => panic!("{other:?}"),
+    };
+    let me = rig.workers[1].engine.worker().unwrap().clone();
+    let mut free = 0;
+    for row in rig.table.as_mut().unwrap().values_mut() {
+        if row.key == taken {
+            (row.owner, row.handing_over) = (Some("next".into()), Some(me.clone()));
+            row.counter += 1;
+        } else if row.owner.is_none() {
+            free += 1;
+            row.owner = (free > 1).then(|| "next".into());
+            row.counter += 1;
+        }
+    }
+    assert_eq!(free, 4);
+    rig.secs(8);
+    // Four of eight leases are its share, and one is free.
+    assert_eq!(takes(&rig).len(), 4);
+}

@@ -37,7 +37,10 @@ impl Core {
                 continue;
             };
             balance.unfinished += 1;
-            let coming = lease.may_come_to(me) && !self.ctx.planted.is(Mutant::TakesForgotten);
+            let handed = lease.row.as_ref().is_some_and(|row| row.handing_over.is_some());
+            let coming = lease.may_come_to(me)
+                && !self.ctx.planted.is(Mutant::TakesForgotten)
+                && !(handed && self.ctx.planted.is(Mutant::HandedOnForgotten));
             if lease.ours() || coming {
                 if let Some(mine) = balance.counts.get_mut(me) {
                     *mine += 1;
