@@ -3,6 +3,7 @@
 pub mod cheap;
 #[cfg(feature = "offline")]
 pub mod cli;
+pub mod deliberate;
 mod draws;
 pub mod exhaust;
 pub mod fakes;
@@ -11,8 +12,6 @@ pub mod faults;
 pub mod local;
 pub mod marks;
 pub mod museum;
-#[cfg(feature = "mutants")]
-pub mod mutants;
 pub mod oracles;
 pub mod originals;
 pub mod report;

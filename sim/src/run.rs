@@ -1,5 +1,6 @@
 //! Running one world or many.
 
+use crate::deliberate::{Bug, turn_on};
 use crate::marks::{BlindSpot, Together};
 use crate::oracles::{Property, Time, canary};
 use crate::swarm::Plan;
@@ -7,7 +8,6 @@ use crate::whatif::Given;
 use crate::world::{Ending, Found, World};
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::digest::Digest;
-use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -58,8 +58,8 @@ pub struct Options {
     pub mixed: bool,
     /// Worlds begin with this stream and table.
     pub given: Option<Given>,
-    /// Give every engine this bug. Has an effect only with the feature `mutants`.
-    pub mutant: Option<Mutant>,
+    /// The deliberate bug that is on. Without one, all are off. Only a program that is built from the copy has them.
+    pub bug: Option<Bug>,
     /// Whether to go on.
     pub cancel: Cancel,
 }
@@ -179,6 +179,9 @@ pub fn plan_of(seed: u64, options: &Options) -> Plan {
 }
 
 /// Runs the world of one seed.
+///
+/// # Panics
+/// If the options name a bug, and this program does not have the bugs in it.
 pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
     let drawn = plan_of(seed, options);
     let plan = if options.no_faults {
@@ -187,6 +190,7 @@ pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
         drawn
     };
     let configuration = plan.summary();
+    let _switched = turn_on(options.bug);
     let mut found = World::new(plan, options).run();
     // What is theirs is what those programs are known to do.
     found.violations.retain(|violation| !violation.of_others);
@@ -199,7 +203,11 @@ pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
 }
 
 /// Runs a world that is given. A panic of the engine or of the world is a finding like any other.
+///
+/// # Panics
+/// If the options name a bug, and this program does not have the bugs in it.
 pub fn run_plan(plan: Plan, options: &Options) -> Result<Found, String> {
+    let _switched = turn_on(options.bug);
     catch_unwind(AssertUnwindSafe(|| World::new(plan, options).run())).map_err(|panic| message(&*panic))
 }
 

@@ -1,12 +1,15 @@
 //! Timelines in a real browser: they run without errors, and draw what they should.
 //!
 //! Needs Chromium; skipped, with one line on stderr, on machines without. `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped
-//! test into a failed one. The pages and screenshots are left below `target/tmp/browser/`:
+//! test into a failed one. The pages and screenshots are left below `target/tmp/browser/`, of the copy of the sources that has the
+//! deliberate bugs in it, too, where the small world has one:
 //!
-//!     cargo test -p leasehold-sim --no-default-features --features mutants --test browser
+//!     cargo run --release -- mutants --prepare
+//!     cargo test --manifest-path target/deliberate-bugs/Cargo.toml -p leasehold-sim --no-default-features --test browser
 //!
 //! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run, made small with `pngquant 64`.
 
+use leasehold_sim::deliberate::{Bug, PLANTED};
 use leasehold_sim::run::{Options, WorldReport, run_seed};
 use leasehold_sim::show::builder::Builder;
 use leasehold_sim::show::timeline::{BarKind, MarkKind, Timeline};
@@ -185,19 +188,19 @@ impl State {
     }
 }
 
-fn record(seed: u64, bug: Option<leasehold_engine::mutant::Mutant>) -> WorldReport {
+fn record(seed: u64, bug: Option<Bug>) -> WorldReport {
     let options = Options {
         record: true,
-        mutant: bug,
+        bug,
         ..Options::default()
     };
     run_seed(seed, &options)
 }
 
-/// A small world that fails: one with a planted bug if the catalogue is compiled in, else one that says it failed.
+/// A small world that fails: one with a deliberate bug if this is the copy that has them, else one that says it failed.
 fn small() -> Timeline {
     use leasehold_sim::oracles::{Property, Violation};
-    let bug = cfg!(feature = "mutants").then_some(leasehold_engine::mutant::Mutant::StampAtReceipt);
+    let bug = PLANTED.then(|| Bug::named("stamp-at-receipt").expect("a bug of the catalogue"));
     let mut least = (0..200)
         .map(|seed| record(seed, bug))
         .find(|report| {

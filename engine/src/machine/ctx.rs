@@ -131,7 +131,7 @@ impl Ctx {
         let life = self.config.policies.life;
         let stands = counter > 0 && life.tells_time();
         // No counter comes after the last one.
-        let base = if stands || highest == u64::MAX || self.planted.is(Mutant::CounterBeginsAnew) {
+        let base = if stands || highest == u64::MAX {
             counter
         } else {
             counter.max(highest)
@@ -189,9 +189,6 @@ impl Ctx {
     /// The pause before the `failures`-th retry in a row: doubles, is capped, and is spread by a keyed draw over the
     /// upper half, so that workers that failed together do not come back together.
     pub(crate) fn backoff(&self, what: &str, subject: &str, failures: u32) -> Span {
-        if self.planted.is(Mutant::NoBackoff) {
-            return Span::ZERO;
-        }
         let full = self
             .config
             .retry_min

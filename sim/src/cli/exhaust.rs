@@ -1,12 +1,12 @@
 //! `leasehold exhaust`: every order of events of a small scope.
 
+use super::copy::hand_over;
 use super::exit::{self, Failure, Verdict};
+use crate::deliberate::{Bug, PLANTED};
 use crate::exhaust::{Report, Scope, exhaust};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold_engine::dialect::Kind;
-#[cfg(feature = "mutants")]
-use leasehold_engine::mutant::Mutant;
 use leasehold_engine::time::Span;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -56,10 +56,9 @@ pub(super) struct ExhaustArgs {
     /// How many threads search; by default one for every processor.
     #[arg(long, value_name = "J")]
     jobs: Option<NonZeroUsize>,
-    /// A deliberate bug for every engine.
-    #[cfg(feature = "mutants")]
-    #[arg(long, value_name = "ID", value_parser = parse_mutant)]
-    mutant: Option<Mutant>,
+    /// A deliberate bug for every worker. As `mutants` does, this builds a program that has it, from a copy of the sources.
+    #[arg(long, value_name = "ID", value_parser = Bug::named)]
+    mutant: Option<Bug>,
     /// Results as one JSON object.
     #[arg(long)]
     json: bool,
@@ -87,16 +86,10 @@ impl From<Dialect> for Kind {
     }
 }
 
-#[cfg(feature = "mutants")]
-fn parse_mutant(id: &str) -> Result<Mutant, String> {
-    let known = || Mutant::ALL.iter().map(|mutant| mutant.id()).collect::<Vec<_>>();
-    let found = Mutant::ALL.iter().find(|mutant| mutant.id() == id);
-    found
-        .copied()
-        .ok_or_else(|| format!("expected one of {}", known().join(", ")))
-}
-
 pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
+    if args.mutant.is_some() && !PLANTED {
+        return hand_over();
+    }
     let scope = Scope {
         dialect: args.dialect.into(),
         workers: args.workers as usize,
@@ -109,8 +102,7 @@ pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
         stops: args.stops,
         horizon: Span::from_secs(args.horizon),
         depth: args.depth,
-        #[cfg(feature = "mutants")]
-        mutant: args.mutant,
+        bug: args.mutant,
         ..Scope::default()
     };
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());

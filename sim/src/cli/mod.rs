@@ -8,6 +8,7 @@ mod bench;
 mod clients;
 #[cfg(feature = "cli")]
 pub mod consume;
+mod copy;
 #[cfg(feature = "cli")]
 mod demo;
 mod determinism;
@@ -22,7 +23,6 @@ mod logging;
 #[cfg(feature = "cli")]
 mod migrate;
 mod museum;
-#[cfg(feature = "mutants")]
 mod mutants;
 mod plan;
 mod position;
@@ -74,8 +74,7 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Run simulated fleets through faults and judge what happened.
     Sim(sim::SimArgs),
-    /// Put deliberate bugs into the engine and see whether the oracles catch them.
-    #[cfg(feature = "mutants")]
+    /// Put deliberate bugs into the sources and see whether the oracles catch them.
     Mutants(mutants::MutantsArgs),
     /// Run the same worlds in two processes and compare them all along.
     Determinism(determinism::DeterminismArgs),
@@ -115,7 +114,6 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "cli")]
         Command::Migrate(args) => on_tokio(migrate::run(args)),
         Command::Sim(args) => sim::run(&args),
-        #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
         Command::Determinism(args) => determinism::run(&args),
         Command::Digests(args) => determinism::digests(&args),

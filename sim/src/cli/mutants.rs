@@ -1,24 +1,28 @@
 //! `leasehold mutants`: the catalogue of deliberate bugs.
 
+use super::copy::{hand_over, prepare};
 use super::exit::{self, Failure, Verdict};
 use super::scenario;
-use crate::mutants::{Hunt, hunt};
+use crate::deliberate::{Bug, Hunt, PLANTED, hunt};
 use clap::Args;
-use leasehold_engine::mutant::Mutant;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Put deliberate bugs into the engine, one at a time, and see whether the oracles catch them.
+/// Put deliberate bugs into the sources, and see whether the oracles catch them, one at a time.
+///
+/// The bugs are edits of the sources, described in `sim/mutants/`. They are written into a copy of the workspace,
+/// `target/deliberate-bugs`, each behind a switch that is off; a program is built from it (a minute or two, unless that is
+/// done), and it tries them. It needs a checkout and Cargo.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  leasehold mutants --jobs 2\n  leasehold mutants --only no-parent-wait --json"
 )]
 pub(super) struct MutantsArgs {
     /// This bug only.
-    #[arg(long, value_name = "ID", value_parser = parse_id)]
-    only: Option<Mutant>,
+    #[arg(long, value_name = "ID", value_parser = Bug::named)]
+    only: Option<Bug>,
     /// Give up on a bug after this many worlds.
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     seeds: u64,
@@ -34,18 +38,26 @@ pub(super) struct MutantsArgs {
     /// A JSON object for every bug, one a line.
     #[arg(long)]
     json: bool,
-}
-
-fn parse_id(text: &str) -> Result<Mutant, String> {
-    let known = Mutant::ALL.iter().copied().find(|mutant| mutant.id() == text);
-    known.ok_or_else(|| {
-        let ids: Vec<&str> = Mutant::ALL.iter().map(|mutant| mutant.id()).collect();
-        format!("expected one of {}", ids.join(", "))
-    })
+    /// Write the copy only, and say how it is built.
+    #[arg(long, exclusive = true)]
+    prepare: bool,
 }
 
 pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
-    let bugs: Vec<Mutant> = args.only.map_or_else(|| Mutant::ALL.to_vec(), |only| vec![only]);
+    match (PLANTED, args.prepare) {
+        (true, true) => {
+            return Err(Failure::unusable(
+                "expected a program without the deliberate bugs, which writes them into a copy of its sources, found one that has them",
+            ));
+        }
+        (true, false) => {}
+        (false, true) => return only_prepare(),
+        (false, false) => return hand_over(),
+    }
+    let bugs = match args.only {
+        Some(only) => vec![only],
+        None => Bug::all().map_err(Failure::unusable)?,
+    };
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel();
@@ -54,9 +66,9 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
         for _ in 0..jobs.map_or(1, NonZeroUsize::get) {
             let (send, next, bugs) = (send.clone(), &next, &bugs);
             scope.spawn(move || {
-                while let Some(mutant) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if send
-                        .send((*mutant, hunt(*mutant, args.seeds, !args.no_shrink)))
+                        .send((*bug, hunt(*bug, args.seeds, !args.no_shrink)))
                         .is_err()
                     {
                         return;
@@ -65,8 +77,8 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
             });
         }
         drop(send);
-        for (mutant, hunt) in receive {
-            if let Some(at) = bugs.iter().position(|bug| *bug == mutant) {
+        for (tried, hunt) in receive {
+            if let Some(at) = bugs.iter().position(|bug| *bug == tried) {
                 hunts[at] = Some(hunt);
             }
         }
@@ -94,6 +106,23 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
     } else {
         Verdict::Found
     })
+}
+
+fn only_prepare() -> Result<Verdict, Failure> {
+    let prepared = prepare()?;
+    let build = prepared.build();
+    let words: Vec<_> = std::iter::once(build.get_program())
+        .chain(build.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect();
+    exit::print(&format!(
+        "{}: written, {} files of it anew\nbuild it:  {}\nthen run:  {}",
+        prepared.folder.display(),
+        prepared.changed,
+        words.join(" "),
+        prepared.program().display()
+    ))?;
+    Ok(Verdict::Fine)
 }
 
 fn counted(count: u64, what: &str) -> String {

@@ -1,12 +1,12 @@
 //! Scenario files: running them, and writing one for what a seed violates.
 
 use super::exit::{self, Failure, Verdict};
+use crate::deliberate::{HOW, PLANTED};
 use crate::museum::of_ours;
 use crate::run::{Cancel, Options, run_plan};
 use crate::scenario::Scenario;
 use crate::shrink::{Shrunk, Size, shrink};
 use crate::swarm::Plan;
-use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
 use serde_json::json;
 use std::fmt::{self, Write as _};
@@ -28,21 +28,6 @@ pub(super) fn read(path: &Path) -> Result<Scenario, Failure> {
         .map_err(|error| Failure::unusable(format!("{name}: {error}")))
 }
 
-/// The bug that a scenario names, and whether this program can have it.
-fn bug(scenario: &Scenario) -> Result<Option<Mutant>, Failure> {
-    let Some(id) = &scenario.mutant else {
-        return Ok(None);
-    };
-    let known = Mutant::ALL.iter().copied().find(|mutant| mutant.id() == id);
-    known.map(Some).ok_or_else(|| {
-        let ids: Vec<&str> = Mutant::ALL.iter().map(|mutant| mutant.id()).collect();
-        Failure::unusable(format!(
-            "`mutant`: expected one of {}, found {id:?}",
-            ids.join(", ")
-        ))
-    })
-}
-
 /// Runs the world of a scenario file and shows it.
 /// `ours`: with our workers in the place of others', which must do nothing wrong.
 pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Failure> {
@@ -50,11 +35,11 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
     if ours {
         (scenario.plan, scenario.violates) = (of_ours(&scenario.plan), None);
     }
-    let bug = bug(&scenario)?;
-    let planted = bug.filter(|_| cfg!(feature = "mutants"));
+    let bug = scenario.bug;
+    let planted = bug.filter(|_| PLANTED);
     let options = Options {
         log: !as_json,
-        mutant: planted,
+        bug: planted,
         // What else another's program violates does not end its world.
         only: scenario
             .violates
@@ -89,8 +74,7 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
         if let (Some(bug), None) = (bug, planted) {
             let _ = write!(
                 text,
-                "\n\nthe bug {:?} is not in this program (it is with the feature `mutants`); the sound engine was run",
-                bug.id()
+                "\n\nthe bug {bug:?} is not in this program, so the sound engine was run; {HOW}"
             );
         }
         let verdict = match &judged {
@@ -167,13 +151,9 @@ pub(super) fn keep(plan: &Plan, folder: &Path, cancel: &Cancel) -> Result<Option
 pub(super) fn write(shrunk: &Shrunk, name: &str, folder: &Path) -> Result<Kept, Failure> {
     let scenario = &shrunk.scenario;
     let file = folder.join(format!("{name}.toml"));
-    let mutant = Mutant::ALL
-        .iter()
-        .copied()
-        .find(|mutant| scenario.mutant.as_deref() == Some(mutant.id()));
     let options = Options {
         log: true,
-        mutant,
+        bug: scenario.bug,
         ..Options::default()
     };
     let log = run_plan(scenario.plan.clone(), &options)

@@ -1,8 +1,8 @@
 //! How much is searched.
 
+use crate::deliberate::Bug;
 use leasehold_engine::config::{Config, ReaderConfig};
 use leasehold_engine::dialect::Kind;
-use leasehold_engine::mutant::Mutant;
 use leasehold_engine::time::Span;
 use std::fmt;
 
@@ -34,8 +34,8 @@ pub struct Scope {
     pub horizon: Span,
     /// No path is longer than this many steps; what lies beyond is not judged for coming right. None: no limit.
     pub depth: Option<u32>,
-    /// The deliberate bug of every engine. Has an effect only with the feature `mutants`.
-    pub mutant: Option<Mutant>,
+    /// The deliberate bug that is on. Without one, all are off. Only a program that is built from the copy has them.
+    pub bug: Option<Bug>,
 }
 
 impl Default for Scope {
@@ -53,7 +53,7 @@ impl Default for Scope {
             stops: 1,
             horizon: Span::from_secs(24),
             depth: None,
-            mutant: None,
+            bug: None,
         }
     }
 }

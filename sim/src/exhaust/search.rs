@@ -6,6 +6,7 @@
 use super::scope::Scope;
 use super::step::Step;
 use super::world::World;
+use crate::deliberate::turn_on;
 use crate::oracles::{Property, Time};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
@@ -51,8 +52,12 @@ pub struct Counterexample {
 }
 
 /// Searches a scope. `progress` is told the number of states now and then.
+///
+/// # Panics
+/// If the scope names a bug, and this program does not have the bugs in it.
 pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> Report {
     let begun = Instant::now();
+    let _switched = turn_on(scope.bug);
     let mut report = Report {
         scope: scope.to_string(),
         states: 0,
@@ -136,6 +141,7 @@ impl<'a> Search<'a> {
         std::thread::scope(|threads| {
             for _ in 0..jobs {
                 threads.spawn(|| {
+                    let _switched = turn_on(scope.bug);
                     while let Some((world, mut path)) = lock(&shares).pop_front() {
                         self.explore(&world, &mut path);
                     }

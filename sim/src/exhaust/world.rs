@@ -134,8 +134,7 @@ impl World {
                 source.put(wall_ms(0), u128::MAX / u128::from(scope.shards) * shard + 1);
             }
         }
-        let mut table = LeaseTable::new(scope.dialect, &Faults::default());
-        table.mutant = scope.mutant;
+        let table = LeaseTable::new(scope.dialect, &Faults::default());
         let mut world = Self {
             now: 0,
             steps: 0,
@@ -175,9 +174,9 @@ impl World {
 
     /// Begins a life of a worker.
     pub(super) fn start(&mut self, w: usize) {
-        let (now, mutant, config) = (self.now, self.scope.mutant, self.scope.config());
+        let (now, bug, config) = (self.now, self.scope.bug, self.scope.config());
         let worker = Arc::make_mut(&mut self.workers[w]);
-        worker.engine = engine(mutant);
+        worker.engine = engine(bug);
         worker.generation += 1;
         worker.clock.restart(now, 0);
         worker.paused = None;

@@ -9,9 +9,9 @@ mod text;
 
 pub use text::BadScenario;
 
+use crate::deliberate::Bug;
 use crate::oracles::Property;
 use crate::swarm::Plan;
-
 use crate::world::Found;
 
 /// A world, and what is expected of it.
@@ -21,8 +21,8 @@ pub struct Scenario {
     pub about: String,
     /// The property that is violated; none: everything must come right.
     pub violates: Option<Property>,
-    /// The deliberate bug that is needed for that, by its name.
-    pub mutant: Option<String>,
+    /// The deliberate bug that is needed for that.
+    pub bug: Option<Bug>,
     /// The world.
     pub plan: Plan,
 }
@@ -35,7 +35,7 @@ impl Scenario {
     /// If a property was violated that should not have been, or the other way round.
     pub fn judge(&self, found: &Found, planted: bool) -> Result<(), String> {
         // A bug that was found and mended leaves a scenario in which nothing goes wrong any more.
-        let expected = self.violates.filter(|_| planted || self.mutant.is_none());
+        let expected = self.violates.filter(|_| planted || self.bug.is_none());
         let violated = |property| {
             found
                 .violations

@@ -1,6 +1,7 @@
 //! Scenarios as TOML.
 
 use super::{Scenario, limits, span};
+use crate::deliberate::Bug;
 use crate::faults::Faults;
 use crate::oracles::Property;
 use crate::originals::Fleet;
@@ -123,10 +124,12 @@ impl FromStr for Scenario {
         }
         .with_dialect(text.dialect);
         limits::check(&plan).map_err(BadScenario)?;
+        let bug = text.mutant.as_deref().map(Bug::named).transpose();
+        let bug = bug.map_err(|sentence| BadScenario(format!("`mutant`: {sentence}")))?;
         Ok(Scenario {
             about: text.about,
             violates: text.violates,
-            mutant: text.mutant,
+            bug,
             plan,
         })
     }
@@ -225,7 +228,7 @@ impl fmt::Display for Scenario {
             version: VERSION,
             about: self.about.clone(),
             violates: self.violates,
-            mutant: self.mutant.clone(),
+            mutant: self.bug.map(|bug| bug.id().to_owned()),
             seed: self.plan.seed,
             dialect: self.plan.dialect,
             workers: self.plan.workers,
@@ -334,7 +337,7 @@ mod tests {
         Scenario {
             about: format!("the world of seed {seed}"),
             violates: None,
-            mutant: None,
+            bug: None,
             plan,
         }
     }

@@ -7,13 +7,13 @@
 mod parts;
 mod simpler;
 
+use crate::deliberate::Bug;
 use crate::draws::Draws;
 use crate::oracles::{Property, Time, Violation};
 use crate::run::{Cancel, Options, run_plan};
 use crate::scenario::Scenario;
 use crate::swarm::Plan;
 use crate::world::Found;
-use leasehold_engine::mutant::Mutant;
 use serde::Serialize;
 
 /// A small world that violates a property.
@@ -47,11 +47,14 @@ const MOST_SEEDS: u64 = 400;
 const CANDIDATES: usize = 4;
 
 /// Shrinks a world, for as long as that is not cancelled. None: it violates nothing, or was cancelled before that was seen.
-pub fn shrink(plan: &Plan, mutant: Option<Mutant>, cancel: &Cancel) -> Option<Shrunk> {
+///
+/// # Panics
+/// If a bug is named, and this program does not have the bugs in it.
+pub fn shrink(plan: &Plan, bug: Option<Bug>, cancel: &Cancel) -> Option<Shrunk> {
     let mut search = Search {
         property: None,
         of_others: false,
-        mutant,
+        bug,
         inputs: 0,
         runs: 0,
         cancel: cancel.clone(),
@@ -95,7 +98,7 @@ struct Search {
     property: Option<Property>,
     /// What programs of others are known to do is looked for: the world violates nothing else.
     of_others: bool,
-    mutant: Option<Mutant>,
+    bug: Option<Bug>,
     inputs: u64,
     runs: u32,
     cancel: Cancel,
@@ -114,7 +117,7 @@ impl Search {
         let options = Options {
             strikes: true,
             stop: true,
-            mutant: self.mutant,
+            bug: self.bug,
             cancel: self.cancel.clone(),
             ..Options::default()
         };
@@ -159,7 +162,7 @@ impl Search {
     fn fix(&mut self, plan: &Plan) -> Option<Case> {
         let options = Options {
             stop: true,
-            mutant: self.mutant,
+            bug: self.bug,
             cancel: self.cancel.clone(),
             ..Options::default()
         };
@@ -313,7 +316,7 @@ impl Search {
                     case.summary
                 ),
                 violates: Some(property),
-                mutant: self.mutant.map(|mutant| mutant.id().to_owned()),
+                bug: self.bug,
                 plan: case.plan,
             },
         }

@@ -110,7 +110,7 @@ fn table_of(plan: &Plan) -> Option<Table> {
     let scenario = Scenario {
         about: String::new(),
         violates: None,
-        mutant: None,
+        bug: None,
         plan: plan.clone(),
     };
     scenario.to_string().parse().ok()

@@ -13,7 +13,6 @@ use crate::originals;
 use crate::show::recording::RequestNo;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
-use leasehold_engine::mutant::Mutant;
 use leasehold_engine::output::{Command, Effect, TableOp};
 use leasehold_engine::time::Mono;
 
@@ -159,10 +158,10 @@ impl World {
             (_, Landing::Answer { .. }) => None,
             (_, Landing::Throttled(_)) => Some(Outcome::NotSent(Cause::Throttled)),
             (_, Landing::NotSent(_)) => Some(Outcome::NotSent(Cause::Network)),
-            (_, Landing::ServerError(_)) => Some(self.unsure(&request, Cause::Server)),
-            (_, Landing::Broken(_)) => Some(self.unsure(&request, Cause::Network)),
+            (_, Landing::ServerError(_)) => Some(Outcome::Unknown(Cause::Server)),
+            (_, Landing::Broken(_)) => Some(Outcome::Unknown(Cause::Network)),
             (_, Landing::Garbled(_)) => Some(Outcome::Unknown(Cause::Garbled)),
-            (_, Landing::Silence) => Some(self.unsure(&request, Cause::Timeout)),
+            (_, Landing::Silence) => Some(Outcome::Unknown(Cause::Timeout)),
         };
         let answer_second = matches!(landing, Landing::Answer { second: true, .. });
         let executions = match fate.reach {
@@ -197,21 +196,6 @@ impl World {
             }
         }
         self.heap.push(answer_at, What::Answer { flight });
-    }
-
-    /// How a driver classifies what may have been executed: as unknown, unless it has a bug.
-    fn unsure(&self, request: &Request, cause: Cause) -> Outcome {
-        let writes = matches!(request, Request::Table(TableOp::Write(_)));
-        match (self.mutant, cause) {
-            (Some(Mutant::ServerErrorIsApplied), Cause::Server)
-            | (Some(Mutant::BrokenIsApplied), Cause::Network)
-                if writes =>
-            {
-                Outcome::Applied(Reply::Done)
-            }
-            (Some(Mutant::TimeoutIsNotSent), Cause::Timeout) => Outcome::NotSent(cause),
-            _ => Outcome::Unknown(cause),
-        }
     }
 
     /// Something between the adapter and the application, answered without a network.

@@ -63,7 +63,7 @@ impl LeaseTable {
     fn write_member(&mut self, now_ms: i64, table: String, write: ItemWrite) -> Result<Reply, ApiError> {
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
-        self.carry_out(now_ms, table, write, true)
+        self.carry_out(now_ms, table, write)
     }
 
     fn get_member(&mut self, now_ms: i64, table: String, key: Item) -> Result<Option<Item>, ApiError> {

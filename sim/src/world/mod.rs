@@ -28,6 +28,7 @@ mod tell;
 mod view;
 pub(crate) mod worker;
 
+use crate::deliberate::Bug;
 use crate::draws::Draws;
 use crate::faults::RuinKind;
 use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
@@ -42,7 +43,6 @@ use leasehold_engine::Engine;
 use leasehold_engine::digest::Digest;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Input};
-use leasehold_engine::mutant::Mutant;
 use leasehold_engine::output::Output;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::Item;
@@ -71,7 +71,7 @@ pub use settle::Ending;
 pub struct World {
     plan: Plan,
     /// The deliberate bug that every engine has.
-    mutant: Option<Mutant>,
+    bug: Option<Bug>,
     draws: Draws,
     now: Time,
     heap: Heap,
@@ -139,13 +139,13 @@ struct Family {
     closed: bool,
 }
 
-/// A worker's engine, with its deliberate bug if the catalogue is compiled in.
-pub(crate) fn engine(mutant: Option<Mutant>) -> Engine {
+/// A worker's engine, with its deliberate bug if that is one of those that are still compiled in.
+pub(crate) fn engine(bug: Option<Bug>) -> Engine {
     #[cfg(feature = "mutants")]
-    return Engine::with_mutant(mutant);
+    return Engine::with_mutant(bug.and_then(Bug::old));
     #[cfg(not(feature = "mutants"))]
     {
-        let _ = mutant;
+        let _ = bug.and_then(Bug::old);
         Engine::new()
     }
 }
@@ -156,7 +156,6 @@ impl World {
     /// # Panics
     /// If the plan asks for a stream that the fake refuses: the swarm's own fault.
     pub fn new(plan: Plan, options: &Options) -> Self {
-        let mutant = options.mutant;
         let draws = Draws::new(plan.seed);
         // The engine counts on listings being no further behind than a scan interval.
         let mut stream_faults = plan.faults.stream.clone();
@@ -170,7 +169,7 @@ impl World {
         .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
         let mut world = Self {
-            mutant,
+            bug: options.bug,
             draws,
             now: 0,
             heap: Heap::default(),
@@ -210,7 +209,6 @@ impl World {
             cancel: options.cancel.clone(),
             plan,
         };
-        world.table.mutant = mutant;
         world.set_up();
         world
     }

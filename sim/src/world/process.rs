@@ -38,7 +38,7 @@ impl World {
 
     fn start_engine(&mut self, w: usize, key: u64) {
         let now = self.now;
-        self.workers[w].engine = Some(engine(self.mutant));
+        self.workers[w].engine = Some(engine(self.bug));
         let upgraded = self.plan.upgraded.as_ref();
         let upgraded = upgraded.filter(|_| self.plan.faults.upgrade.reached(w as u32, now));
         if upgraded.is_some() {

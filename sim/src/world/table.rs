@@ -12,7 +12,6 @@ use crate::swarm::EPOCH_MS;
 use leasehold_engine::dialect::{Dialect, Kind};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
-use leasehold_engine::mutant::Mutant;
 use leasehold_engine::output::TableOp;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
@@ -33,8 +32,6 @@ pub(crate) struct LeaseTable {
     silent_refusal: bool,
     /// Nobody may create the table.
     sealed: bool,
-    /// The deliberate bug of the codec, if that is where it is.
-    pub mutant: Option<Mutant>,
     pub(super) limit: Option<u32>,
     /// Rows as they were last written, by shard: every scan shows most of them unchanged.
     decoded: Vec<Option<(Arc<Item>, RowRead)>>,
@@ -69,7 +66,6 @@ impl LeaseTable {
             dialect: dialect.dialect(),
             silent_refusal: faults.silent_refusal,
             sealed: false,
-            mutant: None,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
             decoded: Vec::new(),
         }
@@ -101,9 +97,6 @@ impl LeaseTable {
 
     pub(super) fn failure(&self, error: ApiError) -> Outcome {
         let why = match error.code {
-            "ConditionalCheckFailedException" if self.mutant == Some(Mutant::ConditionIsThrottled) => {
-                return Outcome::NotSent(Cause::Throttled);
-            }
             "ConditionalCheckFailedException" => Why::ConditionFailed,
             "ResourceNotFoundException" => Why::NotFound,
             "ResourceInUseException" => Why::InUse,
@@ -113,7 +106,7 @@ impl LeaseTable {
         let current = error
             .item
             .as_deref()
-            .map(|item| Box::new(self.misread(self.dialect.decode(item))));
+            .map(|item| Box::new(self.dialect.decode(item)));
         let detail = error.message.into_owned();
         Outcome::Refused(Refusal { why, current, detail })
     }
@@ -170,11 +163,7 @@ impl LeaseTable {
             ..Scan::default()
         };
         let page = self.dynamo.scan(now_ms, &request)?;
-        let rows = page
-            .items
-            .iter()
-            .map(|item| self.misread(self.decode(item)))
-            .collect();
+        let rows = page.items.iter().map(|item| self.decode(item)).collect();
         let next = page.last_key.as_ref().map(|key| key_of(self.dialect, key));
         Ok(Reply::Page(ScanPage { rows, next }))
     }
@@ -188,9 +177,7 @@ impl LeaseTable {
         };
         let found = self.dynamo.get_item(now_ms, &request)?;
         Ok(Reply::Row(
-            found
-                .item
-                .map(|item| Box::new(self.misread(self.dialect.decode(&item)))),
+            found.item.map(|item| Box::new(self.dialect.decode(&item))),
         ))
     }
 
@@ -198,13 +185,7 @@ impl LeaseTable {
         let write = self.dialect.encode(change);
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
-        let write = self.planted(change, write);
-        let unguarded = match self.mutant {
-            Some(Mutant::UnguardedCreate) => matches!(change, Change::Create(_)),
-            Some(Mutant::TakeUnguarded) => matches!(change, Change::Take { .. }),
-            _ => false,
-        };
-        self.carry_out(now_ms, TABLE.to_owned(), write, !unguarded)
+        self.carry_out(now_ms, TABLE.to_owned(), write)
     }
 
     /// A write of an item of any table.
@@ -213,10 +194,9 @@ impl LeaseTable {
         now_ms: i64,
         table: String,
         write: ItemWrite,
-        guarded: bool,
     ) -> Result<Reply, ApiError> {
         let always = Condition::All(Vec::new());
-        let condition = (guarded && write.condition != always).then(|| condition(write.condition));
+        let condition = (write.condition != always).then(|| condition(write.condition));
         let (old_on_failure, key) = (!self.silent_refusal, write.key);
         match write.action {
             Action::Put(item) => {
@@ -253,35 +233,6 @@ impl LeaseTable {
             }
         }
         Ok(Reply::Done)
-    }
-
-    /// A planted bug: a renewal as a whole item, of what is known of it.
-    fn planted(&self, change: &Change, mut write: ItemWrite) -> ItemWrite {
-        let Change::Renew { key, guard } = change else {
-            return write;
-        };
-        if self.mutant == Some(Mutant::PutForUpdate)
-            && let Some(item) = self.item(key)
-            && let RowRead::Lease(row) = self.dialect.decode(item)
-        {
-            let row = LeaseRow {
-                counter: guard.next,
-                ..row
-            };
-            write.action = self.dialect.encode(&Change::Create(Box::new(row))).action;
-        }
-        write
-    }
-
-    /// A planted bug: the end of a shard is read as its beginning.
-    fn misread(&self, mut read: RowRead) -> RowRead {
-        if self.mutant == Some(Mutant::EndIsBeginning)
-            && let RowRead::Lease(row) = &mut read
-            && row.checkpoint.is_end()
-        {
-            row.checkpoint = Checkpoint::TrimHorizon;
-        }
-        read
     }
 
     /// The rendered text must mean what the tree means: it is parsed, and the trees are compared.

@@ -1,0 +1,194 @@
+//! The catalogue: one file for each deliberate bug, in `sim/mutants/`.
+
+use super::edit::Edit;
+use crate::oracles::Property;
+use leasehold_engine::dialect::Kind;
+use serde::Deserialize;
+use std::sync::LazyLock;
+
+/// What the file of a deliberate bug says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    /// What it does wrong, in a sentence.
+    pub(super) about: String,
+    /// The properties that it may break. The first is the one meant for it.
+    pub(super) properties: Vec<Property>,
+    /// The table format of the worlds in which it is looked for.
+    #[serde(default)]
+    pub(super) dialect: Kind,
+    /// Whether workers of other programs stand beside ours in those worlds.
+    #[serde(default)]
+    pub(super) mixed: bool,
+    /// The first world to try, for a bug that shows in one world of a thousand: one in which it showed once. By default it is
+    /// the cheapest one.
+    pub(super) first_world: Option<u64>,
+    /// What it changes in the sources.
+    #[serde(default)]
+    pub(super) edits: Vec<Edit>,
+}
+
+/// Names, each with the text of its file.
+macro_rules! entries {
+    ($($id:literal)*) => {
+        &[$(($id, include_str!(concat!("../../mutants/", $id, ".toml")))),*]
+    };
+}
+
+/// The files of the catalogue, in the order of their names. A bug's place in it is its number.
+pub(super) const FILES: &[(&str, &str)] = entries! {
+    "any-table"
+    "asked-waits"
+    "believe-one-listing"
+    "blind-to-counter"
+    "broken-is-applied"
+    "checkpoint-on-delivery"
+    "checkpoint-seldom"
+    "children-from-latest"
+    "children-of-others"
+    "children-unnamed"
+    "claims-forgotten"
+    "close-too-early"
+    "closes-unsaved"
+    "condition-is-throttled"
+    "counter-begins-anew"
+    "create-when-fenced"
+    "dead-members-count"
+    "drains-slowly"
+    "empty-is-end"
+    "end-before-children"
+    "end-is-beginning"
+    "expire-early"
+    "expiry-by-their-clock"
+    "failures-stay"
+    "finished-removed-early"
+    "first-listing-page-only"
+    "first-members-page-only"
+    "first-page-only"
+    "floor-share"
+    "hand-over-too-early"
+    "hand-over-unfinished"
+    "hand-over-while-settling"
+    "handed-on-forgotten"
+    "hold-too-long"
+    "keeps-others-turns"
+    "last-unknown-counts"
+    "lineage-not-asked"
+    "list-always"
+    "listing-gives-up"
+    "lost-untold"
+    "never-chases"
+    "never-checkpoint"
+    "never-expire"
+    "never-steals"
+    "never-tidies"
+    "no-abort"
+    "no-adoption"
+    "no-audit"
+    "no-backoff"
+    "no-budget"
+    "no-close-when-lost"
+    "no-co-parent-wait"
+    "no-fence"
+    "no-handler-pause"
+    "no-parent-wait"
+    "no-patience"
+    "no-release"
+    "no-settle"
+    "no-take-of-unowned"
+    "one-child-only"
+    "one-handler-at-a-time"
+    "one-parent-only"
+    "one-read-at-a-time"
+    "partial-is-whole"
+    "put-for-update"
+    "quota-ignored"
+    "range-unsaid"
+    "read-on-at-latest"
+    "registers-once"
+    "release-while-settling"
+    "removed-unbegun"
+    "renew-gives-up"
+    "renew-late"
+    "restore-when-fenced"
+    "retries-regardless"
+    "row-twice-seen"
+    "scan-gives-up"
+    "server-error-is-applied"
+    "shares-once"
+    "skip-failed-batch"
+    "stall-forgotten"
+    "stall-unnoticed"
+    "stamp-at-receipt"
+    "starts-over"
+    "steal-from-equal"
+    "steals-all"
+    "take-unguarded"
+    "take-while-stopping"
+    "takes-forgotten"
+    "takes-in-drops"
+    "timeout-is-not-sent"
+    "token-reused"
+    "unguarded-create"
+    "unknown-child-is-created"
+    "unknown-is-failure"
+    "unknown-is-success"
+    "unpaced"
+    "unread-is-read"
+};
+
+/// What the files say.
+static ENTRIES: LazyLock<Result<Vec<Entry>, String>> =
+    LazyLock::new(|| FILES.iter().map(|(id, text)| read(id, text)).collect());
+
+/// What the files say, in their order.
+///
+/// # Errors
+/// The first that cannot be read, as a sentence.
+pub(super) fn entries() -> Result<&'static [Entry], String> {
+    ENTRIES.as_deref().map_err(Clone::clone)
+}
+
+fn read(id: &str, text: &str) -> Result<Entry, String> {
+    let wrong = |sentence: String| format!("sim/mutants/{id}.toml: {sentence}");
+    let entry: Entry = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    if entry.properties.is_empty() {
+        return Err(wrong(
+            "expected the property that is meant for it in `properties`, found none".to_owned(),
+        ));
+    }
+    let asks = |edit: &Edit| super::edit::words(&edit.replace).any(|(word, _)| word == "BUG");
+    if !entry.edits.is_empty() && !entry.edits.iter().any(asks) {
+        return Err(wrong(
+            "expected the word `BUG`, the question whether it is on, in a `replace`, found it in none"
+                .to_owned(),
+        ));
+    }
+    Ok(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EDIT: &str = "about = ''\nproperties = ['P1']\n[[edits]]\nfile = 'a.rs'\nfind = 'a'\n";
+
+    fn refused(text: &str) -> String {
+        read("a-bug", text).expect_err("an entry that says too little or too much")
+    }
+
+    #[test]
+    fn an_entry_says_what_is_needed_and_no_more() {
+        assert!(read("a-bug", &format!("{EDIT}replace = '!BUG && a'")).is_ok());
+        for (text, expected) in [
+            ("about = ''\nproperties = []\n", "found none"),
+            ("about = ''\nproperties = ['P99']\n", "P99"),
+            ("about = ''\nproperties = ['P1']\ncolour = 'red'\n", "colour"),
+            (&format!("{EDIT}replace = 'BUGS'"), "`BUG`"),
+        ] {
+            let sentence = refused(text);
+            assert!(sentence.starts_with("sim/mutants/a-bug.toml: "), "{sentence}");
+            assert!(sentence.contains(expected), "{sentence}");
+        }
+    }
+}

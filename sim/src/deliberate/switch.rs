@@ -1,0 +1,77 @@
+//! The switch of the deliberate bugs: which of them is on in this thread.
+//!
+//! An ordinary program has no deliberate bug, and nothing in it asks. In the copy that `workspace` makes, this file
+//! is a module of the engine, and every place that has a bug asks [`on`].
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+/// Whether this program has the deliberate bugs in it, each behind its switch. Only a program that is built from the copy has.
+pub const PLANTED: bool = false;
+
+/// The number of no bug.
+const NONE: u16 = u16::MAX;
+
+thread_local! {
+    static ON: Cell<u16> = const { Cell::new(NONE) };
+}
+
+/// Whether the bug of this number is on in this thread.
+#[inline]
+pub fn on(number: u16) -> bool {
+    ON.get() == number
+}
+
+/// Turns the bug of this number on in this thread, or turns all of them off, until the answer is dropped.
+pub fn switch(number: Option<u16>) -> Switched {
+    Switched {
+        before: ON.replace(number.unwrap_or(NONE)),
+        this_thread: PhantomData,
+    }
+}
+
+/// Turns the switch back to where it was.
+#[derive(Debug)]
+#[must_use = "dropping it turns the switch back"]
+pub struct Switched {
+    before: u16,
+    /// It must be dropped in the thread that it was made in.
+    this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        ON.set(self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bug_is_on_in_its_thread_until_the_guard_is_dropped() {
+        assert!(!on(1));
+        let outer = switch(Some(1));
+        assert!(on(1) && !on(2));
+        {
+            let _inner = switch(None);
+            assert!(!on(1));
+        }
+        assert!(on(1));
+        std::thread::scope(|threads| {
+            threads.spawn(|| assert!(!on(1)));
+        });
+        drop(outer);
+        assert!(!on(1));
+    }
+
+    #[test]
+    fn a_panic_turns_the_switch_back() {
+        let panicked = std::panic::catch_unwind(|| {
+            let _on = switch(Some(1));
+            panic!("as an engine with a bug may");
+        });
+        assert!(panicked.is_err() && !on(1));
+    }
+}
