@@ -343,7 +343,8 @@ async fn bring(
             }
         }
     }
-    let why = "somebody else changes the row all the time; stop whoever writes to the new table".to_owned();
+    let why =
+        "somebody else changes the row all the time; stop the worker that writes to the new table".to_owned();
     report.conflicts.insert(old.key.to_string(), why);
     Ok(())
 }

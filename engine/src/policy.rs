@@ -97,7 +97,7 @@ pub enum Steal {
 pub enum Finished {
     /// Once their children have begun.
     WhenRead,
-    /// Once the stream has forgotten the shard: whoever finds a listed shard without a row reads it from the beginning.
+    /// Once the stream has forgotten the shard: a worker that finds a listed shard without a row reads it from the beginning.
     WhenForgotten,
     /// Never. Here too, a listed shard without a row is one that nobody has read.
     Never,
@@ -107,10 +107,10 @@ pub enum Finished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assign {
-    /// Whoever has fewer than its share: leases are counted by the owners that their rows name.
+    /// A worker that has fewer than its share: leases are counted by the owners that their rows name.
     Count,
-    /// Whoever's turn it is, in the order of names, among those that say in a table of their own that they live. All agree
-    /// on that without a word, and nobody takes from anybody.
+    /// The member whose turn the shard is, in the order of names. Members say in a table of their own that they live. All of
+    /// them work out the same turns, and none takes a lease from another.
     Rank,
 }
 

@@ -286,7 +286,7 @@ mod tests {
             }
         }
 
-        /// Whoever writes its row in time is never taken for dead, whatever its clock and ours show.
+        /// A member that writes its row in time is never taken for dead, whatever its clock and ours show.
         #[test]
         fn who_writes_in_time_lives(
             writes in prop::collection::vec((1u64..60, any::<u64>()), 2..20),

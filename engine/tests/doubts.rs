@@ -398,7 +398,7 @@ fn a_shard_is_ended_by_us_only_if_we_tried_to() {
     };
     let (_, said) = changed(None, by_other);
     assert_eq!(said, ["AlreadyEnded"]);
-    // Whoever ended it: it is, and its children have their leases.
+    // Another worker ended the shard: it has ended, and its children have their leases.
     let (_, said) = changed(Some(Write::End), by_other);
     assert_eq!(said, ["ended"]);
     let (_, said) = changed(Some(Write::End), |row| {

@@ -117,7 +117,7 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
     let children = [left, right].map(Rig::id);
     for child in &children {
         rig.put(if *child == children[0] { left } else { right }, 5);
-        // Whoever created it stopped before it came to its parent.
+        // The worker that created it stopped before it came to its parent.
         let row = LeaseRow::new(child.to_lease(), Checkpoint::TrimHorizon);
         rig.table.as_mut().unwrap().insert(row.key.clone(), row);
     }

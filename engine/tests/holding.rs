@@ -93,7 +93,7 @@ fn the_last_writes_of_a_lease_are_tried_again_soon() {
     soon(&rig, pause);
 }
 
-/// Whoever finds a lease released starts at once, and its former owner may still believe in it.
+/// A worker that finds a lease released starts at once, while the former owner may still believe in it.
 #[test]
 fn what_was_stolen_is_released_when_its_former_owner_must_know() {
     let mut rig = Rig::new(4, 1);

@@ -8,7 +8,7 @@ use leasehold_engine::members::*;
 use leasehold_engine::output::*;
 use leasehold_engine::time::{Mono, Span};
 
-/// The lead goes to whoever is first by name, in both directions.
+/// The lead goes to the member that is first by name, in both directions.
 #[test]
 fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
     let mut rig = fleet(2, 1);
@@ -149,7 +149,7 @@ fn nobody_shares_out_while_another_leads() {
     assert_eq!(rig.side.shards(), [1, 2].map(Rig::id));
 }
 
-/// Whoever could not write that it leads for longer than others wait for it does not know who leads.
+/// A leader that could not write that it leads, for longer than others wait for it, does not know which member leads.
 #[test]
 fn a_leader_that_could_not_say_so_shares_nothing_out() {
     let mut rig = fleet(1, 1);

@@ -15,7 +15,7 @@ fn sent(rig: &Rig, worker: usize, what: impl Fn(&Effect) -> bool) -> usize {
     sent.filter(|(_, effect)| what(effect)).count()
 }
 
-/// Found by simulation: whoever reads nothing for as long as a stream is gone went on with another of the same name.
+/// Found by simulation: a worker that reads nothing for as long as a stream is gone went on with another of the same name.
 #[test]
 fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
     let mut rig = Rig::new(2, 1);

@@ -89,7 +89,7 @@ fn it_is_stolen_from_the_busiest_what_it_has_above_its_share() {
 fn whoever_lacks_several_takes_one_of_a_share() {
     let of_three = [("a", 3), ("b", 3), ("c", 3)];
     assert_eq!(first_steal(&of_three, 10).unwrap().1, 1);
-    // Whoever lacks one leaves it at that.
+    // A worker that lacks one lease takes none.
     assert_eq!(first_steal(&[("a", 1), ("b", 1), ("c", 1)], 10), None);
 }
 

@@ -51,7 +51,7 @@ fn a_take_that_was_not_carried_out_is_tried_again_after_growing_pauses_and_left_
     rig.secs(25);
     assert_eq!(takes(&rig).len(), 10, "once more after the next scan");
 
-    // Whichever of them is applied after all, it is the same change of the row, and one that whoever held it must notice.
+    // Whichever of them is applied after all, it is the same change of the row, and one that the former owner must notice.
     let changes = rig.workers[1].sent.iter().filter_map(|(_, effect)| match effect {
         Effect::Table(TableOp::Write(Change::Take { counter, next, .. })) => Some((*counter, *next)),
         _ => None,

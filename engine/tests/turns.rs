@@ -130,7 +130,7 @@ fn a_shard_of_anothers_without_a_lease_is_not_asked_for() {
     assert_eq!(repairs(&rig), 0);
 }
 
-/// Nothing lacks a lease: whoever does not lead lists nothing but what is looked at from time to time.
+/// Nothing lacks a lease: a member that does not lead lists nothing but what is looked at from time to time.
 #[test]
 fn a_member_at_rest_lists_rarely() {
     let mut rig = second_of_two(4, 0..4);

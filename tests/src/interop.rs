@@ -1,7 +1,7 @@
 //! Workers that others wrote, in fleets on the in-memory AWS.
 //!
-//! The libraries are Go modules that not every module proxy serves, so they are neither built nor fetched here. Whoever has
-//! one writes a program around it, and names its path in a variable; without, the tests that need it are skipped.
+//! The libraries are Go modules that not every module proxy serves, so they are neither built nor fetched here. To
+//! test one, write a program around it and name its path in a variable; without, the tests that need it are skipped.
 //!
 //! | library | variable |
 //! |---|---|

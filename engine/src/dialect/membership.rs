@@ -1,5 +1,5 @@
 //! How a dialect spells what workers say to each other beside the lease table: operations on items of tables of its own, so
-//! that whoever reaches the tables need know nothing else.
+//! that adapters and the simulator need know nothing else.
 
 use crate::ids::WorkerId;
 use crate::input::Reply;

@@ -78,9 +78,7 @@ impl fmt::Display for Stall {
                 write!(f, "its handler failed {attempts} times with the same batch")
             }
             Stall::Fenced => f.write_str("its lease could not be renewed in time, and may be another's"),
-            Stall::Missing => {
-                f.write_str("it, or what came of it, was not found; the shards are being listed")
-            }
+            Stall::Missing => f.write_str("it, or a child of it, was not found; the shards are being listed"),
             Stall::ReadsFail { failures } => write!(f, "reading it failed {failures} times in a row"),
             Stall::ReadsEmpty => f.write_str("reads bring nothing, though it is not at its tip"),
             Stall::CoParents(parents) => write!(

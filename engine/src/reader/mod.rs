@@ -1,4 +1,4 @@
-//! The polling reader of one shard, as a pure machine: it decides, and whoever embeds it acts.
+//! The polling reader of one shard, as a pure machine: it decides, and its embedder acts.
 //!
 //! The embedder asks [`Reader::next`] what to do, issues that as a stream command and reports its id with
 //! [`Reader::sent`] and its outcome with [`Reader::fetched`]. Batches come out at [`Reader::front`] and are

@@ -1,6 +1,6 @@
 //! The end of a path: nothing goes wrong any more, and everything must come right by itself.
 //!
-//! Whoever stands still goes on, whoever has stopped is started again, late requests never land. Within a bound, every
+//! A worker that stands still goes on, a worker that has stopped is started again, late requests never land. Within a bound, every
 //! record must be processed and every shard that is left must be processed by a live worker. Then all are told to stop,
 //! which must leave no lease behind.
 

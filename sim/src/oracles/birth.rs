@@ -1,8 +1,8 @@
 //! P2: who creates the lease of a child believes in a parent of it, and who puts back a row that was removed, in the shard.
 //!
 //! Once the belief has run out, another may have ended the parent, processed the child and removed its row: created again, it
-//! would be read again. Only a parent that has long had an unfinished row is looked at: whoever finds a hole in the hash space,
-//! or fills an empty table, knows of it by then. Rows that people changed are not judged.
+//! would be read again. Only a parent that has long had an unfinished row is looked at: a worker that finds a hole in the
+//! hash space, or fills an empty table, knows of it by then. Rows that people changed are not judged.
 
 use super::fact::{Ask, Mark, Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -19,7 +19,7 @@ struct Shard {
 
 #[derive(Clone, Debug)]
 pub(super) struct Birth {
-    /// Elsewhere every listed shard has a row, whoever creates it.
+    /// Elsewhere every listed shard has a row; it does not matter which worker creates it.
     binding: bool,
     /// What was in the table for so long is known to everybody, in µs.
     known: u64,

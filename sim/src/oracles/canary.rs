@@ -1,6 +1,6 @@
 //! The canary: an oracle that fires in one of a hundred worlds, for no reason.
 //!
-//! Whoever runs worlds knows in which it must have fired. If a report of it is missing, others may be missing too.
+//! The runner of worlds knows in which ones it must have fired. If a report of it is missing, others may be missing too.
 
 use super::{Property, Terms, Time, Verdict};
 use leasehold_engine::draw::draw;

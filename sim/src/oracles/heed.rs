@@ -1,4 +1,4 @@
-//! P18: whoever does not believe in a lease any more tells its handler to stop, at once.
+//! P18: a worker that does not believe in a lease any more tells its handler to stop, at once.
 //!
 //! What a handler does after that is not the worker's to bound; that it was not told is. Whether another worker has begun
 //! by then does not matter: it may at any moment. A process that stands still tells nobody anything.

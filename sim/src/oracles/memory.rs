@@ -73,7 +73,7 @@ impl Memory {
             Fact::Given { shard, through, .. } => {
                 self.done.insert(shard, through);
             }
-            // A program of others checkpoints what it did not process: whoever comes after keeps nothing of it.
+            // A program of others checkpoints what it did not process: the next owner keeps nothing of it.
             Fact::RowChanged {
                 shard,
                 after:

@@ -131,7 +131,7 @@ impl Verdict {
         self.add(property, at, of_others, summary);
     }
 
-    /// Records what counts whoever did it.
+    /// Records what counts against programs of others, too.
     pub fn report_of_anybody(&mut self, property: Property, at: Time, summary: impl FnOnce() -> String) {
         self.add(property, at, false, summary);
     }

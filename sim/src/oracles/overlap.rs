@@ -5,8 +5,8 @@
 //! thief begins at once, and only expired leases are covered. A row that a person removed counts from 0 again, and may look
 //! as it did long before: its shard is not judged any more.
 //!
-//! A program of others that writes over a row that is not its own can make it look as it did long before, too. Whoever
-//! believes then may be robbed at once, and its belief may still run out beside the next one; but it is never renewed. This is
+//! A program of others that writes over a row that is not its own can make it look as it did long before, too. An
+//! owner that believes then may lose the lease at once, and its belief may still run out beside the next one; but it is never renewed. This is
 //! the bound of such tables.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};

@@ -81,7 +81,7 @@ impl Progress {
                 )
             });
         }
-        // It is said once, of who did it: whoever writes next begins from there.
+        // It is said once, of the worker that did it: the next write begins from there.
         // Nor has the owner seen how far a trespasser says it is, and it renews over that.
         let ahead = trespass && durable.highest.is_some_and(|highest| row.checkpoint > highest);
         if !stays && !ahead {

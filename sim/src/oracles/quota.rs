@@ -1,6 +1,6 @@
 //! P10, the half that a worker was told: nobody takes more leases than `max_leases` allows.
 //!
-//! Asked of whoever tried to take something, when it has said what it holds since: what it holds and what it tries to take,
+//! Asked of a worker that tried to take something, when it has said what it holds since: what it holds and what it tries to take,
 //! less what it was given without asking (a leader of another library may hand leases over).
 
 use super::fact::{Ask, Verb};

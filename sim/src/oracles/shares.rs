@@ -283,8 +283,8 @@ impl Shares {
         row.is_some_and(is_open)
     }
 
-    /// How many other unfinished leases a life surely knows it has. Whoever takes what nobody lives on need not wait for
-    /// what it asked others for.
+    /// How many other unfinished leases a life surely knows it has. A life that takes leases
+    /// of dead owners need not wait for what it asked live owners for.
     fn has(&self, now: Time, life: LifeNo, but: ShardNo, verb: Verb) -> usize {
         let stakes = self.lives.get(life as usize).into_iter().flatten().enumerate();
         let counts = |(shard, stake): &(usize, &Stake)| {

@@ -1,7 +1,7 @@
 //! Writes of other programs to rows that are not, or no longer, their own.
 //!
 //! vmware-go-kcl checkpoints and renews by whole items, from what it remembers of the row, and asks neither for the owner nor
-//! for the deadline. Whoever owns such a row cannot know what is in it.
+//! for the deadline. The owner of such a row cannot know what is in it.
 
 use super::Fact;
 use super::fact::{Owner, Verb};

@@ -130,7 +130,7 @@ impl Waiting {
                 shard.readable_since = now;
             }),
             Fact::RowChanged { shard, after, .. } => {
-                // A program of others checkpoints what it did not process: whoever comes after does not process it either.
+                // A program of others checkpoints what it did not process: the next owner does not process it either.
                 if let Some(Mark::At(through)) = after.map(|row| row.checkpoint) {
                     let done = self.done.entry(shard).or_default();
                     *done = through.max(*done);

@@ -10,7 +10,7 @@ const TEMPLATE: &str = include_str!("timeline.html");
 const STYLE: &str = include_str!("timeline.css");
 const SCRIPT: &str = include_str!("timeline.js");
 
-/// The most rows of the table that is there for whoever does not see the drawing.
+/// The most rows of the table that is there for people who do not see the drawing.
 const MOST_ROWS: usize = 400;
 
 /// The whole page.

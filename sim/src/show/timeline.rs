@@ -16,7 +16,7 @@ pub struct Timeline {
     pub title: String,
     /// How that was configured, or where it comes from.
     pub subtitle: String,
-    /// What came of it, in a sentence.
+    /// How it ended, in a sentence.
     pub verdict: String,
     /// Its length.
     pub end: Time,

@@ -66,7 +66,7 @@ struct Feed {
 impl Feed {
     fn new(recording: &Recording) -> Self {
         let mut builder = Builder::default();
-        // Lanes are in the order of the workers, whoever starts first.
+        // Lanes are in the order of the workers, in whatever order they start.
         let booted = recording.iter().filter_map(|(_, event)| match event {
             Event::Fact(Fact::Booted { worker, .. }) => Some(*worker + 1),
             _ => None,

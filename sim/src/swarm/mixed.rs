@@ -57,7 +57,7 @@ fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
     interruptions.retain(|interruption| {
         let ours = fleet.program(interruption.worker as usize) == Program::Leasehold;
         let survived = match interruption.kind {
-            // A frozen worker of theirs writes on when it thaws, whoever reads the shard by then.
+            // A frozen worker of theirs writes on when it thaws, though another worker reads the shard by then.
             InterruptionKind::Pause { .. } => false,
             // kinsumer checkpoints what it delivers: what was not processed by then is lost.
             InterruptionKind::Crash { .. } => !fleet.programs.contains(&Program::Kinsumer),

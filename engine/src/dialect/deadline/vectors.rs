@@ -211,7 +211,7 @@ fn rows_of_vmware_go_kcl() {
         // Never checkpointed: with an empty one, its programs can see whose it is.
         ("A=A T=105", claim("A=A T=105", "X"), "A=A T=105 C=empty R=X"),
         ("A=A T=105 R=X", claim("A=A T=105 R=X", "Y"), "refused"),
-        // Parents are kept whoever wrote them.
+        // Parents are kept, whether a program of theirs or one of ours wrote them.
         (
             "A=A T=105 C=5 P=p",
             take(kind, "A=A T=105 C=5 P=p", "B"),

@@ -100,7 +100,7 @@ impl Member {
         Ok((shards, number(&row, UPDATED)))
     }
 
-    /// Without a condition, by whoever finds none and by whoever led when it began.
+    /// Without a condition, by a program that finds none, and by one that led when it began.
     pub(super) async fn cache_shards(&self, shards: &[ShardId]) -> Result<(), Failure> {
         if shards.is_empty() {
             return Ok(());

@@ -190,7 +190,7 @@ impl Worker {
         }
     }
 
-    /// Claims a shard of whoever has the most.
+    /// Claims a shard of the worker that has the most.
     async fn rebalance(&self) {
         let Ok(owned) = self.list_active_workers().await else {
             return;
