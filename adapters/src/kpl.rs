@@ -22,6 +22,7 @@ const MD5_LEN: usize = 16;
 
 /// What to do with an aggregate of which some part belongs to another shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Misplaced {
     /// Drop the whole aggregate, as KCL does: the KPL sends its records again.
     #[default]

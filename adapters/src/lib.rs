@@ -1,66 +1,120 @@
-//! The async Kinesis consumer: a thin shell around [`leasehold_engine`].
+//! A Kinesis consumer whose every decision can be simulated and replayed: a thin async shell around [`leasehold_engine`].
 //!
-//! An application builds a [`Worker`] and gives it a [`Handler`]. Everything that is decided is decided by the engine;
-//! this crate feeds it inputs and carries out its commands:
+//! An application builds a [`Worker`] and gives it a [`Handler`], or a closure that is called with every [`Batch`]:
 //!
-//! | room | what is in it |
+//! ```no_run
+//! # #[cfg(feature = "aws")]
+//! # async fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client)
+//! # -> Result<(), leasehold::Error> {
+//! use leasehold::{Batch, Worker};
+//! use std::time::Duration;
+//!
+//! let worker = Worker::builder()
+//!     .kinesis(kinesis)
+//!     .dynamodb(dynamodb)
+//!     .stream("orders")
+//!     .application("billing")
+//!     .config(|config| config.with_lease_duration(Duration::from_secs(20)))
+//!     .build()?;
+//! worker
+//!     .run_fn(|batch: Batch| async move {
+//!         for record in batch {
+//!             println!("{} {:?}", record.partition_key, record.data);
+//!         }
+//!         Ok::<(), std::io::Error>(())
+//!     })
+//!     .await
+//! # }
+//! ```
+//!
+//! | for | see |
 //! |---|---|
-//! | [`worker`] | the public API; [`handler`], [`batch`], [`record`] and [`fence`] are what a handler meets |
-//! | [`driver`] | the loop around the engine |
-//! | [`ports`], [`runtime`] | what the loop needs: a table, a stream, an application, a clock and tasks |
-//! | `own_thread`, `pulse` | the loop's own thread; noticing handlers that block theirs |
-//! | `aws` | the bindings to the AWS SDK, and the table that says what each of its errors means |
-//! | `consumer`, [`store`], [`kpl`] | opening, feeding and closing handlers; fetched records; aggregated records |
-//! | [`recorder`], [`trace`] | recording a worker's life, and replaying it |
-//! | [`observe`], [`metrics`] | logs; the names of all metrics, and the way they are set |
+//! | building, running and stopping a worker | [`Worker`], [`Builder`], [`Control`], [`Error`] |
+//! | its options | [`Config`], [`ReaderConfig`], [`MembersConfig`], [`InitialPosition`]; [`Config::options`] lists them all |
+//! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
+//! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
+//! | the services | [`aws`]: the SDK's clients |
+//! | the format of the lease table | [`dialect`] |
+//! | simulations of an application | [`runtime`]: clock, timers, tasks and entropy of a worker; [`TraceSink`] |
+//!
+//! The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
+//! them to the SDK, with a table that says what each error means; `consumer`, `store` and `kpl` open, feed and close handlers;
+//! `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
+//! `observe`, `troubles` and `gauges` write logs and metrics.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::disallowed_macros,
+        reason = "tests have a runtime of their own"
+    )
+)]
 
-pub mod asks;
+mod asks;
 #[cfg(feature = "aws")]
 pub mod aws;
-pub mod batch;
+mod batch;
 mod catch;
 mod consumer;
-pub mod driver;
-pub mod error;
-pub mod fence;
+mod driver;
+mod error;
+mod fence;
 mod gauges;
-pub mod handler;
-pub mod kpl;
-pub mod machine;
+mod handler;
+#[doc(hidden)]
+pub mod internals;
+mod kpl;
+mod machine;
 pub mod metrics;
-pub mod migrate;
-pub mod observe;
+mod migrate;
+mod observe;
 #[cfg(feature = "tokio-runtime")]
 mod own_thread;
-pub mod ports;
+mod ports;
 mod pulse;
-pub mod record;
-pub mod recorder;
+mod record;
+mod recorder;
 pub mod runtime;
-pub mod store;
-pub mod trace;
+mod store;
+mod trace;
 mod troubles;
-pub mod worker;
+mod worker;
 
-pub use batch::{Batch, ShardInfo};
+pub use batch::{Batch, BatchIter, ShardInfo};
+pub use bytes::Bytes;
 pub use error::Error;
 pub use fence::Fence;
 pub use handler::{Handler, HandlerFn};
 pub use kpl::Misplaced;
-/// The engine, for what implements ports and for what reads traces.
+/// The engine, for formats of lease tables that this crate does not have.
 pub use leasehold_engine as engine;
-pub use leasehold_engine::config::{BadConfig, Config, InitialPosition, MembersConfig, ReaderConfig};
-pub use leasehold_engine::dialect;
-pub use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId, WorkerId};
-pub use leasehold_engine::notice::{Fatal, Left, Notice, Stall, StopSummary};
+pub use leasehold_engine::config::{
+    BadConfig, Config, InitialPosition, MembersConfig, OptionInfo, ReaderConfig,
+};
+pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
+pub use leasehold_engine::notice::{
+    Choice, Fatal, Left, LossReason, Notice, Severity, Stall, StopSummary, TakeReason,
+};
 pub use leasehold_engine::output::EndReason;
-pub use leasehold_engine::policy::Policies;
-pub use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
+pub use leasehold_engine::position::{BadSequenceNumber, Checkpoint, Position, SequenceNumber};
+pub use leasehold_engine::row::LeaseRow;
 pub use leasehold_engine::shard::{HashKey, HashRange};
 pub use leasehold_engine::time::{Mono, Span, Wall};
 pub use record::Record;
+pub use recorder::{NotTaken, Sink as TraceSink};
 pub use worker::{Builder, Control, Worker};
 
+/// The formats of lease tables, for [`Builder::dialect`].
+///
+/// A format that this crate does not have implements [`Dialect`](dialect::Dialect), with the types of [`engine`].
+pub mod dialect {
+    pub use leasehold_engine::dialect::{Dialect, Kcl, Kind, Kinsumer};
+    pub use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
+}
+
 #[cfg(test)]
-#[cfg_attr(not(feature = "tokio-runtime"), allow(dead_code))]
+#[cfg_attr(
+    not(feature = "tokio-runtime"),
+    allow(dead_code, reason = "most tests need the runtime")
+)]
 mod testing;

@@ -24,6 +24,7 @@ pub const COMMON: [&str; 3] = ["application", "stream", "worker"];
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
@@ -39,6 +40,7 @@ pub struct Metric {
 
 /// How a metric behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// It only grows, from 0 at the beginning of the worker's life.
     Counter,

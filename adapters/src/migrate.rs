@@ -8,7 +8,7 @@ use crate::ports::{Failure, TablePort};
 use crate::runtime::Runtime;
 use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::{Outcome, Reply, TableState, Why};
-use leasehold_engine::migration::{Step, next};
+use leasehold_engine::internals::{Step, next};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::policy::Life;
 use leasehold_engine::row::{LeaseRow, RowRead};

@@ -9,7 +9,7 @@ use crate::store::Store;
 use crate::troubles::{Trouble, Troubles};
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::{Fetched, Outcome};
-use leasehold_engine::notice::Notice;
+use leasehold_engine::notice::{Notice, Severity};
 use leasehold_engine::position::Position;
 use leasehold_engine::time::Mono;
 use std::fmt;
@@ -63,7 +63,7 @@ impl Observer {
     }
 
     pub(crate) fn notice(&mut self, at: Mono, notice: &Notice) {
-        let (kind, level) = describe(notice);
+        let (kind, level) = (notice.name(), level(notice.severity()));
         self.meter.count(&metrics::NOTICES, [kind.into()], 1);
         match notice {
             Notice::Booted { worker, hold } => {
@@ -214,49 +214,13 @@ impl Observer {
     }
 }
 
-/// A short name for metrics, and how loud it is in the log.
-fn describe(notice: &Notice) -> (&'static str, Level) {
-    match notice {
-        Notice::Booted { .. } => ("booted", Level::INFO),
-        Notice::TableReady { .. } => ("table-ready", Level::INFO),
-        Notice::Scanned { .. } => ("scanned", Level::DEBUG),
-        Notice::Unreadable { .. } => ("unreadable", Level::WARN),
-        Notice::Rank { .. } => ("rank", Level::INFO),
-        Notice::Chose(_) => ("chose", Level::DEBUG),
-        Notice::Took { .. } => ("took", Level::INFO),
-        Notice::MissedTake { .. } => ("missed-take", Level::DEBUG),
-        Notice::Spared { .. } => ("spared", Level::DEBUG),
-        Notice::Claimed { .. } => ("claimed", Level::INFO),
-        Notice::Yields { .. } => ("yields", Level::INFO),
-        Notice::Continued { .. } => ("continued", Level::WARN),
-        Notice::Adopted { .. } => ("adopted", Level::INFO),
-        Notice::Fenced { .. } => ("fenced", Level::WARN),
-        Notice::Resumed { .. } => ("resumed", Level::INFO),
-        Notice::Lost { .. } => ("lost", Level::WARN),
-        Notice::Released { .. } => ("released", Level::INFO),
-        Notice::Restoring { .. } => ("restoring", Level::WARN),
-        Notice::Mending { .. } => ("mending", Level::WARN),
-        Notice::Blocked { .. } => ("blocked", Level::DEBUG),
-        Notice::Opened { .. } => ("opened", Level::INFO),
-        Notice::Closed { .. } => ("closed", Level::INFO),
-        Notice::Checkpointed { .. } => ("checkpointed", Level::DEBUG),
-        Notice::Ended { .. } => ("ended", Level::INFO),
-        Notice::Hole { .. } => ("hole", Level::INFO),
-        Notice::Listing { .. } => ("listing", Level::DEBUG),
-        Notice::BadListing { .. } => ("bad-listing", Level::WARN),
-        Notice::Planned { .. } => ("planned", Level::INFO),
-        Notice::Created { .. } => ("created", Level::INFO),
-        Notice::Removed { .. } => ("removed", Level::INFO),
-        Notice::HandlerFailed { .. } => ("handler-failed", Level::WARN),
-        Notice::Stalled { .. } => ("stalled", Level::WARN),
-        Notice::Moving { .. } => ("moving", Level::INFO),
-        Notice::Trimmed { .. } => ("trimmed", Level::ERROR),
-        Notice::Trouble { .. } => ("trouble", Level::WARN),
-        Notice::Stray { .. } => ("stray", Level::WARN),
-        Notice::Fatal(_) => ("fatal", Level::ERROR),
-        Notice::ShuttingDown { .. } => ("shutting-down", Level::INFO),
-        Notice::Stopped(summary) if summary.is_clean() => ("stopped", Level::INFO),
-        Notice::Stopped(_) => ("stopped", Level::WARN),
+/// The level at which a notice is logged.
+fn level(severity: Severity) -> Level {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARN,
+        Severity::Info => Level::INFO,
+        _ => Level::DEBUG,
     }
 }
 

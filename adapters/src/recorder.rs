@@ -36,6 +36,7 @@ pub trait Sink: Send {
 
 /// Why a sink did not take a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NotTaken {
     /// There is no room now; a later line may find room.
     Full,

@@ -25,11 +25,7 @@ pub(crate) fn boot() -> Boot {
         worker: "w".into(),
         incarnation: 1,
         seed: 2,
-        config: Config {
-            table: "app".into(),
-            stream: "orders".into(),
-            ..Config::default()
-        },
+        config: Config::default().with_table("app").with_stream("orders"),
     }
 }
 

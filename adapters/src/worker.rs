@@ -1,5 +1,10 @@
 //! The worker: what an application builds and runs.
 
+mod builder;
+mod services;
+
+pub use builder::Builder;
+
 use crate::asks::{AskSender, Asks, asks};
 use crate::batch::Batch;
 use crate::consumer::Consumer;
@@ -7,30 +12,25 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::fence::Fences;
 use crate::handler::{Handler, HandlerFn};
-use crate::kpl::Misplaced;
 use crate::metrics::Meter;
-use crate::observe::{NoticeFn, Observer};
-use crate::ports::{Ports, StreamPort, TablePort};
+use crate::observe::Observer;
+use crate::ports::Ports;
 use crate::pulse::{Polls, Pulse};
 use crate::recorder::{FileSink, Flight, Recorder, Sink};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, Task};
 use crate::store::Store;
 use leasehold_engine::Engine;
-use leasehold_engine::config::{Config, InitialPosition};
-use leasehold_engine::dialect::{Dialect, Kcl};
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::Boot;
-use leasehold_engine::notice::Notice;
+use leasehold_engine::time::Span;
 use std::error::Error as StdError;
 use std::fmt;
 use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many inputs the flight recorder keeps unless told otherwise, and how many bytes of text.
-const FLIGHT: (usize, usize) = (4_096, 4 << 20);
 /// How many lines wait for the trace file before a gap is recorded.
 const TRACE_BACKLOG: usize = 65_536;
 
@@ -75,286 +75,20 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// Collects what a worker needs.
-#[must_use = "a builder does nothing until `build` is called"]
-pub struct Builder {
-    config: Config,
-    dialect: SharedDialect,
-    worker_id: Option<String>,
-    runtime: Option<Arc<dyn Runtime>>,
-    on_caller: bool,
-    identity: Option<(u64, u64)>,
-    misplaced: Misplaced,
-    observer: Option<NoticeFn>,
-    sink: Option<Box<dyn Sink>>,
-    trace_file: Option<PathBuf>,
-    dump_on_fatal: Option<PathBuf>,
-    flight: Option<(usize, usize)>,
-    services: Services,
-}
-
-#[derive(Default)]
-struct Services {
-    #[cfg(feature = "aws")]
-    kinesis: Option<aws_sdk_kinesis::Client>,
-    #[cfg(feature = "aws")]
-    dynamodb: Option<aws_sdk_dynamodb::Client>,
-    table: Option<TablePort>,
-    stream: Option<MakeStream>,
-}
-
-type SharedDialect = Arc<dyn Dialect + Send + Sync>;
-type MakeStream = Box<dyn FnOnce(Store) -> StreamPort + Send>;
-
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
-            config: Config::default(),
-            dialect: Arc::new(Kcl),
-            worker_id: None,
-            runtime: None,
-            on_caller: false,
-            identity: None,
-            misplaced: Misplaced::default(),
-            observer: None,
-            sink: None,
-            trace_file: None,
-            dump_on_fatal: None,
-            flight: Some(FLIGHT),
-            services: Services::default(),
-        }
-    }
-}
-
-impl Builder {
-    /// The Kinesis client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
-    /// too: the worker makes connections of its own.
-    #[cfg(feature = "aws")]
-    pub fn kinesis(mut self, client: aws_sdk_kinesis::Client) -> Self {
-        self.services.kinesis = Some(client);
-        self
-    }
-
-    /// The DynamoDB client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
-    /// too: the worker makes connections of its own.
-    #[cfg(feature = "aws")]
-    pub fn dynamodb(mut self, client: aws_sdk_dynamodb::Client) -> Self {
-        self.services.dynamodb = Some(client);
-        self
-    }
-
-    /// Something else than DynamoDB to keep the leases in, such as a fake.
-    pub fn table_port(mut self, port: TablePort) -> Self {
-        self.services.table = Some(port);
-        self
-    }
-
-    /// Something else than Kinesis to read from, such as a fake. It keeps its records in the store it is made with.
-    pub fn stream_port(mut self, port: impl FnOnce(Store) -> StreamPort + Send + 'static) -> Self {
-        self.services.stream = Some(Box::new(port));
-        self
-    }
-
-    /// The stream's name.
-    pub fn stream(mut self, name: impl Into<String>) -> Self {
-        self.config.stream = name.into();
-        self
-    }
-
-    /// The application's name, which is also the name of its lease table, or what the names of its tables begin with, if the
-    /// dialect has more than one. Workers with the same one share the shards.
-    pub fn application(mut self, name: impl Into<String>) -> Self {
-        self.config.table = name.into();
-        self
-    }
-
-    /// How rows of the lease table are spelled, and what follows from that; by default as by KCL for Java
-    /// ([`Kcl`]). Where workers know each other from tables of their own, as kinsumer's do, leases last for five of the checks
-    /// of [`Config::members`](leasehold_engine::config::Config::members); change both together.
-    pub fn dialect(mut self, dialect: impl Dialect + Send + Sync + 'static) -> Self {
-        self.config.policies = dialect.policies();
-        if dialect.membership().is_some() {
-            self.config.lease_duration = self.config.members.expiry();
-        }
-        self.dialect = Arc::new(dialect);
-        self
-    }
-
-    /// Where shards without a lease are started; by default at the oldest record. Leases that the table holds already go on from
-    /// their checkpoints, which is said in a warning if this is not the default.
-    pub fn initial_position(mut self, position: InitialPosition) -> Self {
-        self.config.initial_position = position;
-        self
-    }
-
-    /// A name for this worker, for people; by default `worker`. It need not be unique.
-    pub fn worker_id(mut self, id: impl Into<String>) -> Self {
-        self.worker_id = Some(id.into());
-        self
-    }
-
-    /// Changes any option.
-    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
-        change(&mut self.config);
-        self
-    }
-
-    /// What to do with an aggregated record that holds records of another shard.
-    pub fn misplaced_aggregates(mut self, misplaced: Misplaced) -> Self {
-        self.misplaced = misplaced;
-        self
-    }
-
-    /// A runtime for everything: handlers, leases and requests. By default, handlers run on the tokio runtime that
-    /// [`Worker::run`] is called in, and the rest on a thread of its own.
-    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
-        self.runtime = Some(runtime);
-        self
-    }
-
-    /// Whether leases are kept, and requests made, on the tokio runtime that [`Worker::run`] is called in; by default
-    /// `false`: on a thread named `leasehold`, with a runtime of its own. Then handlers that block the threads of their
-    /// runtime delay each other only, and a warning names them. With `true` they delay renewals too, and leases are lost.
-    ///
-    /// Say `true` where a program may not start threads, and in tests whose time is paused: it does not pause on another
-    /// thread.
-    pub fn coordination_on_caller(mut self, on_caller: bool) -> Self {
-        self.on_caller = on_caller;
-        self
-    }
-
-    /// Fixes the incarnation and the seed, which are drawn from entropy otherwise. For simulations: no two lives of
-    /// one worker id may share an incarnation.
-    pub fn identity(mut self, incarnation: u64, seed: u64) -> Self {
-        self.identity = Some((incarnation, seed));
-        self
-    }
-
-    /// Called with everything the engine tells. It must not block: leases are not renewed meanwhile.
-    pub fn on_notice(mut self, each: impl FnMut(&Notice) + Send + 'static) -> Self {
-        self.observer = Some(Box::new(each));
-        self
-    }
-
-    /// Writes a full trace to a file, which can be replayed.
-    pub fn trace_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.trace_file = Some(path.into());
-        self
-    }
-
-    /// Writes a full trace somewhere else.
-    pub fn trace_sink(mut self, sink: impl Sink + 'static) -> Self {
-        self.sink = Some(Box::new(sink));
-        self
-    }
-
-    /// How many inputs, and how many bytes of text, the flight recorder keeps in memory.
-    pub fn flight_recorder(mut self, inputs: usize, bytes: usize) -> Self {
-        self.flight = (inputs > 0 && bytes > 0).then_some((inputs, bytes));
-        self
-    }
-
-    /// Where the flight recorder is dumped if the worker cannot go on.
-    pub fn dump_on_fatal(mut self, path: impl Into<PathBuf>) -> Self {
-        self.dump_on_fatal = Some(path.into());
-        self
-    }
-
-    /// Checks that everything is there and can work.
-    ///
-    /// # Errors
-    /// What is missing or wrong, and what to do about it.
-    pub fn build(self) -> Result<Worker, Error> {
-        self.config.check()?;
-        self.services.check()?;
-        let flight = self.flight.map(|(inputs, bytes)| Flight::new(inputs, bytes));
-        Ok(Worker {
-            builder: self,
-            asks: asks(),
-            flight,
-        })
-    }
-}
-
-impl Services {
-    fn check(&self) -> Result<(), Error> {
-        #[cfg(feature = "aws")]
-        let (kinesis, dynamodb) = (self.kinesis.is_some(), self.dynamodb.is_some());
-        #[cfg(not(feature = "aws"))]
-        let (kinesis, dynamodb) = (false, false);
-        if self.stream.is_none() && !kinesis {
-            return Err(Error::Missing {
-                what: "a Kinesis client",
-                call: ".kinesis(client)",
-            });
-        }
-        if self.table.is_none() && !dynamodb {
-            return Err(Error::Missing {
-                what: "a DynamoDB client",
-                call: ".dynamodb(client)",
-            });
-        }
-        #[cfg(feature = "aws")]
-        self.check_regions()?;
-        Ok(())
-    }
-
-    /// Without a region, every request would fail before it is sent.
-    #[cfg(feature = "aws")]
-    fn check_regions(&self) -> Result<(), Error> {
-        let kinesis = self.kinesis.as_ref().filter(|_| self.stream.is_none());
-        if kinesis.is_some_and(|client| client.config().region().is_none()) {
-            return Err(Error::NoRegion { service: "Kinesis" });
-        }
-        let dynamodb = self.dynamodb.as_ref().filter(|_| self.table.is_none());
-        if dynamodb.is_some_and(|client| client.config().region().is_none()) {
-            return Err(Error::NoRegion { service: "DynamoDB" });
-        }
-        Ok(())
-    }
-
-    #[cfg_attr(not(feature = "aws"), allow(unused_variables))]
-    fn ports(
-        self,
-        config: &Config,
-        dialect: SharedDialect,
-        runtime: &Arc<dyn Runtime>,
-        store: &Store,
-    ) -> (Option<TablePort>, Option<StreamPort>) {
-        let table = self.table;
-        let stream = self.stream.map(|make| make(store.clone()));
-        #[cfg(feature = "aws")]
-        let table = table.or_else(|| {
-            let client = self.dynamodb?;
-            let table = crate::aws::DynamoTable::new(&client, runtime, config);
-            Some(Arc::new(table.with_dialect(dialect)))
-        });
-        #[cfg(feature = "aws")]
-        let stream = stream.or_else(|| {
-            let client = self.kinesis?;
-            Some(Arc::new(crate::aws::KinesisStream::new(
-                &client,
-                runtime,
-                config,
-                store.clone(),
-            )))
-        });
-        (table, stream)
-    }
-}
-
 impl Worker {
     /// Begins a worker.
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// What `build` makes of a builder that was checked.
+    fn of(builder: Builder) -> Self {
+        let flight = builder.flight.map(|(inputs, bytes)| Flight::new(inputs, bytes));
+        Self {
+            builder,
+            asks: asks(),
+            flight,
+        }
     }
 
     /// A handle to shut this worker down, or to look into it, from elsewhere.
@@ -420,13 +154,7 @@ impl Worker {
             asks: (sender, asks),
             flight,
         } = self;
-        let sink = match (builder.sink, builder.trace_file) {
-            (None, Some(path)) => match FileSink::create(&path, TRACE_BACKLOG) {
-                Ok(file) => Some(Box::new(file) as Box<dyn Sink>),
-                Err(source) => return Err(Error::Trace { path, source }),
-            },
-            (sink, _) => sink,
-        };
+        let sink = trace_sink(builder.sink, builder.trace_file)?;
         let store = Store::new(builder.misplaced, runtime.clone());
         let fences = Fences::default();
         let (table, stream) = builder
@@ -448,7 +176,7 @@ impl Worker {
             config: builder.config,
         };
         let worker = WorkerId::of_life(&boot.worker, incarnation);
-        let meter = Meter::new(&boot.config.table, &boot.config.stream, worker.as_str());
+        let meter = Meter::new(boot.config.table(), boot.config.stream(), worker.as_str());
         let polls = Polls::new(runtime.clone());
         let consumer = Consumer::new(
             Arc::new(handler),
@@ -466,12 +194,7 @@ impl Worker {
         };
         let recorder = Recorder::new(sink, flight.clone());
         let observer = Observer::new(fences, builder.observer).with_metrics(meter.clone(), store);
-        // A runtime cannot be late for itself.
-        let pulse = (!Arc::ptr_eq(&runtime, &handlers)).then(|| {
-            let lease = boot.config.lease_duration;
-            let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, lease);
-            runtime.spawn(Box::pin(pulse.feel()))
-        });
+        let pulse = feel_pulse(&runtime, &handlers, polls, meter, boot.config.lease_duration());
         let result = Driver::new(Engine::new(), runtime, ports, asks, recorder, observer)
             .with_handlers_on(handlers)
             .run(boot)
@@ -480,10 +203,7 @@ impl Worker {
             pulse.abort();
         }
         if let (Err(Error::Fatal(_)), Some(path), Some(flight)) = (&result, &builder.dump_on_fatal, &flight) {
-            match File::create(path).and_then(|file| flight.dump(io::BufWriter::new(file))) {
-                Ok(()) => tracing::info!(?path, "the flight recorder was dumped"),
-                Err(error) => tracing::error!(?path, %error, "the flight recorder cannot be dumped"),
-            }
+            dump(flight, path);
         }
         result
     }
@@ -499,6 +219,38 @@ impl Worker {
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         self.run(HandlerFn::new(process)).await
+    }
+}
+
+/// Where the full trace goes, if it goes anywhere.
+fn trace_sink(sink: Option<Box<dyn Sink>>, file: Option<PathBuf>) -> Result<Option<Box<dyn Sink>>, Error> {
+    match (sink, file) {
+        (None, Some(path)) => match FileSink::create(&path, TRACE_BACKLOG) {
+            Ok(file) => Ok(Some(Box::new(file))),
+            Err(source) => Err(Error::Trace { path, source }),
+        },
+        (sink, _) => Ok(sink),
+    }
+}
+
+/// Starts to notice handlers that block their runtime, unless it is the worker's own: a runtime cannot be late for itself.
+fn feel_pulse(
+    runtime: &Arc<dyn Runtime>,
+    handlers: &Arc<dyn Runtime>,
+    polls: Polls,
+    meter: Meter,
+    lease: Span,
+) -> Option<Task> {
+    (!Arc::ptr_eq(runtime, handlers)).then(|| {
+        let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, lease);
+        runtime.spawn(Box::pin(pulse.feel()))
+    })
+}
+
+fn dump(flight: &Flight, path: &Path) {
+    match File::create(path).and_then(|file| flight.dump(io::BufWriter::new(file))) {
+        Ok(()) => tracing::info!(?path, "the flight recorder was dumped"),
+        Err(error) => tracing::error!(?path, %error, "the flight recorder cannot be dumped"),
     }
 }
 

@@ -59,12 +59,10 @@ impl Scanned {
         use leasehold_engine::input::*;
         use leasehold_engine::output::*;
         use leasehold_engine::time::{Mono, Wall};
-        let config = Config {
-            table: "app".into(),
-            stream: "orders".into(),
-            max_leases: 1,
-            ..Config::default()
-        };
+        let config = Config::default()
+            .with_table("app")
+            .with_stream("orders")
+            .with_max_leases(1);
         let mut engine = Engine::new();
         let mut body = Body::Boot(Box::new(Boot {
             worker: "w".into(),
@@ -121,8 +119,8 @@ fn plan(criterion: &mut Criterion) {
     use leasehold_engine::config::InitialPosition;
     use leasehold_engine::ids::LeaseKey;
     use leasehold_engine::position::Checkpoint;
+    use leasehold_engine::internals::sync;
     use leasehold_engine::shard::{HashRange, Shard};
-    use leasehold_engine::sync;
     use std::collections::{BTreeMap, BTreeSet};
 
     let mut group = criterion.benchmark_group("plan, per listing");

@@ -2,49 +2,7 @@
 //! which shards are shared out.
 
 use crate::ids::{ShardId, WorkerId};
-use crate::time::Span;
 use serde::{Deserialize, Serialize};
-
-/// How workers tell each other that they live, where leases are assigned by rank. All members of a fleet must agree on both.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MembersConfig {
-    /// How often a worker says that it lives and looks who else does (kinsumer: `shardCheckFrequency`). Who was silent for
-    /// five of these is not counted, and that is also how long a lease lasts.
-    pub check_interval: Span,
-    /// How often the leader compares the list of shards that all share with the stream's (kinsumer:
-    /// `leaderActionFrequency`). Who was silent for five of these leads no more.
-    pub lead_interval: Span,
-}
-
-impl MembersConfig {
-    /// So many intervals of silence count as death.
-    const SILENCE: u64 = 5;
-
-    /// How long a member may be silent, and how long a lease lasts.
-    pub fn expiry(&self) -> Span {
-        self.check_interval.times(Self::SILENCE)
-    }
-
-    /// How long a leader may be silent.
-    pub fn lead_expiry(&self) -> Span {
-        self.lead_interval.times(Self::SILENCE)
-    }
-
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl Default for MembersConfig {
-    /// kinsumer's.
-    fn default() -> Self {
-        Self {
-            check_interval: Span::from_secs(60),
-            lead_interval: Span::from_secs(60),
-        }
-    }
-}
 
 /// A table beside the lease table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

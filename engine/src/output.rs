@@ -185,6 +185,7 @@ pub enum ConsumerOp {
 /// Why processing of a shard ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum EndReason {
     /// All of it was processed, and its end is durable.
     ShardEnded,

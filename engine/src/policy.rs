@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// How this worker's rules follow from the table's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Policies {
     /// What our writes leave in a row as the evidence of life.
     pub life: Life,
@@ -42,6 +43,7 @@ impl Default for Policies {
 /// agreement of clocks is needed for that, although other programs may judge *us* by what our number says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Life {
     /// A count of writes.
     Counter,
@@ -74,6 +76,7 @@ impl Life {
 /// Where a shard's parents, children and hash range are known from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Lineage {
     /// Every row says.
     Stored,
@@ -84,6 +87,7 @@ pub enum Lineage {
 /// How a lease is had from a worker that lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Steal {
     /// By becoming its owner; the former one finds out.
     Take,
@@ -94,6 +98,7 @@ pub enum Steal {
 /// When the rows of finished shards are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Finished {
     /// Once their children have begun.
     WhenRead,
@@ -106,6 +111,7 @@ pub enum Finished {
 /// Who is to have which lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Assign {
     /// A worker that has fewer than its share: leases are counted by the owners that their rows name.
     Count,

@@ -50,8 +50,7 @@ fn claims(rig: &Rig) -> Vec<(Mono, LeaseKey)> {
 #[test]
 fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
     let mut rig = theirs(6);
-    rig.config.scan_interval = Span::from_secs(2);
-    rig.config.max_steals = 10;
+    rig.configure(|config| config.with_scan_interval(Span::from_secs(2)).with_max_steals(10));
     let mut asked = false;
     rig.join_trapped(Some(Box::new(move |effect| {
         asked |= claimed(effect).is_some();
@@ -100,7 +99,7 @@ fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
 #[test]
 fn a_claim_that_lasted_makes_no_later_one_wait() {
     let mut rig = theirs(3);
-    rig.config.max_steals = 10;
+    rig.configure(|config| config.with_max_steals(10));
     rig.join();
     while claims(&rig).is_empty() {
         rig.secs(1);
@@ -131,7 +130,7 @@ fn a_claim_that_lasted_makes_no_later_one_wait() {
         .into_iter()
         .filter_map(|(at, key)| (at > since && key == given).then_some(at))
         .collect();
-    let scan = rig.config.scan_interval;
+    let scan = rig.config.scan_interval();
     let pause = again[1].since(again[0]);
     assert!(pause >= scan && pause < scan.times(2), "{again:?}");
 }

@@ -448,7 +448,7 @@ fn a_refusal_that_the_row_does_not_explain_is_tried_again_after_growing_pauses()
         .filter(|(_, effect)| Write::Renew.is(effect));
     let at: Vec<Mono> = renews.map(|(at, _)| *at).collect();
     let pauses: Vec<Span> = at.windows(2).take(4).map(|two| two[1].since(two[0])).collect();
-    assert!(pauses[0] >= rig.config.retry_min.per(2), "{pauses:?}");
+    assert!(pauses[0] >= rig.config.retry_min().per(2), "{pauses:?}");
     assert!(pauses[3] > pauses[0].times(2), "{pauses:?}");
     assert_eq!(rig.owner(0), Some(0));
     assert_eq!(told(&rig, |notice| matches!(notice, Notice::Lost { .. })), 0);

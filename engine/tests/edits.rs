@@ -54,7 +54,7 @@ fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
     assert_eq!(ages[0], 0);
     let gaps: Vec<u64> = ages.windows(2).map(|pair| pair[1] - pair[0]).collect();
     // Each comes with the first scan that is late enough.
-    let scan = rig.config.scan_interval.0 / 1_000_000;
+    let scan = rig.config.scan_interval().0 / 1_000_000;
     let mut due = scan;
     for gap in &gaps {
         assert!((due..=due + scan + 2).contains(gap), "{gaps:?}: {due} s are due");
@@ -141,7 +141,7 @@ fn a_lease_whose_guard_was_removed_is_taken_and_read_on_in_every_format() {
         let counter = &mut rig.table.as_mut().unwrap().get_mut(&key).unwrap().counter;
         let before = std::mem::take(counter);
         rig.put(0, 10);
-        rig.run(rig.config.lease_duration.times(6) + Span::from_secs(60));
+        rig.run(rig.config.lease_duration().times(6) + Span::from_secs(60));
         rig.assert_all_processed();
         let row = rig.row(0);
         assert!(row.counter > before, "{format}, dies: {dies}");

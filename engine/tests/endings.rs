@@ -180,7 +180,7 @@ fn a_lease_that_does_not_come_is_looked_for_once_in_a_scan_interval() {
     let (mut rig, far, _) = waits_for_a_parents_lease();
     rig.workers[0].sent.clear();
     let intervals = 10;
-    rig.run(rig.config.scan_interval.times(intervals));
+    rig.run(rig.config.scan_interval().times(intervals));
     let sent = rig.workers[0].sent.iter();
     let looked = sent.filter(|(_, effect)| looks(effect, far)).count() as u64;
     assert!((1..=intervals + 1).contains(&looked), "{looked}");
@@ -219,8 +219,8 @@ fn a_child_that_was_read_gets_no_lease_again() {
 #[test]
 fn a_look_that_fails_is_repeated_after_a_pause() {
     let (mut rig, far, _) = waits_for_a_parents_lease();
-    let span = rig.config.scan_interval.times(3);
-    let pause = rig.config.retry_max.min(rig.config.renew_interval);
+    let span = rig.config.scan_interval().times(3);
+    let pause = rig.config.retry_max().min(rig.config.renew_interval());
     let most = span.0 / pause.0 + 1;
     let mut left = most;
     rig.workers[0].trap = Some(Box::new(move |effect| {

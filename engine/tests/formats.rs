@@ -36,13 +36,13 @@ impl Dialect for Toy {
     }
 
     fn policies(&self) -> Policies {
-        Policies {
-            life: Life::Stamp,
-            lineage: Lineage::Listed,
-            steal: Steal::Take,
-            finished: Finished::WhenForgotten,
-            assign: Assign::Count,
-        }
+        let mut policies = Policies::default();
+        policies.life = Life::Stamp;
+        policies.lineage = Lineage::Listed;
+        policies.steal = Steal::Take;
+        policies.finished = Finished::WhenForgotten;
+        policies.assign = Assign::Count;
+        policies
     }
 
     fn key(&self, key: &LeaseKey) -> Item {
@@ -266,7 +266,7 @@ fn what_was_claimed_is_taken_without_a_scan() {
             }
         }
         // The owner looks at its row when it renews it, and so do we.
-        rig.run(rig.config.renew_interval.times(3));
+        rig.run(rig.config.renew_interval().times(3));
         assert_ne!(rig.owner(0), rig.owner(1), "answer lost: {lost_answer}");
         assert_eq!(told(&rig), 1, "answer lost: {lost_answer}");
         rig.put(0, 5);
@@ -306,7 +306,7 @@ fn a_claim_that_nobody_answers_is_not_looked_at_for_ever() {
     assert_eq!(sent(|op| matches!(op, TableOp::Write(Change::Claim { .. }))), 1);
     let looks = sent(|op| matches!(op, TableOp::Read { .. }));
     let config = &rig.config;
-    let most = config.lease_duration.times(4).0 / config.renew_interval.0 + 1;
+    let most = config.lease_duration().times(4).0 / config.renew_interval().0 + 1;
     assert!((1..=most).contains(&looks), "{looks} of {most}");
 }
 
@@ -345,7 +345,7 @@ fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
     assert!(counts[0] >= 12, "{counts:?}");
     assert!((4..=8).contains(&counts[3]), "{counts:?}");
     // Whatever lease it is: the pause is a scan interval, and then twice that, up to 32.
-    let scan = rig.config.scan_interval;
+    let scan = rig.config.scan_interval();
     let (mut asked, mut soonest) = (BTreeMap::new(), Span::from_secs(3_600));
     for (at, effect) in &rig.workers[0].sent {
         if let Effect::Table(TableOp::Write(change @ Change::Claim { .. })) = effect {

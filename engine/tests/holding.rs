@@ -64,7 +64,7 @@ fn pause_after_one_throttled(
 
 #[test]
 fn the_last_writes_of_a_lease_are_tried_again_soon() {
-    let soon = |rig: &Rig, pause: Span| assert!(pause <= rig.config.retry_min.times(2), "{pause:?}");
+    let soon = |rig: &Rig, pause: Span| assert!(pause <= rig.config.retry_min().times(2), "{pause:?}");
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
     let ends = |change: &Change| matches!(change, Change::End { .. });
@@ -114,7 +114,7 @@ fn what_was_stolen_is_released_when_its_former_owner_must_know() {
     rig.secs(60);
     let took = find(&rig, takes).unwrap();
     let released = find(&rig, |change| matches!(change, Change::Release { .. })).unwrap();
-    assert_eq!(released.since(took), rig.config.lease_duration);
+    assert_eq!(released.since(took), rig.config.lease_duration());
 }
 
 #[test]

@@ -252,8 +252,8 @@ fn a_list_that_comes_late_is_shared_out_while_the_lead_is_sure() {
         let mut rig = fleet(1, 1);
         rig.secs(20);
         let (interval, check) = (
-            rig.config.members.lead_interval,
-            rig.config.members.check_interval,
+            rig.config.members().lead_interval(),
+            rig.config.members().check_interval(),
         );
         let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
         let leads = |effect: &Effect| {

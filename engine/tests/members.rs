@@ -175,7 +175,7 @@ fn a_silent_owner_that_lives_has_time_to_give_up() {
     };
     assert_eq!(*key, Rig::id(1).to_lease(), "the other is not our turn");
     assert!(
-        at.since(joined) >= rig.config.lease_duration,
+        at.since(joined) >= rig.config.lease_duration(),
         "observed, not told by its time"
     );
 }
@@ -333,7 +333,7 @@ fn a_registration_that_failed_is_made_up_for() {
 #[test]
 fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     let mut rig = fleet(1, 0);
-    rig.config.scan_interval = Span::from_secs(2);
+    rig.configure(|config| config.with_scan_interval(Span::from_secs(2)));
     rig.join();
     rig.secs(20);
     let other = row(&mut rig, 0);

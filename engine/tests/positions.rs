@@ -18,7 +18,7 @@ fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
         row.range = Some(rig.shards[&id].range);
         rig.table.as_mut().unwrap().insert(row.key.clone(), row);
     }
-    rig.config.initial_position = initial;
+    rig.configure(|config| config.with_initial_position(initial));
     rig.join();
     rig.secs(120);
     rig
@@ -80,7 +80,7 @@ fn the_default_and_leases_that_begin_at_the_initial_position_are_not_told() {
 #[test]
 fn a_fleet_that_fills_the_table_itself_does_not_wonder_at_its_leases() {
     let mut rig = Rig::new(3, 0);
-    rig.config.initial_position = NOON;
+    rig.configure(|config| config.with_initial_position(NOON));
     for _ in 0..2 {
         rig.join();
     }
@@ -103,7 +103,7 @@ fn a_fleet_that_fills_the_table_itself_does_not_wonder_at_its_leases() {
 #[test]
 fn a_table_of_another_stream_is_not_gone_on_with() {
     let mut rig = Rig::new(2, 0);
-    rig.config.initial_position = NOON;
+    rig.configure(|config| config.with_initial_position(NOON));
     let mut row = LeaseRow::new(Rig::id(0).to_lease(), at(7));
     // The hash keys of this stream's other shard.
     row.range = Some(rig.shards[&Rig::id(1)].range);

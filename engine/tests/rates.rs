@@ -51,7 +51,7 @@ fn a_look_that_failed_is_repeated_soon_however_often_one_failed_before() {
         .collect();
     // The first was before the worker began to scan. Seven failed, the next did not, one failed.
     assert!(at.len() >= 11, "{at:?}");
-    assert!(at[10].since(at[9]) <= rig.config.retry_min.times(2), "{at:?}");
+    assert!(at[10].since(at[9]) <= rig.config.retry_min().times(2), "{at:?}");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_is_stolen_during_a_scan_counts_when_it_ends() {
             _ => None,
         })
         .collect();
-    assert_eq!(stolen.len(), rig.config.max_steals as usize);
+    assert_eq!(stolen.len(), rig.config.max_steals() as usize);
 }
 
 /// Found by simulation: many shards that ended hurried the scans, and after each the stream was listed for the sake of one hole.
@@ -140,9 +140,12 @@ fn finished_leases_are_removed_until_the_next_scan_ends() {
     rows[0].range = Some(HashRange::ALL);
     let table = rig.table.as_mut().unwrap();
     table.extend(rows.into_iter().map(|row| (row.key.clone(), row)));
-    rig.config.cleanup_delay = Span::from_secs(64);
-    rig.config.max_creates = 1;
-    rig.config.scan_page_limit = 1;
+    rig.configure(|config| {
+        config
+            .with_cleanup_delay(Span::from_secs(64))
+            .with_max_creates(1)
+            .with_scan_page_limit(1)
+    });
     rig.join_trapped(Some(Box::new(|effect| {
         let slow = matches!(
             effect,

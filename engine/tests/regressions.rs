@@ -58,8 +58,7 @@ fn a_steal_follows_the_owner_s_renewals() {
 #[test]
 fn a_slow_scan_makes_nobody_look_dead() {
     let mut rig = Rig::new(4, 1);
-    rig.config.scan_page_limit = 1;
-    rig.config.audit_confidence = 1;
+    rig.configure(|config| config.with_scan_page_limit(1).with_audit_confidence(1));
     rig.secs(60);
     let scans = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { after: Some(_), .. }));
     let worker = rig.join_trapped(Some(Box::new(move |effect| scans(effect).then_some(Trick::Hang))));
@@ -128,8 +127,7 @@ fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
 #[test]
 fn rows_seen_long_ago_do_not_show_what_is_missing() {
     let mut rig = Rig::new(1, 0);
-    rig.config.scan_page_limit = 1;
-    rig.config.audit_confidence = 1;
+    rig.configure(|config| config.with_scan_page_limit(1).with_audit_confidence(1));
     let HashRange { start, end } = HashRange::ALL;
     let (low, high) = (HashKey(end.0 / 2), HashKey(end.0 / 2 + 1));
     let shard = |n, parent: Option<u32>, closed: bool, range| Shard {
@@ -220,8 +218,11 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     for id in rig.shards.keys() {
         rig.records.insert(id.clone(), Vec::new());
     }
-    rig.config.retry_min = Span::from_secs(1);
-    rig.config.retry_max = Span::from_secs(2);
+    rig.configure(|config| {
+        config
+            .with_retry_min(Span::from_secs(1))
+            .with_retry_max(Span::from_secs(2))
+    });
     // A page each second request at best, so that all of them take more than a scan interval.
     let (mut asked, mut given) = (0u32, 0u128);
     let slow = move |effect: &Effect| {
@@ -250,7 +251,7 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
 fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
-    rig.config.scan_interval = Span::from_secs(2);
+    rig.configure(|config| config.with_scan_interval(Span::from_secs(2)));
     let mut armed = true;
     rig.join_trapped(Some(Box::new(move |effect| {
         let Effect::Table(TableOp::Write(Change::Take {
@@ -285,7 +286,7 @@ fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
         _ => None,
     });
     let waited = opened.expect("the lease is processed").since(stolen_at);
-    assert!(waited >= rig.config.lease_duration, "{waited}");
+    assert!(waited >= rig.config.lease_duration(), "{waited}");
 }
 
 /// Found by simulation: a shard that was long to be created at LATEST looked like a hole while another worker created leases
@@ -293,7 +294,7 @@ fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
 #[test]
 fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
     let mut rig = Rig::new(2, 0);
-    rig.config.initial_position = InitialPosition::Latest;
+    rig.configure(|config| config.with_initial_position(InitialPosition::Latest));
     let (open, closed) = rig.split(1);
     let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::Latest);
     row.range = Some(rig.shards[&Rig::id(0)].range);

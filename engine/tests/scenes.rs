@@ -14,6 +14,7 @@ mod positions;
 mod rates;
 mod regressions;
 mod rig;
+mod reshards;
 mod shares;
 mod stalls;
 mod stops;

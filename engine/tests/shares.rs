@@ -54,7 +54,7 @@ fn choices(rig: &Rig) -> Vec<(Mono, &Choice)> {
 /// Whom it steals from first, and how many leases.
 fn first_steal(owners: Owners, max_steals: u32) -> Option<(String, u32)> {
     let mut rig = table_of(owners);
-    rig.config.max_steals = max_steals;
+    rig.configure(|config| config.with_max_steals(max_steals));
     let before = rig.table.clone().unwrap();
     rig.join();
     let alive: Vec<&str> = owners.iter().map(|(name, _)| *name).collect();
@@ -137,7 +137,7 @@ fn what_has_ended_is_not_stolen() {
         row.checkpoint = Checkpoint::ShardEnd;
         rows.insert(row.key.clone(), row);
     }
-    rig.config.max_steals = 10;
+    rig.configure(|config| config.with_max_steals(10));
     rig.join();
     beside(&mut rig, &["a"], 25);
     let choices = choices(&rig);
@@ -203,8 +203,8 @@ fn a_lone_worker_takes_half_of_what_nobody_had_and_soon_the_rest() {
         });
         let scans: Vec<Mono> = scans.collect();
         let pauses = scans.windows(2).map(|two| two[1].since(two[0]));
-        assert!(scans[0].since(last) > rig.config.scan_interval.per(2));
-        assert!(pauses.min().unwrap() > rig.config.scan_interval.per(2));
+        assert!(scans[0].since(last) > rig.config.scan_interval().per(2));
+        assert!(pauses.min().unwrap() > rig.config.scan_interval().per(2));
     }
 }
 
@@ -291,7 +291,7 @@ fn workers_that_start_together_share_what_nobody_had() {
 fn no_more_are_had_than_one_may_have() {
     for owners in [&[("", 8)], &[("dead", 8)]] {
         let mut rig = table_of(owners);
-        rig.config.max_leases = 3;
+        rig.configure(|config| config.with_max_leases(3));
         rig.join();
         rig.secs(120);
         assert_eq!(

@@ -60,7 +60,7 @@ fn a_shard_at_its_tip_has_not_stalled() {
 #[test]
 fn nothing_is_reported_where_nobody_wants_to_know() {
     let mut rig = Rig::new(1, 0);
-    rig.config.stall_after = Span::ZERO;
+    rig.configure(|config| config.with_stall_after(Span::ZERO));
     rig.join();
     rig.workers[0].trap = Some(Box::new(|effect| {
         matches!(effect, Effect::Consumer(ConsumerOp::Open { .. })).then_some(Trick::Hang)

@@ -25,7 +25,7 @@ fn holder() -> Rig {
 
 /// What the first worker says at the end of its stop, once it has stopped.
 fn stopped(rig: &mut Rig) -> StopSummary {
-    let timeout = rig.config.shutdown_timeout;
+    let timeout = rig.config.shutdown_timeout();
     rig.run(timeout + Span::from_secs(1));
     let worker = &rig.workers[0];
     assert!(worker.engine.is_stopped());
@@ -60,7 +60,7 @@ fn leases_whose_release_fails_are_left_with_their_cause() {
         assert_eq!((summary.released, summary.left, summary.aborted), (0, 3, 0));
         assert_eq!(summary.named.len(), 3);
         assert!(summary.named.iter().all(|(_, why)| cause(why)), "{summary:?}");
-        assert_eq!(summary.lease_duration, rig.config.lease_duration);
+        assert_eq!(summary.lease_duration, rig.config.lease_duration());
         assert!((0..3).all(|n| rig.owner(n) == Some(0)));
     }
 }

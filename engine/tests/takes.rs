@@ -45,9 +45,9 @@ fn a_take_that_was_not_carried_out_is_tried_again_after_growing_pauses_and_left_
     let at = takes(&rig);
     assert_eq!(at.len(), 5, "{at:?}");
     let pauses: Vec<Span> = at.windows(2).map(|two| two[1].since(two[0])).collect();
-    assert!(pauses[0] >= rig.config.retry_min.per(2), "{pauses:?}");
+    assert!(pauses[0] >= rig.config.retry_min().per(2), "{pauses:?}");
     assert!(pauses[3] > pauses[0].times(2), "{pauses:?}");
-    assert!(pauses[3] <= rig.config.retry_max);
+    assert!(pauses[3] <= rig.config.retry_max());
     rig.secs(25);
     assert_eq!(takes(&rig).len(), 10, "once more after the next scan");
 
@@ -162,7 +162,7 @@ fn what_nobody_had_is_opened_at_once_and_what_was_stolen_after_a_lease() {
     rig.secs(60);
     let (pause, why) = opened(&rig, worker);
     assert!(matches!(why, TakeReason::Stolen { .. }));
-    assert_eq!(pause, rig.config.lease_duration);
+    assert_eq!(pause, rig.config.lease_duration());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn renewals_of_leases_taken_together_are_spread_out() {
     }
     assert_eq!(first.len(), 40);
     let after: BTreeSet<Span> = first.iter().map(|(key, at)| at.since(took[key])).collect();
-    let interval = rig.config.renew_interval;
+    let interval = rig.config.renew_interval();
     assert!(after.len() > 20, "{after:?}");
     assert!(*after.last().unwrap() <= interval && *after.first().unwrap() >= interval.per(4).times(3));
 }
@@ -256,7 +256,7 @@ fn the_first_checkpoint_is_written_an_interval_after_the_take() {
     rig.put(0, 5);
     rig.join();
     rig.secs(60);
-    let (sent, interval) = (&rig.workers[0].sent, rig.config.checkpoint_interval);
+    let (sent, interval) = (&rig.workers[0].sent, rig.config.checkpoint_interval());
     let first = |wanted: fn(&Change) -> bool| {
         let found = sent.iter().find(|(_, effect)| match effect {
             Effect::Table(TableOp::Write(change)) => wanted(change),
@@ -279,7 +279,7 @@ fn beaten_to(others: &[&str], and_that: bool) -> (Rig, LeaseKey, Mono) {
         row.owner = None;
     }
     // So that there is an attempt left after the next scan.
-    rig.config.retry_min = Span::from_secs(1);
+    rig.configure(|config| config.with_retry_min(Span::from_secs(1)));
     let mut keys: BTreeSet<LeaseKey> = BTreeSet::new();
     let trap: Trap = Box::new(move |effect| match effect {
         Effect::Table(TableOp::Write(Change::Take { key, .. })) if keys.len() < 2 => {

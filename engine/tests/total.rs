@@ -36,11 +36,7 @@ fn booted(at: Mono) -> Engine {
         worker: "w".into(),
         incarnation: 1,
         seed: 1,
-        config: Config {
-            table: "app".into(),
-            stream: "orders".into(),
-            ..Config::default()
-        },
+        config: Config::default().with_table("app").with_stream("orders"),
     };
     let _ = tell(&mut engine, at, Body::Boot(Box::new(boot)));
     engine

@@ -58,7 +58,7 @@ fn what_nobody_shared_out_goes_round_too() {
     assert_eq!(soon, [1, 3, 5], "{takes:?}");
     for shard in [2, 4, 6] {
         let idle = takes[shard].expect("anybody's after a while").since(joined);
-        let long = rig.config.lease_duration.times(2);
+        let long = rig.config.lease_duration().times(2);
         assert!(idle >= long && idle < long.times(2), "{shard} after {idle}");
     }
 }
@@ -88,7 +88,7 @@ fn what_nobody_owns_is_taken_at_once() {
     let joined = rig.now;
     beside(&mut rig, "0-client", 20);
     let took = first_takes(&rig, 2)[1].expect("our turn");
-    let checks = rig.config.members.check_interval.times(2);
+    let checks = rig.config.members().check_interval().times(2);
     assert!(took.since(joined) < checks, "{}", took.since(joined));
 }
 
@@ -106,7 +106,7 @@ fn a_shard_of_ours_without_a_lease_is_asked_for() {
     };
     rig.side.write(MembersChange::Share { shared, seen });
     let since = rig.now;
-    let checks = rig.config.members.check_interval.times(2) + rig.config.scan_interval;
+    let checks = rig.config.members().check_interval().times(2) + rig.config.scan_interval();
     beside(&mut rig, "0-client", checks.0 / 1_000_000);
     assert_ne!(listings(&rig, since), 0);
     assert!(rig.has_row(a), "the second of three is ours");
@@ -138,7 +138,7 @@ fn a_member_at_rest_lists_rarely() {
     let since = rig.now;
     beside(&mut rig, "0-client", 600);
     let listed = listings(&rig, since);
-    let scans = 600_000_000 / rig.config.scan_interval.0 as usize;
+    let scans = 600_000_000 / rig.config.scan_interval().0 as usize;
     assert!(listed * 2 < scans, "{listed} listings, {scans} scans");
 }
 

@@ -3,7 +3,7 @@
 //! The corpus holds traces of small fleets, whole and damaged.
 #![no_main]
 
-use leasehold::trace::{TraceReader, TraceRecord, replay};
+use leasehold::internals::{TraceReader, TraceRecord, replay};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

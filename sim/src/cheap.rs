@@ -20,17 +20,12 @@ pub fn first(seeds: u64, options: &Options) -> impl Iterator<Item = u64> {
 /// About how many commands there are in a world that never comes right.
 fn cost(plan: &Plan) -> u64 {
     let config = &plan.config;
-    let (lease, scan) = (config.lease_duration.0, config.scan_interval.0);
+    let (lease, scan) = (config.lease_duration().0, config.scan_interval().0);
     let (workers, shards) = (u64::from(plan.workers), u64::from(plan.shards) + 20);
-    let balance = shards * scan / u64::from(config.max_steals.max(1));
+    let balance = shards * scan / u64::from(config.max_steals().max(1));
     let waits = plan.fault_us + 10 * lease + 20 * scan + balance;
-    let reads = waits
-        / config
-            .reader
-            .idle_interval
-            .max(config.reader.min_interval)
-            .0
-            .max(1);
-    let renewals = waits / config.renew_interval.0.max(1);
+    let reader = config.reader();
+    let reads = waits / reader.idle_interval().max(reader.min_interval()).0.max(1);
+    let renewals = waits / config.renew_interval().0.max(1);
     (reads + renewals) * shards + waits / scan.max(1) * workers
 }

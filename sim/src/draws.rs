@@ -1,6 +1,6 @@
 //! Drawing a world: every value is a pure function of the seed and of what it decides.
 
-use leasehold_engine::draw::draw;
+use leasehold_engine::internals::draw;
 
 /// Draws of one world, keyed by purpose.
 #[derive(Clone, Copy, Debug)]

@@ -106,18 +106,20 @@ impl Plan {
         self.dialect = dialect;
         let policies = dialect.dialect().policies();
         let lead = 1 + self.seed % 3;
-        for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
-            config.policies = policies;
-            if policies.assign == Assign::Rank {
-                config.max_leases = 0;
-                let check_interval = config.lease_duration.per(5);
-                config.members = MembersConfig {
-                    check_interval,
-                    lead_interval: check_interval.times(lead),
-                };
-                config.lease_duration = config.members.expiry();
+        self.configure(|config| {
+            let config = config.with_policies(policies);
+            if policies.assign != Assign::Rank {
+                return config;
             }
-        }
+            let check_interval = config.lease_duration().per(5);
+            let members = MembersConfig::default()
+                .with_check_interval(check_interval)
+                .with_lead_interval(check_interval.times(lead));
+            config
+                .with_max_leases(0)
+                .with_lease_duration(members.expiry())
+                .with_members(members)
+        });
         self
     }
 
@@ -163,15 +165,10 @@ impl Plan {
 
     /// More shards than a page of ListShards has, and all else modest, or it would take for ever.
     fn widened(mut self) -> Self {
-        self.config = Config {
-            initial_position: self.config.initial_position,
-            scan_interval: Span::from_secs(6),
-            reader: ReaderConfig {
-                idle_interval: Span::from_secs(4),
-                ..ReaderConfig::default()
-            },
-            ..named()
-        };
+        self.config = named()
+            .with_initial_position(self.config.initial_position())
+            .with_scan_interval(Span::from_secs(6))
+            .with_reader(ReaderConfig::default().with_idle_interval(Span::from_secs(4)));
         self.upgraded = None;
         self.load.every_us = self.load.every_us.max(1_000_000);
         self.load.burst = self.load.burst.min(10);
@@ -188,6 +185,13 @@ impl Plan {
         self.fleet.has_others(self.workers)
     }
 
+    /// Changes every configuration that a worker may have.
+    pub(crate) fn configure(&mut self, change: impl Fn(Config) -> Config) {
+        for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
+            *config = change(std::mem::take(config));
+        }
+    }
+
     /// How workers may be configured.
     pub fn configs(&self) -> impl Iterator<Item = &Config> {
         std::iter::once(&self.config).chain(&self.upgraded)
@@ -195,9 +199,7 @@ impl Plan {
 
     /// Has all workers start shards that nobody has read yet here: on that a fleet agrees.
     pub(crate) fn start_at(&mut self, position: InitialPosition) {
-        for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
-            config.initial_position = position;
-        }
+        self.configure(|config| config.with_initial_position(position));
     }
 
     /// The greatest that something can be over all configurations.
@@ -216,9 +218,9 @@ impl Plan {
             workers: u64::from(workers),
             shards: u64::from(shards),
             length_us: fault_us,
-            lease_us: self.config.lease_duration.0,
-            table_timeout_us: self.least(|config| config.table_timeout.0),
-            rate_ppm: u64::from(self.config.clock_rate_error_ppm),
+            lease_us: self.config.lease_duration().0,
+            table_timeout_us: self.least(|config| config.table_timeout().0),
+            rate_ppm: u64::from(self.config.clock_rate_error_ppm()),
         };
         (self.workers, self.shards, self.fault_us) = (workers, shards, fault_us);
         self.faults = Faults::draw(Draws::new(self.seed), setting);
@@ -230,7 +232,7 @@ impl Plan {
         let draws = Draws::new(self.seed);
         // Where leases are assigned by rank, nobody may take less than its turns. In a ruined world workers stop for good, and
         // those that go on may have all they are allowed.
-        let counts = self.config.policies.assign == Assign::Count && self.faults.ruin.is_none();
+        let counts = self.config.policies().assign == Assign::Count && self.faults.ruin.is_none();
         let most = self.faults.stream.most_shards(self.shards);
         let share = most.map(|most| most.div_ceil(self.workers));
         let max_leases = match share {
@@ -239,9 +241,7 @@ impl Plan {
             }
             _ => 0,
         };
-        for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
-            config.max_leases = max_leases;
-        }
+        self.configure(|config| config.with_max_leases(max_leases));
         self
     }
 
@@ -253,30 +253,22 @@ impl Plan {
 
     /// The configuration in one line.
     pub fn summary(&self) -> String {
-        let Config {
-            lease_duration,
-            renew_interval,
-            scan_interval,
-            initial_position,
-            ..
-        } = &self.config;
         format!(
-            "{} workers, {} shards, {} s of faults, lease {lease_duration}, renew {renew_interval}, scan {scan_interval}, \
-             start {initial_position:?}",
+            "{} workers, {} shards, {} s of faults, lease {}, renew {}, scan {}, start {:?}",
             self.workers,
             self.shards,
-            self.fault_us / 1_000_000
+            self.fault_us / 1_000_000,
+            self.config.lease_duration(),
+            self.config.renew_interval(),
+            self.config.scan_interval(),
+            self.config.initial_position()
         )
     }
 }
 
 /// What is the same in every world.
 fn named() -> Config {
-    Config {
-        table: "app".into(),
-        stream: "orders".into(),
-        ..Config::default()
-    }
+    Config::default().with_table("app").with_stream("orders")
 }
 
 /// The configuration of a fleet.
@@ -288,23 +280,16 @@ fn config(draws: Draws) -> Config {
         )),
         _ => InitialPosition::TrimHorizon,
     };
-    let named = Config {
-        initial_position,
-        ..named()
-    };
+    let named = named().with_initial_position(initial_position);
     if draws.below("shrunk", 0, 8) == 0 {
-        return Config {
-            cleanup_delay: cleanup(draws, named.lease_duration.0),
-            ..named
-        };
+        let lease_us = named.lease_duration().0;
+        return named.with_cleanup_delay(cleanup(draws, lease_us));
     }
     let lease_duration = Span(draws.magnitude("lease", 0, 1_000_000, 10_000_000));
     let clock_rate_error_ppm = [0, 1_000, 10_000, 50_000][draws.below("rate-error", 0, 4) as usize];
-    let promised = Config {
-        lease_duration,
-        clock_rate_error_ppm,
-        ..named
-    };
+    let promised = named
+        .with_lease_duration(lease_duration)
+        .with_clock_rate_error_ppm(clock_rate_error_ppm);
     tuned(draws, promised)
 }
 
@@ -319,41 +304,40 @@ fn tuned(draws: Draws, promised: Config) -> Config {
     let ms = |name: &str, low: u64, high: u64| {
         Span(draws.magnitude(name, 0, low.max(1) * 1_000, high.max(1) * 1_000))
     };
-    let (lease_duration, hold) = (promised.lease_duration, promised.hold());
+    let (lease_duration, hold) = (promised.lease_duration(), promised.hold());
     let share =
         |name: &str, low: u64, high: u64, of: Span| Span(draws.between(name, 0, of.0 / low, of.0 / high));
-    Config {
-        renew_interval: share("renew", 10, 3, hold),
-        scan_interval: share("scan", 4, 1, lease_duration.times(2)),
-        scan_page_limit: match draws.below("page", 0, 3) {
+    promised
+        .with_renew_interval(share("renew", 10, 3, hold))
+        .with_scan_interval(share("scan", 4, 1, lease_duration.times(2)))
+        .with_scan_page_limit(match draws.below("page", 0, 3) {
             0 => 0,
             1 => draws.between("page", 1, 1, 5) as u32,
             _ => draws.magnitude("page", 2, 1, 100) as u32,
-        },
-        table_timeout: share("table-timeout", 10, 3, hold),
-        stream_timeout: ms("stream-timeout", 200, 5_000),
-        retry_min: ms("retry-min", 5, 100),
-        retry_max: share("retry-max", 8, 4, lease_duration),
-        checkpoint_interval: Span(draws.between("checkpoint", 0, 0, lease_duration.0)),
-        max_steals: draws.between("steals", 0, 1, 4) as u32,
-        settle_stolen: draws.below("settle", 0, 8) != 0,
-        audit_confidence: draws.between("audit", 0, 1, 3) as u32,
-        cleanup_delay: cleanup(draws, lease_duration.0),
-        bootstrap_delay: Span(draws.between("bootstrap", 0, 0, 3_000_000)),
-        max_creates: draws.magnitude("creates", 0, 1, 16) as u32,
-        shutdown_timeout: ms("shutdown", 500, 30_000),
-        handler_backoff: ms("backoff", 10, 500),
-        stall_after: ms("stall", 500, 30_000),
-        reader: ReaderConfig {
-            max_records: draws.magnitude("records", 0, 1, 1_000) as u32,
-            min_interval: Span::from_millis(draws.between("read", 0, 200, 500)),
-            idle_interval: Span::from_millis(draws.between("idle", 0, 200, 2_000)),
-            bytes_per_second: draws.magnitude("bytes", 0, 50_000, 2_000_000),
-            buffer_bytes: draws.magnitude("buffer", 0, 10_000, 8 << 20),
-            buffer_batches: draws.between("batches", 0, 1, 4) as u32,
-        },
-        ..promised
-    }
+        })
+        .with_table_timeout(share("table-timeout", 10, 3, hold))
+        .with_stream_timeout(ms("stream-timeout", 200, 5_000))
+        .with_retry_min(ms("retry-min", 5, 100))
+        .with_retry_max(share("retry-max", 8, 4, lease_duration))
+        .with_checkpoint_interval(Span(draws.between("checkpoint", 0, 0, lease_duration.0)))
+        .with_max_steals(draws.between("steals", 0, 1, 4) as u32)
+        .with_settle_stolen(draws.below("settle", 0, 8) != 0)
+        .with_audit_confidence(draws.between("audit", 0, 1, 3) as u32)
+        .with_cleanup_delay(cleanup(draws, lease_duration.0))
+        .with_bootstrap_delay(Span(draws.between("bootstrap", 0, 0, 3_000_000)))
+        .with_max_creates(draws.magnitude("creates", 0, 1, 16) as u32)
+        .with_shutdown_timeout(ms("shutdown", 500, 30_000))
+        .with_handler_backoff(ms("backoff", 10, 500))
+        .with_stall_after(ms("stall", 500, 30_000))
+        .with_reader(
+            ReaderConfig::default()
+                .with_max_records(draws.magnitude("records", 0, 1, 1_000) as u32)
+                .with_min_interval(Span::from_millis(draws.between("read", 0, 200, 500)))
+                .with_idle_interval(Span::from_millis(draws.between("idle", 0, 200, 2_000)))
+                .with_bytes_per_second(draws.magnitude("bytes", 0, 50_000, 2_000_000))
+                .with_buffer_bytes(draws.magnitude("buffer", 0, 10_000, 8 << 20))
+                .with_buffer_batches(draws.between("batches", 0, 1, 4) as u32),
+        )
 }
 
 /// No sooner than any configuration that is drawn allows: workers with different ones are in one fleet.
@@ -403,17 +387,14 @@ mod tests {
     #[test]
     fn bounds_are_those_of_the_worse_configuration() {
         let mut plan = Plan::draw(0);
-        let renewals = |seconds| Config {
-            renew_interval: Span::from_secs(seconds),
-            ..Config::default()
-        };
+        let renewals = |seconds| Config::default().with_renew_interval(Span::from_secs(seconds));
         (plan.config, plan.upgraded) = (renewals(2), None);
-        assert_eq!(plan.most(|config| config.renew_interval), Span::from_secs(2));
+        assert_eq!(plan.most(|config| config.renew_interval()), Span::from_secs(2));
         plan.upgraded = Some(renewals(3));
-        assert_eq!(plan.most(|config| config.renew_interval), Span::from_secs(3));
+        assert_eq!(plan.most(|config| config.renew_interval()), Span::from_secs(3));
         plan.upgraded = Some(renewals(1));
-        assert_eq!(plan.most(|config| config.renew_interval), Span::from_secs(2));
-        assert_eq!(plan.least(|config| config.renew_interval), Span::from_secs(1));
+        assert_eq!(plan.most(|config| config.renew_interval()), Span::from_secs(2));
+        assert_eq!(plan.least(|config| config.renew_interval()), Span::from_secs(1));
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! A worker in this process, and what it processed.
 
 use leasehold::aws::{dynamodb, kinesis};
-use leasehold::{Batch, Config, Control, Error, Notice, Worker};
-use leasehold_engine::time::Span;
+use leasehold::{Batch, Config, Control, Error, Notice, ReaderConfig, Span, Worker};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,17 +51,20 @@ impl Seen {
 }
 
 /// The defaults, but for everything that takes time.
-pub fn quick(config: &mut Config) {
-    config.lease_duration = Span::from_millis(1_500);
-    config.renew_interval = Span::from_millis(300);
-    config.scan_interval = Span::from_millis(400);
-    config.table_timeout = Span::from_millis(700);
-    config.retry_max = Span::from_millis(500);
-    config.checkpoint_interval = Span::from_millis(200);
-    config.bootstrap_delay = Span::from_millis(0);
-    config.shutdown_timeout = Span::from_secs(5);
-    config.reader.min_interval = Span::from_millis(200);
-    config.reader.idle_interval = Span::from_millis(200);
+pub fn quick(config: Config) -> Config {
+    let reader = ReaderConfig::default()
+        .with_min_interval(Span::from_millis(200))
+        .with_idle_interval(Span::from_millis(200));
+    config
+        .with_lease_duration(Span::from_millis(1_500))
+        .with_renew_interval(Span::from_millis(300))
+        .with_scan_interval(Span::from_millis(400))
+        .with_table_timeout(Span::from_millis(700))
+        .with_retry_max(Span::from_millis(500))
+        .with_checkpoint_interval(Span::from_millis(200))
+        .with_bootstrap_delay(Span::ZERO)
+        .with_shutdown_timeout(Span::from_secs(5))
+        .with_reader(reader)
 }
 
 impl Probe {

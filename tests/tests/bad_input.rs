@@ -1,21 +1,13 @@
 //! What goes wrong around a worker: each case ends in a clear error or in a stated recovery, and nothing is lost.
 
-use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold::aws::dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-};
-use leasehold::aws::{dynamodb, kinesis};
+mod account;
+
+use account::{Account, SHARDS, STREAM, TABLE, n, payloads, s};
 use leasehold::{Error, Fatal, Notice};
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, Refusal, instant};
-use leasehold_tests::probe::Probe;
+use leasehold_tests::local::Refusal;
 use leasehold_tests::wait::until;
 use std::collections::HashMap;
 use std::time::Duration;
-
-const STREAM: &str = "orders";
-const TABLE: &str = "billing";
-const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
 
 const DENIED: Refusal = Refusal {
     code: "AccessDeniedException",
@@ -25,128 +17,6 @@ const EXPIRED: Refusal = Refusal {
     code: "ExpiredTokenException",
     message: "The security token included in the request is expired",
 };
-
-/// One account, with a stream of two shards if wanted.
-struct Account {
-    local: Local,
-    kinesis: kinesis::Client,
-    dynamodb: dynamodb::Client,
-}
-
-impl Account {
-    async fn empty() -> Self {
-        let local = Local::start(instant()).await;
-        let (kinesis, dynamodb) = (
-            clients::kinesis(&local.endpoint),
-            clients::dynamodb(&local.endpoint),
-        );
-        Self {
-            local,
-            kinesis,
-            dynamodb,
-        }
-    }
-
-    async fn with_stream() -> Self {
-        let account = Self::empty().await;
-        account.create_stream().await;
-        account
-    }
-
-    async fn create_stream(&self) {
-        let created = self.kinesis.create_stream().stream_name(STREAM).shard_count(2);
-        created.send().await.expect("a stream");
-    }
-
-    /// Puts records of these numbers, by turns into both shards.
-    async fn put(&self, numbers: std::ops::Range<u32>) {
-        for number in numbers {
-            let hash_key = if number % 2 == 0 {
-                "0"
-            } else {
-                "340282366920938463463374607431768211455"
-            };
-            let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
-            let put = put
-                .explicit_hash_key(hash_key)
-                .data(payload(number).into_bytes().into());
-            put.send().await.expect("a record");
-        }
-    }
-
-    async fn create_table(&self, key: &str) {
-        let attribute = AttributeDefinition::builder()
-            .attribute_name(key)
-            .attribute_type(ScalarAttributeType::S);
-        let element = KeySchemaElement::builder()
-            .attribute_name(key)
-            .key_type(KeyType::Hash);
-        let create = self.dynamodb.create_table().table_name(TABLE);
-        let create = create
-            .attribute_definitions(attribute.build().expect("an attribute"))
-            .key_schema(element.build().expect("a key"))
-            .billing_mode(BillingMode::PayPerRequest);
-        create.send().await.expect("a table");
-    }
-
-    async fn put_row(&self, row: &[(&str, AttributeValue)]) {
-        let item = row
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()));
-        let put = self
-            .dynamodb
-            .put_item()
-            .table_name(TABLE)
-            .set_item(Some(item.collect()));
-        put.send().await.expect("a row");
-    }
-
-    async fn rows(&self) -> HashMap<String, HashMap<String, AttributeValue>> {
-        let answer = self
-            .dynamodb
-            .scan()
-            .table_name(TABLE)
-            .send()
-            .await
-            .expect("the rows");
-        let rows = answer.items.unwrap_or_default().into_iter();
-        rows.map(|row| (row["leaseKey"].as_s().cloned().expect("a string key"), row))
-            .collect()
-    }
-
-    fn probe(&self) -> Probe {
-        Probe::start(self.kinesis.clone(), self.dynamodb.clone(), STREAM, TABLE)
-    }
-
-    /// That every shard's checkpoint is at the last record that was processed of it: neither before, nor beyond. And
-    /// that nobody owns it any more.
-    async fn assert_released(&self, probe: &Probe) {
-        let rows = self.rows().await;
-        let seen = probe.seen();
-        for shard in SHARDS {
-            let row = &rows[shard];
-            let checkpoint = row["checkpoint"].as_s().map(String::as_str);
-            assert_eq!(checkpoint.ok(), seen.last(shard), "the checkpoint of {shard}");
-            assert!(!row.contains_key("leaseOwner"), "{shard} is still owned: {row:?}");
-        }
-    }
-}
-
-fn payload(number: u32) -> String {
-    format!("r{number:04}")
-}
-
-fn payloads(numbers: std::ops::Range<u32>) -> Vec<String> {
-    numbers.map(payload).collect()
-}
-
-fn s(text: &str) -> AttributeValue {
-    AttributeValue::S(text.to_owned())
-}
-
-fn n(number: &str) -> AttributeValue {
-    AttributeValue::N(number.to_owned())
-}
 
 /// The error's sentence says what was expected, what was found, and what to do.
 fn assert_says(error: &Error, parts: &[&str]) {

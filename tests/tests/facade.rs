@@ -1,11 +1,16 @@
 //! What an application needs is exported by the crate `leasehold` itself: this file names no other crate of the project.
 
+use leasehold::dialect::{Dialect, Kcl, Kind, Policies};
+use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
-    Batch, Checkpoint, Config, EndReason, FencingToken, Handler, HashKey, InitialPosition, LeaseKey,
-    MembersConfig, Position, ReaderConfig, Record, SequenceNumber, ShardId, ShardInfo, Span, Wall, WorkerId,
+    BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, EndReason, Error, Fatal, Fence,
+    FencingToken, Handler, HandlerFn, HashKey, InitialPosition, LeaseKey, Left, LossReason, MembersConfig,
+    Misplaced, Mono, NotTaken, Notice, OptionInfo, Position, ReaderConfig, Record, SequenceNumber, Severity,
+    ShardId, ShardInfo, Span, Stall, StopSummary, TakeReason, TraceSink, Wall, Worker, WorkerId,
 };
 use std::convert::Infallible;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What a handler may see of a record.
 #[expect(dead_code, reason = "the types are what is tested")]
@@ -56,20 +61,157 @@ impl Handler for Keep {
 
 #[test]
 fn options_and_handlers_are_written_with_this_crate_alone() {
-    let config = Config {
-        table: "billing".to_owned(),
-        stream: "orders".to_owned(),
-        initial_position: InitialPosition::AtTimestamp(Wall(1_767_225_600_000)),
-        lease_duration: Span::from_secs(20),
-        reader: ReaderConfig {
-            idle_interval: Span::from_millis(500),
-            ..ReaderConfig::default()
-        },
-        members: MembersConfig::default(),
-        ..Config::default()
-    };
+    let config = Config::default()
+        .with_table("billing")
+        .with_stream("orders")
+        .with_initial_position(InitialPosition::AtTimestamp(Wall(1_767_225_600_000)))
+        .with_lease_duration(Span::from_secs(20))
+        .with_reader(ReaderConfig::default().with_idle_interval(Span::from_millis(500)))
+        .with_members(MembersConfig::default());
     assert_eq!(config.check(), Ok(()));
     assert_eq!(WorkerId::from("worker:1f").to_string(), "worker:1f");
     fn is_handler(_: impl Handler) {}
     is_handler(Keep::default());
+}
+
+#[test]
+fn options_are_listed_and_their_errors_name_them() {
+    let bad: BadConfig = Config::default().with_table("a").check().unwrap_err();
+    assert_eq!(bad.option(), "table");
+    let option: &OptionInfo = Config::options()
+        .find(|option| option.name == "reader.max_records")
+        .expect("an option of the reader");
+    assert_eq!((option.default, option.range), ("10000", "1 to 10000"));
+    let config = Config::default().with_lease_duration(Duration::from_secs(20));
+    assert_eq!(config.lease_duration(), Span::from_secs(20));
+}
+
+/// What a program may look at in a notice.
+fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
+    match notice {
+        Notice::Took { lease, why, token } => {
+            let _: &FencingToken = token;
+            match why {
+                TakeReason::Expired { owner, idle } => {
+                    let (_, _): (&WorkerId, &Span) = (owner, idle);
+                    Some((lease.clone(), owner.to_string()))
+                }
+                _ => Some((lease.clone(), String::new())),
+            }
+        }
+        Notice::Lost {
+            lease,
+            why: LossReason::Taken { by, row },
+        } => {
+            let _: &Checkpoint = &row.checkpoint;
+            Some((lease.clone(), format!("{by:?}")))
+        }
+        Notice::Stalled { lease, why, .. } => {
+            let why: &Stall = why;
+            Some((lease.clone(), why.to_string()))
+        }
+        Notice::Chose(choice) => {
+            let _: &Choice = choice;
+            None
+        }
+        _ => notice
+            .lease()
+            .map(|lease| (lease.clone(), notice.name().to_owned())),
+    }
+}
+
+#[test]
+fn notices_are_looked_into_with_this_crate_alone() {
+    let stray = Notice::Stray {
+        what: "a tick".to_owned(),
+    };
+    assert_eq!(look(&stray), None);
+    assert_eq!((stray.name(), stray.severity()), ("stray", Severity::Warning));
+    let builder = Worker::builder().on_notice(|notice| drop(look(notice)));
+    let error: Error = builder.build().unwrap_err();
+    assert!(matches!(error, Error::Config(_)), "{error}");
+    let _ = |error: Error| match error {
+        Error::Fatal(fatal) => {
+            let fatal: Fatal = fatal;
+            fatal.to_string()
+        }
+        Error::Unclean(summary) => {
+            let summary: Box<StopSummary> = summary;
+            let named: &[(LeaseKey, Left)] = &summary.named;
+            format!("{named:?}")
+        }
+        other => other.to_string(),
+    };
+}
+
+/// Keeps the lines of a trace.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl TraceSink for Lines {
+    fn offer(&mut self, line: String) -> Result<(), NotTaken> {
+        self.0.push(line);
+        Ok(())
+    }
+
+    fn close(&mut self, lines: Vec<String>) -> Result<(), String> {
+        self.0.extend(lines);
+        Ok(())
+    }
+}
+
+/// A runtime that is tokio's, and could be a simulation's.
+#[derive(Debug)]
+struct Simulated(TokioRuntime);
+
+impl Runtime for Simulated {
+    fn now(&self) -> Mono {
+        self.0.now()
+    }
+
+    fn wall(&self) -> Wall {
+        self.0.wall()
+    }
+
+    fn sleep_until(&self, until: Mono) -> Sleep {
+        self.0.sleep_until(until)
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Task {
+        self.0.spawn(task)
+    }
+
+    fn entropy(&self) -> u64 {
+        42
+    }
+}
+
+#[tokio::test]
+async fn everything_that_the_builder_takes_is_made_with_this_crate_alone() {
+    let runtime = Simulated(TokioRuntime::current().expect("a runtime"));
+    let built = Worker::builder()
+        .stream("orders")
+        .application("billing")
+        .dialect(Kind::VmwareGoKcl)
+        .misplaced_aggregates(Misplaced::Keep)
+        .runtime(Arc::new(runtime))
+        .identity(1, 2)
+        .trace_sink(Lines::default())
+        .flight_recorder(1_000, 1 << 20)
+        .build();
+    assert!(matches!(built, Err(Error::Missing { .. })), "{built:?}");
+    let policies: Policies = Kcl.policies();
+    assert_eq!(policies, Policies::default());
+}
+
+#[test]
+fn a_handler_may_be_a_closure_and_take_a_batch_apart() {
+    fn is_handler(_: impl Handler) {}
+    is_handler(HandlerFn::new(|batch: Batch| async move {
+        let fence: Fence = batch.fence();
+        let records: BatchIter = batch.into_iter();
+        let payloads: Vec<Bytes> = records.map(|record| record.data).collect();
+        drop((fence, payloads));
+        Ok::<(), Infallible>(())
+    }));
 }

@@ -123,10 +123,7 @@ impl Rig {
             .dynamodb(self.dynamodb.clone())
             .stream(STREAM)
             .application(APPLICATION)
-            .config(|config| {
-                quick(config);
-                config.stall_after = Span::from_secs(1);
-            })
+            .config(|config| quick(config).with_stall_after(Span::from_secs(1)))
             .on_notice(move |notice| {
                 if let Notice::Booted { worker, .. } = notice {
                     let _ = named.send(Some(worker.to_string()));

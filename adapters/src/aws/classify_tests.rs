@@ -173,7 +173,7 @@ async fn a_broken_connection_is_unknown_and_a_refused_one_was_not_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_does_not_answer_is_a_timeout_before_the_driver_gives_up() {
-    let patience = Duration::from(crate::testing::boot().config.table_timeout);
+    let patience = Duration::from(crate::testing::boot().config.table_timeout());
     let outcome = tokio::time::timeout(patience, read(|| Wire::Hangs)).await;
     assert_eq!(outcome, Ok(Outcome::Unknown(Cause::Timeout)));
 }

@@ -4,7 +4,7 @@ use super::classify::classify;
 use super::failures::Failures;
 use super::pool::Pool;
 use super::sent::Sent;
-use super::values::{item_from_sdk, item_to_sdk, value_to_sdk};
+use super::values::{SdkMap, item_from_sdk, item_to_sdk, value_to_sdk};
 use super::{SdkSleep, SdkTime, no_retries, timeouts};
 use crate::ports::{Failure, Port};
 use crate::runtime::{BoxFuture, Runtime};
@@ -27,7 +27,6 @@ use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableSta
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::table::{Action, AttributeValue, Item, ItemWrite, render};
-use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -60,15 +59,15 @@ impl DynamoTable {
             .config()
             .to_builder()
             .retry_config(no_retries())
-            .timeout_config(timeouts(config.table_timeout, &pool))
+            .timeout_config(timeouts(config.table_timeout(), &pool))
             .sleep_impl(SdkSleep(runtime.clone()))
             .time_source(SdkTime(runtime.clone()))
             .build();
         Self {
             client: Client::from_conf(sdk),
             _pool: Arc::new(pool),
-            application: Arc::from(config.table.as_str()),
-            table: Arc::from(config.table.as_str()),
+            application: Arc::from(config.table()),
+            table: Arc::from(config.table()),
             dialect: Arc::new(Kcl),
             failures: Failures::default(),
         }
@@ -217,14 +216,9 @@ impl DynamoTable {
     pub(super) async fn carry_out(self, table: Arc<str>, write: ItemWrite) -> Outcome {
         let text = render(&write);
         let condition = Some(text.condition).filter(|condition| !condition.is_empty());
-        // Empty maps are refused by DynamoDB.
-        let names: Option<HashMap<_, _>> = (!text.names.is_empty()).then(|| text.names.into_iter().collect());
-        let values: Option<HashMap<_, _>> = (!text.values.is_empty()).then(|| {
-            text.values
-                .into_iter()
-                .map(|(name, value)| (name, value_to_sdk(value)))
-                .collect()
-        });
+        let values = text.values.into_iter();
+        let values = unless_empty(values.map(|(name, value)| (name, value_to_sdk(value))));
+        let names = unless_empty(text.names.into_iter());
         let current = ReturnValuesOnConditionCheckFailure::AllOld;
         let sent = self.failures.request();
         match write.action {
@@ -321,10 +315,15 @@ impl DynamoTable {
         outcome
     }
 
-    fn decode(&self, item: HashMap<String, SdkValue>) -> RowRead {
+    fn decode(&self, item: SdkMap<SdkValue>) -> RowRead {
         let item: Item = item_from_sdk(item);
         self.dialect.decode(&item)
     }
+}
+
+/// A map, unless nothing is in it: DynamoDB refuses empty ones.
+fn unless_empty<V>(entries: impl ExactSizeIterator<Item = (String, V)>) -> Option<SdkMap<V>> {
+    (entries.len() > 0).then(|| entries.collect())
 }
 
 impl Port<TableOp> for DynamoTable {

@@ -48,14 +48,14 @@ impl KinesisStream {
             .config()
             .to_builder()
             .retry_config(no_retries())
-            .timeout_config(timeouts(config.stream_timeout, &pool))
+            .timeout_config(timeouts(config.stream_timeout(), &pool))
             .sleep_impl(SdkSleep(runtime.clone()))
             .time_source(SdkTime(runtime.clone()))
             .build();
         Self {
             client: Client::from_conf(sdk),
             _pool: Arc::new(pool),
-            stream: Arc::from(config.stream.as_str()),
+            stream: Arc::from(config.stream()),
             store,
             failures: Failures::default(),
         }

@@ -1,7 +1,7 @@
-//! The bindings to the AWS SDK.
+//! The AWS SDK: its clients, and an HTTPS client for them. The bindings of a worker to them are private.
 //!
 //! The clients are the application's own, changed in two ways: the SDK's retries are off, since when to retry is the
-//! engine's decision and a hidden retry would make outcomes ambiguous; and time comes from the [`Runtime`] port.
+//! engine's decision and a hidden retry would make outcomes ambiguous; and time comes from the [`Runtime`](crate::runtime::Runtime) port.
 //!
 //! A worker does not share connections with the program around it, though it shares the HTTP client. A connection is
 //! driven by the runtime it was made on: with shared ones, handlers that block the program's runtime would stop renewals
@@ -10,7 +10,8 @@
 //! differs by nanoseconds. Another HTTP client must not need the runtime of the program to make progress either.
 
 mod classify;
-mod dynamo;
+pub(crate) mod clock;
+pub(crate) mod dynamo;
 mod failures;
 mod kinesis_stream;
 mod members;
@@ -26,45 +27,15 @@ mod tests;
 
 pub use aws_sdk_dynamodb as dynamodb;
 pub use aws_sdk_kinesis as kinesis;
-pub use dynamo::DynamoTable;
-pub use kinesis_stream::KinesisStream;
+pub(crate) use clock::{SdkSleep, SdkTime};
+pub(crate) use dynamo::DynamoTable;
+pub(crate) use kinesis_stream::KinesisStream;
 
-use crate::runtime::Runtime;
-use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
-use aws_smithy_async::time::TimeSource;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
-use leasehold_engine::time::{Span, Wall};
+use leasehold_engine::time::Span;
 use pool::Pool;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Timers of the [`Runtime`] port, for the SDK.
-#[derive(Clone, Debug)]
-pub struct SdkSleep(pub Arc<dyn Runtime>);
-
-impl AsyncSleep for SdkSleep {
-    fn sleep(&self, duration: Duration) -> Sleep {
-        Sleep::new(self.0.sleep(duration.into()))
-    }
-}
-
-/// The wall clock of the [`Runtime`] port, for the SDK.
-#[derive(Clone, Debug)]
-pub struct SdkTime(pub Arc<dyn Runtime>);
-
-impl TimeSource for SdkTime {
-    fn now(&self) -> SystemTime {
-        let Wall(millis) = self.0.wall();
-        let since = Duration::from_millis(millis.unsigned_abs());
-        let time = if millis < 0 {
-            UNIX_EPOCH.checked_sub(since)
-        } else {
-            UNIX_EPOCH.checked_add(since)
-        };
-        time.unwrap_or(UNIX_EPOCH)
-    }
-}
+use std::time::Duration;
 
 /// An HTTPS client for the SDK: hyper and rustls, with the system's root certificates.
 ///

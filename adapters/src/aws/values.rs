@@ -4,7 +4,6 @@ use aws_sdk_dynamodb::types::AttributeValue as Sdk;
 use aws_smithy_types::{Blob, DateTime};
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
 use leasehold_engine::time::Wall;
-use std::collections::HashMap;
 
 pub(super) fn wall_to_sdk(at: Wall) -> DateTime {
     DateTime::from_millis(at.0)
@@ -57,7 +56,7 @@ pub(super) fn item_to_sdk(item: Item) -> HashMap<String, Sdk> {
 }
 
 /// Attributes of an unknown type are left out: no row of ours has one, and writes touch ours only.
-pub(super) fn item_from_sdk(item: HashMap<String, Sdk>) -> Item {
+pub(super) fn item_from_sdk(item: SdkMap<Sdk>) -> Item {
     item.into_iter()
         .filter_map(|(name, value)| Some((AttributeName::from(name), value_from_sdk(value)?)))
         .collect()

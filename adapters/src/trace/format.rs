@@ -1,7 +1,7 @@
 //! How the lines of a trace are written, and how answers are digested.
 
-use leasehold_engine::digest::Digest;
 use leasehold_engine::input::{Body, Input};
+use leasehold_engine::internals::Digest;
 use leasehold_engine::output::Output;
 use leasehold_engine::time::{Mono, Wall};
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,7 @@ impl InputLine {
 
 /// The digest of what the engine answered to one input: its outputs in order, then when it wants to be woken.
 ///
-/// It is a [`leasehold_engine::digest::Digest`]. It finds accidents, not forgeries.
+/// It is a [`leasehold_engine::internals::Digest`]. It finds accidents, not forgeries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutputDigest(u64);
 

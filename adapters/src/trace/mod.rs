@@ -17,9 +17,7 @@ mod format;
 mod read;
 mod replay;
 
-pub(crate) use format::InputLine;
-pub use format::{
-    OutputDigest, RollingDigest, TraceKind, VERSION, digest_line, end_line, gap_line, header_line,
-};
+pub(crate) use format::{InputLine, digest_line, end_line, gap_line, header_line};
+pub use format::{OutputDigest, RollingDigest, TraceKind};
 pub use read::{TraceError, TraceReader, TraceRecord};
 pub use replay::{Divergence, ReplayReport, replay, replay_on};

@@ -54,6 +54,7 @@ pub trait Dialect {
 /// The table formats that are known here, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Kind {
     /// [`Kcl`].
     #[default]

@@ -7,7 +7,6 @@ use crate::mutant::{Mutant, Planted};
 use crate::notice::Notice;
 use crate::output::{Command, Effect, Output};
 use crate::time::{Mono, Span, Wall};
-use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// Which machine waits for an outcome, and what it needs to know of the command.

@@ -7,7 +7,8 @@ use std::fmt;
 /// Why a worker cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields say it")]
+#[non_exhaustive]
 pub enum Fatal {
     /// The configuration is wrong.
     Config { detail: String },

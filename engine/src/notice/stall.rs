@@ -7,6 +7,7 @@ use std::fmt;
 /// What a held lease waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Stall {
     /// It was stolen, and its former owner may still believe in it.
     Settling,

@@ -8,6 +8,7 @@ use std::fmt;
 /// What a worker gave up as it stopped, and what it left behind. Leases that were lost, and shards that ended, are in
 /// neither number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StopSummary {
     /// Leases that were released or handed over, with an acknowledged write, since the worker began to stop.
     pub released: u32,
@@ -24,6 +25,7 @@ pub struct StopSummary {
 /// Why a lease was left to expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Left {
     /// Its release failed, so often in a row.
     Failed {

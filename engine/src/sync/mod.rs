@@ -5,7 +5,9 @@ mod identity;
 mod lineage;
 mod plan;
 
-pub use audit::{first_hole, holes};
-pub use identity::{Misfit, misfit, misfits};
-pub use lineage::{BadListing, Children, Lineage, has_leased_descendant, shows_all_children, will_come};
+pub(crate) use audit::first_hole;
+pub use audit::holes;
+pub(crate) use identity::misfits;
+pub use lineage::{BadListing, Lineage};
+pub(crate) use lineage::{Children, has_leased_descendant, shows_all_children, will_come};
 pub use plan::{Finding, Plan, PlannedLease, plan, unread};

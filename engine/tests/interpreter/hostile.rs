@@ -21,47 +21,39 @@ pub fn size(outcome: &Outcome) -> usize {
 }
 
 pub fn config(dice: &mut Dice<'_>) -> Config {
-    let good = Config {
-        table: "app".into(),
-        stream: "orders".into(),
-        scan_page_limit: u32::from(dice.byte() % 3),
-        max_leases: u32::from(dice.byte() % 4),
-        settle_stolen: !dice.one_in(2),
-        max_steals: u32::from(dice.byte() % 3),
-        ..Config::default()
-    };
+    let good = Config::default()
+        .with_table("app")
+        .with_stream("orders")
+        .with_scan_page_limit(u32::from(dice.byte() % 3))
+        .with_max_leases(u32::from(dice.byte() % 4))
+        .with_settle_stolen(!dice.one_in(2))
+        .with_max_steals(u32::from(dice.byte() % 3));
     match dice.byte() {
         0..208 => good,
         208..224 => members::ranked(good),
-        224..240 => Config {
-            initial_position: InitialPosition::AtTimestamp(Wall(i64::MIN)),
-            cleanup_delay: Span(1),
-            checkpoint_interval: Span::ZERO,
-            shutdown_timeout: Span::ZERO,
-            bootstrap_delay: Span::ZERO,
-            handler_backoff: Span::ZERO,
-            audit_confidence: u32::MAX,
-            max_creates: 1,
-            ..good
-        },
-        240..250 => Config {
-            initial_position: InitialPosition::Latest,
-            cleanup_delay: Span(u64::MAX),
-            handler_backoff: Span(u64::MAX),
-            audit_confidence: 1,
-            max_steals: u32::MAX,
-            max_leases: u32::MAX,
-            max_creates: u32::MAX,
-            scan_page_limit: u32::MAX,
-            ..good
-        },
+        224..240 => good
+            .with_initial_position(InitialPosition::AtTimestamp(Wall(i64::MIN)))
+            .with_cleanup_delay(Span(1))
+            .with_checkpoint_interval(Span::ZERO)
+            .with_shutdown_timeout(Span::ZERO)
+            .with_bootstrap_delay(Span::ZERO)
+            .with_handler_backoff(Span::ZERO)
+            .with_audit_confidence(u32::MAX)
+            .with_max_creates(1),
+        240..250 => good
+            .with_initial_position(InitialPosition::Latest)
+            .with_cleanup_delay(Span(u64::MAX))
+            .with_handler_backoff(Span(u64::MAX))
+            .with_audit_confidence(1)
+            .with_max_steals(u32::MAX)
+            .with_max_leases(u32::MAX)
+            .with_max_creates(u32::MAX)
+            .with_scan_page_limit(u32::MAX),
         // Refused by its own check.
-        250.. => Config {
-            lease_duration: Span(u64::MAX),
-            clock_rate_error_ppm: u32::MAX,
-            shutdown_timeout: Span(u64::MAX),
-            ..Config::default()
-        },
+        250.. => Config::default()
+            .with_lease_duration(Span(u64::MAX))
+            .with_clock_rate_error_ppm(u32::MAX)
+            .with_shutdown_timeout(Span(u64::MAX)),
     }
 }
 

@@ -18,12 +18,11 @@ pub struct Members {
 
 /// The same options where leases are assigned by rank.
 pub fn ranked(config: Config) -> Config {
-    Config {
-        policies: Kinsumer.policies(),
-        lease_duration: config.members.expiry(),
-        max_leases: 0,
-        ..config
-    }
+    let lease_duration = config.members().expiry();
+    config
+        .with_policies(Kinsumer.policies())
+        .with_lease_duration(lease_duration)
+        .with_max_leases(0)
 }
 
 impl Members {

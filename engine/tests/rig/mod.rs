@@ -3,20 +3,25 @@
 //! Rows are changed as [`Change`] says, without any dialect; the simulator does the same with items, delays and faults.
 
 pub mod side;
+mod stream;
+mod table;
+
+pub use table::{refused, write};
 
 use leasehold_engine::Engine;
-use leasehold_engine::config::Config;
+use leasehold_engine::config::{Config, MembersConfig};
 use leasehold_engine::dialect::Dialect;
 use leasehold_engine::ids::*;
 use leasehold_engine::input::*;
 use leasehold_engine::members::{MembersOp, Side};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
-use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
-use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
+use leasehold_engine::position::{Position, SequenceNumber};
+use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::BTreeMap;
+use table::write_through;
 
 /// What a worker's next matching command meets.
 pub type Trap = Box<dyn FnMut(&Effect) -> Option<Trick>>;
@@ -67,11 +72,7 @@ pub struct Rig {
 }
 
 pub fn config() -> Config {
-    Config {
-        table: "app".into(),
-        stream: "orders".into(),
-        ..Config::default()
-    }
+    Config::default().with_table("app").with_stream("orders")
 }
 
 impl Rig {
@@ -79,14 +80,21 @@ impl Rig {
     pub fn with_dialect(dialect: &'static dyn Dialect, shards: u32, workers: u32) -> Rig {
         let mut rig = Rig::new(shards, 0);
         rig.dialect = Some(dialect);
-        rig.config.policies = dialect.policies();
-        let members = &mut rig.config.members;
-        members.check_interval = rig.config.lease_duration.per(5);
-        members.lead_interval = members.check_interval.times(2);
+        rig.configure(|config| config.with_policies(dialect.policies()));
+        let check = rig.config.lease_duration().per(5);
+        let members = MembersConfig::default()
+            .with_check_interval(check)
+            .with_lead_interval(check.times(2));
+        rig.configure(|config| config.with_members(members));
         for _ in 0..workers {
             rig.join();
         }
         rig
+    }
+
+    /// Changes options of the workers that are started from now on.
+    pub fn configure(&mut self, change: impl FnOnce(Config) -> Config) {
+        self.config = change(std::mem::take(&mut self.config));
     }
 
     /// A stream of `shards` shards, an existing empty table, and `workers` workers.
@@ -127,76 +135,6 @@ impl Rig {
             rig.join();
         }
         rig
-    }
-
-    pub fn id(n: u32) -> ShardId {
-        ShardId::from(format!("shardId-{n:012}"))
-    }
-
-    fn add_shard(&mut self, n: u32, parent: Option<u32>, adjacent: Option<u32>, range: HashRange) {
-        self.sequence += 1;
-        let id = Self::id(n);
-        let starting = SequenceNumber::from(self.sequence);
-        let (parent, adjacent_parent) = (parent.map(Self::id), adjacent.map(Self::id));
-        self.shards.insert(
-            id.clone(),
-            Shard {
-                id: id.clone(),
-                parent,
-                adjacent_parent,
-                range,
-                starting,
-                ending: None,
-            },
-        );
-        self.records.insert(id, Vec::new());
-    }
-
-    fn close(&mut self, n: u32) -> HashRange {
-        self.sequence += 1;
-        let shard = self.shards.get_mut(&Self::id(n)).unwrap();
-        shard.ending = Some(SequenceNumber::from(self.sequence));
-        shard.range
-    }
-
-    pub fn split(&mut self, n: u32) -> (u32, u32) {
-        let range = self.close(n);
-        let next = self.shards.len() as u32;
-        let middle = range.start.0 + (range.end.0 - range.start.0) / 2;
-        self.add_shard(
-            next,
-            Some(n),
-            None,
-            HashRange {
-                start: range.start,
-                end: HashKey(middle),
-            },
-        );
-        self.add_shard(
-            next + 1,
-            Some(n),
-            None,
-            HashRange {
-                start: HashKey(middle + 1),
-                end: range.end,
-            },
-        );
-        (next, next + 1)
-    }
-
-    pub fn merge(&mut self, a: u32, b: u32) -> u32 {
-        let (low, high) = (self.close(a), self.close(b));
-        let next = self.shards.len() as u32;
-        self.add_shard(
-            next,
-            Some(a),
-            Some(b),
-            HashRange {
-                start: low.start,
-                end: high.end,
-            },
-        );
-        next
     }
 
     pub fn put(&mut self, n: u32, count: u64) {
@@ -546,107 +484,4 @@ impl Rig {
             .sum();
         processed - self.records.values().map(|records| records.len()).sum::<usize>()
     }
-}
-
-pub fn refused(why: Why, current: Option<LeaseRow>) -> Outcome {
-    let current = current.map(|row| Box::new(RowRead::Lease(row)));
-    Outcome::Refused(Refusal {
-        why,
-        current,
-        detail: String::new(),
-    })
-}
-
-fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
-    row.counter == guard.counter
-        && match &guard.next_owner {
-            None => row.owner.as_ref() == Some(&guard.holder) && row.handing_over.is_none(),
-            Some(next) => {
-                row.owner.as_ref() == Some(next) && row.handing_over.as_ref() == Some(&guard.holder)
-            }
-        }
-}
-
-/// One guarded change of a row as an item.
-fn write_through(dialect: &dyn Dialect, rows: &mut BTreeMap<LeaseKey, LeaseRow>, change: &Change) -> Outcome {
-    let current = rows.get(change.key()).cloned();
-    let mut item = None;
-    if let Some(row) = &current {
-        let put = dialect.encode(&Change::Create(Box::new(row.clone())));
-        put.carry_out(&mut item).unwrap();
-    }
-    if dialect.encode(change).carry_out(&mut item).is_err() {
-        return refused(Why::ConditionFailed, current);
-    }
-    match item.map(|item| dialect.decode(&item)) {
-        Some(RowRead::Lease(row)) => {
-            rows.insert(row.key.clone(), row);
-        }
-        None => {
-            rows.remove(change.key());
-        }
-        Some(other) => panic!("{other:?}"),
-    }
-    Outcome::Applied(Reply::Done)
-}
-
-/// One guarded change of the rows.
-pub fn write(rows: &mut BTreeMap<LeaseKey, LeaseRow>, change: &Change) -> Outcome {
-    let current = rows.get(change.key()).cloned();
-    let holds = match (change, &current) {
-        (Change::Create(_), None) => true,
-        (Change::Create(_), Some(_)) | (_, None) => false,
-        (Change::Take { counter, from, .. }, Some(row)) => row.counter == *counter && row.owner == *from,
-        (Change::Claim { counter, from, .. }, Some(row)) => {
-            row.counter == *counter && row.owner.as_ref() == Some(from) && row.handing_over.is_none()
-        }
-        (Change::Delete { counter, .. }, Some(row)) => row.counter == *counter && row.checkpoint.is_end(),
-        (Change::SetRange { .. }, Some(row)) => row.range.is_none(),
-        (
-            Change::Renew { guard, .. }
-            | Change::Checkpoint { guard, .. }
-            | Change::End { guard, .. }
-            | Change::Release { guard, .. }
-            | Change::HandOver { guard, .. },
-            Some(row),
-        ) => guarded(row, guard),
-    };
-    if !holds {
-        return refused(Why::ConditionFailed, current);
-    }
-    if let Change::Create(row) = change {
-        rows.insert(row.key.clone(), (**row).clone());
-        return Outcome::Applied(Reply::Done);
-    }
-    if let Change::Delete { key, .. } = change {
-        rows.remove(key);
-        return Outcome::Applied(Reply::Done);
-    }
-    let row = rows.get_mut(change.key()).unwrap();
-    match change {
-        Change::SetRange { range, .. } => {
-            row.range = Some(*range);
-            return Outcome::Applied(Reply::Done);
-        }
-        Change::Claim { by, .. } => {
-            row.handing_over = row.owner.replace(by.clone());
-            return Outcome::Applied(Reply::Done);
-        }
-        Change::Take { to, .. } => {
-            row.owner = Some(to.clone());
-            row.handing_over = None;
-        }
-        Change::Checkpoint { position, .. } => row.checkpoint = Checkpoint::At(*position),
-        Change::End { children, .. } => {
-            row.checkpoint = Checkpoint::ShardEnd;
-            row.children = children.clone();
-            row.owner = None;
-            row.handing_over = None;
-        }
-        Change::Release { .. } => row.owner = None,
-        Change::HandOver { .. } => row.handing_over = None,
-        _ => {}
-    }
-    row.counter = change.leaves().unwrap_or(row.counter);
-    Outcome::Applied(Reply::Done)
 }

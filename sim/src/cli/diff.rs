@@ -3,7 +3,7 @@
 use super::exit::{self, Failure, Verdict};
 use super::replay::describe_input;
 use clap::Args;
-use leasehold::trace::{OutputDigest, TraceReader, TraceRecord};
+use leasehold::internals::{OutputDigest, TraceReader, TraceRecord};
 use leasehold_engine::input::Input;
 use serde_json::{Value, json};
 use std::collections::VecDeque;

@@ -348,18 +348,12 @@ mod tests {
     fn a_choice_names_everybody_and_those_who_lost() {
         let mut explanation = Explanation::of("shard-3");
         let key = |n: u32| LeaseKey::from(format!("shardId-{n:012}"));
-        let choice = Choice {
-            taken: 1,
-            chosen: vec![key(7)],
-            left: vec![key(3), key(4)],
-            candidates: 3,
-            victim: Some("w1:00c0ffee00c0ffee".into()),
-            counts: vec![("w1:00c0ffee00c0ffee".into(), 3), ("w0".into(), 1)],
-            workers: 4,
-            unfinished: 4,
-            target: 2,
-            ours: 1,
-        };
+        let choice = serde_json::json!({
+            "taken": 1, "chosen": [key(7)], "left": [key(3), key(4)], "candidates": 3,
+            "victim": "w1:00c0ffee00c0ffee", "counts": [("w1:00c0ffee00c0ffee", 3), ("w0", 1)],
+            "workers": 4, "unfinished": 4, "target": 2, "ours": 1,
+        });
+        let choice: Choice = serde_json::from_value(choice).unwrap();
         explanation.told(&Notice::Chose(Box::new(choice)));
         assert_eq!(
             explanation

@@ -5,10 +5,10 @@ use super::exit::{self, Failure, Verdict};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::Config;
-use leasehold::aws::DynamoTable;
 use leasehold::dialect::{Dialect, Kind};
-use leasehold::migrate::{Plan, Report, migrate};
-use leasehold::ports::TablePort;
+use leasehold::internals::{
+    DynamoTable, MigrationPlan as Plan, MigrationReport as Report, TablePort, migrate,
+};
 use leasehold::runtime::{Runtime, TokioRuntime};
 use leasehold_engine::time::Span;
 use std::fmt::Write as _;
@@ -73,11 +73,9 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
             .map_err(|error| Failure::under_way(format!("there is no runtime to run on: {error}")))?,
     );
     let port = |name: &str, kind: Kind| -> TablePort {
-        let config = Config {
-            table: name.to_owned(),
-            policies: kind.policies(),
-            ..Config::default()
-        };
+        let config = Config::default()
+            .with_table(name.to_owned())
+            .with_policies(kind.policies());
         let table = DynamoTable::new(&clients.dynamodb, &runtime, &config);
         Arc::new(table.with_dialect(Arc::new(kind)))
     };

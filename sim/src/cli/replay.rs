@@ -6,7 +6,7 @@ use super::show;
 use super::story;
 use crate::show::trace::TraceTimeline;
 use clap::Args;
-use leasehold::trace::{ReplayReport, TraceKind, TraceReader, TraceRecord, replay_on};
+use leasehold::internals::{ReplayReport, TraceKind, TraceReader, TraceRecord, replay_on};
 use leasehold_engine::Engine;
 use leasehold_engine::input::{Body, Input, Outcome};
 use leasehold_engine::output::Output;
@@ -83,7 +83,7 @@ pub(super) fn replay_file(
     each: impl FnMut(u64, &Input, &[Output]),
 ) -> Result<ReplayReport, Failure> {
     let name = file.display();
-    let refused = |error: leasehold::trace::TraceError| Failure::unusable(format!("{name}: {error}"));
+    let refused = |error: leasehold::internals::TraceError| Failure::unusable(format!("{name}: {error}"));
     let kind = kind_of(file)?.map_err(refused)?;
     let reader = TraceReader::new(BufReader::new(open(file, partial)?));
     let report = replay_on(&mut Engine::new(), reader, each).map_err(refused)?;
@@ -130,7 +130,7 @@ fn open(path: &Path, partial: bool) -> Result<impl Read, Failure> {
     Ok(file.take(length))
 }
 
-fn kind_of(path: &Path) -> Result<Result<TraceKind, leasehold::trace::TraceError>, Failure> {
+fn kind_of(path: &Path) -> Result<Result<TraceKind, leasehold::internals::TraceError>, Failure> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     Ok(match TraceReader::new(BufReader::new(file)).next() {
         Some(Ok(TraceRecord::Header { kind, .. })) => Ok(kind),

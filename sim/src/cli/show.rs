@@ -7,7 +7,7 @@ use crate::show::timeline::Timeline;
 use crate::show::trace::TraceTimeline;
 use crate::show::{html, mermaid, world};
 use clap::Args;
-use leasehold::trace::Divergence;
+use leasehold::internals::Divergence;
 use std::path::{Path, PathBuf};
 
 /// Show a trace as a timeline: what the worker held and processed, and everything that happened to it.

@@ -64,33 +64,31 @@ pub(super) const RATE_ERROR_PPM: i64 = 10_000;
 impl Scope {
     /// A configuration with few deadlines: what can happen once in a while happens about once in the life of a lease.
     pub fn config(&self) -> Config {
-        Config {
-            policies: self.dialect.dialect().policies(),
-            table: "app".into(),
-            stream: "orders".into(),
-            lease_duration: Span::from_secs(10),
-            clock_rate_error_ppm: RATE_ERROR_PPM as u32,
-            renew_interval: Span::from_millis(4_500),
-            scan_interval: Span::from_secs(8),
-            table_timeout: Span::from_secs(2),
-            stream_timeout: Span::from_secs(2),
-            retry_min: Span::from_secs(1),
-            retry_max: Span::from_secs(1),
-            checkpoint_interval: Span::ZERO,
-            audit_confidence: 1,
-            cleanup_delay: Span::ZERO,
-            bootstrap_delay: Span::ZERO,
-            shutdown_timeout: Span::from_secs(6),
-            handler_backoff: Span::from_secs(1),
-            reader: ReaderConfig {
-                max_records: 1,
-                min_interval: Span::from_secs(6),
-                idle_interval: Span::from_secs(6),
-                buffer_batches: 1,
-                ..ReaderConfig::default()
-            },
-            ..Config::default()
-        }
+        Config::default()
+            .with_policies(self.dialect.dialect().policies())
+            .with_table("app")
+            .with_stream("orders")
+            .with_lease_duration(Span::from_secs(10))
+            .with_clock_rate_error_ppm(RATE_ERROR_PPM as u32)
+            .with_renew_interval(Span::from_millis(4_500))
+            .with_scan_interval(Span::from_secs(8))
+            .with_table_timeout(Span::from_secs(2))
+            .with_stream_timeout(Span::from_secs(2))
+            .with_retry_min(Span::from_secs(1))
+            .with_retry_max(Span::from_secs(1))
+            .with_checkpoint_interval(Span::ZERO)
+            .with_audit_confidence(1)
+            .with_cleanup_delay(Span::ZERO)
+            .with_bootstrap_delay(Span::ZERO)
+            .with_shutdown_timeout(Span::from_secs(6))
+            .with_handler_backoff(Span::from_secs(1))
+            .with_reader(
+                ReaderConfig::default()
+                    .with_max_records(1)
+                    .with_min_interval(Span::from_secs(6))
+                    .with_idle_interval(Span::from_secs(6))
+                    .with_buffer_batches(1),
+            )
     }
 }
 

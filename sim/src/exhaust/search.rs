@@ -9,7 +9,7 @@ use super::world::World;
 use crate::deliberate::turn_on;
 use crate::oracles::{Property, Time};
 use serde::Serialize;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,7 +94,7 @@ pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> R
 type Path = Vec<Step>;
 
 struct Search<'a> {
-    visited: Vec<Mutex<HashSet<u64, BuildHasherDefault<Identity>>>>,
+    visited: Vec<Mutex<Fingerprints>>,
     states: AtomicU64,
     transitions: AtomicU64,
     ends: AtomicU64,

@@ -16,7 +16,8 @@ impl World {
     fn settling_bound(&self) -> Time {
         let config = self.scope.config();
         let records = u64::from(self.scope.records) + 4;
-        6 * (config.lease_duration.0 + config.scan_interval.0) + records * config.reader.min_interval.0
+        6 * (config.lease_duration().0 + config.scan_interval().0)
+            + records * config.reader().min_interval().0
     }
 
     /// Lets the world come right, and judges whether it did.
@@ -57,7 +58,7 @@ impl World {
                 self.ask_to_stop(w);
             }
         }
-        let deadline = self.now + 2 * self.scope.config().shutdown_timeout.0 + 1_000_000;
+        let deadline = self.now + 2 * self.scope.config().shutdown_timeout().0 + 1_000_000;
         while self.workers.iter().any(|worker| !worker.ended) && self.now <= deadline {
             self.go_straight_on();
         }

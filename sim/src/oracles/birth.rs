@@ -36,9 +36,9 @@ pub(super) struct Birth {
 
 impl Birth {
     pub(super) fn new(terms: &Terms) -> Self {
-        let seen = terms.most(|config| config.scan_interval.times(5) + config.lease_duration.times(2));
+        let seen = terms.most(|config| config.scan_interval().times(5) + config.lease_duration().times(2));
         Self {
-            binding: terms.config.policies.finished == Finished::WhenRead,
+            binding: terms.config.policies().finished == Finished::WhenRead,
             known: terms.at_most(seen) + 5_000_000,
             shards: Vec::new(),
             beliefs: BTreeMap::new(),

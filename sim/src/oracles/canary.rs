@@ -3,7 +3,7 @@
 //! The runner of worlds knows in which ones it must have fired. If a report of it is missing, others may be missing too.
 
 use super::{Property, Terms, Time, Verdict};
-use leasehold_engine::draw::draw;
+use leasehold_engine::internals::draw;
 
 /// Whether the canary fires in the world of a seed.
 pub fn fires(seed: u64) -> bool {

@@ -61,20 +61,22 @@ impl Cost {
         let window = terms.at_most(leasehold_engine::time::Span(WINDOW_US)) + 1_000_000;
         let times = |every: u64| window / every.max(1) + 1;
         let retries = |config: &Config| {
-            let growth = (config.retry_max.0 / config.retry_min.0.max(1)).max(1).ilog2();
-            2 * (u64::from(growth) + times(config.retry_max.0)) + 4
+            let growth = (config.retry_max().0 / config.retry_min().0.max(1))
+                .max(1)
+                .ilog2();
+            2 * (u64::from(growth) + times(config.retry_max().0)) + 4
         };
         let renewals = |config: &Config| {
-            let renew = config.renew_interval.0;
-            times(renew) + times(config.checkpoint_interval.0.max(renew / 8))
+            let renew = config.renew_interval().0;
+            times(renew) + times(config.checkpoint_interval().0.max(renew / 8))
         };
         Self {
             renewals: terms.most(renewals),
-            fetches: terms.most(|config| times(config.reader.min_interval.0)),
-            scans: terms.most(|config| times(config.scan_interval.0)),
-            checks: match terms.config.policies.assign {
-                Assign::Count => 0,
-                Assign::Rank => times(terms.config.members.check_interval.0),
+            fetches: terms.most(|config| times(config.reader().min_interval().0)),
+            scans: terms.most(|config| times(config.scan_interval().0)),
+            checks: match terms.config.policies().assign {
+                Assign::Rank => times(terms.config.members().check_interval().0),
+                _ => 0,
             },
             retries: terms.most(retries),
             page: 1,

@@ -5,12 +5,8 @@ use super::{Fact, Oracles, Property, Terms};
 use leasehold_engine::config::Config;
 use leasehold_engine::time::Mono;
 
-pub fn config() -> Config {
-    Config {
-        table: "app".into(),
-        stream: "orders".into(),
-        ..Config::default()
-    }
+pub(super) fn config() -> Config {
+    Config::default().with_table("app").with_stream("orders")
 }
 
 /// What one oracle has to say; the histories of its tests are too short for the others.

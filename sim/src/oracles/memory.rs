@@ -26,8 +26,8 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
-            batches: terms.most(|config| config.reader.buffer_batches) as usize,
-            bytes: terms.most(|config| config.reader.buffer_bytes),
+            batches: terms.most(|config| config.reader().buffer_batches()) as usize,
+            bytes: terms.most(|config| config.reader().buffer_bytes()),
             waiting: BTreeMap::new(),
             reading: BTreeMap::new(),
             brought: None,
@@ -143,6 +143,7 @@ mod tests {
     use super::super::fact::{How, Verb};
     use super::super::history::{answered, asked, changed, config, judge_under, processed, row};
     use super::*;
+    use leasehold_engine::config::ReaderConfig;
 
     /// An answer with records.
     fn answer(op: u64, first: u64, last: u64, bytes: u64) -> Vec<Fact> {
@@ -168,9 +169,10 @@ mod tests {
     }
 
     fn judged(facts: impl IntoIterator<Item = Vec<Fact>>) -> usize {
-        let mut config = config();
-        config.reader.buffer_batches = 2;
-        config.reader.buffer_bytes = 1_000;
+        let reader = ReaderConfig::default()
+            .with_buffer_batches(2)
+            .with_buffer_bytes(1_000);
+        let config = config().with_reader(reader);
         let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
         facts.push(asked(0, Ask::GetRecords, 0, 99, 0, 0));
         judge_under(&Terms::plain(config), facts.into_iter().map(|fact| (1, fact)))

@@ -221,7 +221,7 @@ impl Terms {
         let e = if self.clocks_beyond {
             300_000
         } else {
-            u64::from(self.config.clock_rate_error_ppm.min(500_000))
+            u64::from(self.config.clock_rate_error_ppm().min(500_000))
         };
         span.scaled(1_000_000, 1_000_000 - e).0.saturating_add(1)
     }

@@ -26,8 +26,8 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(terms: &Terms) -> Self {
-        let least = terms.least(|config| config.handler_backoff.0);
-        let e = u64::from(terms.config.clock_rate_error_ppm.min(500_000));
+        let least = terms.least(|config| config.handler_backoff().0);
+        let e = u64::from(terms.config.clock_rate_error_ppm().min(500_000));
         let pause = match terms.clocks_beyond {
             true => 0,
             false => least - (u128::from(least) * u128::from(e) / 1_000_000) as u64,

@@ -28,7 +28,7 @@ pub(super) struct Quota {
 impl Quota {
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
-            most: terms.most(|config| config.max_leases),
+            most: terms.most(|config| config.max_leases()),
             lives: BTreeMap::new(),
         }
     }
@@ -102,7 +102,6 @@ mod tests {
     use super::super::fact::{How, Mark};
     use super::super::history::{answered, asked, config, judge_under};
     use super::*;
-    use leasehold_engine::config::Config;
 
     const TAKE: Ask = Ask::Write(Verb::Take);
 
@@ -118,10 +117,7 @@ mod tests {
     }
 
     fn found(most: u32, facts: Vec<Fact>) -> usize {
-        let terms = Terms::plain(Config {
-            max_leases: most,
-            ..config()
-        });
+        let terms = Terms::plain(config().with_max_leases(most));
         let found = judge_under(&terms, facts.into_iter().map(|fact| (1, fact)));
         found.into_iter().filter(|&found| found == Property::P10).count()
     }

@@ -100,18 +100,18 @@ fn at<T: Clone + Default>(list: &mut Vec<T>, index: u32) -> &mut T {
 
 impl Shares {
     pub(super) fn new(terms: &Terms) -> Self {
-        let pursuit = 2 * terms.at_most(terms.most(|config| config.table_timeout + config.retry_max));
-        let quota = |config: &Config| config.max_leases;
+        let pursuit = 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max()));
+        let quota = |config: &Config| config.max_leases();
         let most = match terms.least(quota) {
             0 => 0,
             _ => terms.most(quota) as usize,
         };
         Self {
-            counted: terms.config.policies.assign == Assign::Count && !terms.clocks_beyond,
+            counted: terms.config.policies().assign == Assign::Count && !terms.clocks_beyond,
             most,
-            alive: terms.least(|config| config.lease_duration.0) / 5 * 4,
+            alive: terms.least(|config| config.lease_duration().0) / 5 * 4,
             pursuit,
-            doubt: terms.at_most(terms.most(|config| config.table_timeout)),
+            doubt: terms.at_most(terms.most(|config| config.table_timeout())),
             rows: Vec::new(),
             lives: Vec::new(),
         }
@@ -348,9 +348,7 @@ mod tests {
     const CLAIM: Ask = Write(Verb::Claim);
 
     fn terms() -> Terms {
-        let mut config = config();
-        config.max_steals = 100;
-        Terms::plain(config)
+        Terms::plain(config().with_max_steals(100))
     }
 
     fn shown(shard: u32, row: Row) -> Fact {
@@ -364,7 +362,7 @@ mod tests {
 
     /// One shard and lease for each of these owners, shown to life 0 as they are renewed for so long that nothing is in doubt.
     fn table(owners: &[u32]) -> Vec<(u64, Fact)> {
-        let step = terms().config.renew_interval.0;
+        let step = terms().config.renew_interval().0;
         let mut facts = Vec::new();
         for turn in 1..=40 {
             for (shard, owner) in owners.iter().enumerate() {

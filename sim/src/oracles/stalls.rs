@@ -30,8 +30,8 @@ pub(super) struct Stalls {
 impl Stalls {
     pub(super) fn new(terms: &Terms) -> Self {
         let (least, most) = (
-            terms.least(|config| config.stall_after),
-            terms.most(|config| config.stall_after),
+            terms.least(|config| config.stall_after()),
+            terms.most(|config| config.stall_after()),
         );
         let bound_us = match least {
             Span::ZERO => Time::MAX,
@@ -112,10 +112,7 @@ mod tests {
 
     /// What is found if shard 1 is behind for a minute, with this happening besides.
     fn minute(others: &[(Time, Fact)]) -> usize {
-        let terms = Terms::plain(leasehold_engine::config::Config {
-            stall_after: Span::from_secs(10),
-            ..config()
-        });
+        let terms = Terms::plain(config().with_stall_after(Span::from_secs(10)));
         let behind = Fact::Behind { life: 0, shard: 1 };
         let mut facts: Vec<(Time, Fact)> = (0..60).map(|n| (n * SECOND, behind.clone())).collect();
         facts.extend(others.iter().cloned());

@@ -31,13 +31,13 @@ pub(super) struct Steals {
 
 impl Steals {
     pub(super) fn new(terms: &Terms) -> Self {
-        let policies = &terms.config.policies;
+        let policies = &terms.config.policies();
         let counted =
             policies.assign == Assign::Count && policies.steal == Steal::Take && !terms.clocks_beyond;
         Self {
-            most: counted.then_some(terms.most(|config| config.max_steals) as usize),
-            alive: terms.least(|config| config.lease_duration.0) / 2,
-            pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout + config.retry_max)),
+            most: counted.then_some(terms.most(|config| config.max_steals()) as usize),
+            alive: terms.least(|config| config.lease_duration().0) / 2,
+            pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max())),
             rows: BTreeMap::new(),
             lives: BTreeMap::new(),
         }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn so_many_may_be_stolen_and_no_more() {
-        let most = super::super::history::config().max_steals;
+        let most = super::super::history::config().max_steals();
         let steals = |count: u32| (0..count).map(|shard| steal(shard, 10, 5)).collect();
         assert_eq!(judged(steals(most)), 0);
         assert_eq!(judged(steals(most + 1)), 1);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn another_scan_allows_for_more_and_following_is_no_new_steal() {
-        let most = super::super::history::config().max_steals;
+        let most = super::super::history::config().max_steals();
         let first = (0..most).map(|shard| steal(shard, 10, 5));
         let chase = [renewed(0, 20, 6), scan(21), steal(0, 22, 6)];
         let more = (most..2 * most).map(|shard| steal(shard, 30, 5));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_was_begun_before_a_scan_is_no_new_steal_after_it() {
-        let most = super::super::history::config().max_steals;
+        let most = super::super::history::config().max_steals();
         let late = steal(most, 10, 4);
         let more = (0..most).map(|shard| steal(shard, 30, 5));
         let facts = [late, scan(20)]

@@ -104,19 +104,19 @@ fn at<T: Clone + Default>(list: &mut Vec<T>, index: u32) -> &mut T {
 
 impl Takeover {
     pub(super) fn new(terms: &Terms) -> Self {
-        let policies = &terms.config.policies;
-        let quota = match terms.least(|config| config.max_leases) {
-            0 => terms.most(|config| config.max_leases),
+        let policies = &terms.config.policies();
+        let quota = match terms.least(|config| config.max_leases()) {
+            0 => terms.most(|config| config.max_leases()),
             least => least,
         };
         Self {
             counted: policies.assign == Assign::Count && !terms.clocks_beyond,
             listed: policies.lineage == Lineage::Listed,
             most: quota as usize,
-            lease: terms.at_most(terms.most(|config| config.lease_duration)) + SLACK_US,
-            interval: terms.at_most(terms.most(|config| config.scan_interval.scaled(21, 20))),
+            lease: terms.at_most(terms.most(|config| config.lease_duration())) + SLACK_US,
+            interval: terms.at_most(terms.most(|config| config.scan_interval().scaled(21, 20))),
             meeting: terms.at_most(terms.most(|config| config.meeting())) + SLACK_US,
-            pause: terms.at_most(terms.most(|config| config.retry_max)) + SLACK_US,
+            pause: terms.at_most(terms.most(|config| config.retry_max())) + SLACK_US,
             rows: Vec::new(),
             lives: BTreeMap::new(),
         }
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn what_stood_still_for_a_lease_is_free() {
         let rows = [of(1), of(1)];
-        let lease = config().lease_duration.0;
+        let lease = config().lease_duration().0;
         let twice = |later, takes| {
             let first = scan(HOUR, &rows, 0);
             table(&rows)
@@ -425,10 +425,7 @@ mod tests {
         let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
         assert_eq!(judged(after(2)), 0);
         assert_eq!(judged(after(1)), 1);
-        let limited = |max_leases| Config {
-            max_leases,
-            ..config()
-        };
+        let limited = |max_leases| config().with_max_leases(max_leases);
         assert_eq!(judged_under(limited(1), after(1)), 0);
         assert_eq!(judged_under(limited(2), after(1)), 1);
         let rows = [free(3), of(1), of(2), of(3)];

@@ -36,11 +36,11 @@ impl Tidy {
         let most = |of: fn(&leasehold_engine::config::Config) -> leasehold_engine::time::Span| {
             terms.at_most(terms.most(of))
         };
-        let delay = most(|config| config.cleanup_delay);
-        let kept = terms.least(|config| config.cleanup_delay.0) == 0 || terms.clocks_beyond;
+        let delay = most(|config| config.cleanup_delay());
+        let kept = terms.least(|config| config.cleanup_delay().0) == 0 || terms.clocks_beyond;
         Self {
-            binding: terms.config.policies.finished == Finished::WhenRead,
-            patience: (!kept).then_some(DEPUTIES * delay + 3 * most(|config| config.scan_interval)),
+            binding: terms.config.policies().finished == Finished::WhenRead,
+            patience: (!kept).then_some(DEPUTIES * delay + 3 * most(|config| config.scan_interval())),
             rows: Vec::new(),
             edited: BTreeSet::new(),
             removed_at: 0,
@@ -153,14 +153,10 @@ mod tests {
     use super::super::fact;
     use super::super::history::{changed, config, created, judge_under, row};
     use super::*;
-    use leasehold_engine::config::Config;
     use leasehold_engine::time::Span;
 
     fn terms() -> Terms {
-        Terms::plain(Config {
-            cleanup_delay: Span::from_secs(60),
-            ..config()
-        })
+        Terms::plain(config().with_cleanup_delay(Span::from_secs(60)))
     }
 
     /// Shard 0 was split into 1 and 2, and read to its end.

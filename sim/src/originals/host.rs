@@ -3,8 +3,8 @@
 use super::process::{Exit, Task};
 use crate::fakes::dynamo::expr::{Condition, Update};
 use crate::oracles::fact::Verb;
-use leasehold_engine::draw::draw_below;
 use leasehold_engine::input::Outcome;
+use leasehold_engine::internals::draw_below;
 use leasehold_engine::output::Effect;
 use leasehold_engine::table::Item;
 use std::cell::RefCell;

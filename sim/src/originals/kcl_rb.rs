@@ -70,7 +70,7 @@ pub(super) async fn run(host: Host, me: String, config: Config) {
         dynamo: sdk(11),
         kinesis: sdk(4),
         me,
-        failover_us: config.lease_duration.0,
+        failover_us: config.lease_duration().0,
         shards: RefCell::default(),
         live: RefCell::default(),
         begun: Cell::new(0),

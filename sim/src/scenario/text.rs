@@ -174,11 +174,7 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> String {
 
 /// The named worlds' configuration, without what is everywhere the same.
 fn named() -> Config {
-    Config {
-        table: "app".into(),
-        stream: "orders".into(),
-        ..Config::default()
-    }
+    Config::default().with_table("app").with_stream("orders")
 }
 
 /// Reads the options given under a name; what is not said is as in `plain`.
@@ -260,11 +256,10 @@ impl fmt::Display for Scenario {
 /// A configuration's options that are not as in `plain`.
 fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Error> {
     // They follow from the dialect.
-    let config = Config {
-        policies: plain.policies,
-        members: plain.members.clone(),
-        ..config.clone()
-    };
+    let config = config
+        .clone()
+        .with_policies(plain.policies())
+        .with_members(plain.members().clone());
     let mut given = Table::try_from(config)?;
     prune(&mut given, &Table::try_from(plain)?);
     let to_text = |table: &mut Table, name: &str| {

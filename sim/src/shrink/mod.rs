@@ -195,7 +195,7 @@ impl Search {
             }
             plan.start = first.start.clone();
             if plan.start.is_some() {
-                plan.start_at(first.config.initial_position);
+                plan.start_at(first.config.initial_position());
             }
             plan.workers = plan.workers.clamp(1, workers as u32);
             plan.shards = plan.shards.min(shards as u32);

@@ -2,7 +2,7 @@
 
 use crate::fakes::dynamo::{Dynamo, DynamoConfig};
 use crate::fakes::kinesis::{CreateStream, Kinesis, KinesisConfig, Stream};
-use leasehold_engine::digest::Digest;
+use leasehold_engine::internals::Digest;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

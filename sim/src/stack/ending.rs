@@ -1,7 +1,7 @@
 //! What must hold at the end of a world.
 
 use super::stage::{End, Scene};
-use leasehold::trace::{TraceReader, replay};
+use leasehold::internals::{TraceReader, replay};
 use leasehold_engine::position::Checkpoint;
 
 /// What still keeps a healed world from being at rest; absent once it is.

@@ -2,7 +2,7 @@
 
 use super::cloud::{STREAM, TABLE};
 use crate::draws::Draws;
-use leasehold::Config;
+use leasehold::{Config, ReaderConfig};
 use leasehold_engine::time::Span;
 
 /// One world.
@@ -83,7 +83,7 @@ impl Plan {
         let workers = draws.between("workers", 0, 2, 4) as u32;
         let heal_ms = draws.between("heal", 0, 40_000, 70_000);
         let config = config(draws);
-        let events = events(draws, workers, heal_ms, config.lease_duration);
+        let events = events(draws, workers, heal_ms, config.lease_duration());
         Self {
             seed,
             shards: draws.between("shards", 0, 1, 5) as u32,
@@ -123,34 +123,35 @@ impl Weather {
 fn config(draws: Draws) -> Config {
     let ms = |name, low, high| Span::from_millis(draws.between(name, 0, low, high));
     let lease_ms = draws.between("lease", 0, 3_000, 8_000);
-    let mut config = Config {
-        table: TABLE.to_owned(),
-        stream: STREAM.to_owned(),
-        lease_duration: Span::from_millis(lease_ms),
-        renew_interval: Span::from_millis(lease_ms / draws.between("renew", 0, 3, 5)),
-        scan_interval: ms("scan", 500, 4_000),
-        scan_page_limit: [0, 1, 3][draws.below("page", 0, 3) as usize],
-        table_timeout: Span::from_millis(lease_ms / draws.between("table-timeout", 0, 2, 6)),
-        stream_timeout: ms("stream-timeout", 1_000, 5_000),
-        retry_min: ms("retry-min", 10, 200),
-        retry_max: ms("retry-max", 300, 2_000),
-        checkpoint_interval: ms("checkpoint", 200, 3_000),
-        max_steals: draws.between("steals", 0, 1, 3) as u32,
-        settle_stolen: draws.below("settle", 0, 4) != 0,
-        cleanup_delay: [Span::ZERO, Span::from_secs(28)][draws.below("cleanup", 0, 2) as usize],
-        bootstrap_delay: ms("bootstrap", 0, 1_500),
-        max_creates: draws.between("creates", 0, 1, 8) as u32,
-        shutdown_timeout: Span::from_secs(12),
-        handler_backoff: ms("backoff", 50, 500),
-        ..Config::default()
-    };
-    let reader = &mut config.reader;
     // Fewer than the producer writes would not be read to the end in time.
-    reader.max_records = draws.magnitude("records", 0, 16, 400) as u32;
-    reader.min_interval = ms("read-interval", 200, 500);
-    reader.idle_interval = ms("idle", 200, 1_000);
-    reader.buffer_batches = draws.between("buffer", 0, 1, 4) as u32;
-    config
+    let max_records = draws.magnitude("records", 0, 16, 400) as u32;
+    let reader = ReaderConfig::default()
+        .with_max_records(max_records)
+        .with_min_interval(ms("read-interval", 200, 500))
+        .with_idle_interval(ms("idle", 200, 1_000))
+        .with_buffer_batches(draws.between("buffer", 0, 1, 4) as u32);
+    Config::default()
+        .with_table(TABLE)
+        .with_stream(STREAM)
+        .with_lease_duration(Span::from_millis(lease_ms))
+        .with_renew_interval(Span::from_millis(lease_ms / draws.between("renew", 0, 3, 5)))
+        .with_scan_interval(ms("scan", 500, 4_000))
+        .with_scan_page_limit([0, 1, 3][draws.below("page", 0, 3) as usize])
+        .with_table_timeout(Span::from_millis(
+            lease_ms / draws.between("table-timeout", 0, 2, 6),
+        ))
+        .with_stream_timeout(ms("stream-timeout", 1_000, 5_000))
+        .with_retry_min(ms("retry-min", 10, 200))
+        .with_retry_max(ms("retry-max", 300, 2_000))
+        .with_checkpoint_interval(ms("checkpoint", 200, 3_000))
+        .with_max_steals(draws.between("steals", 0, 1, 3) as u32)
+        .with_settle_stolen(draws.below("settle", 0, 4) != 0)
+        .with_cleanup_delay([Span::ZERO, Span::from_secs(28)][draws.below("cleanup", 0, 2) as usize])
+        .with_bootstrap_delay(ms("bootstrap", 0, 1_500))
+        .with_max_creates(draws.between("creates", 0, 1, 8) as u32)
+        .with_shutdown_timeout(Span::from_secs(12))
+        .with_handler_backoff(ms("backoff", 50, 500))
+        .with_reader(reader)
 }
 
 fn events(draws: Draws, workers: u32, heal_ms: u64, lease: Span) -> Vec<(u64, Event)> {

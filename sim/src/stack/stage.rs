@@ -5,8 +5,8 @@ use super::connector::Request;
 use super::ledger::Ledger;
 use super::plan::Plan;
 use crate::fakes::kinesis::NewRecord;
-use leasehold::recorder::MemorySink;
-use leasehold::worker::Control;
+use leasehold::Control;
+use leasehold::internals::MemorySink;
 use leasehold_engine::dialect::{Dialect, Kcl};
 use leasehold_engine::ids::LeaseKey;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub struct Stage(Arc<Mutex<Scene>>);
 impl Stage {
     /// The stage of a plan.
     pub fn new(plan: &Plan) -> Self {
-        let ledger = Ledger::new(plan.config.settle_stolen);
+        let ledger = Ledger::new(plan.config.settle_stolen());
         Self(Arc::new(Mutex::new(Scene {
             cloud: Cloud::new(plan.shards),
             ledger,

@@ -13,8 +13,8 @@ use super::verdict::Verdict;
 use crate::draws::Draws;
 use crate::fakes::kinesis::{HashRange, ShardIndex};
 use leasehold::Worker;
-use leasehold::aws::{SdkSleep, SdkTime, dynamodb, kinesis};
-use leasehold::recorder::MemorySink;
+use leasehold::aws::{dynamodb, kinesis};
+use leasehold::internals::{MemorySink, SdkSleep, SdkTime};
 use madsim::runtime::{Handle, NodeHandle, Runtime};
 use madsim::time::TimeHandle;
 use std::sync::Arc;
@@ -130,7 +130,12 @@ async fn live_as(ground: Ground, worker: u32) {
         .filter(|life| life.worker == worker)
         .count();
     let client = format!("worker-{worker}#{before}");
-    let runtime = SimRuntime::new(time.clone(), plan.seed, &client, plan.config.clock_rate_error_ppm);
+    let runtime = SimRuntime::new(
+        time.clone(),
+        plan.seed,
+        &client,
+        plan.config.clock_rate_error_ppm(),
+    );
     let runtime: Arc<dyn leasehold::runtime::Runtime> = Arc::new(runtime);
     let connector = Connector::new(Arc::new(SimNetwork {
         stage: stage.clone(),
@@ -175,7 +180,7 @@ async fn live_as(ground: Ground, worker: u32) {
         .kinesis(kinesis::Client::from_conf(kinesis))
         .dynamodb(dynamodb::Client::from_conf(dynamodb))
         .worker_id(format!("worker-{worker}"))
-        .config(|config| *config = options)
+        .config(|_| options)
         .runtime(runtime.clone())
         .trace_sink(trace.clone())
         .build();
@@ -334,7 +339,7 @@ fn heal(ground: &Ground, handle: &Handle, workers: &[NodeHandle]) {
 /// Waits until everything is processed, and until leases have kept their owners for so long that they will.
 async fn come_to_rest(ground: &Ground) {
     let config = &ground.plan.config;
-    let calm = config.lease_duration.times(2) + config.scan_interval.times(3);
+    let calm = config.lease_duration().times(2) + config.scan_interval().times(3);
     let deadline_ms = ground.now_ms() + REST_MS;
     let mut since = (0, ground.now_ms());
     loop {

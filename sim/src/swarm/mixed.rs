@@ -18,7 +18,7 @@ impl Plan {
             Kind::VmwareGoKcl => Program::VmwareGoKcl,
             Kind::Kinsumer => Program::Kinsumer,
             // There is no model of the Java KCL. Workers of kcl-rb and ours must never meet.
-            Kind::Kcl | Kind::KclRb => return self,
+            _ => return self,
         };
         let draws = Draws::new(self.seed);
         let (workers, shards, length_us) = (self.workers.clamp(2, 6), self.shards.min(32), self.fault_us);
@@ -34,9 +34,12 @@ impl Plan {
             ..Fleet::default()
         };
         plan.upgraded = None;
-        plan.config.max_leases = 0;
         // From LATEST, a worker of theirs that is started again before its first checkpoint begins at what is latest then.
-        plan.config.initial_position = InitialPosition::TrimHorizon;
+        plan.configure(|config| {
+            config
+                .with_max_leases(0)
+                .with_initial_position(InitialPosition::TrimHorizon)
+        });
         plan.faults = survivable(plan.faults, &plan.fleet);
         plan
     }

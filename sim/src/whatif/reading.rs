@@ -5,10 +5,10 @@ use crate::fakes::kinesis::{SequenceNumber as FakeSequence, SequenceParts, Shard
 use crate::world::names::number;
 use leasehold_engine::dialect::{Dialect as _, Kind};
 use leasehold_engine::ids::ShardId;
+use leasehold_engine::internals::sync::Lineage;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
-use leasehold_engine::sync::Lineage;
 use leasehold_engine::table::{AttributeValue, Item};
 use std::collections::{BTreeMap, BTreeSet};
 

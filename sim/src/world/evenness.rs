@@ -11,7 +11,7 @@ impl World {
     /// the two would but change places.
     pub(super) fn uneven(&self) -> Option<(Property, String)> {
         let plan = &self.plan;
-        if plan.config.policies.assign != Assign::Count || plan.has_others() {
+        if plan.config.policies().assign != Assign::Count || plan.has_others() {
             return None;
         }
         let working = |worker: &&super::worker::Worker| {

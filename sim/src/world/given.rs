@@ -75,7 +75,7 @@ impl World {
             }
         }
         for (n, (passed, lease)) in start
-            .passed(self.plan.dialect, self.plan.config.initial_position)
+            .passed(self.plan.dialect, self.plan.config.initial_position())
             .into_iter()
             .zip(leases)
             .enumerate()

@@ -101,7 +101,7 @@ impl World {
             found.extend(
                 faults
                     .process
-                    .chance_of_stop(roll, self.plan.config.lease_duration.0),
+                    .chance_of_stop(roll, self.plan.config.lease_duration().0),
             );
         }
         if matches!(deed, Deed::Take | Deed::Create | Deed::End) {
@@ -111,14 +111,14 @@ impl World {
             && let Some(crash) =
                 faults
                     .process
-                    .chance_of_crash(roll, way_us, self.plan.config.lease_duration.0)
+                    .chance_of_crash(roll, way_us, self.plan.config.lease_duration().0)
             && self.luck.crashes_on_write < faults.process.crash_on_write_most
         {
             self.luck.crashes_on_write += 1;
             found.push(crash);
         }
         if deed == Deed::Take && self.owner_of(site.shard).is_some() {
-            let lease_us = self.plan.config.lease_duration.0;
+            let lease_us = self.plan.config.lease_duration().0;
             let faults = &self.plan.faults;
             found.extend(faults.table.chance_of_hand_over(roll, lease_us));
         }

@@ -40,9 +40,9 @@ use call::Flight;
 use clock::Clock;
 use heap::{Heap, What};
 use leasehold_engine::Engine;
-use leasehold_engine::digest::Digest;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Input};
+use leasehold_engine::internals::Digest;
 use leasehold_engine::output::Output;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::Item;
@@ -161,7 +161,7 @@ impl World {
         let mut stream_faults = plan.faults.stream.clone();
         stream_faults.list_lag_ms = stream_faults
             .list_lag_ms
-            .min(plan.least(|config| config.scan_interval).as_millis() as i64 * 3 / 4);
+            .min(plan.least(|config| config.scan_interval()).as_millis() as i64 * 3 / 4);
         let source = match &plan.start {
             Some(start) => Source::given(start, draws, &plan.load, &stream_faults),
             None => Source::new(plan.shards, &plan.load, &stream_faults),
@@ -251,7 +251,7 @@ impl World {
     }
 
     fn look_every(&self) -> u64 {
-        (self.plan.config.lease_duration.0 / 4).clamp(100_000, 2_000_000)
+        (self.plan.config.lease_duration().0 / 4).clamp(100_000, 2_000_000)
     }
 
     /// Runs the world to its end, or until it is cancelled. One in which something is wrong comes to its end soon.

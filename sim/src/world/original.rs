@@ -11,9 +11,9 @@ use crate::originals::sdk::LEASES;
 use crate::originals::{Ask, Exit, ItemOp, Process, Program, Request};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::dialect::Dialect;
-use leasehold_engine::draw::draw;
 use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::{Body, Call, Outcome, Reply};
+use leasehold_engine::internals::draw;
 use leasehold_engine::output::Command;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::AttributeValue;
@@ -122,7 +122,7 @@ impl World {
     pub(super) fn seen(&self, shard: ShardNo, row: &LeaseRow) -> Row {
         let mut row = self.names.row(row);
         let family = self.shards.get(shard as usize);
-        let latest = self.plan.config.initial_position == InitialPosition::Latest;
+        let latest = self.plan.config.initial_position() == InitialPosition::Latest;
         let root = family.is_none_or(|family| family.parents == [None, None]);
         if latest && root && row.checkpoint == Mark::TrimHorizon && self.plan.has_others() {
             row.checkpoint = Mark::Latest;

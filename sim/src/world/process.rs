@@ -3,8 +3,8 @@
 use super::heap::What;
 use super::{World, engine};
 use crate::oracles::Fact;
-use leasehold_engine::draw::draw;
 use leasehold_engine::input::{Body, Boot, Call};
+use leasehold_engine::internals::draw;
 
 impl World {
     /// Begins a new process of a worker.

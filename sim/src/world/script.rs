@@ -318,7 +318,7 @@ impl World {
             return;
         }
         // Whatever listings still show open, or lack, is younger.
-        let keep_us = trim.keep.max(self.plan.config.scan_interval.0);
+        let keep_us = trim.keep.max(self.plan.config.scan_interval().0);
         let before_ms = wall_ms(self.now) - (keep_us / 1_000) as i64;
         self.source.trim(before_ms);
         self.fault("trim", None, None);

@@ -64,7 +64,7 @@ impl World {
         let count = self.workers.len() as u64;
         let sure = self.draws.below("core-one", 0, count);
         for w in 0..self.workers.len() {
-            let limited = self.plan.config.max_leases > 0;
+            let limited = self.plan.config.max_leases() > 0;
             let core = limited || w as u64 == sure || self.draws.coin("core", w as u64);
             let dies = self.draws.coin("core-dies", w as u64);
             let worker = &mut self.workers[w];
@@ -114,46 +114,53 @@ impl World {
         let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
         let list_page = page_of(faults.stream.list_page);
         let round_trip = 2 * faults.call.latency_us;
-        let table_timeout = most(|config| config.table_timeout);
-        let stream_timeout = most(|config| config.stream_timeout);
-        let retry_max = most(|config| config.retry_max);
-        let scan = most(|config| config.scan_interval) + self.pages() + table_timeout;
+        let table_timeout = most(|config| config.table_timeout());
+        let stream_timeout = most(|config| config.stream_timeout());
+        let retry_max = most(|config| config.retry_max());
+        let scan = most(|config| config.scan_interval()) + self.pages() + table_timeout;
         let list = (rows / list_page + 2) * round_trip + stream_timeout;
         // A lease changes hands: it is seen to be idle, it is taken, it is left to settle.
-        let take = 3 * plan.config.lease_duration.0 + 3 * scan + 2 * retry_max + table_timeout;
+        let take = 3 * plan.config.lease_duration().0 + 3 * scan + 2 * retry_max + table_timeout;
         // Members are missed, somebody else leads, and shares the shards out; then they change hands.
-        let round = most(|config| config.members.check_interval) + 5 * round_trip + table_timeout + retry_max;
-        let turns = match plan.config.policies.assign {
-            Assign::Count => 0,
+        let round =
+            most(|config| config.members().check_interval()) + 5 * round_trip + table_timeout + retry_max;
+        let turns = match plan.config.policies().assign {
             Assign::Rank => {
-                let members = &plan.config.members;
-                members.expiry().0 + members.lead_expiry().0 + 2 * members.lead_interval.0 + list + 5 * round
+                let members = plan.config.members();
+                let lead = members.lead_expiry().0 + 2 * members.lead_interval().0;
+                members.expiry().0 + lead + list + 5 * round
             }
+            _ => 0,
         };
         let take = take + turns;
         // Missing leases are noticed, planned and created.
-        let confidence = u64::from(plan.most(|config| config.audit_confidence));
-        let sync = (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay);
+        let confidence = u64::from(plan.most(|config| config.audit_confidence()));
+        let sync =
+            (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay());
         let application = &faults.application;
-        let max_records = u64::from(plan.least(|config| config.reader.max_records).max(1));
+        let max_records = u64::from(plan.least(|config| config.reader().max_records()).max(1));
         let batches = |records: u64| records / max_records + 2;
-        let pace = most(|config| config.reader.min_interval.max(config.reader.idle_interval))
-            + application.batch_us
+        let pace = most(|config| {
+            config
+                .reader()
+                .min_interval()
+                .max(config.reader().idle_interval())
+        }) + application.batch_us
             + round_trip;
         let longest = (0..self.shards.len() as ShardNo)
             .map(|shard| self.source.records(shard))
             .max()
             .unwrap_or(0);
-        let rate = plan.least(|config| config.reader.bytes_per_second).max(1);
+        let rate = plan.least(|config| config.reader().bytes_per_second()).max(1);
         let bytes = longest * u64::from(load.bytes) * 1_000_000 / rate;
-        let read = batches(longest) * pace + bytes + stream_timeout + most(|config| config.handler_backoff);
-        let generation = take + sync + read + most(|config| config.checkpoint_interval) + 4 * retry_max;
+        let read = batches(longest) * pace + bytes + stream_timeout + most(|config| config.handler_backoff());
+        let generation = take + sync + read + most(|config| config.checkpoint_interval()) + 4 * retry_max;
         // One steal after a scan, if need be for every lease.
-        let balance = match plan.config.policies.assign {
-            Assign::Count => rows * scan / u64::from(plan.least(|config| config.max_steals).max(1)),
-            Assign::Rank => 0,
+        let balance = match plan.config.policies().assign {
+            Assign::Count => rows * scan / u64::from(plan.least(|config| config.max_steals()).max(1)),
+            _ => 0,
         };
-        let stuck = most(|config| config.shutdown_timeout) + faults.worst_handler().0 + 20_000_000;
+        let stuck = most(|config| config.shutdown_timeout()) + faults.worst_handler().0 + 20_000_000;
         // A table that was taken away may have been waited for just then.
         let patience = match self.is_ruined() {
             true => 2 * TABLE_PATIENCE.0,
@@ -173,7 +180,7 @@ impl World {
         let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
         let page = self
             .plan
-            .least(|config| page_of(config.scan_page_limit))
+            .least(|config| page_of(config.scan_page_limit()))
             .min(page_of(table.tiny_page));
         (rows / page + 2) * (2 * call.latency_us + table.slow_page_us)
     }
@@ -190,13 +197,13 @@ impl World {
 
     /// For how long nothing may move.
     fn quiet(&self) -> u64 {
-        let listings = match self.plan.config.policies.assign {
-            Assign::Count => 0,
+        let listings = match self.plan.config.policies().assign {
             // A leader lists shards all the time; a listing that somebody began before must be over.
-            Assign::Rank => 2 * self.plan.most(|config| config.stream_timeout).0,
+            Assign::Rank => 2 * self.plan.most(|config| config.stream_timeout()).0,
+            _ => 0,
         };
-        let scan = self.plan.most(|config| config.scan_interval).0 + self.pages();
-        3 * scan + 2 * self.plan.config.lease_duration.0 + listings
+        let scan = self.plan.most(|config| config.scan_interval()).0 + self.pages();
+        3 * scan + 2 * self.plan.config.lease_duration().0 + listings
     }
 
     /// Judges the state of things, if the faults are over.
@@ -407,7 +414,7 @@ impl World {
         if !self.plan.fleet.keeps_leases() {
             return None;
         }
-        let patience = 2 * self.plan.config.lease_duration.0;
+        let patience = 2 * self.plan.config.lease_duration().0;
         for (shard, lease) in self.rows.iter().enumerate() {
             let Some(row) = &lease.row else { continue };
             if row.checkpoint.is_end() {
@@ -471,7 +478,7 @@ impl World {
                     continue;
                 }
                 // Only those that ended before the application began need no lease; coverage sees to the others.
-                if self.plan.config.initial_position == InitialPosition::TrimHorizon {
+                if self.plan.config.initial_position() == InitialPosition::TrimHorizon {
                     return Some((Property::P4, format!("shard {shard} never had a lease")));
                 }
                 continue;

@@ -56,7 +56,7 @@ impl World {
         if self.rows.len() <= index {
             self.rows.resize_with(index + 1, Lease::default);
         }
-        let from_record = match (self.plan.config.initial_position, &self.rows[index].row, &after) {
+        let from_record = match (self.plan.config.initial_position(), &self.rows[index].row, &after) {
             (InitialPosition::AtTimestamp(wall), None, Some(_)) => self.source.first_at(shard, wall),
             _ => 1,
         };

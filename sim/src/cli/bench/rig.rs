@@ -62,14 +62,12 @@ fn shard_of(row: &RowRead) -> Option<Shard> {
 
 impl Bench {
     /// Boots an engine and lets it take `count` leases. Its handlers never finish opening, so that only renewals remain.
-    pub fn holding(count: u32) -> Bench {
-        let config = Config {
-            table: "app".into(),
-            stream: "orders".into(),
-            scan_interval: Span::from_secs(80_000),
-            cleanup_delay: Span::ZERO,
-            ..Config::default()
-        };
+    pub(crate) fn holding(count: u32) -> Bench {
+        let config = Config::default()
+            .with_table("app")
+            .with_stream("orders")
+            .with_scan_interval(Span::from_secs(80_000))
+            .with_cleanup_delay(Span::ZERO);
         let mut bench = Bench {
             engine: Engine::new(),
             now: Mono(1_000_000),

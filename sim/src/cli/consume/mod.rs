@@ -97,10 +97,9 @@ fn members(dialect: Kind, check: Option<u64>, lead: Option<u64>) -> Result<Membe
             "expected --check-interval with --dialect kinsumer, found {dialect}, which has no members"
         )));
     }
-    Ok(MembersConfig {
-        check_interval: Span::from_secs(check),
-        lead_interval: Span::from_secs(lead.unwrap_or(check)),
-    })
+    Ok(MembersConfig::default()
+        .with_check_interval(Span::from_secs(check))
+        .with_lead_interval(Span::from_secs(lead.unwrap_or(check))))
 }
 
 pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
@@ -112,9 +111,12 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let mut builder = Worker::builder()
         .config(|config| {
             // What is read and written in between is no rarer.
-            config.renew_interval = config.renew_interval.min(members.check_interval);
-            config.scan_interval = config.scan_interval.min(members.check_interval);
-            config.members = members;
+            let check = members.check_interval();
+            let (renew, scan) = (config.renew_interval(), config.scan_interval());
+            config
+                .with_renew_interval(renew.min(check))
+                .with_scan_interval(scan.min(check))
+                .with_members(members)
         })
         .kinesis(clients.kinesis)
         .dynamodb(clients.dynamodb)
@@ -210,13 +212,10 @@ mod tests {
 
     #[test]
     fn a_stop_that_leaves_leases_is_a_failure_under_way_that_says_so() {
-        let summary = StopSummary {
-            released: 1,
-            left: 2,
-            named: Vec::new(),
-            aborted: 0,
-            lease_duration: Span::from_secs(10),
-        };
+        let summary = serde_json::json!({
+            "released": 1, "left": 2, "named": [], "aborted": 0, "lease_duration": 10_000_000,
+        });
+        let summary: StopSummary = serde_json::from_value(summary).unwrap();
         let failure = failure(Error::Unclean(Box::new(summary)));
         let sentence = failure.to_string();
         assert!(

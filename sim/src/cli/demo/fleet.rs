@@ -40,24 +40,19 @@ struct Life {
 }
 
 /// Everything is quicker than in production, so that half a minute has something to show.
-fn hasten(config: &mut Config) {
-    *config = Config {
-        lease_duration: Span::from_secs(3),
-        renew_interval: Span::from_millis(900),
-        scan_interval: Span::from_secs(1),
-        table_timeout: Span::from_secs(1),
-        stream_timeout: Span::from_secs(5),
-        retry_max: Span::from_secs(1),
-        checkpoint_interval: Span::from_secs(1),
-        audit_confidence: 2,
-        bootstrap_delay: Span::from_millis(500),
-        shutdown_timeout: FAREWELL,
-        reader: ReaderConfig {
-            idle_interval: Span::from_millis(250),
-            ..ReaderConfig::default()
-        },
-        ..config.clone()
-    };
+fn hasten(config: Config) -> Config {
+    config
+        .with_lease_duration(Span::from_secs(3))
+        .with_renew_interval(Span::from_millis(900))
+        .with_scan_interval(Span::from_secs(1))
+        .with_table_timeout(Span::from_secs(1))
+        .with_stream_timeout(Span::from_secs(5))
+        .with_retry_max(Span::from_secs(1))
+        .with_checkpoint_interval(Span::from_secs(1))
+        .with_audit_confidence(2)
+        .with_bootstrap_delay(Span::from_millis(500))
+        .with_shutdown_timeout(FAREWELL)
+        .with_reader(ReaderConfig::default().with_idle_interval(Span::from_millis(250)))
 }
 
 impl Fleet {

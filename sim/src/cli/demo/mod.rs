@@ -15,7 +15,7 @@ use board::{Board, Telling};
 use clap::Args;
 use fleet::Fleet;
 use leasehold::runtime::{Runtime as _, TokioRuntime};
-use leasehold_engine::draw::draw_below;
+use leasehold_engine::internals::draw_below;
 use ledger::Ledger;
 use operator::Operator;
 use producer::{KEYS, Producer};

@@ -3,7 +3,7 @@
 use crate::cli::clients::{Clients, in_full};
 use crate::cli::exit::Failure;
 use leasehold::aws::kinesis::types::{Shard, StreamStatus};
-use leasehold_engine::draw::draw_below;
+use leasehold_engine::internals::draw_below;
 use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@ use super::ledger::{Entry, Ledger};
 use crate::cli::clients::Clients;
 use leasehold::aws::kinesis::primitives::Blob;
 use leasehold::aws::kinesis::types::PutRecordsRequestEntry;
-use leasehold_engine::draw::draw;
+use leasehold_engine::internals::draw;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -66,7 +66,7 @@ pub(super) fn choice(choice: &Choice, name: &str, is_me: impl Fn(&LeaseKey) -> b
 
 /// A notice about the shard, with its reason and what it means.
 pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> String {
-    let lasts = config.map_or(Span::ZERO, |config| config.lease_duration);
+    let lasts = config.map_or(Span::ZERO, |config| config.lease_duration());
     match notice {
         Notice::Took { token, why, .. } => {
             let why = match why {
@@ -81,7 +81,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                     ours,
                     target,
                 } => {
-                    let settles = config.is_some_and(|config| config.settle_stolen);
+                    let settles = config.is_some_and(|config| config.settle_stolen());
                     let wait = match settles {
                         true => {
                             format!("; that one lives, so the shard rests for {lasts} until it must know")
@@ -92,6 +92,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                     format!("{owner} had {theirs}, this worker {ours}, and {target} is a fair share{wait}")
                 }
                 TakeReason::Ours => "its row names this worker already".to_owned(),
+                _ => "for a reason that has no words here".to_owned(),
             };
             format!("It took {name} (token {}): {why}.", token.0)
         }
@@ -150,6 +151,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                 EndReason::Shutdown => "this worker shuts down",
                 EndReason::HandedOver => "it is handed over",
                 EndReason::SourceGone => "it cannot go on with its stream and table",
+                _ => "for a reason that has no words here",
             };
             format!("It stopped processing {name}: {reason}.")
         }
@@ -215,7 +217,7 @@ pub(super) fn outlook(row: &LeaseRow, held: bool, config: Option<&Config>) -> St
         (_, None) => " It is free: whoever has less than a fair share may take it.".to_owned(),
         (_, Some(_)) => format!(
             " It is taken for expired if this stays so for {}; until then it can only be stolen.",
-            config.lease_duration
+            config.lease_duration()
         ),
     }
 }
@@ -248,5 +250,6 @@ fn lost(why: &LossReason) -> String {
         LossReason::RowGone => "its row is gone, and could not be put back".to_owned(),
         LossReason::Unreadable => "its row became something that is no lease".to_owned(),
         LossReason::AlreadyEnded => "its row says that the shard has ended".to_owned(),
+        other => format!("it is lost{other}"),
     }
 }

@@ -5,8 +5,8 @@
 //! second in which the shard was created.
 
 use crate::fakes::kinesis::SequenceNumber;
+use leasehold_engine::internals::sync::Lineage;
 use leasehold_engine::shard::Shard;
-use leasehold_engine::sync::Lineage;
 use leasehold_engine::time::Wall;
 
 /// The shards that were open at a time.

@@ -75,16 +75,16 @@ struct Worker {
 /// The program, from its start until it has stopped.
 pub(super) async fn run(host: Host, me: String, config: Config, fleet: Fleet) {
     let settings = Settings {
-        failover_us: config.lease_duration.0,
-        refresh_wait_us: config.renew_interval.0,
-        shard_sync_us: config.scan_interval.0,
+        failover_us: config.lease_duration().0,
+        refresh_wait_us: config.renew_interval().0,
+        shard_sync_us: config.scan_interval().0,
         parent_poll_us: 10_000_000,
-        idle_us: config.reader.idle_interval.0,
-        max_records: config.reader.max_records,
-        initial_position: config.initial_position,
+        idle_us: config.reader().idle_interval().0,
+        max_records: config.reader().max_records(),
+        initial_position: config.initial_position(),
         stealing: fleet.stealing,
         claim_timeout_us: 120_000_000,
-        lease_sync_us: config.scan_interval.0,
+        lease_sync_us: config.scan_interval().0,
         application: fleet.application,
     };
     let worker = Rc::new(Worker {

@@ -1,0 +1,20 @@
+//! The one door to the rooms behind the facade, for the simulator, the command line and the tests of this project.
+//!
+//! Nothing here is promised to stay as it is. What an application needs is at the root of the crate; if something is missing
+//! there, it belongs there.
+
+#[cfg(feature = "aws")]
+pub use crate::aws::clock::{SdkSleep, SdkTime};
+#[cfg(feature = "aws")]
+pub use crate::aws::dynamo::DynamoTable;
+pub use crate::machine::Machine;
+pub use crate::migrate::{
+    Plan as MigrationPlan, Report as MigrationReport, Stopped as MigrationStopped, migrate,
+};
+pub use crate::ports::{Failure, Port, StreamPort, TablePort};
+pub use crate::recorder::{MemorySink, Recorder};
+pub use crate::store::Store;
+pub use crate::trace::{
+    Divergence, OutputDigest, ReplayReport, RollingDigest, TraceError, TraceKind, TraceReader, TraceRecord,
+    replay, replay_on,
+};

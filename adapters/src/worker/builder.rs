@@ -1,0 +1,233 @@
+//! What a worker is made of: one setter for each thing.
+
+use super::Worker;
+use super::services::{Services, SharedDialect};
+use crate::error::Error;
+use crate::kpl::Misplaced;
+use crate::observe::NoticeFn;
+use crate::ports::{StreamPort, TablePort};
+use crate::recorder::Sink;
+use crate::runtime::Runtime;
+use crate::store::Store;
+use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::notice::Notice;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How many inputs the flight recorder keeps unless told otherwise, and how many bytes of text.
+const FLIGHT: (usize, usize) = (4_096, 4 << 20);
+/// Collects what a worker needs.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder {
+    pub(super) config: Config,
+    pub(super) dialect: SharedDialect,
+    pub(super) worker_id: Option<String>,
+    pub(super) runtime: Option<Arc<dyn Runtime>>,
+    pub(super) on_caller: bool,
+    pub(super) identity: Option<(u64, u64)>,
+    pub(super) misplaced: Misplaced,
+    pub(super) observer: Option<NoticeFn>,
+    pub(super) sink: Option<Box<dyn Sink>>,
+    pub(super) trace_file: Option<PathBuf>,
+    pub(super) dump_on_fatal: Option<PathBuf>,
+    pub(super) flight: Option<(usize, usize)>,
+    pub(super) services: Services,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            dialect: Arc::new(Kcl),
+            worker_id: None,
+            runtime: None,
+            on_caller: false,
+            identity: None,
+            misplaced: Misplaced::default(),
+            observer: None,
+            sink: None,
+            trace_file: None,
+            dump_on_fatal: None,
+            flight: Some(FLIGHT),
+            services: Services::default(),
+        }
+    }
+}
+
+impl Builder {
+    /// The Kinesis client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
+    /// too: the worker makes connections of its own.
+    #[cfg(feature = "aws")]
+    pub fn kinesis(mut self, client: aws_sdk_kinesis::Client) -> Self {
+        self.services.kinesis = Some(client);
+        self
+    }
+
+    /// The DynamoDB client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
+    /// too: the worker makes connections of its own.
+    #[cfg(feature = "aws")]
+    pub fn dynamodb(mut self, client: aws_sdk_dynamodb::Client) -> Self {
+        self.services.dynamodb = Some(client);
+        self
+    }
+
+    /// Something else than DynamoDB to keep the leases in. For tests of this project: the types are in `internals`.
+    #[doc(hidden)]
+    pub fn table_port(mut self, port: TablePort) -> Self {
+        self.services.table = Some(port);
+        self
+    }
+
+    /// Something else than Kinesis to read from. It keeps its records in the store it is made with. For tests of this project:
+    /// the types are in `internals`.
+    #[doc(hidden)]
+    pub fn stream_port(mut self, port: impl FnOnce(Store) -> StreamPort + Send + 'static) -> Self {
+        self.services.stream = Some(Box::new(port));
+        self
+    }
+
+    /// The stream's name. It has no default: [`Builder::build`] refuses a worker without one.
+    pub fn stream(mut self, name: impl Into<String>) -> Self {
+        self.config = self.config.with_stream(name);
+        self
+    }
+
+    /// The application's name, which is also the name of its lease table, or what the names of its tables begin with, if the
+    /// dialect has more than one. Workers with the same name share the shards. It has no default.
+    pub fn application(mut self, name: impl Into<String>) -> Self {
+        self.config = self.config.with_table(name);
+        self
+    }
+
+    /// How rows of the lease table are spelled, and what follows from that; by default as by KCL for Java
+    /// ([`Kcl`]). Where workers know each other from tables of their own, as kinsumer's do, leases last for five of the checks
+    /// of [`Config::members`](leasehold_engine::config::Config::members); change both together.
+    pub fn dialect(mut self, dialect: impl Dialect + Send + Sync + 'static) -> Self {
+        self.config = self.config.with_policies(dialect.policies());
+        if dialect.membership().is_some() {
+            let expiry = self.config.members().expiry();
+            self.config = self.config.with_lease_duration(expiry);
+        }
+        self.dialect = Arc::new(dialect);
+        self
+    }
+
+    /// Where shards without a lease are started; by default at the oldest record. Leases that the table holds already go on from
+    /// their checkpoints, which is said in a warning if this is not the default.
+    pub fn initial_position(mut self, position: InitialPosition) -> Self {
+        self.config = self.config.with_initial_position(position);
+        self
+    }
+
+    /// A name for this worker, for people; by default `worker`. It need not be unique.
+    pub fn worker_id(mut self, id: impl Into<String>) -> Self {
+        self.worker_id = Some(id.into());
+        self
+    }
+
+    /// Changes any option: `change` gets the options as they are, and returns them as they are to be.
+    ///
+    /// ```
+    /// # use leasehold::Worker;
+    /// use std::time::Duration;
+    ///
+    /// let builder = Worker::builder().config(|config| {
+    ///     config
+    ///         .with_lease_duration(Duration::from_secs(20))
+    ///         .with_max_leases(8)
+    /// });
+    /// ```
+    ///
+    /// [`Builder::build`] checks every value.
+    pub fn config(mut self, change: impl FnOnce(Config) -> Config) -> Self {
+        self.config = change(self.config);
+        self
+    }
+
+    /// What to do with an aggregated record that holds records of another shard; by default [`Misplaced::Drop`], as KCL does.
+    pub fn misplaced_aggregates(mut self, misplaced: Misplaced) -> Self {
+        self.misplaced = misplaced;
+        self
+    }
+
+    /// A runtime for everything: handlers, leases and requests. By default, handlers run on the tokio runtime that
+    /// [`Worker::run`] is called in, and the rest on a thread of its own.
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// Whether leases are kept, and requests made, on the tokio runtime that [`Worker::run`] is called in; by default
+    /// `false`: on a thread named `leasehold`, with a runtime of its own. Then handlers that block the threads of their
+    /// runtime delay each other only, and a warning names them. With `true` they delay renewals too, and leases are lost.
+    ///
+    /// Say `true` where a program may not start threads, and in tests whose time is paused: it does not pause on another
+    /// thread.
+    pub fn coordination_on_caller(mut self, on_caller: bool) -> Self {
+        self.on_caller = on_caller;
+        self
+    }
+
+    /// Fixes the incarnation and the seed, which are drawn from entropy otherwise. For simulations: no two lives of
+    /// one worker id may share an incarnation.
+    pub fn identity(mut self, incarnation: u64, seed: u64) -> Self {
+        self.identity = Some((incarnation, seed));
+        self
+    }
+
+    /// Called with everything that happens to the worker, and why; by default nothing is called. It must not block: leases are
+    /// not renewed meanwhile.
+    pub fn on_notice(mut self, each: impl FnMut(&Notice) + Send + 'static) -> Self {
+        self.observer = Some(Box::new(each));
+        self
+    }
+
+    /// Writes a full trace to a file, which `leasehold replay` reads; by default none is written. An earlier file of that name is
+    /// replaced. A trace holds every input of the engine and no record data. What the disk is too slow for is left out, and
+    /// recorded as a gap.
+    pub fn trace_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.trace_file = Some(path.into());
+        self
+    }
+
+    /// Writes a full trace to a sink of the application's own. It takes the place of a [`trace_file`](Builder::trace_file).
+    pub fn trace_sink(mut self, sink: impl Sink + 'static) -> Self {
+        self.sink = Some(Box::new(sink));
+        self
+    }
+
+    /// How many inputs, and how many bytes of text, the flight recorder keeps in memory; by default 4,096 and 4 MiB. It is the
+    /// end of the full trace, for [`Control::dump_flight`](crate::Control::dump_flight). With 0 for either it is off, and costs
+    /// nothing.
+    pub fn flight_recorder(mut self, inputs: usize, bytes: usize) -> Self {
+        self.flight = (inputs > 0 && bytes > 0).then_some((inputs, bytes));
+        self
+    }
+
+    /// Where the flight recorder is dumped if the worker cannot go on; by default nowhere. An earlier file of that name is
+    /// replaced.
+    pub fn dump_on_fatal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.dump_on_fatal = Some(path.into());
+        self
+    }
+
+    /// Checks that everything is there and can work.
+    ///
+    /// # Errors
+    /// What is missing or wrong, and what to do about it.
+    pub fn build(self) -> Result<Worker, Error> {
+        self.config.check()?;
+        self.services.check()?;
+        Ok(Worker::of(self))
+    }
+}

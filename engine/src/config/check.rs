@@ -1,0 +1,216 @@
+//! The limits of options.
+
+use super::{Config, OptionInfo};
+use crate::policy::{Assign, Finished};
+use crate::time::Span;
+use std::fmt;
+
+const DAY: Span = Span::from_secs(86_400);
+
+/// A configuration that cannot work: which option, what was expected, and what was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadConfig {
+    option: &'static str,
+    expected: String,
+    found: String,
+}
+
+impl BadConfig {
+    /// The option, such as `reader.max_records`.
+    pub fn option(&self) -> &'static str {
+        self.option
+    }
+}
+
+impl fmt::Display for BadConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "option `{}`: expected {}, found {}",
+            self.option, self.expected, self.found
+        )
+    }
+}
+
+impl std::error::Error for BadConfig {}
+
+/// Refuses a value unless it is `ok`. The table of options says what was expected.
+fn within_range(option: &'static str, ok: bool, found: impl fmt::Display) -> Result<(), BadConfig> {
+    let range = |info: &&OptionInfo| info.name == option;
+    let expected = Config::options().find(range).map_or("", |info| info.range);
+    ensure(option, ok, expected, found)
+}
+
+/// Refuses a value unless it is `ok`, where what is expected depends on other options.
+fn ensure(
+    option: &'static str,
+    ok: bool,
+    expected: impl Into<String>,
+    found: impl fmt::Display,
+) -> Result<(), BadConfig> {
+    if ok {
+        return Ok(());
+    }
+    Err(BadConfig {
+        option,
+        expected: expected.into(),
+        found: found.to_string(),
+    })
+}
+
+fn is_name(name: &str, least: usize, most: usize) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (least..=most).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+impl Config {
+    /// Checks every value against its range and against the others.
+    ///
+    /// # Errors
+    /// The first option that cannot work, with what was expected and what was found.
+    pub fn check(&self) -> Result<(), BadConfig> {
+        self.check_names()?;
+        self.check_leases()?;
+        self.check_requests()?;
+        self.check_periods()?;
+        if self.policies.assign == Assign::Rank {
+            self.check_ranked()?;
+        }
+        self.check_reader()
+    }
+
+    fn check_names(&self) -> Result<(), BadConfig> {
+        within_range("table", is_name(&self.table, 3, 255), format!("{:?}", self.table))?;
+        within_range(
+            "stream",
+            is_name(&self.stream, 1, 128),
+            format!("{:?}", self.stream),
+        )
+    }
+
+    fn check_leases(&self) -> Result<(), BadConfig> {
+        let (lease, rate_error) = (self.lease_duration, self.clock_rate_error_ppm);
+        within_range(
+            "lease_duration",
+            lease >= Span::from_millis(100) && lease <= DAY,
+            lease,
+        )?;
+        within_range("clock_rate_error_ppm", rate_error <= 200_000, rate_error)?;
+        ensure(
+            "renew_interval",
+            self.renew_interval >= Span::from_millis(10) && self.renew_interval.times(2) <= self.hold(),
+            format!(
+                "10 ms to half of the {} a holder believes in a lease",
+                self.hold()
+            ),
+            self.renew_interval,
+        )?;
+        let scan = self.scan_interval;
+        within_range(
+            "scan_interval",
+            scan >= Span::from_millis(10) && scan <= DAY,
+            scan,
+        )
+    }
+
+    fn check_requests(&self) -> Result<(), BadConfig> {
+        let (table, stream) = (self.table_timeout, self.stream_timeout);
+        ensure(
+            "table_timeout",
+            table >= Span::from_millis(10) && table < self.hold(),
+            format!("10 ms to below the {} a holder believes in a lease", self.hold()),
+            table,
+        )?;
+        within_range(
+            "stream_timeout",
+            stream >= Span::from_millis(10) && stream <= Span::from_secs(300),
+            stream,
+        )?;
+        let (least, most) = (self.retry_min, self.retry_max);
+        within_range(
+            "retry_min",
+            least >= Span::from_millis(1) && least <= most && most <= Span::from_secs(300),
+            format!("{least} and {most}"),
+        )
+    }
+
+    fn check_periods(&self) -> Result<(), BadConfig> {
+        let at_most_a_day = |option: &'static str, span: Span| within_range(option, span <= DAY, span);
+        at_most_a_day("checkpoint_interval", self.checkpoint_interval)?;
+        ensure(
+            "cleanup_delay",
+            self.cleanup_delay == Span::ZERO
+                || self.cleanup_delay >= self.least_cleanup_delay()
+                || self.policies.finished == Finished::Never,
+            format!(
+                "0 (never) or at least {}, as it takes for every worker to have seen that a lease ended",
+                self.least_cleanup_delay()
+            ),
+            self.cleanup_delay,
+        )?;
+        within_range(
+            "audit_confidence",
+            self.audit_confidence >= 1,
+            self.audit_confidence,
+        )?;
+        within_range("max_creates", self.max_creates >= 1, self.max_creates)?;
+        at_most_a_day("bootstrap_delay", self.bootstrap_delay)?;
+        at_most_a_day("shutdown_timeout", self.shutdown_timeout)?;
+        at_most_a_day("stall_after", self.stall_after)
+    }
+
+    /// What must hold where leases are assigned by rank.
+    fn check_ranked(&self) -> Result<(), BadConfig> {
+        let members = &self.members;
+        ensure(
+            "lease_duration",
+            self.lease_duration == members.expiry(),
+            format!(
+                "{}, five times `members.check_interval`, as all members of the fleet count",
+                members.expiry()
+            ),
+            self.lease_duration,
+        )?;
+        ensure(
+            "members.lead_interval",
+            members.lead_interval >= members.check_interval && members.lead_interval <= DAY,
+            format!("{} (`members.check_interval`) to 24 h", members.check_interval),
+            members.lead_interval,
+        )?;
+        ensure(
+            "max_leases",
+            self.max_leases == 0,
+            "0 (no limit): leases are assigned by rank, and no other worker would take what is left",
+            self.max_leases,
+        )
+    }
+
+    fn check_reader(&self) -> Result<(), BadConfig> {
+        let reader = &self.reader;
+        within_range(
+            "reader.max_records",
+            (1..=10_000).contains(&reader.max_records),
+            reader.max_records,
+        )?;
+        within_range(
+            "reader.min_interval",
+            reader.min_interval >= Span::from_millis(200),
+            reader.min_interval,
+        )?;
+        within_range(
+            "reader.idle_interval",
+            reader.idle_interval <= Span::from_secs(240),
+            reader.idle_interval,
+        )?;
+        within_range(
+            "reader.bytes_per_second",
+            reader.bytes_per_second >= 1,
+            reader.bytes_per_second,
+        )?;
+        within_range(
+            "reader.buffer_batches",
+            reader.buffer_batches >= 1,
+            reader.buffer_batches,
+        )
+    }
+}

@@ -1,0 +1,108 @@
+//! How a worker behaves. Checked once, at the edge: a bad value is refused with a sentence, never adjusted.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `options` | every option, once: name, meaning, default, range; fields, getters, setters and the list come from it |
+//! | `check` | the limits, and the error that names the option, what was expected and what was found |
+
+mod check;
+mod options;
+#[cfg(test)]
+mod tests;
+
+pub use check::BadConfig;
+pub use options::{Config, MembersConfig, OptionInfo, ReaderConfig};
+
+use crate::time::{Span, Wall};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How long the lease table may take to become usable after a worker first asked for it (KCL waits as long).
+pub const TABLE_PATIENCE: Span = Span::from_secs(600);
+
+/// Where a shard nobody has read yet is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InitialPosition {
+    /// At the oldest record.
+    TrimHorizon,
+    /// With what arrives after the lease was first taken.
+    Latest,
+    /// At the first record at or after a time.
+    AtTimestamp(Wall),
+}
+
+/// In the words of the command line: `trim-horizon`, `latest`, or a time as of RFC 3339.
+impl fmt::Display for InitialPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InitialPosition::TrimHorizon => f.write_str("trim-horizon"),
+            InitialPosition::Latest => f.write_str("latest"),
+            InitialPosition::AtTimestamp(time) => time.fmt(f),
+        }
+    }
+}
+
+impl Config {
+    /// How long workers that start together have to show themselves to each other: for so long after it first counted leases,
+    /// a worker leaves to others half of what they may be about to take. An eighth of the scan interval, or five times
+    /// `retry_min` if that is more, and no more than the scan interval.
+    pub fn meeting(&self) -> Span {
+        let least = self.scan_interval.per(8);
+        least.max(self.retry_min.times(5)).min(self.scan_interval)
+    }
+
+    /// How long a holder believes in a lease, counted from when it *emitted* the write that was acknowledged.
+    ///
+    /// With clock rate errors of at most `e`, this ends before `lease_duration` has passed on any other clock.
+    pub fn hold(&self) -> Span {
+        let e = u64::from(self.clock_rate_error_ppm.min(999_999));
+        self.lease_duration.scaled(1_000_000 - e, 1_000_000 + e)
+    }
+
+    /// The first option in which two workers differ although the workers of a fleet must agree on it.
+    pub fn disagreement(&self, other: &Config) -> Option<&'static str> {
+        [
+            ("table", self.table == other.table),
+            ("stream", self.stream == other.stream),
+            (
+                "initial_position",
+                self.initial_position == other.initial_position,
+            ),
+            ("policies", self.policies == other.policies),
+            ("lease_duration", self.lease_duration == other.lease_duration),
+            ("members", self.members == other.members),
+            (
+                "clock_rate_error_ppm",
+                self.clock_rate_error_ppm == other.clock_rate_error_ppm,
+            ),
+        ]
+        .into_iter()
+        .find_map(|(option, agrees)| (!agrees).then_some(option))
+    }
+
+    /// How long a finished lease must be kept if it is ever removed. A worker may plan with a view of two scan intervals
+    /// ago, and carries out its plan within two lease durations and a request.
+    pub fn least_cleanup_delay(&self) -> Span {
+        self.scan_interval.times(2) + self.lease_duration.times(2) + self.table_timeout
+    }
+}
+
+impl MembersConfig {
+    /// So many intervals of silence count as death.
+    const SILENCE: u64 = 5;
+
+    /// How long a member may be silent, and how long a lease lasts.
+    pub fn expiry(&self) -> Span {
+        self.check_interval.times(Self::SILENCE)
+    }
+
+    /// How long a leader may be silent.
+    pub fn lead_expiry(&self) -> Span {
+        self.lead_interval.times(Self::SILENCE)
+    }
+
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}

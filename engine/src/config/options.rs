@@ -1,0 +1,261 @@
+//! The table of options: what each one does, its default and its range stand here once.
+//!
+//! From an entry follow the field, the default, the getter, the setter and a line of [`Config::OPTIONS`]; from that list, the
+//! page of options in the guide and the errors of [`Config::check`]. Only crates outside see getters and setters: within the
+//! engine an option is a field.
+
+use super::InitialPosition;
+use crate::policy::Policies;
+use crate::time::Span;
+use serde::{Deserialize, Serialize};
+
+/// What is to be known of an option, as text for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OptionInfo {
+    /// Its name, as errors and traces spell it. An option within a group has the group's name before it: `reader.max_records`.
+    pub name: &'static str,
+    /// Its default.
+    pub default: &'static str,
+    /// The values that [`Config::check`] accepts.
+    pub range: &'static str,
+    /// What it does, and what it costs; in lines, with spaces around them.
+    about: &'static [&'static str],
+}
+
+impl OptionInfo {
+    /// What the option does, and what it costs, in one line.
+    pub fn about(&self) -> String {
+        let lines: Vec<&str> = self.about.iter().map(|line| line.trim()).collect();
+        lines.join(" ")
+    }
+}
+
+/// An entry: its meaning, then `name, setter: type = default, "default for people", "range for people";`.
+macro_rules! options {
+    ($(#[$struct_doc:meta])* pub struct $Options:ident in $prefix:literal {$(
+        $(#[doc = $about:literal])+
+        $(#[serde $serde:tt])?
+        $name:ident, $with:ident: $Type:ident = $default:expr, $shown:literal, $range:literal;
+    )+}) => {
+        $(#[$struct_doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $Options {$(
+            $(#[doc = $about])+
+            $(#[serde $serde])?
+            pub(crate) $name: $Type,
+        )+}
+
+        impl Default for $Options {
+            fn default() -> Self {
+                Self { $($name: $default,)+ }
+            }
+        }
+
+        impl $Options {
+            /// All options of this group, in the order in which a trace spells them.
+            pub const OPTIONS: &'static [OptionInfo] = &[$(OptionInfo {
+                name: concat!($prefix, stringify!($name)),
+                default: $shown,
+                range: $range,
+                about: &[$($about),+],
+            }),+];
+        }
+
+        $(accessors! { $Options $Type $name $with
+            concat!($($about, "\n",)+ "\n\nDefault: ", $shown, ". Range: ", $range, ".")
+        })+
+    };
+}
+
+/// The getter and the setter of an option.
+macro_rules! accessors {
+    ($Options:ident String $name:ident $with:ident $doc:expr) => {
+        accessors! { @both $Options $name $with $doc, &str, |text| text, impl Into<String> }
+    };
+    ($Options:ident Span $name:ident $with:ident $doc:expr) => {
+        accessors! { @both $Options $name $with $doc, Span, |span| *span, impl Into<Span> }
+    };
+    ($Options:ident ReaderConfig $name:ident $with:ident $doc:expr) => {
+        accessors! { @both $Options $name $with $doc, &ReaderConfig, |group| group, ReaderConfig }
+    };
+    ($Options:ident MembersConfig $name:ident $with:ident $doc:expr) => {
+        accessors! { @both $Options $name $with $doc, &MembersConfig, |group| group, MembersConfig }
+    };
+    ($Options:ident $Type:ident $name:ident $with:ident $doc:expr) => {
+        accessors! { @both $Options $name $with $doc, $Type, |value| *value, $Type }
+    };
+    (@both $Options:ident $name:ident $with:ident $doc:expr, $Shown:ty, $show:expr, $Given:ty) => {
+        impl $Options {
+            #[doc = $doc]
+            pub fn $name(&self) -> $Shown {
+                let show: fn(&_) -> $Shown = $show;
+                show(&self.$name)
+            }
+
+            #[doc = $doc]
+            ///
+            /// A value out of this range is refused by [`Config::check`], which a worker asks before it starts, with an error
+            /// that names this option, what was expected and what was found.
+            #[must_use]
+            pub fn $with(mut self, value: $Given) -> Self {
+                self.$name = value.into();
+                self
+            }
+        }
+    };
+}
+
+options! {
+    /// The configuration of a worker. All of it is recorded in a trace's first record.
+    ///
+    /// What a fleet promises each other must be the same on all of its workers: `table`, `stream`, `initial_position`,
+    /// `lease_duration`, `clock_rate_error_ppm`, `policies` and `members`. A holder counts on nobody taking its lease before its
+    /// own `lease_duration` has passed. So stop the whole fleet to change one of these. All other options may differ, for
+    /// instance while workers are replaced one by one.
+    ///
+    /// ```
+    /// use leasehold_engine::config::Config;
+    /// use std::time::Duration;
+    ///
+    /// let config = Config::default()
+    ///     .with_table("billing")
+    ///     .with_stream("orders")
+    ///     .with_lease_duration(Duration::from_secs(20));
+    /// assert_eq!(config.check(), Ok(()));
+    ///
+    /// let error = config.with_renew_interval(Duration::from_secs(15)).check().unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "option `renew_interval`: expected 10 ms to half of the 19.603s a holder believes in a lease, found 15.000s",
+    /// );
+    /// ```
+    pub struct Config in "" {
+        /// The name of the lease table: the application's name.
+        table, with_table: String = String::new(), "none", "3 to 255 of a-z, A-Z, 0-9, '_', '-', '.'";
+        /// The name of the stream.
+        stream, with_stream: String = String::new(), "none", "1 to 128 of a-z, A-Z, 0-9, '_', '-', '.'";
+        /// Where shards without a lease are started. A shard that has a lease goes on from its checkpoint, whatever this says;
+        /// a worker that finds such leases says so in a warning, unless this is the default.
+        initial_position, with_initial_position: InitialPosition = InitialPosition::TrimHorizon,
+            "trim-horizon", "trim-horizon, latest, or a time";
+        /// How long a lease lasts without a renewal, as an observer counts (KCL: `failoverTimeMillis`). Shorter: a crashed
+        /// worker's leases are taken over sooner. Longer: an outage of DynamoDB is survived for longer.
+        lease_duration, with_lease_duration: Span = Span::from_secs(10), "10 s", "100 ms to 24 h";
+        /// The largest error of the *rate* of any worker's monotonic clock, in parts per million. With an error of `e`, a holder
+        /// believes in its lease for `lease_duration * (1 - e) / (1 + e)`, so that its belief ends before the patience of any
+        /// observer. Larger: clocks may be worse, and a lease is given up sooner when its renewals fail.
+        clock_rate_error_ppm, with_clock_rate_error_ppm: u32 = 10_000, "10000", "at most 200000 (20 %)";
+        /// How often a lease is renewed. A checkpoint counts as a renewal. Shorter: more failed renewals in a row are survived.
+        /// Each renewal is one write to the table.
+        renew_interval, with_renew_interval: Span = Span::from_millis(3_300),
+            "3.3 s", "10 ms to half of the time for which a holder believes in a lease";
+        /// The pause between the end of one scan of the lease table and the beginning of the next. Shorter: crashes and new
+        /// shards are noticed sooner. Each scan reads the whole table.
+        scan_interval, with_scan_interval: Span = Span::from_millis(20_050), "20.05 s", "10 ms to 24 h";
+        /// No more than this many rows in a page of a scan; 0: as many as DynamoDB gives. Smaller: each request uses less
+        /// capacity of the table at once, and a scan takes more requests.
+        scan_page_limit, with_scan_page_limit: u32 = 0, "0", "any";
+        /// How long the answer of a request to DynamoDB is waited for. Longer: fewer outcomes are unknown. Shorter: a lost
+        /// renewal is noticed sooner, and leaves time for another.
+        table_timeout, with_table_timeout: Span = Span::from_secs(3),
+            "3 s", "10 ms to below the time for which a holder believes in a lease";
+        /// How long the answer of a request to Kinesis is waited for. Shorter: a request that hangs is repeated sooner.
+        stream_timeout, with_stream_timeout: Span = Span::from_secs(15), "15 s", "10 ms to 300 s";
+        /// The least pause before a failed request is repeated. It grows with every failure in a row, up to `retry_max`. Shorter:
+        /// a brief failure costs less time, and more requests.
+        retry_min, with_retry_min: Span = Span::from_millis(100), "100 ms", "1 ms to `retry_max`, which is at most 300 s";
+        /// The greatest pause before a failed request is repeated. Longer: an outage costs fewer requests, and its end is
+        /// noticed later.
+        retry_max, with_retry_max: Span = Span::from_secs(5), "5 s", "`retry_min` to 300 s";
+        /// How often progress is written when no handler asks for it. A crash repeats what was processed since the last
+        /// checkpoint. Shorter: fewer records are repeated, and more writes are made.
+        checkpoint_interval, with_checkpoint_interval: Span = Span::from_secs(5), "5 s", "at most 24 h";
+        /// No more than this many leases at a time; 0: no limit. Shards beyond what all workers may hold are read by no worker.
+        /// A worker that has what it may have compares no further leases with the stream.
+        max_leases, with_max_leases: u32 = 0, "0", "any";
+        /// No more than this many leases are stolen from a busier worker after one scan; 0: none. More: a worker that joins has
+        /// its share sooner, and more shards are interrupted at once.
+        max_steals, with_max_steals: u32 = 1, "1", "any";
+        /// Whether a stolen lease is left idle until its former owner must know. With `true` no worker processes the shard for a
+        /// lease duration. With `false` two workers may process it for up to a renewal interval, as with KCL.
+        settle_stolen, with_settle_stolen: bool = true, "true", "true or false";
+        /// How many scans in a row must show a gap in the hash space before the shards are listed to close it. More: fewer
+        /// needless requests for lists. Fewer: shards without a lease are read sooner.
+        audit_confidence, with_audit_confidence: u32 = 3, "3", "at least 1";
+        /// How long the lease of a finished shard is kept at least before its row may be removed; 0: for ever. It must be no less
+        /// than `Config::least_cleanup_delay` of any worker of the fleet: a worker whose view is older
+        /// would create the lease anew. Without effect where rows are never removed.
+        cleanup_delay, with_cleanup_delay: Span = Span::from_secs(300),
+            "300 s", "0, or at least two scan intervals, two lease durations and `table_timeout`";
+        /// The longest wait, drawn at random, before an empty table is filled. Longer: fewer workers of a new fleet do the same
+        /// work at once.
+        bootstrap_delay, with_bootstrap_delay: Span = Span::from_secs(3), "3 s", "at most 24 h";
+        /// No more than this many rows are created at the same time. More: a table for many shards is filled sooner, with a
+        /// higher peak of writes.
+        max_creates, with_max_creates: u32 = 8, "8", "at least 1";
+        /// How long a shutdown may take before handlers are aborted and leases are left to expire. What an aborted handler
+        /// processed since its last checkpoint comes again at the next owner.
+        shutdown_timeout, with_shutdown_timeout: Span = Span::from_secs(30), "30 s", "at most 24 h";
+        /// The pause before a batch is handed over again after its handler failed. It grows with every failure in a row, up to
+        /// `retry_max`.
+        handler_backoff, with_handler_backoff: Span = Span::from_millis(500), "500 ms", "any";
+        /// A held shard that does not move for so long, although records are or may be there, is reported with its cause, and
+        /// again whenever the time has doubled; 0: never.
+        stall_after, with_stall_after: Span = Span::from_secs(60), "60 s", "at most 24 h";
+        /// How shards are read.
+        reader, with_reader: ReaderConfig = ReaderConfig::default(), "its options' defaults", "see its options";
+        /// What follows from the format of the lease table: `Dialect::policies`.
+        policies, with_policies: Policies = Policies::default(), "KCL's", "those of a dialect";
+        /// How workers tell each other that they live, where leases are assigned by rank: in kinsumer's tables only.
+        #[serde(skip_serializing_if = "MembersConfig::is_default")]
+        members, with_members: MembersConfig = MembersConfig::default(), "its options' defaults", "see its options";
+    }
+}
+
+options! {
+    /// How a shard is read. Each shard that a worker holds is read in this way.
+    pub struct ReaderConfig in "reader." {
+        /// No more than this many records in one answer of GetRecords. Smaller: batches are smaller, and more requests are made.
+        max_records, with_max_records: u32 = 10_000, "10000", "1 to 10000";
+        /// The least time between two reads of a shard. Kinesis allows five reads a second and shard, over all applications.
+        /// Shorter: records arrive sooner while a shard is behind, and other applications are throttled sooner.
+        min_interval, with_min_interval: Span = Span::from_millis(250),
+            "250 ms", "at least 200 ms (Kinesis allows five calls a second)";
+        /// The pause after an answer that was empty or at the tip. Shorter: new records arrive sooner, and more requests are
+        /// made.
+        idle_interval, with_idle_interval: Span = Span::from_secs(1), "1 s", "at most 240 s (an iterator lives 300 s)";
+        /// No more than this many bytes a second and shard. Kinesis allows 2 MB, over all applications.
+        bytes_per_second, with_bytes_per_second: u64 = 2_000_000, "2000000", "at least 1";
+        /// Reading a shard pauses while this many of its bytes wait to be processed. A worker needs so much memory for each
+        /// shard, and up to 10 MB more.
+        buffer_bytes, with_buffer_bytes: u64 = 8 << 20, "8388608", "any";
+        /// Reading a shard pauses while this many of its batches wait to be processed.
+        buffer_batches, with_buffer_batches: u32 = 4, "4", "at least 1";
+    }
+}
+
+options! {
+    /// How workers tell each other that they live, where leases are assigned by rank: in kinsumer's tables. All members of a
+    /// fleet must agree on both options.
+    pub struct MembersConfig in "members." {
+        /// How often a member says that it lives and looks who else does (kinsumer: `shardCheckFrequency`). A member that was
+        /// silent for five of these is not counted. A lease lasts for as long: set `lease_duration` to five times this.
+        check_interval, with_check_interval: Span = Span::from_secs(60), "60 s", "a fifth of `lease_duration`";
+        /// How often the leader compares the list of shards that all share with the stream's (kinsumer:
+        /// `leaderActionFrequency`). A leader that was silent for five of these leads no more.
+        lead_interval, with_lead_interval: Span = Span::from_secs(60), "60 s", "`members.check_interval` to 24 h";
+    }
+}
+
+impl Config {
+    /// Every option, those of a group in place of the group.
+    pub fn options() -> impl Iterator<Item = &'static OptionInfo> {
+        Self::OPTIONS.iter().flat_map(|option| match option.name {
+            "reader" => ReaderConfig::OPTIONS.iter(),
+            "members" => MembersConfig::OPTIONS.iter(),
+            _ => std::slice::from_ref(option).iter(),
+        })
+    }
+}

@@ -1,0 +1,190 @@
+use super::*;
+use crate::policy::{Assign, Finished};
+
+fn good() -> Config {
+    Config::default().with_table("app").with_stream("orders")
+}
+
+#[test]
+fn the_defaults_work_once_table_and_stream_are_named() {
+    assert_eq!(good().check(), Ok(()));
+    assert!(
+        Config::default()
+            .check()
+            .unwrap_err()
+            .to_string()
+            .contains("option `table`")
+    );
+}
+
+#[test]
+fn a_belief_ends_before_the_patience_of_the_fastest_observer() {
+    let config = good();
+    let e = config.clock_rate_error_ppm as f64 / 1e6;
+    let slow_holder = config.hold().0 as f64 / (1.0 - e);
+    let fast_observer = config.lease_duration.0 as f64 / (1.0 + e);
+    assert!(slow_holder <= fast_observer);
+}
+
+#[test]
+fn by_rank_a_lease_lasts_as_long_as_a_member_may_be_silent() {
+    let mut config = good();
+    (config.policies.assign, config.policies.finished) = (Assign::Rank, Finished::Never);
+    let error = config.check().unwrap_err().to_string();
+    assert!(
+        error.contains("`lease_duration`: expected 300.000s, five times"),
+        "{error}"
+    );
+    config.lease_duration = Span::from_secs(300);
+    assert_eq!(config.check(), Ok(()));
+    config.max_leases = 3;
+    assert!(config.check().unwrap_err().to_string().contains("max_leases"));
+    // What is the same for everybody is not in a trace.
+    let text = serde_json::to_string(&good()).unwrap();
+    assert!(!text.contains("members") && !text.contains("assign"), "{text}");
+}
+
+#[test]
+fn a_renewal_interval_that_leaves_no_second_try_is_refused() {
+    let config = good().with_renew_interval(Span::from_secs(6));
+    let error = config.check().unwrap_err().to_string();
+    assert!(
+        error.contains("renew_interval") && error.contains("half of the 9.801s"),
+        "{error}"
+    );
+}
+
+/// Whether a configuration is accepted whose option has this value, or a name so long; absent: it depends on other options.
+#[rustfmt::skip]
+fn accepts(option: &str, value: u64) -> Option<bool> {
+    let (config, reader, span, number) = (good(), ReaderConfig::default(), Span(value), value as u32);
+    let config = match option {
+        "table" => config.with_table("a".repeat(number as usize)),
+        "stream" => config.with_stream("a".repeat(number as usize)),
+        "lease_duration" => config.with_lease_duration(span).with_renew_interval(Span::from_millis(10))
+            .with_table_timeout(Span::from_millis(10)).with_cleanup_delay(Span::ZERO),
+        "clock_rate_error_ppm" => config.with_clock_rate_error_ppm(number),
+        "scan_interval" => config.with_scan_interval(span).with_cleanup_delay(Span::ZERO),
+        "stream_timeout" => config.with_stream_timeout(span),
+        "checkpoint_interval" => config.with_checkpoint_interval(span),
+        "audit_confidence" => config.with_audit_confidence(number),
+        "bootstrap_delay" => config.with_bootstrap_delay(span),
+        "max_creates" => config.with_max_creates(number),
+        "shutdown_timeout" => config.with_shutdown_timeout(span),
+        "stall_after" => config.with_stall_after(span),
+        "reader.max_records" => config.with_reader(reader.with_max_records(number)),
+        "reader.min_interval" => config.with_reader(reader.with_min_interval(span)),
+        "reader.idle_interval" => config.with_reader(reader.with_idle_interval(span)),
+        "reader.bytes_per_second" => config.with_reader(reader.with_bytes_per_second(value)),
+        "reader.buffer_batches" => config.with_reader(reader.with_buffer_batches(number)),
+        "scan_page_limit" => config.with_scan_page_limit(number),
+        "max_leases" => config.with_max_leases(number),
+        "max_steals" => config.with_max_steals(number),
+        "handler_backoff" => config.with_handler_backoff(span),
+        "reader.buffer_bytes" => config.with_reader(reader.with_buffer_bytes(value)),
+        _ => return None,
+    };
+    Some(config.check().is_ok())
+}
+
+/// A number with its unit, such as `10 ms`, in microseconds or as it is.
+fn number(text: &str) -> Option<u64> {
+    let mut words = text.split(' ');
+    let number: u64 = words.next()?.parse().ok()?;
+    Some(match words.next() {
+        Some("ms") => number * 1_000,
+        Some("s") => number * 1_000_000,
+        Some("h") => number * 3_600_000_000,
+        _ => number,
+    })
+}
+
+/// The least and the greatest value that a range names.
+fn bounds(range: &str) -> Option<(u64, u64)> {
+    if range == "any" {
+        Some((0, u64::MAX))
+    } else if let Some(least) = range.strip_prefix("at least ") {
+        Some((number(least)?, u64::MAX))
+    } else if let Some(most) = range.strip_prefix("at most ") {
+        Some((0, number(most)?))
+    } else {
+        let (least, most) = range.split_once(" to ")?;
+        Some((number(least)?, number(most)?))
+    }
+}
+
+#[test]
+fn the_ranges_that_are_told_are_those_that_are_checked() {
+    let mut compared = 0;
+    for option in Config::options() {
+        let Some((least, most)) = bounds(option.range) else {
+            continue;
+        };
+        let Some(least_is_accepted) = accepts(option.name, least) else {
+            panic!(
+                "`{}` has the range {:?}, and no line in `accepts`",
+                option.name, option.range
+            )
+        };
+        assert!(least_is_accepted, "{}: {least}", option.name);
+        if least > 0 {
+            assert_eq!(
+                accepts(option.name, least - 1),
+                Some(false),
+                "{}: {least} - 1",
+                option.name
+            );
+        }
+        assert_eq!(accepts(option.name, most), Some(true), "{}: {most}", option.name);
+        if most < u64::MAX {
+            assert_eq!(
+                accepts(option.name, most + 1),
+                Some(false),
+                "{}: {most} + 1",
+                option.name
+            );
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 22);
+}
+
+/// A default as people write it.
+fn spelled(value: &serde_json::Value, shown: &str) -> String {
+    match value.as_u64() {
+        Some(micros) if shown.ends_with(" ms") => format!("{} ms", micros as f64 / 1e3),
+        Some(micros) if shown.ends_with(" s") => format!("{} s", micros as f64 / 1e6),
+        _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+    }
+}
+
+#[test]
+fn the_defaults_that_are_told_are_those_that_are() {
+    let mut config = serde_json::to_value(Config::default()).unwrap();
+    // It is left out of a trace where it is the default.
+    config["members"] = serde_json::to_value(MembersConfig::default()).unwrap();
+    let mut names = Vec::new();
+    for option in Config::options() {
+        let value = option.name.split('.').fold(&config, |value, name| &value[name]);
+        match option.name {
+            "table" | "stream" => assert_eq!((value.as_str(), option.default), (Some(""), "none")),
+            "policies" => assert_eq!(value["life"], "counter"),
+            _ => assert_eq!(spelled(value, option.default), option.default, "{}", option.name),
+        }
+        assert!(
+            option.about().ends_with('.'),
+            "{}: {}",
+            option.name,
+            option.about()
+        );
+        names.push(option.name);
+    }
+    let fields = |value: &serde_json::Value| value.as_object().map_or(0, serde_json::Map::len);
+    let groups = [&config, &config["reader"], &config["members"]];
+    // The two groups are fields, too.
+    assert_eq!(
+        names.len(),
+        groups.into_iter().map(fields).sum::<usize>() - 2,
+        "{names:?}"
+    );
+}

@@ -1,0 +1,75 @@
+//! The name and the severity of every notice.
+
+use super::Notice;
+
+/// How much attention a notice asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Severity {
+    /// A step of the protocol: of interest when one looks into a worker.
+    Debug,
+    /// A change of what the worker has or does.
+    Info,
+    /// Something did not go as it should. The worker deals with it, and it may need a person in the end.
+    Warning,
+    /// Records were lost, or the worker cannot go on.
+    Error,
+}
+
+impl Notice {
+    /// A short name that stays the same, such as `took`: the label `kind` of metrics and log lines.
+    pub fn name(&self) -> &'static str {
+        kind(self).0
+    }
+
+    /// How much attention it asks for: a worker logs it at the level of the same name.
+    pub fn severity(&self) -> Severity {
+        kind(self).1
+    }
+}
+
+fn kind(notice: &Notice) -> (&'static str, Severity) {
+    use Severity::{Debug, Error, Info, Warning};
+    match notice {
+        Notice::Booted { .. } => ("booted", Info),
+        Notice::TableReady { .. } => ("table-ready", Info),
+        Notice::Scanned { .. } => ("scanned", Debug),
+        Notice::Unreadable { .. } => ("unreadable", Warning),
+        Notice::Rank { .. } => ("rank", Info),
+        Notice::Chose(_) => ("chose", Debug),
+        Notice::Took { .. } => ("took", Info),
+        Notice::MissedTake { .. } => ("missed-take", Debug),
+        Notice::Spared { .. } => ("spared", Debug),
+        Notice::Claimed { .. } => ("claimed", Info),
+        Notice::Yields { .. } => ("yields", Info),
+        Notice::Continued { .. } => ("continued", Warning),
+        Notice::Adopted { .. } => ("adopted", Info),
+        Notice::Fenced { .. } => ("fenced", Warning),
+        Notice::Resumed { .. } => ("resumed", Info),
+        Notice::Lost { .. } => ("lost", Warning),
+        Notice::Released { .. } => ("released", Info),
+        Notice::Restoring { .. } => ("restoring", Warning),
+        Notice::Mending { .. } => ("mending", Warning),
+        Notice::Blocked { .. } => ("blocked", Debug),
+        Notice::Opened { .. } => ("opened", Info),
+        Notice::Closed { .. } => ("closed", Info),
+        Notice::Checkpointed { .. } => ("checkpointed", Debug),
+        Notice::Ended { .. } => ("ended", Info),
+        Notice::Hole { .. } => ("hole", Info),
+        Notice::Listing { .. } => ("listing", Debug),
+        Notice::BadListing { .. } => ("bad-listing", Warning),
+        Notice::Planned { .. } => ("planned", Info),
+        Notice::Created { .. } => ("created", Info),
+        Notice::Removed { .. } => ("removed", Info),
+        Notice::HandlerFailed { .. } => ("handler-failed", Warning),
+        Notice::Stalled { .. } => ("stalled", Warning),
+        Notice::Moving { .. } => ("moving", Info),
+        Notice::Trimmed { .. } => ("trimmed", Error),
+        Notice::Trouble { .. } => ("trouble", Warning),
+        Notice::Stray { .. } => ("stray", Warning),
+        Notice::Fatal(_) => ("fatal", Error),
+        Notice::ShuttingDown { .. } => ("shutting-down", Info),
+        Notice::Stopped(summary) if summary.is_clean() => ("stopped", Info),
+        Notice::Stopped(_) => ("stopped", Warning),
+    }
+}

@@ -1,0 +1,124 @@
+//! Why a lease was chosen, taken or lost.
+
+use crate::ids::{LeaseKey, WorkerId};
+use crate::row::LeaseRow;
+use crate::time::Span;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What was weighed as leases were chosen to be taken. Lists are cut to [`Choice::MOST`] entries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Choice {
+    /// How many are taken.
+    pub taken: u32,
+    /// The leases to be taken, in the order drawn.
+    pub chosen: Vec<LeaseKey>,
+    /// Those that came after them in the draw, and are left for now.
+    pub left: Vec<LeaseKey>,
+    /// How many there were to choose from.
+    pub candidates: u32,
+    /// Whom they are stolen from; absent: nobody lives on them.
+    pub victim: Option<WorkerId>,
+    /// Unfinished leases of each live worker, the busiest first. We are always in it.
+    pub counts: Vec<(WorkerId, u32)>,
+    /// How many live workers there are.
+    pub workers: u32,
+    /// All unfinished leases.
+    pub unfinished: u32,
+    /// How many of them one worker should have.
+    pub target: u32,
+    /// How many we had.
+    pub ours: u32,
+}
+
+impl Choice {
+    /// The longest that its lists become.
+    pub const MOST: usize = 16;
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "chose {} of {} ", self.taken, self.candidates)?;
+        match &self.victim {
+            Some(victim) => write!(f, "leases of {victim}")?,
+            None => f.write_str("free leases")?,
+        }
+        write!(f, ": has {}, and {} is a fair share", self.ours, self.target)
+    }
+}
+
+/// Why a lease was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names of the fields say it")]
+pub enum TakeReason {
+    /// Nobody owned it.
+    Unowned,
+    /// Its owner showed no life for longer than the lease lasts.
+    Expired { owner: WorkerId, idle: Span },
+    /// Its owner has more than its share.
+    Stolen {
+        owner: WorkerId,
+        theirs: u32,
+        ours: u32,
+        target: u32,
+    },
+    /// The row names us, by a write of ours that landed late or by assignment.
+    Ours,
+}
+
+/// Why a lease was lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names of the fields say it")]
+pub enum LossReason {
+    /// The row names somebody else.
+    Taken {
+        by: Option<WorkerId>,
+        row: Box<LeaseRow>,
+    },
+    /// The row is gone, and could not be put back.
+    RowGone,
+    /// The row became something that is no lease.
+    Unreadable,
+    /// The shard turned out to have ended.
+    AlreadyEnded,
+}
+
+/// What follows "took (the lease)" in a sentence.
+impl fmt::Display for TakeReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TakeReason::Unowned => Ok(()),
+            TakeReason::Expired { owner, idle } => write!(f, ": {owner} has shown no life for {idle}"),
+            TakeReason::Stolen {
+                owner,
+                theirs,
+                ours,
+                target,
+            } => {
+                write!(
+                    f,
+                    " from {owner}, who had {theirs} to its {ours}; {target} is fair"
+                )
+            }
+            TakeReason::Ours => f.write_str(", which names it already"),
+        }
+    }
+}
+
+/// What follows "lost (the lease)" in a sentence.
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LossReason::Taken { by: Some(by), .. } => write!(f, " to {by}"),
+            LossReason::Taken { by: None, .. } => f.write_str(": its row names nobody"),
+            LossReason::RowGone => f.write_str(": its row is gone"),
+            LossReason::Unreadable => f.write_str(": its row is no lease any more"),
+            LossReason::AlreadyEnded => f.write_str(": it had ended already"),
+        }
+    }
+}

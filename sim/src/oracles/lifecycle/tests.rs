@@ -1,0 +1,210 @@
+use super::super::history::{answered, asked, changed, delivered, judge, row};
+use super::*;
+use leasehold_engine::time::Mono;
+
+fn opened() -> Vec<Fact> {
+    vec![
+        Fact::OpenBegun {
+            life: 0,
+            shard: 0,
+            token: 1,
+        },
+        Fact::OpenDone {
+            life: 0,
+            shard: 0,
+            token: 1,
+        },
+        delivered(0, 0, 1, 1),
+    ]
+}
+
+fn ended() -> Fact {
+    Fact::HandlerEnded {
+        life: 0,
+        shard: 0,
+        token: 1,
+    }
+}
+
+fn closed() -> Fact {
+    closed_for(EndReason::Shutdown)
+}
+
+fn closed_for(reason: EndReason) -> Fact {
+    Fact::Closed {
+        life: 0,
+        shard: 0,
+        token: 1,
+        reason,
+        local: Mono(0),
+    }
+}
+
+fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+    judge(facts)
+        .into_iter()
+        .filter(|&found| found == Property::P13)
+        .count()
+}
+
+fn after_open(more: impl IntoIterator<Item = Fact>) -> usize {
+    judged(opened().into_iter().chain(more).map(|fact| (1, fact)))
+}
+
+#[test]
+fn a_shard_is_ended_when_that_is_durable() {
+    let closed = || closed_for(EndReason::ShardEnded);
+    let before = row(Some(0), 1, Mark::At(1));
+    let end = || {
+        let after = row(None, 2, Mark::End);
+        changed(0, Some(0), Verb::End, Some(before), Some(after))
+    };
+    let removed = || changed(0, None, Verb::Delete, Some(before), None);
+    let tried = || asked(0, Ask::Write(Verb::End), 0, 1, 1, 0);
+    assert_eq!(after_open([ended(), end(), closed()]), 0);
+    assert_eq!(after_open([ended(), tried(), removed(), closed()]), 0);
+    assert_eq!(after_open([ended(), closed()]), 1, "not written");
+    assert_eq!(after_open([ended(), tried(), closed()]), 1, "not applied");
+    assert_eq!(after_open([ended(), removed(), closed()]), 1, "never tried");
+}
+
+#[test]
+fn one_end_for_every_start() {
+    let stopped = Fact::Stopped {
+        life: 0,
+        fatal: false,
+    };
+    assert_eq!(after_open([ended(), closed(), stopped.clone()]), 0);
+    assert_eq!(after_open([closed()]), 1, "closed while a handler runs");
+    assert_eq!(after_open([ended(), closed(), closed()]), 1, "closed twice");
+    assert_eq!(
+        after_open([ended(), closed(), delivered(0, 0, 2, 2)]),
+        1,
+        "delivered after the end"
+    );
+    assert_eq!(after_open([ended(), stopped]), 1, "stopped without an end");
+    assert_eq!(after_open([delivered(0, 0, 2, 2)]), 1, "two handlers at a time");
+    assert_eq!(
+        after_open([Fact::OpenBegun {
+            life: 0,
+            shard: 0,
+            token: 2
+        }]),
+        1,
+        "opened twice"
+    );
+}
+
+#[test]
+fn what_somebody_else_handed_over_need_not_be_released() {
+    let taken = |by, counter| {
+        let after = row(Some(by), counter, Mark::TrimHorizon);
+        changed(0, Some(by), Verb::Take, None, Some(after))
+    };
+    let after = row(Some(0), 3, Mark::TrimHorizon);
+    let handed = changed(0, Some(1), Verb::HandOver, None, Some(after));
+    let facts = [
+        taken(0, 1),
+        answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied),
+        taken(1, 2),
+        handed,
+        Fact::ShutdownAsked { life: 0 },
+        Fact::Stopped {
+            life: 0,
+            fatal: false,
+        },
+    ];
+    assert_eq!(judged(facts.map(|fact| (1, fact))), 0);
+}
+
+#[test]
+fn nothing_is_delivered_before_the_application_is_ready() {
+    let early = vec![
+        (
+            1,
+            Fact::OpenBegun {
+                life: 0,
+                shard: 0,
+                token: 1,
+            },
+        ),
+        (1, delivered(0, 0, 1, 1)),
+    ];
+    assert_eq!(judged(early), 1);
+}
+
+#[test]
+fn a_shutdown_that_does_not_end_is_found_once() {
+    let facts = |until| {
+        let wait = (0..until).map(|second| {
+            (
+                second * 1_000_000,
+                Fact::ShardBorn {
+                    shard: 9,
+                    parents: [None, None],
+                },
+            )
+        });
+        std::iter::once((0, Fact::ShutdownAsked { life: 0 }))
+            .chain(wait)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(judged(facts(40)), 0);
+    assert_eq!(judged(facts(100)), 1);
+}
+
+#[test]
+fn a_lease_kept_after_a_good_shutdown_is_found_unless_the_table_failed() {
+    let history = |how| {
+        let owned = changed(
+            0,
+            Some(0),
+            Verb::Take,
+            None,
+            Some(row(Some(0), 1, Mark::TrimHorizon)),
+        );
+        let release = answered(0, Ask::Write(Verb::Release), 0, 1, how);
+        let knows = answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);
+        let facts = [
+            owned,
+            knows,
+            Fact::ShutdownAsked { life: 0 },
+            release,
+            Fact::Stopped {
+                life: 0,
+                fatal: false,
+            },
+        ];
+        facts.map(|fact| (1, fact))
+    };
+    // The answer claims a release that did not happen: the row decides.
+    assert_eq!(judged(history(How::Applied)), 1);
+    assert_eq!(judged(history(How::Unknown)), 0);
+}
+
+#[test]
+fn a_row_that_a_person_edited_since_need_not_be_released() {
+    let row = row(Some(0), 1, Mark::TrimHorizon);
+    let mut facts = vec![
+        changed(0, Some(0), Verb::Take, None, Some(row)),
+        answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied),
+    ];
+    let stops = [
+        Fact::ShutdownAsked { life: 0 },
+        Fact::Stopped {
+            life: 0,
+            fatal: false,
+        },
+    ];
+    let judged_now = |facts: &[Fact]| judged(facts.iter().chain(&stops).map(|fact| (1, fact.clone())));
+    assert_eq!(judged_now(&facts), 1);
+    facts.push(Fact::RowChanged {
+        shard: 0,
+        by: None,
+        verb: None,
+        before: Some(row),
+        after: Some(row),
+        from_record: 0,
+    });
+    assert_eq!(judged_now(&facts), 0);
+}
