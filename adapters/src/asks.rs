@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
 /// A queue of asks and the way into it.
-pub fn asks() -> (AskSender, Asks) {
+pub(crate) fn asks() -> (AskSender, Asks) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let sender = AskSender {
         queue: sender,
@@ -27,7 +27,7 @@ pub fn asks() -> (AskSender, Asks) {
 
 /// Where the driver reads what is asked.
 #[derive(Debug)]
-pub struct Asks {
+pub(crate) struct Asks {
     receiver: mpsc::UnboundedReceiver<Ask>,
     /// Keeps the queue open, so that reading it never ends.
     _open: AskSender,
@@ -54,14 +54,14 @@ impl Asks {
 
 /// Asks something of the worker.
 #[derive(Clone, Debug)]
-pub struct AskSender {
+pub(crate) struct AskSender {
     queue: mpsc::UnboundedSender<Ask>,
     stopping: Arc<AtomicBool>,
 }
 
 impl AskSender {
     /// Asks for a shutdown; asking again changes nothing.
-    pub fn shutdown(&self) {
+    pub(crate) fn shutdown(&self) {
         if !self.stopping.swap(true, Ordering::Relaxed) {
             let _ = self.queue.send(Ask(Inner::Shutdown));
         }
@@ -80,7 +80,7 @@ impl AskSender {
 
 /// Something that was asked.
 #[derive(Debug)]
-pub struct Ask(Inner);
+pub(crate) struct Ask(Inner);
 
 #[derive(Debug)]
 enum Inner {

@@ -40,7 +40,7 @@ const REFRESH_FENCES: Span = Span::from_millis(250);
 const REFRESH_METRICS: Span = Span::from_secs(1);
 
 /// Runs one engine until it has stopped.
-pub struct Driver<M = Engine> {
+pub(crate) struct Driver<M = Engine> {
     engine: M,
     runtime: Arc<dyn Runtime>,
     /// Where handlers run.
@@ -92,7 +92,7 @@ enum Woken {
 
 impl<M: Machine> Driver<M> {
     /// A driver for an engine that has not been booted.
-    pub fn new(
+    pub(crate) fn new(
         engine: M,
         runtime: Arc<dyn Runtime>,
         ports: Ports,
@@ -124,7 +124,7 @@ impl<M: Machine> Driver<M> {
 
     /// Runs handlers on another runtime. Its clock is not used.
     #[must_use]
-    pub fn with_handlers_on(mut self, runtime: Arc<dyn Runtime>) -> Self {
+    pub(crate) fn with_handlers_on(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.handlers = runtime;
         self
     }
@@ -134,7 +134,7 @@ impl<M: Machine> Driver<M> {
     /// # Errors
     /// [`Error::Fatal`]: what made the engine stop, if it was not asked to. [`Error::Unclean`]: it was asked to, and left
     /// something behind.
-    pub async fn run(mut self, boot: Boot) -> Result<(), Error> {
+    pub(crate) async fn run(mut self, boot: Boot) -> Result<(), Error> {
         self.feed(Body::Boot(Box::new(boot)));
         let mut turn = 0;
         while !self.engine.is_stopped() {

@@ -53,7 +53,7 @@ impl fmt::Debug for Fence {
 
 /// The fences of all open shards.
 #[derive(Clone, Default)]
-pub struct Fences(Arc<Mutex<BTreeMap<LeaseKey, Arc<Belief>>>>);
+pub(crate) struct Fences(Arc<Mutex<BTreeMap<LeaseKey, Arc<Belief>>>>);
 
 impl fmt::Debug for Fences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

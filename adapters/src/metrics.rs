@@ -114,7 +114,7 @@ table! {
 }
 
 /// Tells the recorder what every metric is. A worker does so when it begins.
-pub fn describe() {
+pub(crate) fn describe() {
     with_recorder(|recorder| {
         for metric in ALL {
             let name = KeyName::from_const_str(metric.name);
@@ -133,14 +133,14 @@ const METADATA: Metadata<'static> = Metadata::new("leasehold", Level::INFO, None
 ///
 /// Series are looked up anew each time, not kept: an exporter may be installed later, or drop a series that was idle.
 #[derive(Clone, Debug, Default)]
-pub struct Meter {
+pub(crate) struct Meter {
     /// The common labels; none in tests of parts that have no worker.
     common: Arc<[Label]>,
 }
 
 impl Meter {
     /// For the worker of this name as the lease table has it, with this application's name and this stream's.
-    pub fn new(application: &str, stream: &str, worker: &str) -> Self {
+    pub(crate) fn new(application: &str, stream: &str, worker: &str) -> Self {
         let values = [application, stream, worker].map(|value| SharedString::from_shared(Arc::from(value)));
         let labels = COMMON.into_iter().zip(values);
         Self {

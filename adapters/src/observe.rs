@@ -16,10 +16,10 @@ use std::fmt;
 use tracing::Level;
 
 /// Called with everything the engine tells.
-pub type NoticeFn = Box<dyn FnMut(&Notice) + Send>;
+pub(crate) type NoticeFn = Box<dyn FnMut(&Notice) + Send>;
 
 /// Turns notices into logs and metrics, and passes them on.
-pub struct Observer {
+pub(crate) struct Observer {
     each: Option<NoticeFn>,
     fences: Fences,
     store: Store,
@@ -41,7 +41,7 @@ impl fmt::Debug for Observer {
 
 impl Observer {
     /// Shows notices to `each` as well, if it is given. It runs within the worker's loop and must not block.
-    pub fn new(fences: Fences, each: Option<NoticeFn>) -> Self {
+    pub(crate) fn new(fences: Fences, each: Option<NoticeFn>) -> Self {
         Self {
             each,
             fences,
@@ -55,7 +55,7 @@ impl Observer {
 
     /// Sets metrics with this meter, those of waiting records from what the store keeps.
     #[must_use]
-    pub fn with_metrics(mut self, meter: Meter, store: Store) -> Self {
+    pub(crate) fn with_metrics(mut self, meter: Meter, store: Store) -> Self {
         meter.begin();
         self.gauges = Some(Gauges::new(meter.clone(), store.clone()));
         (self.meter, self.store) = (meter, store);

@@ -46,7 +46,7 @@ pub type StreamPort = Arc<dyn Port<StreamOp>>;
 
 /// The three ports of a worker.
 #[derive(Clone)]
-pub struct Ports {
+pub(crate) struct Ports {
     /// The lease table.
     pub table: TablePort,
     /// The stream.

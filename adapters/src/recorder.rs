@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// After this many inputs the digest of everything so far is written.
-pub const DIGEST_EVERY: u64 = 64;
+pub(crate) const DIGEST_EVERY: u64 = 64;
 
 /// Where the lines of a full trace go.
 pub trait Sink: Send {
@@ -272,7 +272,7 @@ impl Flight {
 
 /// Writes a full trace to a file, from a thread of its own.
 #[derive(Debug)]
-pub struct FileSink {
+pub(crate) struct FileSink {
     lines: Option<SyncSender<String>>,
     writer: Option<JoinHandle<io::Result<()>>>,
     path: PathBuf,
@@ -283,7 +283,7 @@ impl FileSink {
     ///
     /// # Errors
     /// If the file or the thread cannot be created.
-    pub fn create(path: impl AsRef<Path>, backlog: usize) -> io::Result<Self> {
+    pub(crate) fn create(path: impl AsRef<Path>, backlog: usize) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
         let file = File::create(&path)?;
         let (lines, backlog) = sync_channel(backlog.max(1));

@@ -8,7 +8,7 @@ use crate::ids::WorkerId;
 const SEED: u64 = 1947;
 
 /// All distinct owners, the leader first.
-pub fn order<'a>(owners: impl IntoIterator<Item = &'a WorkerId>) -> Vec<WorkerId> {
+pub(crate) fn order<'a>(owners: impl IntoIterator<Item = &'a WorkerId>) -> Vec<WorkerId> {
     let mut owners: Vec<&WorkerId> = owners.into_iter().collect();
     // UTF-16 code units: they sort characters beyond U+FFFF before U+E000 to U+FFFF, unlike UTF-8.
     owners.sort_by(|a, b| a.as_str().encode_utf16().cmp(b.as_str().encode_utf16()));
@@ -21,7 +21,7 @@ pub fn order<'a>(owners: impl IntoIterator<Item = &'a WorkerId>) -> Vec<WorkerId
 }
 
 /// Our place in that order: 0 leads. Absent if we own nothing.
-pub fn rank<'a>(owners: impl IntoIterator<Item = &'a WorkerId>, me: &WorkerId) -> Option<u32> {
+pub(crate) fn rank<'a>(owners: impl IntoIterator<Item = &'a WorkerId>, me: &WorkerId) -> Option<u32> {
     order(owners)
         .iter()
         .position(|owner| owner == me)

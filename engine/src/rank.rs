@@ -14,7 +14,7 @@ const REAP_AGE: Span = Span::from_secs(48 * 3_600);
 
 /// The members that have rows, and when each was seen to change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Roster {
+pub(crate) struct Roster {
     known: BTreeMap<WorkerId, Seen>,
 }
 
@@ -56,7 +56,7 @@ fn age(at: u64, wall: Wall) -> Span {
 
 impl Roster {
     /// Takes note of all rows that a listing showed. `received`: when its last page came.
-    pub fn see(&mut self, members: impl IntoIterator<Item = Member>, received: Mono) {
+    pub(crate) fn see(&mut self, members: impl IntoIterator<Item = Member>, received: Mono) {
         let before = std::mem::take(&mut self.known);
         self.known = members
             .into_iter()
@@ -68,13 +68,13 @@ impl Roster {
     }
 
     /// Whether a member has a row.
-    pub fn knows(&self, member: &WorkerId) -> bool {
+    pub(crate) fn knows(&self, member: &WorkerId) -> bool {
         self.known.contains_key(member)
     }
 
     /// Those that live, in the order of their names. `asked`: when the last listing was begun, so that one that came late
     /// makes nobody look dead. `me` lives.
-    pub fn alive(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> Vec<WorkerId> {
+    pub(crate) fn alive(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> Vec<WorkerId> {
         let lives = |(id, seen): &(&WorkerId, &Seen)| *id == me || seen.lives(asked, wall, expiry);
         self.known
             .iter()
@@ -84,7 +84,7 @@ impl Roster {
     }
 
     /// Those that died so long ago that their rows can go: by the time in them, and none that was seen to live.
-    pub fn forgotten(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> Vec<Member> {
+    pub(crate) fn forgotten(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> Vec<Member> {
         let dead = |(id, seen): &(&WorkerId, &Seen)| {
             *id != me && age(seen.at, wall) > REAP_AGE && asked.since(seen.since) >= expiry
         };
@@ -98,14 +98,14 @@ impl Roster {
 
 /// Who leads, as the row said when it was read last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Lead {
+pub(crate) struct Lead {
     row: Option<Leader>,
     seen: Option<Seen>,
 }
 
 impl Lead {
     /// Takes note of the row.
-    pub fn see(&mut self, row: Option<Leader>, received: Mono) {
+    pub(crate) fn see(&mut self, row: Option<Leader>, received: Mono) {
         let same = self.row.as_ref().map(|row| &row.id) == row.as_ref().map(|row| &row.id);
         let before = self.seen.filter(|_| same);
         self.seen = row.as_ref().map(|row| Seen::next(before, row.at, received));
@@ -113,12 +113,12 @@ impl Lead {
     }
 
     /// The row.
-    pub fn row(&self) -> Option<&Leader> {
+    pub(crate) fn row(&self) -> Option<&Leader> {
         self.row.as_ref()
     }
 
     /// Whether `me` may lead: nobody does, or `me`, or one that died.
-    pub fn is_open(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> bool {
+    pub(crate) fn is_open(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> bool {
         let leader = self.row.as_ref().and_then(|row| row.id.as_ref());
         match (leader, self.seen) {
             (Some(leader), Some(seen)) => leader == me || !seen.lives(asked, wall, expiry),
@@ -129,7 +129,7 @@ impl Lead {
 
 /// The assignment that follows from a list of members and one of shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Turns {
+pub(crate) struct Turns {
     rank: usize,
     members: Vec<WorkerId>,
     shards: Vec<ShardId>,
@@ -137,7 +137,7 @@ pub struct Turns {
 
 impl Turns {
     /// The turns of `me`, who is one of the members. Both lists are sorted here, and each name counts once.
-    pub fn new(me: &WorkerId, mut members: Vec<WorkerId>, mut shards: Vec<ShardId>) -> Self {
+    pub(crate) fn new(me: &WorkerId, mut members: Vec<WorkerId>, mut shards: Vec<ShardId>) -> Self {
         members.push(me.clone());
         members.sort();
         members.dedup();
@@ -152,32 +152,32 @@ impl Turns {
     }
 
     /// Our place among the members: 0 leads.
-    pub fn rank(&self) -> u32 {
+    pub(crate) fn rank(&self) -> u32 {
         self.rank as u32
     }
 
     /// How many members there are.
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.members.len() as u32
     }
 
     /// Whether a member is counted.
-    pub fn counts(&self, member: &WorkerId) -> bool {
+    pub(crate) fn counts(&self, member: &WorkerId) -> bool {
         self.members.binary_search(member).is_ok()
     }
 
     /// The shards that are shared out.
-    pub fn shards(&self) -> &[ShardId] {
+    pub(crate) fn shards(&self) -> &[ShardId] {
         &self.shards
     }
 
     /// Whether the place of this number in a list is ours.
-    pub fn is_ours(&self, place: usize) -> bool {
+    pub(crate) fn is_ours(&self, place: usize) -> bool {
         place % self.members.len().max(1) == self.rank
     }
 
     /// Whether a shard is ours; absent if it is not shared out.
-    pub fn has(&self, shard: &str) -> Option<bool> {
+    pub(crate) fn has(&self, shard: &str) -> Option<bool> {
         let place = self.shards.binary_search_by(|known| known.as_str().cmp(shard));
         place.ok().map(|place| self.is_ours(place))
     }
@@ -185,7 +185,7 @@ impl Turns {
 
 /// The shards to share out instead of `shared`, given those that the stream lists and which of them were read to their
 /// end. Absent if nothing changes, or nothing would be left: an empty list says that nobody has made one yet.
-pub fn share_out<'a>(
+pub(crate) fn share_out<'a>(
     shared: &[ShardId],
     listed: impl IntoIterator<Item = &'a ShardId>,
     finished: impl Fn(&ShardId) -> bool,

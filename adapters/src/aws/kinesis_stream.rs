@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Reads one Kinesis stream. Clones are handles on the same.
 #[derive(Clone)]
-pub struct KinesisStream {
+pub(crate) struct KinesisStream {
     client: Client,
     _pool: Arc<Pool>,
     stream: Arc<str>,
@@ -42,7 +42,7 @@ impl fmt::Debug for KinesisStream {
 
 impl KinesisStream {
     /// Reads the configured stream; what it fetches is kept in `store`.
-    pub fn new(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config, store: Store) -> Self {
+    pub(crate) fn new(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config, store: Store) -> Self {
         let pool = Pool::new();
         let sdk = client
             .config()

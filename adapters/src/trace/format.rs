@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The version of the format this crate writes. It reads this one and all before.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// What a trace covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub enum TraceKind {
 }
 
 /// The first line of a trace, without its line break.
-pub fn header_line(kind: TraceKind) -> String {
+pub(crate) fn header_line(kind: TraceKind) -> String {
     let kind = match kind {
         TraceKind::Full => "full",
         TraceKind::Flight => "flight",
@@ -33,17 +33,17 @@ pub fn header_line(kind: TraceKind) -> String {
 }
 
 /// The line that says that inputs are missing.
-pub fn gap_line(from: u64, count: u64) -> String {
+pub(crate) fn gap_line(from: u64, count: u64) -> String {
     format!(r#"{{"gap":{count},"from":{from}}}"#)
 }
 
 /// The line with the digest of all answers so far.
-pub fn digest_line(digest: RollingDigest, inputs: u64) -> String {
+pub(crate) fn digest_line(digest: RollingDigest, inputs: u64) -> String {
     format!(r#"{{"digest":"{digest}","inputs":{inputs}}}"#)
 }
 
 /// The last line of a trace that was closed in order.
-pub fn end_line(inputs: u64) -> String {
+pub(crate) fn end_line(inputs: u64) -> String {
     format!(r#"{{"end":{inputs}}}"#)
 }
 

@@ -6,7 +6,7 @@ use crate::shard::{HashKey, HashRange};
 ///
 /// Right for ranges that overlap in any way, as a parent and its children do. (KCL for Java 3.5 looks only at the end
 /// of the range that starts last, and so reports holes that are none.)
-pub fn first_hole(ranges: impl Iterator<Item = HashRange>) -> Option<HashRange> {
+pub(crate) fn first_hole(ranges: impl Iterator<Item = HashRange>) -> Option<HashRange> {
     Gaps::new(ranges).next()
 }
 

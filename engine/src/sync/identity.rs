@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A row that does not fit the shard of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub(crate) struct Misfit {
     /// Its key.
     pub lease: LeaseKey,
     /// How it does not fit: what follows "of (the lease)" in a sentence.
@@ -23,7 +23,7 @@ pub struct Misfit {
 }
 
 /// How a row does not fit a shard of the same name; absent: it may well be that shard's.
-pub fn misfit(row: &LeaseRow, shard: &Shard) -> Option<Misfit> {
+pub(super) fn misfit(row: &LeaseRow, shard: &Shard) -> Option<Misfit> {
     let found = |detail: String| Misfit {
         lease: row.key.clone(),
         detail,
@@ -64,7 +64,7 @@ pub fn misfit(row: &LeaseRow, shard: &Shard) -> Option<Misfit> {
 }
 
 /// The first row that certainly does not fit; failing that, the first that perhaps does not.
-pub fn misfits<'a>(
+pub(crate) fn misfits<'a>(
     rows: impl Iterator<Item = &'a LeaseRow>,
     shards: &BTreeMap<&str, &Shard>,
 ) -> Option<Misfit> {

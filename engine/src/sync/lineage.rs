@@ -232,7 +232,7 @@ fn ancestors_first(parents: &[Vec<usize>], children: &[Vec<usize>]) -> Vec<usize
 
 /// Whether a shard that descends from `shard` has a lease: then `shard` itself has been read to its end before, even if its
 /// own lease is gone.
-pub fn has_leased_descendant(
+pub(crate) fn has_leased_descendant(
     leases: &BTreeMap<LeaseKey, Checkpoint>,
     shards: &[Shard],
     shard: &ShardId,
@@ -260,28 +260,28 @@ pub fn has_leased_descendant(
 
 /// Whether a lease for `shard`, which has none, will be created: at the end of a parent of it, or by the audit, to which its
 /// keys are a hole as long as its children have no leases. Only a shard that is not listed has nothing left to read.
-pub fn will_come(shards: &[Shard], shard: &ShardId) -> bool {
+pub(crate) fn will_come(shards: &[Shard], shard: &ShardId) -> bool {
     shards.iter().any(|listed| listed.id == *shard)
 }
 
 /// Whether a listing shows all children that a closed shard has: the one it was merged into, or the two it was split into.
 ///
 /// Looks at every shard of the listing. [`Children`] answers for many shards.
-pub fn shows_all_children(shards: &[Shard], shard: &ShardId) -> bool {
+pub(crate) fn shows_all_children(shards: &[Shard], shard: &ShardId) -> bool {
     let names = |child: &&Shard| child.parents().any(|parent| parent == shard);
     Children::of(shards.iter().filter(names)).all_shown(shard.as_str())
 }
 
 /// Which children a listing names for each shard, for one that it does not list as well.
 #[derive(Debug)]
-pub struct Children<'a> {
+pub(crate) struct Children<'a> {
     /// Of a shard: each child, and how many parents that one names.
     named: BTreeMap<&'a str, BTreeMap<&'a ShardId, usize>>,
 }
 
 impl<'a> Children<'a> {
     /// Indexes a listing, in a time that grows with its length.
-    pub fn of(shards: impl IntoIterator<Item = &'a Shard>) -> Self {
+    pub(crate) fn of(shards: impl IntoIterator<Item = &'a Shard>) -> Self {
         let mut named: BTreeMap<&str, BTreeMap<&ShardId, usize>> = BTreeMap::new();
         for child in shards {
             let parents = child.parents().count();
@@ -297,7 +297,7 @@ impl<'a> Children<'a> {
 
     /// Whether the listing shows all children that this closed shard has: the one it was merged into, or the two it was split
     /// into.
-    pub fn all_shown(&self, shard: &str) -> bool {
+    pub(crate) fn all_shown(&self, shard: &str) -> bool {
         self.named
             .get(shard)
             .is_some_and(|children| children.len() > 1 || children.values().any(|&parents| parents > 1))

@@ -25,7 +25,7 @@ impl Clients {
     }
 
     /// Clients of an in-memory AWS on this machine. They belong to the runtime they are first used in.
-    pub fn in_memory(endpoint: &str) -> Self {
+    pub(super) fn in_memory(endpoint: &str) -> Self {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .endpoint_url(endpoint)
@@ -41,7 +41,10 @@ impl Clients {
 
     /// Clients as every AWS tool makes them: from the environment, profile files, web identity, the container or the
     /// instance. A server on this machine gets by without credentials and region.
-    pub async fn from_environment(endpoint: Option<&str>, region: Option<String>) -> Result<Self, Failure> {
+    pub(super) async fn from_environment(
+        endpoint: Option<&str>,
+        region: Option<String>,
+    ) -> Result<Self, Failure> {
         check_endpoints(endpoint)?;
         let here = endpoint.is_some_and(is_on_this_machine);
         let http = match endpoint {

@@ -28,7 +28,7 @@ const BUILD: [&str; 8] = [
 
 impl Prepared {
     /// The command that builds it.
-    pub fn build(&self) -> Command {
+    pub(super) fn build(&self) -> Command {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut command = Command::new(cargo);
         command
@@ -41,7 +41,7 @@ impl Prepared {
     }
 
     /// The program, once it is built.
-    pub fn program(&self) -> PathBuf {
+    pub(super) fn program(&self) -> PathBuf {
         let name = format!("leasehold{}", std::env::consts::EXE_SUFFIX);
         self.folder.join("target/release").join(name)
     }

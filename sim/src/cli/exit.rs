@@ -23,7 +23,7 @@ pub(super) struct Failure {
 
 impl Failure {
     /// Wrong usage, or input that cannot be used.
-    pub fn unusable(sentence: impl Into<String>) -> Self {
+    pub(super) fn unusable(sentence: impl Into<String>) -> Self {
         Self {
             sentence: sentence.into(),
             code: 2,
@@ -31,7 +31,7 @@ impl Failure {
     }
 
     /// Something went wrong under way.
-    pub fn under_way(sentence: impl Into<String>) -> Self {
+    pub(super) fn under_way(sentence: impl Into<String>) -> Self {
         Self {
             sentence: sentence.into(),
             code: 1,

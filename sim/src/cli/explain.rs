@@ -65,7 +65,7 @@ struct Routine {
 
 impl Explanation {
     /// Of a shard, by its whole id or the short one that is shown.
-    pub fn of(shard: &str) -> Self {
+    pub(super) fn of(shard: &str) -> Self {
         Self {
             shard: shard.to_owned(),
             config: None,
@@ -79,7 +79,7 @@ impl Explanation {
     }
 
     /// Takes an input and the engine's answer.
-    pub fn add(&mut self, n: u64, input: &Input, outputs: &[Output]) {
+    pub(super) fn add(&mut self, n: u64, input: &Input, outputs: &[Output]) {
         self.now = (n, input.at);
         match &input.body {
             Body::Boot(boot) => self.config = Some(boot.config.clone()),
@@ -102,7 +102,7 @@ impl Explanation {
     }
 
     /// Everything that was told.
-    pub fn finish(mut self) -> String {
+    pub(super) fn finish(mut self) -> String {
         self.tell_routine();
         self.text
     }

@@ -16,7 +16,7 @@ pub(super) enum Format {
 
 impl Format {
     /// Of a `Content-Type`; parameters such as a charset do not matter.
-    pub fn of(content_type: &str) -> Option<Self> {
+    pub(super) fn of(content_type: &str) -> Option<Self> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         match media_type.to_ascii_lowercase().as_str() {
             "application/x-amz-json-1.0" => Some(Format::Json10),
@@ -26,7 +26,7 @@ impl Format {
         }
     }
 
-    pub fn content_type(self) -> &'static str {
+    pub(super) fn content_type(self) -> &'static str {
         match self {
             Format::Json10 => "application/x-amz-json-1.0",
             Format::Json11 => "application/x-amz-json-1.1",
@@ -35,7 +35,7 @@ impl Format {
     }
 
     /// Reads a body; an empty one is an empty structure. The error is for the client.
-    pub fn decode(self, body: &[u8]) -> Result<Value, &'static str> {
+    pub(super) fn decode(self, body: &[u8]) -> Result<Value, &'static str> {
         match self {
             _ if body.is_empty() => Ok(Value::Object(serde_json::Map::new())),
             Format::Cbor11 => cbor::decode(body),
@@ -44,7 +44,7 @@ impl Format {
     }
 
     /// Writes a body; null is an empty one.
-    pub fn encode(self, value: &Value) -> Vec<u8> {
+    pub(super) fn encode(self, value: &Value) -> Vec<u8> {
         match self {
             _ if value.is_null() => Vec::new(),
             Format::Cbor11 => cbor::encode(value),

@@ -10,18 +10,18 @@ pub(super) fn config() -> Config {
 }
 
 /// What one oracle has to say; the histories of its tests are too short for the others.
-pub fn judge_only(property: Property, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+pub(super) fn judge_only(property: Property, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
     judge(facts)
         .into_iter()
         .filter(|&found| found == property)
         .collect()
 }
 
-pub fn judge(facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+pub(super) fn judge(facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
     judge_under(&Terms::plain(config()), facts)
 }
 
-pub fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+pub(super) fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
     let mut oracles = Oracles::new(terms);
     for (at, fact) in facts {
         oracles.observe(at, &fact);
@@ -35,7 +35,7 @@ pub fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, Fact)>) 
         .collect()
 }
 
-pub fn row(owner: Option<u32>, counter: u64, checkpoint: Mark) -> Row {
+pub(super) fn row(owner: Option<u32>, counter: u64, checkpoint: Mark) -> Row {
     Row {
         owner: owner.map(Owner::Life),
         next: None,
@@ -44,7 +44,13 @@ pub fn row(owner: Option<u32>, counter: u64, checkpoint: Mark) -> Row {
     }
 }
 
-pub fn changed(shard: u32, by: Option<u32>, verb: Verb, before: Option<Row>, after: Option<Row>) -> Fact {
+pub(super) fn changed(
+    shard: u32,
+    by: Option<u32>,
+    verb: Verb,
+    before: Option<Row>,
+    after: Option<Row>,
+) -> Fact {
     Fact::RowChanged {
         shard,
         by,
@@ -55,11 +61,11 @@ pub fn changed(shard: u32, by: Option<u32>, verb: Verb, before: Option<Row>, aft
     }
 }
 
-pub fn created(shard: u32, checkpoint: Mark) -> Fact {
+pub(super) fn created(shard: u32, checkpoint: Mark) -> Fact {
     changed(shard, Some(0), Verb::Create, None, Some(row(None, 0, checkpoint)))
 }
 
-pub fn delivered(life: u32, shard: u32, first: u64, last: u64) -> Fact {
+pub(super) fn delivered(life: u32, shard: u32, first: u64, last: u64) -> Fact {
     Fact::Delivered {
         life,
         shard,
@@ -71,7 +77,7 @@ pub fn delivered(life: u32, shard: u32, first: u64, last: u64) -> Fact {
     }
 }
 
-pub fn processed(life: u32, shard: u32, through: u64) -> Fact {
+pub(super) fn processed(life: u32, shard: u32, through: u64) -> Fact {
     Fact::Processed {
         life,
         shard,
@@ -80,7 +86,7 @@ pub fn processed(life: u32, shard: u32, through: u64) -> Fact {
     }
 }
 
-pub fn asked(life: u32, ask: Ask, shard: u32, op: u64, guard: u64, local: u64) -> Fact {
+pub(super) fn asked(life: u32, ask: Ask, shard: u32, op: u64, guard: u64, local: u64) -> Fact {
     Fact::Asked {
         life,
         ask,
@@ -92,7 +98,7 @@ pub fn asked(life: u32, ask: Ask, shard: u32, op: u64, guard: u64, local: u64) -
     }
 }
 
-pub fn answered(life: u32, ask: Ask, shard: u32, op: u64, how: How) -> Fact {
+pub(super) fn answered(life: u32, ask: Ask, shard: u32, op: u64, how: How) -> Fact {
     Fact::Answered {
         life,
         ask,

@@ -95,7 +95,7 @@ struct Inner {
 }
 
 impl Host {
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(Rc::new(RefCell::new(Inner {
             seed,
             drawn: 0,
@@ -114,7 +114,7 @@ impl Host {
     }
 
     /// Waits until something is the case, or `us` microseconds have passed; whether it is the case.
-    pub async fn until(&self, us: u64, mut is_so: impl FnMut() -> bool) -> bool {
+    pub(super) async fn until(&self, us: u64, mut is_so: impl FnMut() -> bool) -> bool {
         let end = self.0.borrow().mono_us.saturating_add(us);
         poll_fn(|_| {
             let met = is_so();
@@ -130,17 +130,17 @@ impl Host {
     }
 
     /// Waits so long, in µs.
-    pub async fn sleep(&self, us: u64) {
+    pub(super) async fn sleep(&self, us: u64) {
         self.until(us, || false).await;
     }
 
     /// Waits so long, in µs, or until the process is told to stop; whether it was.
-    pub async fn sleep_or_stop(&self, us: u64) -> bool {
+    pub(super) async fn sleep_or_stop(&self, us: u64) -> bool {
         self.until(us, || self.is_stopping()).await
     }
 
     /// Asks for something, and waits for the outcome.
-    pub async fn ask(&self, ask: Ask) -> Reply {
+    pub(super) async fn ask(&self, ask: Ask) -> Reply {
         let n = {
             let mut inner = self.0.borrow_mut();
             inner.next += 1;
@@ -162,41 +162,41 @@ impl Host {
     }
 
     /// Starts another task.
-    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         let mut inner = self.0.borrow_mut();
         inner.spawned.push(Box::pin(task));
         inner.moved = true;
     }
 
     /// Ends the process as an exception does that nobody catches.
-    pub async fn die(&self, why: String) -> ! {
+    pub(super) async fn die(&self, why: String) -> ! {
         self.exit(Exit::Uncaught(why));
         std::future::pending().await
     }
 
     /// The monotonic clock, in µs.
-    pub fn mono_us(&self) -> u64 {
+    pub(super) fn mono_us(&self) -> u64 {
         self.0.borrow().mono_us
     }
 
     /// The wall clock, in ns since 1970.
-    pub fn wall_ns(&self) -> u64 {
+    pub(super) fn wall_ns(&self) -> u64 {
         self.0.borrow().wall_ns
     }
 
     /// A number below `bound`.
-    pub fn below(&self, purpose: &str, bound: u64) -> u64 {
+    pub(super) fn below(&self, purpose: &str, bound: u64) -> u64 {
         let mut inner = self.0.borrow_mut();
         inner.drawn += 1;
         draw_below(inner.seed, purpose, "", inner.drawn, bound)
     }
 
-    pub fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.0.borrow().stopping
     }
 
     /// The checkpoints that the application made of a shard in the middle of a batch.
-    pub fn take_noted(&self, shard: &str) -> Vec<String> {
+    pub(super) fn take_noted(&self, shard: &str) -> Vec<String> {
         let mut inner = self.0.borrow_mut();
         let (here, others) = std::mem::take(&mut inner.noted)
             .into_iter()
@@ -206,49 +206,49 @@ impl Host {
         here.into_iter().map(|(_, sequence)| sequence).collect()
     }
 
-    pub fn set_time(&self, mono_us: u64, wall_ns: u64) {
+    pub(super) fn set_time(&self, mono_us: u64, wall_ns: u64) {
         let mut inner = self.0.borrow_mut();
         (inner.mono_us, inner.wall_ns) = (mono_us, wall_ns);
     }
 
-    pub fn begin_round(&self) {
+    pub(super) fn begin_round(&self) {
         let mut inner = self.0.borrow_mut();
         (inner.moved, inner.wake_us) = (false, u64::MAX);
     }
 
-    pub fn has_moved(&self) -> bool {
+    pub(super) fn has_moved(&self) -> bool {
         self.0.borrow().moved
     }
 
-    pub fn wake_at(&self) -> u64 {
+    pub(super) fn wake_at(&self) -> u64 {
         self.0.borrow().wake_us
     }
 
-    pub fn take_spawned(&self) -> Vec<Task> {
+    pub(super) fn take_spawned(&self) -> Vec<Task> {
         std::mem::take(&mut self.0.borrow_mut().spawned)
     }
 
-    pub fn take_asked(&self) -> Vec<(u64, Ask)> {
+    pub(super) fn take_asked(&self) -> Vec<(u64, Ask)> {
         std::mem::take(&mut self.0.borrow_mut().asked)
     }
 
-    pub fn answer(&self, n: u64, reply: Reply) {
+    pub(super) fn answer(&self, n: u64, reply: Reply) {
         self.0.borrow_mut().replies.insert(n, reply);
     }
 
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.0.borrow_mut().stopping = true;
     }
 
-    pub fn note_checkpoint(&self, shard: &str, sequence: String) {
+    pub(super) fn note_checkpoint(&self, shard: &str, sequence: String) {
         self.0.borrow_mut().noted.push((shard.to_owned(), sequence));
     }
 
-    pub fn exit(&self, exit: Exit) {
+    pub(super) fn exit(&self, exit: Exit) {
         self.0.borrow_mut().exit.get_or_insert(exit);
     }
 
-    pub fn exited(&self) -> Option<Exit> {
+    pub(super) fn exited(&self) -> Option<Exit> {
         self.0.borrow().exit.clone()
     }
 }

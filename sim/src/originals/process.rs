@@ -38,7 +38,7 @@ impl Process {
     ///
     /// # Panics
     /// If the program is ours, which is no process of this kind.
-    pub fn of(program: Program, seed: u64, name: String, config: Config, fleet: Fleet) -> Self {
+    pub(crate) fn of(program: Program, seed: u64, name: String, config: Config, fleet: Fleet) -> Self {
         match program {
             Program::Leasehold => unreachable!("our workers are engines"),
             Program::VmwareGoKcl => Self::new(seed, |host| vmware_go_kcl::run(host, name, config, fleet)),
@@ -64,7 +64,7 @@ impl Process {
 
     /// Runs until every task waits; what was asked for is then to be carried out. Times are in µs of the monotonic clock and
     /// in ns since 1970.
-    pub fn run(&mut self, mono_us: u64, wall_ns: u64) -> Vec<(u64, Ask)> {
+    pub(crate) fn run(&mut self, mono_us: u64, wall_ns: u64) -> Vec<(u64, Ask)> {
         self.host.set_time(mono_us, wall_ns);
         let mut context = Context::from_waker(Waker::noop());
         loop {
@@ -81,7 +81,7 @@ impl Process {
     }
 
     /// Something asked for is done.
-    pub fn answer(&self, n: u64, outcome: Outcome, items: Vec<Arc<Item>>, next: Option<Item>) {
+    pub(crate) fn answer(&self, n: u64, outcome: Outcome, items: Vec<Arc<Item>>, next: Option<Item>) {
         let reply = Reply {
             n,
             outcome,
@@ -92,22 +92,22 @@ impl Process {
     }
 
     /// It is told to stop.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.host.stop();
     }
 
     /// Its application, while it is at a batch, checkpoints this record of a shard.
-    pub fn checkpoint(&self, shard: &str, sequence: String) {
+    pub(crate) fn checkpoint(&self, shard: &str, sequence: String) {
         self.host.note_checkpoint(shard, sequence);
     }
 
     /// When it must run again, by its monotonic clock in µs.
-    pub fn wake_at(&self) -> u64 {
+    pub(crate) fn wake_at(&self) -> u64 {
         self.host.wake_at()
     }
 
     /// How it ended, if it did.
-    pub fn exit(&self) -> Option<Exit> {
+    pub(crate) fn exit(&self) -> Option<Exit> {
         self.host.exited()
     }
 }

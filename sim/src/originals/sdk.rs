@@ -81,7 +81,7 @@ impl Sdk {
     }
 
     /// The same with another table.
-    pub fn on(&self, table: &'static str) -> Self {
+    pub(super) fn on(&self, table: &'static str) -> Self {
         Self {
             table,
             ..self.clone()
@@ -93,17 +93,22 @@ impl Sdk {
         self.request(Ask::Item(Request { table, verb, op })).await
     }
 
-    pub async fn get(&self, key: Item, consistent: bool) -> Result<Option<Arc<Item>>, Failure> {
+    pub(super) async fn get(&self, key: Item, consistent: bool) -> Result<Option<Arc<Item>>, Failure> {
         let mut reply = self.item(None, ItemOp::Get { key, consistent }).await?;
         Ok(reply.items.pop())
     }
 
-    pub async fn put(&self, verb: Verb, item: Item, condition: Option<Condition>) -> Result<(), Failure> {
+    pub(super) async fn put(
+        &self,
+        verb: Verb,
+        item: Item,
+        condition: Option<Condition>,
+    ) -> Result<(), Failure> {
         let op = ItemOp::Put { item, condition };
         self.item(Some(verb), op).await.map(|_| ())
     }
 
-    pub async fn update(
+    pub(super) async fn update(
         &self,
         verb: Verb,
         key: Item,
@@ -118,13 +123,13 @@ impl Sdk {
         self.item(Some(verb), op).await.map(|_| ())
     }
 
-    pub async fn delete(&self, key: Item, condition: Option<Condition>) -> Result<(), Failure> {
+    pub(super) async fn delete(&self, key: Item, condition: Option<Condition>) -> Result<(), Failure> {
         let op = ItemOp::Delete { key, condition };
         self.item(Some(Verb::Delete), op).await.map(|_| ())
     }
 
     /// One page.
-    pub async fn scan(
+    pub(super) async fn scan(
         &self,
         consistent: bool,
         after: Option<Item>,
@@ -134,7 +139,7 @@ impl Sdk {
     }
 
     /// All pages, consistent.
-    pub async fn scan_all(&self) -> Result<Vec<Arc<Item>>, Failure> {
+    pub(super) async fn scan_all(&self) -> Result<Vec<Arc<Item>>, Failure> {
         let (mut items, mut after) = (Vec::new(), None);
         loop {
             let (page, next) = self.scan(true, after).await?;
@@ -147,12 +152,12 @@ impl Sdk {
     }
 
     /// Of a row that is no lease.
-    pub async fn put_plain(&self, item: Item, condition: Option<Condition>) -> Result<(), Failure> {
+    pub(super) async fn put_plain(&self, item: Item, condition: Option<Condition>) -> Result<(), Failure> {
         self.item(None, ItemOp::Put { item, condition }).await.map(|_| ())
     }
 
     /// Of a row that is no lease.
-    pub async fn update_plain(
+    pub(super) async fn update_plain(
         &self,
         key: Item,
         update: Update,
@@ -166,7 +171,7 @@ impl Sdk {
         self.item(None, op).await.map(|_| ())
     }
 
-    pub async fn table(&self) -> Result<TableState, Failure> {
+    pub(super) async fn table(&self) -> Result<TableState, Failure> {
         let reply = self
             .request(Ask::Effect(Effect::Table(TableOp::Describe)))
             .await?;
@@ -176,13 +181,13 @@ impl Sdk {
         }
     }
 
-    pub async fn create_table(&self) -> Result<(), Failure> {
+    pub(super) async fn create_table(&self) -> Result<(), Failure> {
         let create = Ask::Effect(Effect::Table(TableOp::Create));
         self.request(create).await.map(|_| ())
     }
 
     /// All shards, page by page.
-    pub async fn list_shards(&self) -> Result<Vec<Shard>, Failure> {
+    pub(super) async fn list_shards(&self) -> Result<Vec<Shard>, Failure> {
         let (mut shards, mut after) = (Vec::new(), None);
         loop {
             let filter = ShardFilter::All;
@@ -204,13 +209,13 @@ impl Sdk {
     }
 
     /// A place to read from.
-    pub async fn iterator(&self, shard: &ShardId, from: IteratorFrom) -> Result<OpId, Failure> {
+    pub(super) async fn iterator(&self, shard: &ShardId, from: IteratorFrom) -> Result<OpId, Failure> {
         let shard = shard.clone();
         let ask = Ask::Effect(Effect::Stream(StreamOp::GetIterator { shard, from }));
         Ok(op(self.request(ask).await?.n))
     }
 
-    pub async fn records(&self, shard: &ShardId, via: OpId, limit: u32) -> Result<Batch, Failure> {
+    pub(super) async fn records(&self, shard: &ShardId, via: OpId, limit: u32) -> Result<Batch, Failure> {
         let shard = shard.clone();
         let ask = Ask::Effect(Effect::Stream(StreamOp::GetRecords { shard, via, limit }));
         let reply = self.request(ask).await?;
@@ -224,7 +229,7 @@ impl Sdk {
     }
 
     /// Tells the application that a shard begins.
-    pub async fn open(&self, shard: &ShardId, token: u64) {
+    pub(super) async fn open(&self, shard: &ShardId, token: u64) {
         self.consumer(ConsumerOp::Open {
             lease: lease(shard),
             token: FencingToken(token),
@@ -235,7 +240,7 @@ impl Sdk {
     }
 
     /// Gives a batch to the application, which tries until it is done with it.
-    pub async fn process(&self, shard: &ShardId, token: u64, batch: OpId) {
+    pub(super) async fn process(&self, shard: &ShardId, token: u64, batch: OpId) {
         for attempt in 1.. {
             let reply = self
                 .consumer(ConsumerOp::Deliver {
@@ -255,7 +260,7 @@ impl Sdk {
     }
 
     /// Tells the application that a shard has ended, or that it is to let go of it.
-    pub async fn close(&self, shard: &ShardId, token: u64, reason: EndReason) {
+    pub(super) async fn close(&self, shard: &ShardId, token: u64, reason: EndReason) {
         self.consumer(ConsumerOp::Close {
             lease: lease(shard),
             token: FencingToken(token),

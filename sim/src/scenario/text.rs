@@ -146,14 +146,14 @@ mod seed {
         Text(String),
     }
 
-    pub fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
         match i64::try_from(*seed) {
             Ok(seed) => serializer.serialize_i64(seed),
             Err(_) => serializer.serialize_str(&seed.to_string()),
         }
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
         let bad = || D::Error::custom("expected a seed from 0 to 18446744073709551615");
         match Seed::deserialize(deserializer).map_err(|_| bad())? {
             Seed::Number(seed) => Ok(seed),

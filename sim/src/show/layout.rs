@@ -37,7 +37,7 @@ pub(super) struct Stays {
 }
 
 impl Stays {
-    pub fn of(bars: &[Bar], lanes: usize) -> Self {
+    pub(super) fn of(bars: &[Bar], lanes: usize) -> Self {
         let mut by_shard: BTreeMap<(LaneNo, ShardIx), Vec<Placed>> = BTreeMap::new();
         let mut order: Vec<&Bar> = bars.iter().collect();
         order.sort_by_key(|bar| bar.from);
@@ -68,7 +68,7 @@ impl Stays {
         Self { by_shard, heights }
     }
 
-    pub fn row(&self, worker: LaneNo, shard: ShardIx, at: Time) -> Option<u32> {
+    pub(super) fn row(&self, worker: LaneNo, shard: ShardIx, at: Time) -> Option<u32> {
         let stays = self.by_shard.get(&(worker, shard))?;
         let after = stays.partition_point(|(from, ..)| *from <= at);
         let (_, to, row) = stays.get(after.checked_sub(1)?)?;

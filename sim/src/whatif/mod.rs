@@ -86,11 +86,11 @@ mod item_text {
     use super::{Item, parse_item, show_item};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub fn serialize<S: Serializer>(item: &Item, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(item: &Item, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&show_item(item).to_string())
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Item, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Item, D::Error> {
         let text = String::deserialize(deserializer)?;
         let json = serde_json::from_str(&text).map_err(D::Error::custom)?;
         parse_item(&json).map_err(|error| D::Error::custom(error.message))

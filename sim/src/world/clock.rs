@@ -16,7 +16,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Clocks of a process that starts at `started`, whose monotonic clock shows `offset` then.
-    pub fn new(started: Time, offset: u64, ppm: i64) -> Self {
+    pub(crate) fn new(started: Time, offset: u64, ppm: i64) -> Self {
         Self {
             started,
             offset,
@@ -27,12 +27,12 @@ impl Clock {
     }
 
     /// A new process on the same machine: the monotonic clock begins anew.
-    pub fn restart(&mut self, started: Time, offset: u64) {
+    pub(crate) fn restart(&mut self, started: Time, offset: u64) {
         (self.started, self.offset) = (started, offset);
     }
 
     /// What the monotonic clock shows; the last moment it can show from then on.
-    pub fn mono(&self, now: Time) -> Mono {
+    pub(crate) fn mono(&self, now: Time) -> Mono {
         let elapsed = now.saturating_sub(self.started);
         // Months fit a word; what lies beyond takes 128 bits.
         let scaled = i64::try_from(elapsed)
@@ -47,7 +47,7 @@ impl Clock {
     }
 
     /// The first moment at which the monotonic clock shows at least this; the end of time if there is none.
-    pub fn when(&self, mono: Mono) -> Time {
+    pub(crate) fn when(&self, mono: Mono) -> Time {
         if mono == Mono::NEVER {
             return Time::MAX;
         }
@@ -72,13 +72,13 @@ impl Clock {
     }
 
     /// What the wall clock shows.
-    pub fn wall(&self, now: Time) -> Wall {
+    pub(crate) fn wall(&self, now: Time) -> Wall {
         self.frozen
             .unwrap_or(Wall(EPOCH_MS + (now / 1_000) as i64 + self.wall_offset_ms))
     }
 
     /// The wall clock jumps, and perhaps stands still from then on.
-    pub fn step(&mut self, now: Time, by_ms: i64, freeze: bool) {
+    pub(crate) fn step(&mut self, now: Time, by_ms: i64, freeze: bool) {
         self.wall_offset_ms += by_ms;
         self.frozen = None;
         if freeze {

@@ -92,18 +92,18 @@ impl PartialEq for Entry {
 impl Eq for Entry {}
 
 impl Heap {
-    pub fn push(&mut self, at: Time, what: What) {
+    pub(super) fn push(&mut self, at: Time, what: What) {
         self.count += 1;
         let count = self.count;
         self.heap.push(Reverse(Entry { at, count, what }));
     }
 
     /// All that is to happen, in no order.
-    pub fn planned(&self) -> impl Iterator<Item = &What> {
+    pub(super) fn planned(&self) -> impl Iterator<Item = &What> {
         self.heap.iter().map(|Reverse(entry)| &entry.what)
     }
 
-    pub fn pop(&mut self) -> Option<(Time, What)> {
+    pub(super) fn pop(&mut self) -> Option<(Time, What)> {
         self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Luck {
 }
 
 impl Luck {
-    pub fn new(listed: Option<&[Strike]>, record: bool) -> Self {
+    pub(super) fn new(listed: Option<&[Strike]>, record: bool) -> Self {
         let listed = listed.map(|strikes| {
             let mut sites: BTreeMap<Site, Vec<Chance>> = BTreeMap::new();
             for strike in strikes {

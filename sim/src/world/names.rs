@@ -18,7 +18,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub fn shard(&mut self, shard: ShardNo) -> &ShardId {
+    pub(crate) fn shard(&mut self, shard: ShardNo) -> &ShardId {
         while self.shards.len() <= shard as usize {
             let name = ShardIndex(self.shards.len() as u32).to_string();
             self.shards.push(ShardId::from(name));
@@ -26,27 +26,27 @@ impl Names {
         &self.shards[shard as usize]
     }
 
-    pub fn begin_life(&mut self, worker: u16, name: &WorkerId) -> LifeNo {
+    pub(crate) fn begin_life(&mut self, worker: u16, name: &WorkerId) -> LifeNo {
         let life = self.lives.len() as LifeNo;
         self.lives.push(worker);
         self.owners.insert(name.clone(), life);
         life
     }
 
-    pub fn owner(&self, owner: &WorkerId) -> Owner {
+    pub(crate) fn owner(&self, owner: &WorkerId) -> Owner {
         self.owners
             .get(owner)
             .map_or(Owner::Stranger, |&life| Owner::Life(life))
     }
 
     /// What a life is called.
-    pub fn name(&self, life: LifeNo) -> Option<&WorkerId> {
+    pub(crate) fn name(&self, life: LifeNo) -> Option<&WorkerId> {
         let mut owners = self.owners.iter();
         owners.find_map(|(name, &of)| (of == life).then_some(name))
     }
 
     /// A row as oracles see it.
-    pub fn row(&self, row: &LeaseRow) -> Row {
+    pub(crate) fn row(&self, row: &LeaseRow) -> Row {
         Row {
             owner: row.actual_owner().map(|owner| self.owner(owner)),
             next: row

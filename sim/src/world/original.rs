@@ -186,7 +186,7 @@ impl Request {
 
 impl LeaseTable {
     /// Executes an operation on items. `as_of_ms`: a read that need not be consistent shows rows as they were then.
-    pub fn execute_item(
+    pub(crate) fn execute_item(
         &mut self,
         now_ms: i64,
         request: &Request,

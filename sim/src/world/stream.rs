@@ -80,7 +80,7 @@ impl Carry {
 
 impl Source {
     /// A stream that is older than the application.
-    pub fn new(shards: u32, load: &Load, faults: &StreamFaults) -> Result<Self, ApiError> {
+    pub(crate) fn new(shards: u32, load: &Load, faults: &StreamFaults) -> Result<Self, ApiError> {
         let mut kinesis = account(faults);
         let created_ms = EPOCH_MS - STREAM_AGE_MS;
         let id = kinesis.create_stream(created_ms, &CreateStream::provisioned(STREAM, shards))?;
@@ -88,7 +88,12 @@ impl Source {
     }
 
     /// A stream that is there already.
-    pub fn given(start: &Start, draws: Draws, load: &Load, faults: &StreamFaults) -> Result<Self, ApiError> {
+    pub(crate) fn given(
+        start: &Start,
+        draws: Draws,
+        load: &Load,
+        faults: &StreamFaults,
+    ) -> Result<Self, ApiError> {
         let mut kinesis = account(faults);
         let (created_ms, shards) = past(start, draws, &Bytes::from_static(&PAYLOAD[..size(load)]));
         let id = kinesis.restore_stream(EPOCH_MS, STREAM, created_ms, &shards)?;
@@ -109,24 +114,24 @@ impl Source {
 
     /// The listing tells the truth from now on, and its pages can be asked for as long as AWS says: of many workers that
     /// list many pages at once, none may come to the last if a token is good for less than a wait in the queue.
-    pub fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         self.list_lag_ms = 0;
         self.kinesis
             .set_token_expiry(StreamFaults::default().token_expiry_ms);
     }
 
     /// Ground truth.
-    pub fn truth(&self) -> Option<&Stream> {
+    pub(crate) fn truth(&self) -> Option<&Stream> {
         self.kinesis.stream(STREAM)
     }
 
     /// When the stream changes next of its own accord.
-    pub fn next_change_ms(&self) -> Option<i64> {
+    pub(crate) fn next_change_ms(&self) -> Option<i64> {
         self.kinesis.next_change_ms()
     }
 
     /// Puts a record; whether it was taken.
-    pub fn put(&mut self, at_ms: i64, hash_key: u128) -> bool {
+    pub(crate) fn put(&mut self, at_ms: i64, hash_key: u128) -> bool {
         let record = NewRecord {
             data: Bytes::from_static(&PAYLOAD[..self.bytes]),
             partition_key: self.key.clone(),
@@ -136,12 +141,12 @@ impl Source {
     }
 
     /// A person deletes the stream; whether there was one.
-    pub fn delete(&mut self, now_ms: i64) -> bool {
+    pub(crate) fn delete(&mut self, now_ms: i64) -> bool {
         self.kinesis.delete_stream(now_ms, STREAM, true).is_ok()
     }
 
     /// A person creates another stream of the same name.
-    pub fn remake(&mut self, now_ms: i64, shards: u32) -> bool {
+    pub(crate) fn remake(&mut self, now_ms: i64, shards: u32) -> bool {
         let made = self
             .kinesis
             .create_stream(now_ms, &CreateStream::provisioned(STREAM, shards));
@@ -155,12 +160,12 @@ impl Source {
     }
 
     /// The service forgets everything older than a time: records, and shards closed before it.
-    pub fn trim(&mut self, before_ms: i64) {
+    pub(crate) fn trim(&mut self, before_ms: i64) {
         self.kinesis.forget_before(self.id, before_ms);
     }
 
     /// The first record of a shard that can still be read.
-    pub fn first(&self, shard: ShardNo) -> u64 {
+    pub(crate) fn first(&self, shard: ShardNo) -> u64 {
         let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
         shard.map_or(1, |shard| {
             if shard.is_expired() {
@@ -172,19 +177,19 @@ impl Source {
     }
 
     /// Whether the service has forgotten a shard.
-    pub fn is_forgotten(&self, shard: ShardNo) -> bool {
+    pub(crate) fn is_forgotten(&self, shard: ShardNo) -> bool {
         let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
         shard.is_some_and(|shard| shard.is_expired())
     }
 
     /// How many records a shard has.
-    pub fn records(&self, shard: ShardNo) -> u64 {
+    pub(crate) fn records(&self, shard: ShardNo) -> u64 {
         let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
         shard.map_or(0, |shard| shard.next_position() - 1)
     }
 
     /// The first record at or after a time.
-    pub fn first_at(&self, shard: ShardNo, wall: Wall) -> u64 {
+    pub(crate) fn first_at(&self, shard: ShardNo, wall: Wall) -> u64 {
         let Some(shard) = self.truth().and_then(|stream| stream.shard(ShardIndex(shard))) else {
             return 1;
         };
@@ -196,14 +201,14 @@ impl Source {
     }
 
     /// The position of a record.
-    pub fn position(&self, shard: ShardNo, record: u64) -> Option<Position> {
+    pub(crate) fn position(&self, shard: ShardNo, record: u64) -> Option<Position> {
         let shard = self.truth()?.shard(ShardIndex(shard))?;
         shard
             .record(record)
             .map(|(number, _)| Position::of(sequence(number)))
     }
 
-    pub fn describe(&mut self, now: Time) -> Outcome {
+    pub(crate) fn describe(&mut self, now: Time) -> Outcome {
         match self.kinesis.describe_stream_summary(wall_ms(now), STREAM) {
             Ok(summary) => Outcome::Applied(Reply::Stream(StreamState {
                 readable: matches!(summary.status, StreamStatus::Active | StreamStatus::Updating),
@@ -213,7 +218,7 @@ impl Source {
         }
     }
 
-    pub fn list(
+    pub(crate) fn list(
         &mut self,
         now: Time,
         filter: Filter,
@@ -268,7 +273,7 @@ impl Source {
         Some(info)
     }
 
-    pub fn iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
+    pub(crate) fn iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
         let fake =
             |position: Position| crate::fakes::kinesis::SequenceNumber::from_words(position.sequence.words());
         let start = match from {
@@ -290,7 +295,7 @@ impl Source {
         }
     }
 
-    pub fn fetch(
+    pub(crate) fn fetch(
         &mut self,
         now: Time,
         shard: ShardNo,

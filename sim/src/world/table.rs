@@ -49,7 +49,7 @@ pub(crate) fn wall_ms(now: Time) -> i64 {
 }
 
 impl LeaseTable {
-    pub fn new(dialect: Kind, faults: &Faults) -> Self {
+    pub(crate) fn new(dialect: Kind, faults: &Faults) -> Self {
         let listed = faults.strikes.iter().flatten();
         let stale = faults.table.stale > 0
             || listed
@@ -72,7 +72,7 @@ impl LeaseTable {
     }
 
     /// Executes an operation.
-    pub fn execute(&mut self, now: Time, op: &TableOp, reading: Reading) -> Outcome {
+    pub(crate) fn execute(&mut self, now: Time, op: &TableOp, reading: Reading) -> Outcome {
         let now_ms = wall_ms(now);
         let result = match op {
             TableOp::Members(op) => return self.members(now, op),
@@ -277,7 +277,7 @@ impl LeaseTable {
     }
 
     /// Ground truth: the lease in a row, as it is. To be asked for after every change of the row.
-    pub fn lease(&mut self, key: &LeaseKey) -> Option<LeaseRow> {
+    pub(crate) fn lease(&mut self, key: &LeaseKey) -> Option<LeaseRow> {
         let item = self.dynamo.peek(TABLE, &self.dialect.key(key))?;
         let read = self.dialect.decode(item);
         if let Some(shard) = number(key.as_str()) {
@@ -294,12 +294,12 @@ impl LeaseTable {
     }
 
     /// Ground truth: the item of a row, as it is.
-    pub fn item(&self, key: &LeaseKey) -> Option<&Arc<Item>> {
+    pub(crate) fn item(&self, key: &LeaseKey) -> Option<&Arc<Item>> {
         self.dynamo.peek(TABLE, &self.dialect.key(key))
     }
 
     /// Whether rows hold the hash ranges of their shards.
-    pub fn holds_ranges(&self) -> bool {
+    pub(crate) fn holds_ranges(&self) -> bool {
         let mut row = LeaseRow::new("shardId-000000000000".into(), Checkpoint::TrimHorizon);
         row.range = Some(HashRange::ALL);
         let create = self.dialect.encode(&Change::Create(Box::new(row)));
@@ -310,24 +310,24 @@ impl LeaseTable {
     }
 
     /// Whether rows can be put.
-    pub fn is_usable(&mut self, now: Time) -> bool {
+    pub(crate) fn is_usable(&mut self, now: Time) -> bool {
         self.describe(wall_ms(now), TABLE) == TableState::Usable
     }
 
     /// A person puts an item.
-    pub fn put_by_hand(&mut self, now: Time, item: &Item) -> bool {
+    pub(crate) fn put_by_hand(&mut self, now: Time, item: &Item) -> bool {
         self.dynamo.operator_put(wall_ms(now), TABLE, item).is_ok()
     }
 
     /// A person deletes the table, and lets nobody make it anew; whether there was one.
-    pub fn delete_by_hand_whole(&mut self, now: Time) -> bool {
+    pub(crate) fn delete_by_hand_whole(&mut self, now: Time) -> bool {
         let deleted = self.dynamo.delete_table(wall_ms(now), TABLE).is_ok();
         self.sealed |= deleted;
         deleted
     }
 
     /// The table is there at once.
-    pub fn make_at_once(&mut self, now: Time) {
+    pub(crate) fn make_at_once(&mut self, now: Time) {
         let at_ms = wall_ms(now) - 3_600_000;
         // A table that could not be made is missed by every worker.
         let _ = self.create(at_ms);
@@ -335,12 +335,12 @@ impl LeaseTable {
     }
 
     /// A person writes a row.
-    pub fn change_by_hand(&mut self, now: Time, change: &Change) -> bool {
+    pub(crate) fn change_by_hand(&mut self, now: Time, change: &Change) -> bool {
         self.write(wall_ms(now), change).is_ok()
     }
 
     /// A person removes a row.
-    pub fn delete_by_hand(&mut self, now: Time, key: &LeaseKey) -> bool {
+    pub(crate) fn delete_by_hand(&mut self, now: Time, key: &LeaseKey) -> bool {
         matches!(
             self.dynamo
                 .operator_delete(wall_ms(now), TABLE, &self.dialect.key(key)),

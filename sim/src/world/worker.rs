@@ -63,7 +63,7 @@ const BATCHES: usize = 256;
 const TOKENS: usize = 8;
 
 impl Worker {
-    pub fn new(clock: Clock) -> Self {
+    pub(super) fn new(clock: Clock) -> Self {
         Self {
             engine: None,
             original: None,
@@ -87,12 +87,12 @@ impl Worker {
     }
 
     /// Whether its process is there.
-    pub fn lives(&self) -> bool {
+    pub(super) fn lives(&self) -> bool {
         self.engine.is_some() || self.original.is_some()
     }
 
     /// The process is gone, and all it knew.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.engine = None;
         self.original = None;
         self.generation += 1;
@@ -107,7 +107,7 @@ impl Worker {
 
 impl Adapter {
     /// How many of these there were before, in this life.
-    pub fn count(&mut self, deed: Deed, shard: Option<ShardNo>) -> u32 {
+    pub(crate) fn count(&mut self, deed: Deed, shard: Option<ShardNo>) -> u32 {
         let index = shard.map_or(0, |shard| shard as usize + 1);
         if self.deeds.len() <= index {
             self.deeds.resize_with(index + 1, Default::default);
@@ -118,7 +118,7 @@ impl Adapter {
     }
 
     /// Keeps what an answer brought.
-    pub fn keep(&mut self, op: u64, carry: Carry) {
+    pub(crate) fn keep(&mut self, op: u64, carry: Carry) {
         match carry {
             Carry::Nothing | Carry::Items(..) => {}
             Carry::Token(token) => push(&mut self.tokens, TOKENS, (op, token)),
@@ -145,14 +145,14 @@ impl Adapter {
         }
     }
 
-    pub fn token(&self, op: u64) -> Option<&str> {
+    pub(crate) fn token(&self, op: u64) -> Option<&str> {
         self.tokens
             .iter()
             .find(|(known, _)| *known == op)
             .map(|(_, token)| &**token)
     }
 
-    pub fn iterator(&self, shard: ShardNo, op: u64) -> Option<ShardIterator> {
+    pub(crate) fn iterator(&self, shard: ShardNo, op: u64) -> Option<ShardIterator> {
         let known = self.iterators.get(&shard)?.iter().rev();
         known
             .into_iter()
@@ -161,7 +161,7 @@ impl Adapter {
     }
 
     /// The first and the last record of a batch.
-    pub fn batch(&self, shard: ShardNo, op: u64) -> Option<(u64, u64)> {
+    pub(crate) fn batch(&self, shard: ShardNo, op: u64) -> Option<(u64, u64)> {
         let known = self.batches.get(&shard)?.iter();
         known
             .into_iter()
@@ -170,7 +170,7 @@ impl Adapter {
     }
 
     /// Nothing of this shard is needed any more.
-    pub fn forget(&mut self, shard: ShardNo) {
+    pub(crate) fn forget(&mut self, shard: ShardNo) {
         self.iterators.remove(&shard);
         self.batches.remove(&shard);
     }

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-pub fn leasehold(args: &[&str]) -> Command {
+pub(crate) fn leasehold(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
     command.args(args);
     for name in [
@@ -24,20 +24,20 @@ pub fn leasehold(args: &[&str]) -> Command {
     command
 }
 
-pub fn run(args: &[&str]) -> Output {
+pub(crate) fn run(args: &[&str]) -> Output {
     leasehold(args).output().expect("the command starts")
 }
 
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A process that does not outlive its test.
-pub struct Running(pub Child);
+pub(crate) struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -47,17 +47,17 @@ impl Drop for Running {
 }
 
 /// `leasehold local`.
-pub struct Local {
+pub(crate) struct Local {
     pub process: Running,
     pub address: String,
 }
 
 impl Local {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
 
-    pub fn start_with(more: &[&str]) -> Self {
+    pub(crate) fn start_with(more: &[&str]) -> Self {
         let mut child = leasehold(&["local", "--port", "0"])
             .args(more)
             .stdout(Stdio::piped())
@@ -79,7 +79,7 @@ impl Local {
     }
 
     /// One request in AWS's JSON protocol.
-    pub fn call(&self, target: &str, body: &Value) -> (String, Value) {
+    pub(crate) fn call(&self, target: &str, body: &Value) -> (String, Value) {
         let mut socket = TcpStream::connect(&self.address).expect("a connection");
         let body = body.to_string();
         write!(
@@ -100,14 +100,14 @@ impl Local {
 
 /// Asks a process to end as Ctrl-C does, and says how it ended.
 #[cfg(unix)]
-pub fn interrupt(process: &mut Running) -> Option<i32> {
+pub(crate) fn interrupt(process: &mut Running) -> Option<i32> {
     signal(process, "INT");
     ended(process, Duration::from_secs(60))
 }
 
 /// Sends a signal.
 #[cfg(unix)]
-pub fn signal(Running(child): &Running, name: &str) {
+pub(crate) fn signal(Running(child): &Running, name: &str) {
     let sent = Command::new("kill")
         .args([&format!("-{name}"), &child.id().to_string()])
         .status();
@@ -115,7 +115,7 @@ pub fn signal(Running(child): &Running, name: &str) {
 }
 
 /// How a process ended, which it must within this time.
-pub fn ended(Running(child): &mut Running, within: Duration) -> Option<i32> {
+pub(crate) fn ended(Running(child): &mut Running, within: Duration) -> Option<i32> {
     let began = Instant::now();
     while began.elapsed() < within {
         if let Some(status) = child.try_wait().expect("a status") {

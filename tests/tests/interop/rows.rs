@@ -6,7 +6,7 @@ use leasehold::aws::dynamodb::types::AttributeValue;
 
 /// A row of vmware-go-kcl-v2's lease table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub(super) struct Lease {
     /// `ShardID`.
     pub shard: String,
     /// `AssignedTo`.
@@ -21,7 +21,7 @@ pub struct Lease {
 
 impl Lease {
     /// Its readers take every attribute for a text without looking, and panic at anything else.
-    pub fn read(row: &Row) -> Self {
+    pub(super) fn read(row: &Row) -> Self {
         let known = [
             "ShardID",
             "AssignedTo",
@@ -62,12 +62,12 @@ impl Lease {
     }
 
     /// Whether all of the shard was processed.
-    pub fn finished(&self) -> bool {
+    pub(super) fn finished(&self) -> bool {
         self.checkpoint.as_deref() == Some("SHARD_END")
     }
 
     /// Whether somebody reads it and has checkpointed.
-    pub fn in_progress(&self) -> bool {
+    pub(super) fn in_progress(&self) -> bool {
         self.owner.is_some() && self.checkpoint.as_deref().is_some_and(is_decimal)
     }
 }
@@ -94,7 +94,7 @@ fn is_go_time(text: &str) -> bool {
 
 /// A row of kinsumer's `_checkpoints`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checkpoint {
+pub(super) struct Checkpoint {
     /// `Shard`.
     pub shard: String,
     /// `SequenceNumber`.
@@ -107,7 +107,7 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// What is absent may be written as NULL too.
-    pub fn read(row: &Row) -> Self {
+    pub(super) fn read(row: &Row) -> Self {
         only(
             row,
             &[
@@ -148,7 +148,7 @@ impl Checkpoint {
 
 /// A row of kinsumer's `_clients`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Client {
+pub(super) struct Client {
     /// `ID`, by which clients are ordered.
     pub id: String,
     /// `Name`, for people.
@@ -157,7 +157,7 @@ pub struct Client {
 
 impl Client {
     /// An id is a UUID in lower case.
-    pub fn read(row: &Row) -> Self {
+    pub(super) fn read(row: &Row) -> Self {
         only(row, &["ID", "LastUpdate", "LastUpdateRFC", "Name"]);
         updated(row);
         let id = required(row, "ID");
@@ -175,7 +175,7 @@ impl Client {
 
 /// The rows of kinsumer's `_metadata`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metadata {
+pub(super) struct Metadata {
     /// `ID` of the row `Leader`.
     pub leader: Option<String>,
     /// `ShardIDs` of the row `ShardCache`: those that are not finished, in their order.
@@ -184,7 +184,7 @@ pub struct Metadata {
 
 impl Metadata {
     /// There are two rows at most.
-    pub fn read(rows: &[Row]) -> Self {
+    pub(super) fn read(rows: &[Row]) -> Self {
         let mut metadata = Self::default();
         for row in rows {
             updated(row);

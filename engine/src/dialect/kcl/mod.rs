@@ -11,22 +11,22 @@ use crate::table::{AttributeValue, Item, ItemWrite};
 
 /// The attributes' names.
 mod name {
-    pub const KEY: &str = "leaseKey";
-    pub const OWNER: &str = "leaseOwner";
-    pub const COUNTER: &str = "leaseCounter";
-    pub const SWITCHES: &str = "ownerSwitchesSinceCheckpoint";
-    pub const CHECKPOINT: &str = "checkpoint";
-    pub const SUB: &str = "checkpointSubSequenceNumber";
-    pub const PENDING: &str = "pendingCheckpoint";
-    pub const PENDING_SUB: &str = "pendingCheckpointSubSequenceNumber";
-    pub const PENDING_STATE: &str = "pendingCheckpointState";
-    pub const PARENTS: &str = "parentShardId";
-    pub const CHILDREN: &str = "childShardIds";
-    pub const RANGE_START: &str = "startingHashKey";
-    pub const RANGE_END: &str = "endingHashKey";
+    pub(super) const KEY: &str = "leaseKey";
+    pub(super) const OWNER: &str = "leaseOwner";
+    pub(super) const COUNTER: &str = "leaseCounter";
+    pub(super) const SWITCHES: &str = "ownerSwitchesSinceCheckpoint";
+    pub(super) const CHECKPOINT: &str = "checkpoint";
+    pub(super) const SUB: &str = "checkpointSubSequenceNumber";
+    pub(super) const PENDING: &str = "pendingCheckpoint";
+    pub(super) const PENDING_SUB: &str = "pendingCheckpointSubSequenceNumber";
+    pub(super) const PENDING_STATE: &str = "pendingCheckpointState";
+    pub(super) const PARENTS: &str = "parentShardId";
+    pub(super) const CHILDREN: &str = "childShardIds";
+    pub(super) const RANGE_START: &str = "startingHashKey";
+    pub(super) const RANGE_END: &str = "endingHashKey";
     /// The old owner, while a graceful hand-over is under way.
-    pub const OLD_OWNER: &str = "checkpointOwner";
-    pub const ENTITY: &str = "entityType";
+    pub(super) const OLD_OWNER: &str = "checkpointOwner";
+    pub(super) const ENTITY: &str = "entityType";
 }
 
 /// What `entityType` says of a lease. Before KCL 3.5 there was no such attribute.
@@ -34,10 +34,10 @@ const LEASE: &str = "LEASE";
 
 /// The texts of checkpoints that are no sequence number.
 mod sentinel {
-    pub const TRIM_HORIZON: &str = "TRIM_HORIZON";
-    pub const LATEST: &str = "LATEST";
-    pub const AT_TIMESTAMP: &str = "AT_TIMESTAMP";
-    pub const SHARD_END: &str = "SHARD_END";
+    pub(super) const TRIM_HORIZON: &str = "TRIM_HORIZON";
+    pub(super) const LATEST: &str = "LATEST";
+    pub(super) const AT_TIMESTAMP: &str = "AT_TIMESTAMP";
+    pub(super) const SHARD_END: &str = "SHARD_END";
 }
 
 /// The lease table of KCL for Java 2.x and 3.x, single stream.

@@ -13,7 +13,7 @@ use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 
 /// An engine and the commands it waits for.
-pub struct Bench {
+pub(crate) struct Bench {
     engine: Engine,
     now: Mono,
     wake_at: Mono,
@@ -24,7 +24,7 @@ pub struct Bench {
 }
 
 /// `count` unowned rows that cover the hash space.
-pub fn rows(count: u32) -> Vec<RowRead> {
+pub(crate) fn rows(count: u32) -> Vec<RowRead> {
     let step = u128::MAX / u128::from(count);
     (0..count)
         .map(|n| {
@@ -158,7 +158,7 @@ impl Bench {
     }
 
     /// One input: the answer to a renewal if one is out, a tick at the next deadline if not.
-    pub fn renew_or_tick(&mut self) {
+    pub(crate) fn renew_or_tick(&mut self) {
         match self.renewals.pop_front() {
             Some(op) => self.feed(Body::Done {
                 op,

@@ -16,24 +16,24 @@ pub(super) struct Job {
 
 impl Job {
     /// The records that are not written yet.
-    pub fn rest(&self) -> &[Record] {
+    pub(super) fn rest(&self) -> &[Record] {
         let written = self.written.load(Ordering::Acquire);
         self.batch.records().get(written..).unwrap_or_default()
     }
 
     /// So many more are written.
-    pub fn wrote(&self, records: usize) {
+    pub(super) fn wrote(&self, records: usize) {
         self.written.fetch_add(records, Ordering::Release);
     }
 
     /// The last record that is written.
-    pub fn last_written(&self) -> Option<&Record> {
+    pub(super) fn last_written(&self) -> Option<&Record> {
         let written = self.written.load(Ordering::Acquire);
         self.batch.records().get(..written)?.last()
     }
 
     /// Says that what is written is processed.
-    pub fn acknowledge(&self) {
+    pub(super) fn acknowledge(&self) {
         if let Some(last) = self.last_written() {
             self.batch.ack(last);
         }
@@ -53,7 +53,7 @@ impl Jobs {
     }
 
     /// Begins with a batch.
-    pub fn begin(&self, batch: Batch) -> OpenJob<'_> {
+    pub(super) fn begin(&self, batch: Batch) -> OpenJob<'_> {
         let job = Arc::new(Job {
             batch,
             written: AtomicUsize::new(0),
@@ -66,14 +66,14 @@ impl Jobs {
         }
     }
 
-    pub fn observe(&self, notice: &Notice) {
+    pub(super) fn observe(&self, notice: &Notice) {
         if let Notice::ShuttingDown { .. } = notice {
             self.stopping.store(true, Ordering::Release);
         }
     }
 
     /// What waited to be written until the worker's end, if anything did.
-    pub fn unwritten(&self) -> Option<Unwritten> {
+    pub(super) fn unwritten(&self) -> Option<Unwritten> {
         let open = self.open();
         let stuck = || open.iter().filter(|job| !job.rest().is_empty());
         let shards: BTreeSet<_> = stuck().map(|job| &job.batch.shard().shard).collect();
@@ -94,7 +94,7 @@ pub(super) struct OpenJob<'a> {
 
 impl OpenJob<'_> {
     /// The handler knows what became of it.
-    pub fn settle(mut self) {
+    pub(super) fn settle(mut self) {
         self.settled = true;
     }
 }

@@ -18,13 +18,13 @@ pub(super) struct Last {
 }
 
 impl Last {
-    pub fn is_printed(&self, lease: LeaseKey, position: Position) {
+    pub(super) fn is_printed(&self, lease: LeaseKey, position: Position) {
         if self.record.set((lease, position)).is_ok() {
             self.printed.notify_one();
         }
     }
 
-    pub fn observe(&self, notice: &Notice) {
+    pub(super) fn observe(&self, notice: &Notice) {
         if let Notice::Checkpointed { lease, position } = notice
             && let Some((last, at)) = self.record.get()
             && last == lease
@@ -36,7 +36,7 @@ impl Last {
 
     /// Shuts the worker down once the last record is printed and its progress durable, so that the next worker goes on
     /// right behind it.
-    pub async fn end(&self, control: Control) {
+    pub(super) async fn end(&self, control: Control) {
         self.printed.notified().await;
         // In vain if the lease is lost meanwhile: then the record will come again elsewhere.
         let _ = tokio::time::timeout(LAST_CHECKPOINT, self.durable.notified()).await;

@@ -12,29 +12,29 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Drops the lines and keeps the memory.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 
-    pub fn push(&mut self, line: &Line<'_>, payload: Payload) {
+    pub(super) fn push(&mut self, line: &Line<'_>, payload: Payload) {
         line.append_to(&mut self.bytes, payload);
         self.ends.push(self.bytes.len());
     }
 
     /// How many lines there are.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// How many bytes they have.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// Lines from the one with this number on, before the one with the number `until`: as many as have no more than `most`
     /// bytes, but at least one. Tells also the number of the line that follows them.
-    pub fn piece(&self, from: usize, until: usize, most: usize) -> (&[u8], usize) {
+    pub(super) fn piece(&self, from: usize, until: usize, most: usize) -> (&[u8], usize) {
         let begin = match from {
             0 => 0,
             _ => self.ends[from - 1],

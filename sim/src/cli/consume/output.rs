@@ -24,14 +24,14 @@ mod system {
 
     /// Where lines go.
     #[derive(Debug)]
-    pub struct Output {
+    pub(crate) struct Output {
         file: File,
         piece: usize,
     }
 
     impl Output {
         /// This process's stdout. Rust's own handle of it, with its lock and buffer, is passed by.
-        pub fn stdout() -> io::Result<Self> {
+        pub(crate) fn stdout() -> io::Result<Self> {
             Self::to(io::stdout().as_fd().try_clone_to_owned()?)
         }
 
@@ -46,17 +46,17 @@ mod system {
         }
 
         /// No more than so many bytes are written without waiting for room again.
-        pub fn piece(&self) -> usize {
+        pub(crate) fn piece(&self) -> usize {
             self.piece
         }
 
         /// Whether there is room for a piece now.
-        pub fn has_room(&self) -> io::Result<bool> {
+        pub(crate) fn has_room(&self) -> io::Result<bool> {
             self.poll(&Timespec::default())
         }
 
         /// Waits until there is room for a piece, or that is not `wanted` any more.
-        pub fn wait_for_room(&self, mut wanted: impl FnMut() -> bool) -> io::Result<()> {
+        pub(crate) fn wait_for_room(&self, mut wanted: impl FnMut() -> bool) -> io::Result<()> {
             while wanted() && !self.poll(&ASK_EVERY)? {}
             Ok(())
         }
@@ -72,7 +72,7 @@ mod system {
         }
 
         /// Writes the beginning of `bytes`, of no more than a piece; tells how much of it.
-        pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             match self.file.write(&bytes[..bytes.len().min(self.piece)]) {
                 Ok(0) => Err(io::ErrorKind::WriteZero.into()),
                 Err(error)

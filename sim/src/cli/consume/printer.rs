@@ -29,7 +29,7 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Starts to print, no more than `most` records.
-    pub fn start(
+    pub(super) fn start(
         output: Output,
         payload: Payload,
         most: Option<u64>,
@@ -60,7 +60,7 @@ impl Printer {
     }
 
     /// Prints a batch: done when all of its lines are written. What is written is acknowledged, also if the rest is not.
-    pub async fn print(&self, batch: Batch) -> Result<(), NotPrinted> {
+    pub(super) async fn print(&self, batch: Batch) -> Result<(), NotPrinted> {
         let open = self.jobs.begin(batch);
         let result = self.print_job(&open.job).await;
         open.settle();
@@ -109,7 +109,7 @@ impl Printer {
     }
 
     /// Why stdout cannot be written any more, if it cannot.
-    pub fn broken(&self) -> Option<&io::Error> {
+    pub(super) fn broken(&self) -> Option<&io::Error> {
         self.broken.get()
     }
 }

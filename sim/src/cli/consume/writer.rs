@@ -64,7 +64,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Writes until there are no handlers any more.
-    pub fn run(mut self, mut queue: mpsc::Receiver<Portion>) {
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Portion>) {
         while let Some(portion) = queue.blocking_recv() {
             let result = self.write(&portion);
             let Portion { job, lines, done } = portion;

@@ -84,7 +84,7 @@ impl Live {
 }
 
 impl Board {
-    pub fn new(telling: Telling, workers: usize, records: u64) -> Self {
+    pub(super) fn new(telling: Telling, workers: usize, records: u64) -> Self {
         let board = Self(Mutex::new(State {
             began: Instant::now(),
             telling,
@@ -103,11 +103,11 @@ impl Board {
     }
 
     /// Tells something that no worker says.
-    pub fn say(&self, sentence: &str) {
+    pub(super) fn say(&self, sentence: &str) {
         self.state().line(sentence);
     }
 
-    pub fn started(&self, worker: usize, name: &str) {
+    pub(super) fn started(&self, worker: usize, name: &str) {
         let mut state = self.state();
         debug_assert_eq!(worker, state.workers.len());
         state.workers.push(WorkerState {
@@ -124,7 +124,7 @@ impl Board {
         state.line(&format!("{name} starts"));
     }
 
-    pub fn killed(&self, worker: usize) {
+    pub(super) fn killed(&self, worker: usize) {
         let mut state = self.state();
         let Some(member) = state.workers.get_mut(worker) else {
             return;
@@ -140,14 +140,14 @@ impl Board {
     }
 
     /// A worker processed so many records.
-    pub fn processed(&self, worker: usize, records: u64) {
+    pub(super) fn processed(&self, worker: usize, records: u64) {
         if let Some(member) = self.state().workers.get_mut(worker) {
             member.records += records;
         }
     }
 
     /// A worker tells something.
-    pub fn notice(&self, worker: usize, notice: &Notice) {
+    pub(super) fn notice(&self, worker: usize, notice: &Notice) {
         let mut state = self.state();
         // The last words of the dead would be taken for life.
         let Some(member) = state.workers.get_mut(worker).filter(|member| member.alive) else {
@@ -172,12 +172,12 @@ impl Board {
     }
 
     /// How often a shard was processed by another worker than before.
-    pub fn handoffs(&self) -> u64 {
+    pub(super) fn handoffs(&self) -> u64 {
         self.state().handoffs
     }
 
     /// Redraws the live view.
-    pub fn refresh(&self, totals: &Totals) {
+    pub(super) fn refresh(&self, totals: &Totals) {
         let mut state = self.state();
         let State { workers, live, .. } = &mut *state;
         let Some(live) = live else { return };
@@ -198,7 +198,7 @@ impl Board {
     }
 
     /// Removes the live view, which leaves the story.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         if let Some(live) = self.state().live.take() {
             let _ = live.bars.clear();
         }

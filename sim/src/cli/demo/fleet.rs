@@ -57,7 +57,7 @@ fn hasten(config: Config) -> Config {
 
 impl Fleet {
     /// Starts one more worker.
-    pub fn start(&mut self) -> Result<(), Failure> {
+    pub(super) fn start(&mut self) -> Result<(), Failure> {
         let index = self.members.len();
         let name = format!("worker-{}", index + 1);
         let trace = self.traces.join(format!("{name}.jsonl"));
@@ -100,7 +100,7 @@ impl Fleet {
     }
 
     /// Ends a worker as a power cut does: nothing is finished, nothing is released.
-    pub fn kill(&mut self, index: usize) {
+    pub(super) fn kill(&mut self, index: usize) {
         if let Some(life) = self.members.get_mut(index).and_then(|member| member.life.take()) {
             life.runtime.shutdown_background();
             self.board.killed(index);
@@ -108,7 +108,7 @@ impl Fleet {
     }
 
     /// The first worker that ended without being asked to, with what it says.
-    pub async fn failed(&mut self) -> Option<Failure> {
+    pub(super) async fn failed(&mut self) -> Option<Failure> {
         for member in &mut self.members {
             let Some(life) = &mut member.life else { continue };
             if life.run.is_finished() {
@@ -127,7 +127,7 @@ impl Fleet {
     }
 
     /// Shuts all workers down, and waits for them.
-    pub async fn shut_down(&mut self) -> Result<(), Failure> {
+    pub(super) async fn shut_down(&mut self) -> Result<(), Failure> {
         let lives: Vec<(&str, Life)> = self
             .members
             .iter_mut()

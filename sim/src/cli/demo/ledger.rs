@@ -13,12 +13,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub fn to_bytes(self) -> Vec<u8> {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
         // Two numbers always have a JSON form.
         serde_json::to_vec(&self).unwrap_or_default()
     }
 
-    pub fn from_bytes(data: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(super) fn from_bytes(data: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(data)
     }
 }
@@ -59,7 +59,7 @@ pub(super) struct Totals {
 
 impl Ledger {
     /// Empty books for so many partition keys.
-    pub fn new(keys: usize) -> Self {
+    pub(super) fn new(keys: usize) -> Self {
         Self(Mutex::new(Books {
             keys: vec![Key::default(); keys],
             put: 0,
@@ -74,7 +74,7 @@ impl Ledger {
     }
 
     /// The next record of this key is in the stream.
-    pub fn put(&self, key: usize) {
+    pub(super) fn put(&self, key: usize) {
         let mut books = self.books();
         if let Some(key) = books.keys.get_mut(key) {
             key.put += 1;
@@ -83,7 +83,7 @@ impl Ledger {
     }
 
     /// A record was processed. False if nobody can have put it.
-    pub fn processed(&self, entry: Entry) -> bool {
+    pub(super) fn processed(&self, entry: Entry) -> bool {
         let mut books = self.books();
         let Some(key) = books.keys.get_mut(entry.key) else {
             return false;
@@ -106,7 +106,7 @@ impl Ledger {
         true
     }
 
-    pub fn totals(&self) -> Totals {
+    pub(super) fn totals(&self) -> Totals {
         let books = self.books();
         let missing = books.keys.iter().map(|key| {
             let put = key.put as usize;

@@ -27,7 +27,7 @@ impl Operator {
         ))
     }
 
-    pub async fn create(&self, shards: i32) -> Result<(), Failure> {
+    pub(super) async fn create(&self, shards: i32) -> Result<(), Failure> {
         let request = self.clients.kinesis.create_stream();
         request
             .stream_name(&self.stream)
@@ -81,7 +81,7 @@ impl Operator {
     }
 
     /// Splits the widest shard in the middle.
-    pub async fn split(&mut self) -> Result<String, Failure> {
+    pub(super) async fn split(&mut self) -> Result<String, Failure> {
         let open = self.open_shards().await?;
         // Of equally wide ones, any.
         let widest = open.iter().map(OpenShard::width).max().unwrap_or_default();
@@ -105,7 +105,7 @@ impl Operator {
     }
 
     /// Merges two adjacent shards.
-    pub async fn merge(&mut self) -> Result<(String, String), Failure> {
+    pub(super) async fn merge(&mut self) -> Result<(String, String), Failure> {
         let open = self.open_shards().await?;
         let pairs = open.len().saturating_sub(1);
         let at = draw_below(self.seed, "merge", "", self.reshards, pairs as u64) as usize;

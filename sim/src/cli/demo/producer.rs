@@ -34,7 +34,7 @@ impl Producer {
     ///
     /// `PutRecords` promises no order between the records of a request, so a request has at most one of each key, and a
     /// key goes on only after its record is in.
-    pub async fn run(self) {
+    pub(super) async fn run(self) {
         let names: Vec<String> = (0..KEYS)
             .map(|key| {
                 format!(

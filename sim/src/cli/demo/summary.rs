@@ -26,7 +26,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub fn count(&mut self, totals: &Totals) {
+    pub(super) fn count(&mut self, totals: &Totals) {
         self.records_put = totals.put;
         self.records_processed = totals.processed;
         self.duplicates = totals.duplicates;
@@ -40,11 +40,11 @@ impl Summary {
     }
 
     /// Whether what was promised was kept.
-    pub fn is_well(&self) -> bool {
+    pub(super) fn is_well(&self) -> bool {
         self.lost == 0 && self.out_of_order == 0
     }
 
-    pub fn describe(&self, colour: bool) -> String {
+    pub(super) fn describe(&self, colour: bool) -> String {
         let paint = |code: &str, text: String| {
             if colour {
                 format!("\x1b[{code}m{text}\x1b[0m")

@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The most reads of a batch.
-pub const MAX_GETS: usize = 100;
+pub(super) const MAX_GETS: usize = 100;
 /// The most writes of a batch.
-pub const MAX_WRITES: usize = 25;
+pub(super) const MAX_WRITES: usize = 25;
 /// The largest answer of a batch of reads.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 

@@ -4,13 +4,13 @@
 pub type Halves = u64;
 
 /// What a read of so many bytes costs.
-pub fn read_cost(bytes: usize, consistent: bool) -> Halves {
+pub(super) fn read_cost(bytes: usize, consistent: bool) -> Halves {
     let blocks = (bytes.div_ceil(4096) as u64).max(1);
     if consistent { blocks * 2 } else { blocks }
 }
 
 /// What a write of so many bytes costs.
-pub fn write_cost(bytes: usize) -> Halves {
+pub(super) fn write_cost(bytes: usize) -> Halves {
     (bytes.div_ceil(1024) as u64).max(1) * 2
 }
 
@@ -58,7 +58,7 @@ impl Consumed {
 
 /// A token bucket. A call passes while anything is left, and may go into debt, as at the service.
 #[derive(Clone, Debug, Default)]
-pub struct Bucket {
+pub(super) struct Bucket {
     /// In thousandths of a half unit.
     level: i64,
     /// Absent until the first call, which finds one second's worth.
@@ -67,7 +67,7 @@ pub struct Bucket {
 
 impl Bucket {
     /// Whether a call may pass now, at a rate of whole units a second.
-    pub fn open(&mut self, now_ms: i64, rate: u64, burst_seconds: u64) -> bool {
+    pub(super) fn open(&mut self, now_ms: i64, rate: u64, burst_seconds: u64) -> bool {
         let per_ms = i64::try_from(rate).unwrap_or(i64::MAX / 4).saturating_mul(2);
         match self.filled_ms {
             None => self.level = per_ms.saturating_mul(1000),
@@ -84,7 +84,7 @@ impl Bucket {
     }
 
     /// Takes what a call has cost.
-    pub fn take(&mut self, halves: Halves) {
+    pub(super) fn take(&mut self, halves: Halves) {
         let cost = i64::try_from(halves).unwrap_or(i64::MAX).saturating_mul(1000);
         self.level = self.level.saturating_sub(cost);
     }

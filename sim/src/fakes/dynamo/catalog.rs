@@ -10,7 +10,7 @@ use super::table::{Backups, Billing, Status, Table};
 use std::collections::BTreeMap;
 
 /// The most global indexes of a table.
-pub const MAX_GLOBAL_INDEXES: usize = 20;
+pub(super) const MAX_GLOBAL_INDEXES: usize = 20;
 /// The most local indexes of a table.
 const MAX_LOCAL_INDEXES: usize = 5;
 /// The largest capacity that can be asked for.
@@ -219,7 +219,7 @@ impl Table {
 }
 
 /// Refuses what cannot name a table or an index.
-pub fn check_name(name: &str) -> Result<(), ApiError> {
+pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
     if !(3..=255).contains(&name.len()) {
         return Err(ApiError::validation(
             "TableName must be at least 3 characters long and at most 255 characters long",

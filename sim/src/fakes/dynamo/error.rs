@@ -115,7 +115,7 @@ impl ApiError {
 }
 
 /// What a throttled caller is told.
-pub const THROUGHPUT_MESSAGE: &str = "The level of configured provisioned throughput for the table was exceeded. \
+pub(super) const THROUGHPUT_MESSAGE: &str = "The level of configured provisioned throughput for the table was exceeded. \
      Consider increasing your provisioning level with the UpdateTable API.";
 
 impl fmt::Display for ApiError {

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// A range of positions.
-pub type Span = (Bound<Position>, Bound<Position>);
+pub(super) type Span = (Bound<Position>, Bound<Position>);
 
 /// A stored item and its size.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use leasehold_engine::table::AttributeValue;
 use serde_json::{Value, json};
 
 /// A moment at which the tables of the tests are active.
-pub const NOW: i64 = 1_000_000;
+pub(super) const NOW: i64 = 1_000_000;
 
 /// An item from name and value pairs.
-pub fn item<const N: usize>(pairs: [(&'static str, AttributeValue); N]) -> Item {
+pub(super) fn item<const N: usize>(pairs: [(&'static str, AttributeValue); N]) -> Item {
     pairs
         .into_iter()
         .map(|(name, value)| (name.into(), value))
@@ -16,17 +16,17 @@ pub fn item<const N: usize>(pairs: [(&'static str, AttributeValue); N]) -> Item 
 }
 
 /// A string value.
-pub fn s(text: &str) -> AttributeValue {
+pub(super) fn s(text: &str) -> AttributeValue {
     AttributeValue::s(text)
 }
 
 /// A number value.
-pub fn n(number: i64) -> AttributeValue {
+pub(super) fn n(number: i64) -> AttributeValue {
     AttributeValue::n(number)
 }
 
 /// A schema of a string partition key `p` and, where asked for, a number sort key `s`.
-pub fn schema(sorted: bool) -> KeySchema {
+pub(super) fn schema(sorted: bool) -> KeySchema {
     let part = |name: &'static str, key_type| KeyAttribute {
         name: name.into(),
         key_type,
@@ -38,7 +38,7 @@ pub fn schema(sorted: bool) -> KeySchema {
 }
 
 /// A global index of all attributes over `owner`, and `rank` where asked for.
-pub fn index(name: &str, ranked: bool, projection: IndexProjection) -> IndexSpec {
+pub(super) fn index(name: &str, ranked: bool, projection: IndexProjection) -> IndexSpec {
     let part = |name: &'static str, key_type| KeyAttribute {
         name: name.into(),
         key_type,
@@ -56,7 +56,7 @@ pub fn index(name: &str, ranked: bool, projection: IndexProjection) -> IndexSpec
 }
 
 /// A request for a table with indexes, their keys defined.
-pub fn creation(name: &str, sorted: bool, indexes: Vec<IndexSpec>) -> CreateTable {
+pub(super) fn creation(name: &str, sorted: bool, indexes: Vec<IndexSpec>) -> CreateTable {
     let mut request = CreateTable::new(name, schema(sorted));
     for index in &indexes {
         for part in index.schema.attributes() {
@@ -69,7 +69,7 @@ pub fn creation(name: &str, sorted: bool, indexes: Vec<IndexSpec>) -> CreateTabl
 }
 
 /// A DynamoDB with one active table `tab`.
-pub fn with_table(config: DynamoConfig, sorted: bool, indexes: Vec<IndexSpec>) -> Dynamo {
+pub(super) fn with_table(config: DynamoConfig, sorted: bool, indexes: Vec<IndexSpec>) -> Dynamo {
     let mut dynamo = Dynamo::new(config);
     dynamo.create_table(0, &creation("tab", sorted, indexes)).unwrap();
     dynamo.advance(NOW);
@@ -78,12 +78,12 @@ pub fn with_table(config: DynamoConfig, sorted: bool, indexes: Vec<IndexSpec>) -
 }
 
 /// One with an unsorted table `tab`, no indexes.
-pub fn simple() -> Dynamo {
+pub(super) fn simple() -> Dynamo {
     with_table(DynamoConfig::default(), false, Vec::new())
 }
 
 /// Puts an item into `tab`.
-pub fn put(dynamo: &mut Dynamo, item: Item) {
+pub(super) fn put(dynamo: &mut Dynamo, item: Item) {
     dynamo
         .put_item(
             NOW,
@@ -97,7 +97,7 @@ pub fn put(dynamo: &mut Dynamo, item: Item) {
 }
 
 /// Calls `tab`, filling in the table's name.
-pub fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Result<Value, ApiError> {
+pub(super) fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Result<Value, ApiError> {
     if body.get("TableName").is_none()
         && !operation.starts_with("Batch")
         && !operation.starts_with("Transact")
@@ -108,7 +108,7 @@ pub fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Result<Val
 }
 
 /// Asserts that a result is an error of this code whose message holds this text.
-pub fn refused<T: std::fmt::Debug>(result: Result<T, ApiError>, code: &str, part: &str) -> ApiError {
+pub(super) fn refused<T: std::fmt::Debug>(result: Result<T, ApiError>, code: &str, part: &str) -> ApiError {
     let error = result.expect_err("should have been refused");
     assert_eq!(error.code, code, "{error}");
     assert!(error.message.contains(part), "{error}");

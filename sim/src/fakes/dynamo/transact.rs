@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The most actions of a transaction.
-pub const MAX_ACTIONS: usize = 100;
+pub(super) const MAX_ACTIONS: usize = 100;
 /// The largest transaction, all its items together.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// For how long a token repeats its success.

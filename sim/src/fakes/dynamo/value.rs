@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The largest item, names included.
-pub const MAX_ITEM_BYTES: usize = 400 * 1024;
+pub(super) const MAX_ITEM_BYTES: usize = 400 * 1024;
 /// The deepest nesting of lists and maps.
-pub const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// Checks every value of an item and gives its numbers their normal form (`1.0` is stored as `1`).
-pub fn normalize_item(item: &mut Item) -> Result<(), ApiError> {
+pub(super) fn normalize_item(item: &mut Item) -> Result<(), ApiError> {
     if item.contains_key("") {
         return Err(ApiError::invalid_parameter("Empty attribute name"));
     }
@@ -21,7 +21,7 @@ pub fn normalize_item(item: &mut Item) -> Result<(), ApiError> {
 }
 
 /// Checks a value and gives its numbers their normal form.
-pub fn normalize(value: &mut AttributeValue) -> Result<(), ApiError> {
+pub(super) fn normalize(value: &mut AttributeValue) -> Result<(), ApiError> {
     normalize_at(value, 1)
 }
 
@@ -74,7 +74,7 @@ fn normalize_numbers(numbers: &mut BTreeSet<String>) -> Result<(), ApiError> {
 }
 
 /// Reads a number or says what DynamoDB has against it.
-pub fn parse_number(text: &str) -> Result<Decimal, ApiError> {
+pub(super) fn parse_number(text: &str) -> Result<Decimal, ApiError> {
     Decimal::parse(text).map_err(|error| match error {
         DecimalError::NotANumber if text.is_empty() => {
             ApiError::validation("The parameter cannot be converted to a numeric value")
@@ -87,7 +87,7 @@ pub fn parse_number(text: &str) -> Result<Decimal, ApiError> {
 }
 
 /// What DynamoDB says of a number out of its bounds.
-pub fn number_error(error: DecimalError) -> ApiError {
+pub(super) fn number_error(error: DecimalError) -> ApiError {
     ApiError::validation(match error {
         DecimalError::NotANumber => "The parameter cannot be converted to a numeric value",
         DecimalError::TooPrecise => "Attempting to store more than 38 significant digits in a Number",
@@ -101,14 +101,14 @@ pub fn number_error(error: DecimalError) -> ApiError {
 }
 
 /// The bytes an item is charged for: names and values.
-pub fn item_size(item: &Item) -> usize {
+pub(super) fn item_size(item: &Item) -> usize {
     item.iter()
         .map(|(name, value)| name.len() + value_size(value))
         .sum()
 }
 
 /// The bytes a value is charged for.
-pub fn value_size(value: &AttributeValue) -> usize {
+pub(super) fn value_size(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),
         AttributeValue::N(text) => number_size(text),
@@ -150,7 +150,7 @@ fn number_size(text: &str) -> usize {
 }
 
 /// The order of two values, where DynamoDB has one: both numbers, both strings or both binary.
-pub fn order(left: &AttributeValue, right: &AttributeValue) -> Option<Ordering> {
+pub(super) fn order(left: &AttributeValue, right: &AttributeValue) -> Option<Ordering> {
     match (left, right) {
         (AttributeValue::N(left), AttributeValue::N(right)) => Some(decimal::compare_texts(left, right)),
         (AttributeValue::S(left), AttributeValue::S(right)) => Some(left.as_bytes().cmp(right.as_bytes())),
@@ -160,7 +160,7 @@ pub fn order(left: &AttributeValue, right: &AttributeValue) -> Option<Ordering> 
 }
 
 /// Equality of type and value, numbers by value at any depth.
-pub fn equal(left: &AttributeValue, right: &AttributeValue) -> bool {
+pub(super) fn equal(left: &AttributeValue, right: &AttributeValue) -> bool {
     match (left, right) {
         (AttributeValue::N(left), AttributeValue::N(right)) => {
             decimal::compare_texts(left, right) == Ordering::Equal

@@ -72,7 +72,7 @@ pub(crate) struct Arn<'a> {
 }
 
 impl<'a> Arn<'a> {
-    pub fn parse(text: &'a str) -> Option<Self> {
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.splitn(6, ':');
         let aws = parts.next()? == "arn" && parts.next()?.starts_with("aws") && parts.next()? == "kinesis";
         let (region, account) = (parts.next()?, parts.next()?);

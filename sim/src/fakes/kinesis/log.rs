@@ -39,7 +39,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Log {
             chunks: VecDeque::new(),
             base: 1,
@@ -49,16 +49,16 @@ impl Log {
     }
 
     /// The oldest position that was not trimmed; equal to `next` when nothing is left.
-    pub fn first(&self) -> u64 {
+    pub(crate) fn first(&self) -> u64 {
         self.first
     }
 
     /// The position that the next record will have.
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    pub fn get(&self, position: u64) -> Option<&StoredRecord> {
+    pub(crate) fn get(&self, position: u64) -> Option<&StoredRecord> {
         if position < self.first || position >= self.next {
             return None;
         }
@@ -68,7 +68,7 @@ impl Log {
             .get((offset % CHUNK) as usize)
     }
 
-    pub fn push(&mut self, record: StoredRecord) -> u64 {
+    pub(crate) fn push(&mut self, record: StoredRecord) -> u64 {
         let position = self.next;
         if (position - self.base).is_multiple_of(CHUNK) {
             self.chunks.push_back(Arc::new(Vec::new()));
@@ -81,7 +81,7 @@ impl Log {
     }
 
     /// Forgets every record below `position`.
-    pub fn trim_to(&mut self, position: u64) {
+    pub(crate) fn trim_to(&mut self, position: u64) {
         self.first = position.clamp(self.first, self.next);
         while self.base + CHUNK <= self.first {
             self.chunks.pop_front();
@@ -90,7 +90,7 @@ impl Log {
     }
 
     /// Forgets the records that arrived before `cutoff_ms`.
-    pub fn trim_before(&mut self, cutoff_ms: i64) {
+    pub(crate) fn trim_before(&mut self, cutoff_ms: i64) {
         if self
             .get(self.first)
             .is_some_and(|oldest| oldest.arrival_ms < cutoff_ms)
@@ -100,7 +100,7 @@ impl Log {
     }
 
     /// The first position whose record arrived at `ms` or later.
-    pub fn at_time(&self, ms: i64) -> u64 {
+    pub(crate) fn at_time(&self, ms: i64) -> u64 {
         let (mut low, mut high) = (self.first, self.next);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -113,7 +113,7 @@ impl Log {
         low
     }
 
-    pub fn newest(&self) -> Option<&StoredRecord> {
+    pub(crate) fn newest(&self) -> Option<&StoredRecord> {
         self.get(self.next - 1)
     }
 }

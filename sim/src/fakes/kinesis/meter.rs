@@ -12,7 +12,7 @@ pub(crate) struct Meter {
 const SECOND: i64 = 1000;
 
 impl Meter {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Meter {
             began_ms: i64::MIN,
             count: 0,
@@ -33,7 +33,7 @@ impl Meter {
     }
 
     /// Whether one more use fits into `per_second`; if so it is counted.
-    pub fn take(&mut self, now_ms: i64, per_second: u32) -> bool {
+    pub(crate) fn take(&mut self, now_ms: i64, per_second: u32) -> bool {
         self.roll(now_ms);
         let fits = self.count < per_second;
         self.count += u32::from(fits);
@@ -41,7 +41,7 @@ impl Meter {
     }
 
     /// Whether one more write of `bytes` fits. One write alone always fits into an unused second.
-    pub fn take_write(
+    pub(crate) fn take_write(
         &mut self,
         now_ms: i64,
         bytes: u64,
@@ -59,13 +59,13 @@ impl Meter {
     }
 
     /// Whether a read may begin: fewer than `per_second` in this second, and earlier answers are paid for.
-    pub fn take_read(&mut self, now_ms: i64, per_second: u32) -> bool {
+    pub(crate) fn take_read(&mut self, now_ms: i64, per_second: u32) -> bool {
         now_ms >= self.blocked_until_ms && self.take(now_ms, per_second)
     }
 
     /// Charges the bytes of an answer. An answer above one second's allowance is paid for with whole seconds
     /// in which nothing is read, so that 10 MiB at 2 MiB/s block five.
-    pub fn charge_read(&mut self, bytes: u64, bytes_per_second: u64) {
+    pub(crate) fn charge_read(&mut self, bytes: u64, bytes_per_second: u64) {
         self.bytes += bytes;
         if self.bytes >= bytes_per_second {
             let seconds = i64::try_from(self.bytes.div_ceil(bytes_per_second)).unwrap_or(i64::MAX);

@@ -52,7 +52,7 @@ pub struct RecordsPage {
 }
 
 /// The most records of one answer, and the default of `Limit`.
-pub const MOST_RECORDS: u32 = 10_000;
+pub(super) const MOST_RECORDS: u32 = 10_000;
 const MOST_BYTES: usize = 10 << 20;
 const READS_PER_SECOND: u32 = 5;
 const READ_BYTES_PER_SECOND: u64 = 2 << 20;

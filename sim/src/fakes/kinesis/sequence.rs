@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The greatest position; it belongs to the end of a closed shard.
-pub const END_POSITION: u64 = i64::MAX as u64;
+pub(super) const END_POSITION: u64 = i64::MAX as u64;
 
 /// The service's own bound on seconds in a sequence number.
 const MAX_SECONDS: u64 = 16_025_174_999;

@@ -21,37 +21,37 @@ pub(crate) enum Kind {
 pub(crate) struct Sealer(Vec<u8>);
 
 impl Sealer {
-    pub fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: Kind) -> Self {
         Sealer(vec![0, 0, 0, 0, 0, 0, 0, VERSION, kind as u8])
     }
 
-    pub fn u8(mut self, value: u8) -> Self {
+    pub(super) fn u8(mut self, value: u8) -> Self {
         self.0.push(value);
         self
     }
 
-    pub fn u32(mut self, value: u32) -> Self {
+    pub(super) fn u32(mut self, value: u32) -> Self {
         self.0.extend(value.to_be_bytes());
         self
     }
 
-    pub fn u64(mut self, value: u64) -> Self {
+    pub(super) fn u64(mut self, value: u64) -> Self {
         self.0.extend(value.to_be_bytes());
         self
     }
 
-    pub fn i64(mut self, value: i64) -> Self {
+    pub(super) fn i64(mut self, value: i64) -> Self {
         self.0.extend(value.to_be_bytes());
         self
     }
 
     /// The rest of the token, so it comes last.
-    pub fn text(mut self, value: &str) -> Self {
+    pub(super) fn text(mut self, value: &str) -> Self {
         self.0.extend(value.as_bytes());
         self
     }
 
-    pub fn seal(mut self) -> String {
+    pub(super) fn seal(mut self) -> String {
         let sum = checksum(&self.0);
         self.0.extend(sum.to_be_bytes());
         STANDARD.encode(&self.0)
@@ -65,7 +65,7 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    pub fn new(kind: Kind, token: &str) -> Option<Self> {
+    pub(super) fn new(kind: Kind, token: &str) -> Option<Self> {
         let mut bytes = STANDARD.decode(token).ok()?;
         let body = bytes.len().checked_sub(8)?;
         let sum = bytes.get(body..)?.try_into().ok().map(u64::from_be_bytes)?;
@@ -80,23 +80,23 @@ impl Opener {
         Some(field)
     }
 
-    pub fn u8(&mut self) -> Option<u8> {
+    pub(super) fn u8(&mut self) -> Option<u8> {
         self.take().map(u8::from_be_bytes)
     }
 
-    pub fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         self.take().map(u32::from_be_bytes)
     }
 
-    pub fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_be_bytes)
     }
 
-    pub fn i64(&mut self) -> Option<i64> {
+    pub(super) fn i64(&mut self) -> Option<i64> {
         self.take().map(i64::from_be_bytes)
     }
 
-    pub fn text(self) -> Option<String> {
+    pub(super) fn text(self) -> Option<String> {
         String::from_utf8(self.bytes.get(self.at..)?.to_vec()).ok()
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn update(&self, sequence: &str) {
+    pub(super) fn update(&self, sequence: &str) {
         self.sequence.replace(Some(sequence.to_owned()));
         self.dirty.set(true);
     }

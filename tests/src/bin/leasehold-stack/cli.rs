@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// Runs worlds of the full-stack tier: the worker with the real AWS SDK clients on madsim.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cargo sim-stack")]
-pub struct Args {
+pub(crate) struct Args {
     /// Which worlds: A..B, without B.
     #[arg(long, value_name = "A..B", default_value = "0..20")]
     pub seeds: Seeds,
@@ -34,7 +34,7 @@ pub struct Args {
 
 /// A range of seeds that is not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seeds(pub Range<u64>);
+pub(crate) struct Seeds(pub Range<u64>);
 
 impl FromStr for Seeds {
     type Err = String;

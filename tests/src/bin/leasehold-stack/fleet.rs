@@ -16,7 +16,7 @@ const LOGGED_EVERY: u64 = 25;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Runs all worlds and tells about them.
-pub fn run(args: &Args) -> ExitCode {
+pub(crate) fn run(args: &Args) -> ExitCode {
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {
@@ -135,7 +135,7 @@ fn wait(child: &mut Child) -> Result<bool, String> {
 }
 
 /// Flushes what was printed of one outcome.
-pub fn line(to: &mut impl Write, text: &str) -> io::Result<()> {
+pub(crate) fn line(to: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(to, "{text}")?;
     to.flush()
 }

@@ -1,7 +1,7 @@
 //! A build without `--cfg madsim` has no worlds: the command says so, instead of finding nothing wrong with none.
 
 /// Whether worlds can run; if not, why, and what to do.
-pub fn check() -> Result<(), String> {
+pub(crate) fn check() -> Result<(), String> {
     if cfg!(madsim) {
         return Ok(());
     }

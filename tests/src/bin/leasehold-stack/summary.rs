@@ -14,7 +14,7 @@ const EVENTS: [&str; 7] = ["split", "merge", "kill", "start", "pause", "cut", "s
 
 /// What became of one world.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Its seed.
     pub seed: u64,
     /// Its verdict, if it ran.
@@ -31,7 +31,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Compares another run of the same world.
-    pub fn again(&mut self, other: Result<Verdict, String>, when: &str) {
+    pub(crate) fn again(&mut self, other: Result<Verdict, String>, when: &str) {
         match (&self.verdict, other) {
             (Some(first), Ok(second)) if *first == second => {}
             (Some(first), Ok(second)) if first.digest != second.digest => {
@@ -56,7 +56,7 @@ impl Outcome {
     ///
     /// # Errors
     /// If `to` cannot be written.
-    pub fn print(&self, json: bool, to: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn print(&self, json: bool, to: &mut impl Write) -> io::Result<()> {
         if json {
             let told = json!({
                 "seed": self.seed, "verdict": self.verdict, "failure": self.failure,
@@ -93,7 +93,7 @@ impl Outcome {
 
 /// What is told about all worlds.
 #[derive(Debug, Default, Serialize)]
-pub struct Summary {
+pub(crate) struct Summary {
     asked: u64,
     ran: u64,
     clean: u64,
@@ -116,7 +116,7 @@ pub struct Summary {
 
 impl Summary {
     /// Of so many worlds, none of which has run.
-    pub fn new(asked: u64) -> Self {
+    pub(crate) fn new(asked: u64) -> Self {
         Self {
             asked,
             ..Self::default()
@@ -124,7 +124,7 @@ impl Summary {
     }
 
     /// Adds a world.
-    pub fn add(&mut self, outcome: Outcome) {
+    pub(crate) fn add(&mut self, outcome: Outcome) {
         if outcome.complaints().is_empty() {
             self.clean += 1;
         } else {
@@ -161,7 +161,7 @@ impl Summary {
     }
 
     /// Whether every world ran and is clean, and together they showed what they are to show.
-    pub fn is_good(&self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         let all_seen = self.never_seen.is_empty() || self.asked < ALL_SEEN_AFTER;
         self.asked > 0 && self.ran == self.asked && self.clean == self.asked && all_seen
     }
@@ -170,7 +170,7 @@ impl Summary {
     ///
     /// # Errors
     /// If `to` cannot be written.
-    pub fn print(&self, json: bool, to: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn print(&self, json: bool, to: &mut impl Write) -> io::Result<()> {
         if json {
             return line(
                 to,

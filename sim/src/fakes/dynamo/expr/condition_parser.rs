@@ -34,7 +34,7 @@ impl Read<'_> {
 }
 
 /// A whole condition.
-pub fn condition(cursor: &mut Cursor<'_>) -> Result<Condition, String> {
+pub(super) fn condition(cursor: &mut Cursor<'_>) -> Result<Condition, String> {
     let read = disjunction(cursor)?;
     as_condition(cursor, read)
 }

@@ -2,7 +2,7 @@
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// An attribute or function name, or a keyword.
     Word,
     /// `#name`
@@ -21,7 +21,7 @@ pub enum Kind {
 
 /// A token and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub(super) struct Token {
     /// What it is.
     pub kind: Kind,
     /// Its first byte.
@@ -31,7 +31,7 @@ pub struct Token {
 }
 
 /// All tokens of a text, an [`Kind::End`] last. Never fails: what fits nowhere becomes [`Kind::Stray`].
-pub fn tokens(text: &str) -> Vec<Token> {
+pub(super) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
     let mut at = 0;

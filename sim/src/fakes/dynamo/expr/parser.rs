@@ -84,7 +84,7 @@ fn projection(cursor: &mut Cursor<'_>) -> Result<Projection, String> {
 }
 
 /// Refuses paths of which one holds another.
-pub fn check_clashes(paths: &[&Path]) -> Result<(), String> {
+pub(super) fn check_clashes(paths: &[&Path]) -> Result<(), String> {
     for (index, path) in paths.iter().enumerate() {
         for earlier in &paths[..index] {
             let kind = match earlier.clash(path) {
@@ -205,7 +205,7 @@ fn is_placeholder(text: &str, sign: char) -> bool {
 }
 
 /// A position in the tokens of one expression.
-pub struct Cursor<'a> {
+pub(super) struct Cursor<'a> {
     text: &'a str,
     tokens: Vec<Token>,
     at: usize,
@@ -215,7 +215,7 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// The token ahead.
-    pub fn peek(&self) -> Token {
+    pub(super) fn peek(&self) -> Token {
         self.look(0)
     }
 
@@ -229,12 +229,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// The text of a token.
-    pub fn slice(&self, token: Token) -> &'a str {
+    pub(super) fn slice(&self, token: Token) -> &'a str {
         &self.text[token.start..token.end]
     }
 
     /// Goes past the token ahead.
-    pub fn advance(&mut self) -> Token {
+    pub(super) fn advance(&mut self) -> Token {
         let token = self.peek();
         if token.kind != Kind::End {
             self.at += 1;
@@ -243,19 +243,19 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether the token ahead is this symbol.
-    pub fn at_symbol(&self, symbol: &str) -> bool {
+    pub(super) fn at_symbol(&self, symbol: &str) -> bool {
         self.peek().kind == Kind::Symbol && self.slice(self.peek()) == symbol
     }
 
     /// Goes past a symbol if it is the token ahead.
-    pub fn accept(&mut self, symbol: &str) -> bool {
+    pub(super) fn accept(&mut self, symbol: &str) -> bool {
         let found = self.at_symbol(symbol);
         self.at += usize::from(found);
         found
     }
 
     /// Goes past a symbol or fails.
-    pub fn expect(&mut self, symbol: &str) -> Result<(), String> {
+    pub(super) fn expect(&mut self, symbol: &str) -> Result<(), String> {
         if self.accept(symbol) {
             Ok(())
         } else {
@@ -264,19 +264,22 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes past a keyword, in any case, if it is the token ahead.
-    pub fn accept_keyword(&mut self, keyword: &str) -> bool {
+    pub(super) fn accept_keyword(&mut self, keyword: &str) -> bool {
         let found = self.peek().kind == Kind::Word && self.slice(self.peek()).eq_ignore_ascii_case(keyword);
         self.at += usize::from(found);
         found
     }
 
     /// Whether a function call is ahead.
-    pub fn at_function(&self) -> bool {
+    pub(super) fn at_function(&self) -> bool {
         self.peek().kind == Kind::Word && self.look(1).kind == Kind::Symbol && self.slice(self.look(1)) == "("
     }
 
     /// Runs a nested rule, refusing absurd depth before the stack does.
-    pub fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+    pub(super) fn nested<T>(
+        &mut self,
+        rule: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
         if self.nesting >= MAX_NESTING {
             return Err("The expression contains too many nested operators or functions;".to_owned());
         }
@@ -287,7 +290,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// What DynamoDB says of the token ahead when it fits nowhere.
-    pub fn syntax_error(&self) -> String {
+    pub(super) fn syntax_error(&self) -> String {
         let token = self.peek();
         let shown = if token.kind == Kind::End {
             "<EOF>"
@@ -307,7 +310,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A given value.
-    pub fn value(&mut self) -> Result<AttributeValue, String> {
+    pub(super) fn value(&mut self) -> Result<AttributeValue, String> {
         let token = self.peek();
         if token.kind != Kind::Value {
             return Err(self.syntax_error());
@@ -318,7 +321,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A document path.
-    pub fn path(&mut self) -> Result<Path, String> {
+    pub(super) fn path(&mut self) -> Result<Path, String> {
         let head = self.path_name()?;
         let mut rest = Vec::new();
         loop {
@@ -376,7 +379,7 @@ fn is_operator(word: &str) -> bool {
 }
 
 /// The number of operands a function has been given, if it is not the right one.
-pub fn wrong_count(function: &str, count: usize) -> String {
+pub(super) fn wrong_count(function: &str, count: usize) -> String {
     format!(
         "Incorrect number of operands for operator or function; \
          operator or function: {function}, number of operands: {count}"
@@ -384,7 +387,7 @@ pub fn wrong_count(function: &str, count: usize) -> String {
 }
 
 /// An operand of a type that the function does not take.
-pub fn wrong_type(function: &str, type_name: &str) -> String {
+pub(super) fn wrong_type(function: &str, type_name: &str) -> String {
     format!(
         "Incorrect operand type for operator or function; \
          operator or function: {function}, operand type: {type_name}"

@@ -1,7 +1,7 @@
 //! The words DynamoDB reserves: they cannot stand in an expression as attribute names.
 
 /// Whether a name is reserved, whatever its case.
-pub fn is_reserved(name: &str) -> bool {
+pub(super) fn is_reserved(name: &str) -> bool {
     // No reserved word is longer; most attribute names stop here or at the first probe.
     name.len() <= 16
         && RESERVED

@@ -6,7 +6,7 @@ use super::{Action, SetValue, Update};
 use leasehold_engine::table::AttributeValue;
 
 /// A whole update.
-pub fn update(cursor: &mut Cursor<'_>) -> Result<Update, String> {
+pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Update, String> {
     let mut update = Update::new();
     let mut seen = [false; 4];
     loop {

@@ -9,7 +9,7 @@ use crate::fakes::dynamo::{ApiError, Dynamo};
 use serde_json::{Map, Value, json};
 
 /// `BatchGetItem`
-pub fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let asked = requested(fields)?;
     let mut request = BatchGet::default();
@@ -54,7 +54,7 @@ pub fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result
 }
 
 /// `BatchWriteItem`
-pub fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let asked = requested(fields)?;
     let mut request = BatchWrite::default();

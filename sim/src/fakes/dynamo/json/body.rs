@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 /// The members of a JSON object. A null member counts as absent.
 #[derive(Clone, Copy)]
-pub struct Fields<'a>(&'a Map<String, Value>);
+pub(super) struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
     /// The members of a value that must be an object.
-    pub fn of(value: &'a Value) -> Result<Self, ApiError> {
+    pub(super) fn of(value: &'a Value) -> Result<Self, ApiError> {
         match value {
             Value::Object(map) => Ok(Self(map)),
             Value::Array(_) => Err(ApiError::serialization("Unrecognized collection type")),
@@ -22,32 +22,32 @@ impl<'a> Fields<'a> {
     }
 
     /// A member.
-    pub fn get(&self, name: &str) -> Option<&'a Value> {
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
     /// Whether a member is there.
-    pub fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
     /// All members that are there.
-    pub fn each(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    pub(super) fn each(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
         self.0.iter().filter(|(_, value)| !value.is_null())
     }
 
     /// A string.
-    pub fn string(&self, name: &str) -> Result<Option<&'a str>, ApiError> {
+    pub(super) fn string(&self, name: &str) -> Result<Option<&'a str>, ApiError> {
         self.get(name).map(string).transpose()
     }
 
     /// A string that must be there.
-    pub fn required_string(&self, name: &str) -> Result<&'a str, ApiError> {
+    pub(super) fn required_string(&self, name: &str) -> Result<&'a str, ApiError> {
         self.string(name)?.ok_or_else(|| absent(name))
     }
 
     /// A boolean.
-    pub fn boolean(&self, name: &str) -> Result<Option<bool>, ApiError> {
+    pub(super) fn boolean(&self, name: &str) -> Result<Option<bool>, ApiError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -56,12 +56,12 @@ impl<'a> Fields<'a> {
     }
 
     /// A boolean, false where absent.
-    pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
+    pub(super) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         Ok(self.boolean(name)?.unwrap_or(false))
     }
 
     /// A whole number that is not negative.
-    pub fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Number(number)) => match number.as_u64() {
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list.
-    pub fn list(&self, name: &str) -> Result<Option<&'a [Value]>, ApiError> {
+    pub(super) fn list(&self, name: &str) -> Result<Option<&'a [Value]>, ApiError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
@@ -92,46 +92,46 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of strings.
-    pub fn strings(&self, name: &str) -> Result<Option<Vec<&'a str>>, ApiError> {
+    pub(super) fn strings(&self, name: &str) -> Result<Option<Vec<&'a str>>, ApiError> {
         self.list(name)?
             .map(|list| list.iter().map(string).collect())
             .transpose()
     }
 
     /// An object.
-    pub fn object(&self, name: &str) -> Result<Option<Self>, ApiError> {
+    pub(super) fn object(&self, name: &str) -> Result<Option<Self>, ApiError> {
         self.get(name).map(Self::of).transpose()
     }
 
     /// An object that must be there.
-    pub fn required_object(&self, name: &str) -> Result<Self, ApiError> {
+    pub(super) fn required_object(&self, name: &str) -> Result<Self, ApiError> {
         self.object(name)?.ok_or_else(|| absent(name))
     }
 
     /// An item or a key that must be there, its values checked.
-    pub fn required_item(&self, name: &str) -> Result<Item, ApiError> {
+    pub(super) fn required_item(&self, name: &str) -> Result<Item, ApiError> {
         parse_item(self.get(name).ok_or_else(|| absent(name))?)
     }
 
     /// An item or a key, its values checked.
-    pub fn item(&self, name: &str) -> Result<Option<Item>, ApiError> {
+    pub(super) fn item(&self, name: &str) -> Result<Option<Item>, ApiError> {
         self.get(name).map(parse_item).transpose()
     }
 
     /// A value.
-    pub fn attribute(&self, name: &str) -> Result<Option<AttributeValue>, ApiError> {
+    pub(super) fn attribute(&self, name: &str) -> Result<Option<AttributeValue>, ApiError> {
         self.get(name).map(attribute).transpose()
     }
 
     /// A list of values.
-    pub fn attributes(&self, name: &str) -> Result<Option<Vec<AttributeValue>>, ApiError> {
+    pub(super) fn attributes(&self, name: &str) -> Result<Option<Vec<AttributeValue>>, ApiError> {
         self.list(name)?
             .map(|list| list.iter().map(attribute).collect())
             .transpose()
     }
 
     /// One of some names.
-    pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+    pub(super) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         let Some(text) = self.string(name)? else {
             return Ok(None);
         };
@@ -148,7 +148,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The name of the request's table, which may be given by its ARN.
-    pub fn table(&self) -> Result<String, ApiError> {
+    pub(super) fn table(&self) -> Result<String, ApiError> {
         let Some(given) = self.string("TableName")? else {
             return Err(ApiError::validation(
                 "The parameter 'TableName' is required but was not present in the request",
@@ -159,19 +159,19 @@ impl<'a> Fields<'a> {
 }
 
 /// A table's name, given by itself or in an ARN.
-pub fn table_name(given: &str) -> Result<String, ApiError> {
+pub(super) fn table_name(given: &str) -> Result<String, ApiError> {
     let name = table_of_arn(given).unwrap_or(given);
     check_name(name)?;
     Ok(name.to_owned())
 }
 
 /// A string.
-pub fn string(value: &Value) -> Result<&str, ApiError> {
+pub(super) fn string(value: &Value) -> Result<&str, ApiError> {
     value.as_str().ok_or_else(|| wrong_kind(value, "String"))
 }
 
 /// What the service says of a value that is not of the member's type.
-pub fn wrong_kind(value: &Value, wanted: &str) -> ApiError {
+pub(super) fn wrong_kind(value: &Value, wanted: &str) -> ApiError {
     let kind = match value {
         Value::Null => "NULL_VALUE",
         Value::Bool(true) => "TRUE_VALUE",
@@ -190,7 +190,7 @@ pub fn wrong_kind(value: &Value, wanted: &str) -> ApiError {
 }
 
 /// What the service says of a member that must be there.
-pub fn absent(name: &str) -> ApiError {
+pub(super) fn absent(name: &str) -> ApiError {
     ApiError::validation(format!(
         "1 validation error detected: Value null at '{}' failed to satisfy constraint: Member must not be null",
         lower_first(name)

@@ -6,7 +6,7 @@ use crate::fakes::dynamo::{Billing, Dynamo, Index, IndexProjection, Status, Tabl
 use serde_json::{Value, json};
 
 /// The description of a table.
-pub fn describe_table(dynamo: &Dynamo, table: &Table) -> Value {
+pub(super) fn describe_table(dynamo: &Dynamo, table: &Table) -> Value {
     let definitions: Vec<Value> = table
         .definitions
         .iter()

@@ -11,14 +11,14 @@ use leasehold_engine::table::{AttributeName, Item};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The expressions of a request, on their way from text to trees.
-pub struct Expressions<'a> {
+pub(super) struct Expressions<'a> {
     fields: Fields<'a>,
     binder: Binder,
 }
 
 impl<'a> Expressions<'a> {
     /// Checks that expressions and legacy parameters are not mixed, and reads names and values.
-    pub fn read(fields: Fields<'a>, expressions: &[&str], legacy: &[&str]) -> Result<Self, ApiError> {
+    pub(super) fn read(fields: Fields<'a>, expressions: &[&str], legacy: &[&str]) -> Result<Self, ApiError> {
         let present = |names: &[&str]| -> Vec<String> {
             names
                 .iter()
@@ -95,27 +95,27 @@ impl<'a> Expressions<'a> {
     }
 
     /// The `ConditionExpression`.
-    pub fn condition(&mut self) -> Result<Option<Condition>, ApiError> {
+    pub(super) fn condition(&mut self) -> Result<Option<Condition>, ApiError> {
         self.parsed("ConditionExpression", parse_condition)
     }
 
     /// The `FilterExpression`.
-    pub fn filter(&mut self) -> Result<Option<Condition>, ApiError> {
+    pub(super) fn filter(&mut self) -> Result<Option<Condition>, ApiError> {
         self.parsed("FilterExpression", parse_filter)
     }
 
     /// The `KeyConditionExpression`.
-    pub fn key_condition(&mut self) -> Result<Option<KeyCondition>, ApiError> {
+    pub(super) fn key_condition(&mut self) -> Result<Option<KeyCondition>, ApiError> {
         self.parsed("KeyConditionExpression", parse_key_condition)
     }
 
     /// The `UpdateExpression`.
-    pub fn update(&mut self) -> Result<Option<Update>, ApiError> {
+    pub(super) fn update(&mut self) -> Result<Option<Update>, ApiError> {
         self.parsed("UpdateExpression", parse_update)
     }
 
     /// The `ProjectionExpression`, or the legacy `AttributesToGet`.
-    pub fn projection(&mut self) -> Result<Option<Projection>, ApiError> {
+    pub(super) fn projection(&mut self) -> Result<Option<Projection>, ApiError> {
         let parsed = self.parsed("ProjectionExpression", parse_projection)?;
         let Some(names) = self.fields.strings("AttributesToGet")? else {
             return Ok(parsed);
@@ -140,7 +140,7 @@ impl<'a> Expressions<'a> {
     }
 
     /// Refuses names and values that no expression used.
-    pub fn finish(&self) -> Result<(), ApiError> {
+    pub(super) fn finish(&self) -> Result<(), ApiError> {
         self.binder.finish()
     }
 }

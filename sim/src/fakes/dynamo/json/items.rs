@@ -18,7 +18,7 @@ const RETURN_VALUES: [(&str, ReturnValues); 5] = [
 ];
 
 /// `GetItem`
-pub fn get_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn get_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let mut expressions = Expressions::read(fields, &["ProjectionExpression"], &["AttributesToGet"])?;
     let request = GetItem {
@@ -39,7 +39,7 @@ pub fn get_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<
 }
 
 /// `PutItem`
-pub fn put_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn put_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let request = put(fields, true)?;
     let reply = dynamo.put_item(now_ms, &request)?;
@@ -47,7 +47,7 @@ pub fn put_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<
 }
 
 /// `DeleteItem`
-pub fn delete_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn delete_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let request = delete(fields, true)?;
     let reply = dynamo.delete_item(now_ms, &request)?;
@@ -55,7 +55,7 @@ pub fn delete_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Resu
 }
 
 /// `UpdateItem`
-pub fn update_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn update_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let request = update(fields, true)?;
     let reply = dynamo.update_item(now_ms, &request)?;
@@ -72,7 +72,7 @@ fn show_write(dynamo: &Dynamo, table: &str, reply: &WriteReply, capacity: Return
 }
 
 /// A put, alone (`legacy` parameters allowed) or in a transaction.
-pub fn put(fields: Fields<'_>, alone: bool) -> Result<PutItem, ApiError> {
+pub(super) fn put(fields: Fields<'_>, alone: bool) -> Result<PutItem, ApiError> {
     let legacy: &[&str] = if alone {
         &["Expected", "ConditionalOperator"]
     } else {
@@ -91,7 +91,7 @@ pub fn put(fields: Fields<'_>, alone: bool) -> Result<PutItem, ApiError> {
 }
 
 /// A delete, alone or in a transaction.
-pub fn delete(fields: Fields<'_>, alone: bool) -> Result<DeleteItem, ApiError> {
+pub(super) fn delete(fields: Fields<'_>, alone: bool) -> Result<DeleteItem, ApiError> {
     let legacy: &[&str] = if alone {
         &["Expected", "ConditionalOperator"]
     } else {
@@ -110,7 +110,7 @@ pub fn delete(fields: Fields<'_>, alone: bool) -> Result<DeleteItem, ApiError> {
 }
 
 /// An update, alone or in a transaction.
-pub fn update(fields: Fields<'_>, alone: bool) -> Result<UpdateItem, ApiError> {
+pub(super) fn update(fields: Fields<'_>, alone: bool) -> Result<UpdateItem, ApiError> {
     let legacy: &[&str] = if alone {
         &["AttributeUpdates", "Expected", "ConditionalOperator"]
     } else {
@@ -155,7 +155,7 @@ fn return_values(fields: Fields<'_>, alone: bool) -> Result<ReturnValues, ApiErr
 }
 
 /// Whether a failed condition answers with the item.
-pub fn old_on_failure(fields: Fields<'_>) -> Result<bool, ApiError> {
+pub(super) fn old_on_failure(fields: Fields<'_>) -> Result<bool, ApiError> {
     let choices = [("ALL_OLD", true), ("NONE", false)];
     Ok(fields
         .choice("ReturnValuesOnConditionCheckFailure", &choices)?

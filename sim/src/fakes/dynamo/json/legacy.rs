@@ -53,7 +53,7 @@ impl Operator {
 }
 
 /// `Expected`, with `ConditionalOperator`.
-pub fn expected(fields: Fields<'_>) -> Result<Option<Condition>, ApiError> {
+pub(super) fn expected(fields: Fields<'_>) -> Result<Option<Condition>, ApiError> {
     let mut parts = Vec::new();
     if let Some(expected) = fields.object("Expected")? {
         for (name, condition) in expected.each() {
@@ -64,7 +64,7 @@ pub fn expected(fields: Fields<'_>) -> Result<Option<Condition>, ApiError> {
 }
 
 /// `QueryFilter` or `ScanFilter`, with `ConditionalOperator`.
-pub fn filter(fields: Fields<'_>, parameter: &str) -> Result<Option<Condition>, ApiError> {
+pub(super) fn filter(fields: Fields<'_>, parameter: &str) -> Result<Option<Condition>, ApiError> {
     let mut parts = Vec::new();
     if let Some(filter) = fields.object(parameter)? {
         for (name, condition) in filter.each() {
@@ -225,7 +225,7 @@ fn condition_of(name: &str, operator: Operator, values: Vec<AttributeValue>) -> 
 }
 
 /// `KeyConditions`.
-pub fn key_conditions(fields: Fields<'_>) -> Result<Option<KeyCondition>, ApiError> {
+pub(super) fn key_conditions(fields: Fields<'_>) -> Result<Option<KeyCondition>, ApiError> {
     let Some(conditions) = fields.object("KeyConditions")? else {
         return Ok(None);
     };
@@ -258,7 +258,7 @@ pub fn key_conditions(fields: Fields<'_>) -> Result<Option<KeyCondition>, ApiErr
 }
 
 /// `AttributeUpdates`.
-pub fn attribute_updates(fields: Fields<'_>) -> Result<Option<Update>, ApiError> {
+pub(super) fn attribute_updates(fields: Fields<'_>) -> Result<Option<Update>, ApiError> {
     let Some(updates) = fields.object("AttributeUpdates")? else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ use crate::fakes::dynamo::{ApiError, Dynamo};
 use serde_json::{Value, json};
 
 /// `Query`
-pub fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let names = [
         "ProjectionExpression",
@@ -60,7 +60,7 @@ pub fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Val
 }
 
 /// `Scan`
-pub fn scan(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn scan(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let names = ["ProjectionExpression", "FilterExpression"];
     let old = ["AttributesToGet", "ScanFilter", "ConditionalOperator"];

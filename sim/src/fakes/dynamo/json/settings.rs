@@ -6,7 +6,7 @@ use crate::fakes::dynamo::{ApiError, Backups, Dynamo};
 use serde_json::{Value, json};
 
 /// `UpdateContinuousBackups`
-pub fn update_continuous_backups(
+pub(super) fn update_continuous_backups(
     dynamo: &mut Dynamo,
     now_ms: i64,
     fields: Fields<'_>,
@@ -22,7 +22,7 @@ pub fn update_continuous_backups(
 }
 
 /// `DescribeContinuousBackups`
-pub fn describe_continuous_backups(
+pub(super) fn describe_continuous_backups(
     dynamo: &mut Dynamo,
     now_ms: i64,
     fields: Fields<'_>,
@@ -53,7 +53,11 @@ fn show_backups(backups: Backups, now_ms: i64) -> Value {
 }
 
 /// `UpdateTimeToLive`
-pub fn update_time_to_live(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn update_time_to_live(
+    dynamo: &mut Dynamo,
+    now_ms: i64,
+    fields: Fields<'_>,
+) -> Result<Value, ApiError> {
     let wanted = fields.required_object("TimeToLiveSpecification")?;
     let attribute = wanted.required_string("AttributeName")?;
     let enabled = wanted.boolean("Enabled")?.ok_or_else(|| absent("Enabled"))?;
@@ -62,7 +66,7 @@ pub fn update_time_to_live(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>)
 }
 
 /// `DescribeTimeToLive`
-pub fn describe_time_to_live(
+pub(super) fn describe_time_to_live(
     dynamo: &mut Dynamo,
     now_ms: i64,
     fields: Fields<'_>,
@@ -76,7 +80,7 @@ pub fn describe_time_to_live(
 }
 
 /// `TagResource`
-pub fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let arn = resource(fields)?;
     let tags = super::tables::tags(fields)?.ok_or_else(|| absent("Tags"))?;
     dynamo.tag_resource(now_ms, arn, &tags)?;
@@ -84,7 +88,11 @@ pub fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Res
 }
 
 /// `UntagResource`
-pub fn untag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn untag_resource(
+    dynamo: &mut Dynamo,
+    now_ms: i64,
+    fields: Fields<'_>,
+) -> Result<Value, ApiError> {
     let arn = resource(fields)?;
     let keys = fields.list("TagKeys")?.ok_or_else(|| absent("TagKeys"))?;
     let keys = keys
@@ -96,7 +104,7 @@ pub fn untag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> R
 }
 
 /// `ListTagsOfResource`
-pub fn list_tags(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn list_tags(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let tags = dynamo.list_tags(now_ms, resource(fields)?)?;
     let tags: Vec<Value> = tags
         .iter()
@@ -112,7 +120,7 @@ fn resource(fields: Fields<'_>) -> Result<&str, ApiError> {
 }
 
 /// `DescribeLimits`: the quotas of a new account.
-pub fn describe_limits(_: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn describe_limits(_: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, ApiError> {
     Ok(json!({
         "AccountMaxReadCapacityUnits": 80_000,
         "AccountMaxWriteCapacityUnits": 80_000,
@@ -122,7 +130,7 @@ pub fn describe_limits(_: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, A
 }
 
 /// `DescribeEndpoints`
-pub fn describe_endpoints(dynamo: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn describe_endpoints(dynamo: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, ApiError> {
     let address = format!("dynamodb.{}.amazonaws.com", dynamo.config().region);
     Ok(json!({ "Endpoints": [{ "Address": address, "CachePeriodInMinutes": 1440 }] }))
 }

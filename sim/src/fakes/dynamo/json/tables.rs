@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// `CreateTable`
-pub fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     refuse_streams(fields)?;
     let name = fields.table()?;
     let definitions = definitions(fields)?.ok_or_else(|| absent("AttributeDefinitions"))?;
@@ -60,7 +60,7 @@ pub fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Va
 }
 
 /// `UpdateTable`
-pub fn update(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn update(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     refuse_streams(fields)?;
     let name = fields.table()?;
     let definitions = definitions(fields)?.unwrap_or_default();
@@ -108,21 +108,21 @@ pub fn update(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Va
 }
 
 /// `DescribeTable`
-pub fn describe(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn describe(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let name = fields.table()?;
     dynamo.describe_table(now_ms, &name)?;
     described(dynamo, &name, "Table")
 }
 
 /// `DeleteTable`
-pub fn delete(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn delete(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let name = fields.table()?;
     dynamo.delete_table(now_ms, &name)?;
     described(dynamo, &name, "TableDescription")
 }
 
 /// `ListTables`
-pub fn list(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn list(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let limit = fields
         .number("Limit")?
         .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -305,7 +305,7 @@ fn class(fields: Fields<'_>) -> Result<Option<String>, ApiError> {
 }
 
 /// `Tags`, where given.
-pub fn tags(fields: Fields<'_>) -> Result<Option<BTreeMap<String, String>>, ApiError> {
+pub(super) fn tags(fields: Fields<'_>) -> Result<Option<BTreeMap<String, String>>, ApiError> {
     let Some(list) = fields.list("Tags")? else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ use crate::fakes::dynamo::{ApiError, Dynamo};
 use serde_json::{Value, json};
 
 /// `TransactGetItems`
-pub fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let mut request = TransactGet::default();
     for part in fields
@@ -43,7 +43,11 @@ pub fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Res
 }
 
 /// `TransactWriteItems`
-pub fn transact_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn transact_write(
+    dynamo: &mut Dynamo,
+    now_ms: i64,
+    fields: Fields<'_>,
+) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let mut request = TransactWrite {
         actions: Vec::new(),

@@ -32,7 +32,7 @@ pub fn parse_item(json: &Value) -> Result<Item, ApiError> {
 }
 
 /// A value as it is written, of whatever content.
-pub fn parse_attribute(json: &Value) -> Result<AttributeValue, ApiError> {
+pub(super) fn parse_attribute(json: &Value) -> Result<AttributeValue, ApiError> {
     parse_at(json, 1)
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub fn new(body: Value) -> ApiResult<Self> {
+    pub(super) fn new(body: Value) -> ApiResult<Self> {
         Self::nested(body, String::new())
     }
 
@@ -35,7 +35,7 @@ impl Args {
     }
 
     /// Refuses if anything was amiss.
-    pub fn finish(self) -> ApiResult<()> {
+    pub(super) fn finish(self) -> ApiResult<()> {
         let count = self.violations.len().min(MOST_REPORTED);
         if count == 0 {
             return Ok(());
@@ -75,7 +75,7 @@ impl Args {
         self.violate(key, "null", "Member must not be null");
     }
 
-    pub fn text(&mut self, key: &str, rule: &Rule) -> ApiResult<Option<String>> {
+    pub(super) fn text(&mut self, key: &str, rule: &Rule) -> ApiResult<Option<String>> {
         let Some(value) = self.take(key) else {
             return Ok(None);
         };
@@ -88,7 +88,7 @@ impl Args {
         Ok(Some(text))
     }
 
-    pub fn required_text(&mut self, key: &str, rule: &Rule) -> ApiResult<String> {
+    pub(super) fn required_text(&mut self, key: &str, rule: &Rule) -> ApiResult<String> {
         let text = self.text(key, rule)?;
         if text.is_none() {
             self.missing(key);
@@ -96,7 +96,7 @@ impl Args {
         Ok(text.unwrap_or_default())
     }
 
-    pub fn integer(&mut self, key: &str, least: i64, most: i64) -> ApiResult<Option<i64>> {
+    pub(super) fn integer(&mut self, key: &str, least: i64, most: i64) -> ApiResult<Option<i64>> {
         let Some(value) = self.take(key) else {
             return Ok(None);
         };
@@ -117,7 +117,7 @@ impl Args {
         Ok(Some(number))
     }
 
-    pub fn required_integer(&mut self, key: &str, least: i64, most: i64) -> ApiResult<i64> {
+    pub(super) fn required_integer(&mut self, key: &str, least: i64, most: i64) -> ApiResult<i64> {
         let number = self.integer(key, least, most)?;
         if number.is_none() {
             self.missing(key);
@@ -126,12 +126,12 @@ impl Args {
     }
 
     /// As [`integer`](Self::integer), for what the service holds in 32 bits.
-    pub fn count(&mut self, key: &str, most: u32) -> ApiResult<Option<u32>> {
+    pub(super) fn count(&mut self, key: &str, most: u32) -> ApiResult<Option<u32>> {
         let number = self.integer(key, 1, i64::from(most))?;
         Ok(number.map(|number| u32::try_from(number).unwrap_or(0)))
     }
 
-    pub fn flag(&mut self, key: &str) -> ApiResult<bool> {
+    pub(super) fn flag(&mut self, key: &str) -> ApiResult<bool> {
         match self.take(key) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
@@ -140,7 +140,7 @@ impl Args {
     }
 
     /// Seconds since the epoch on the wire; milliseconds here.
-    pub fn time_ms(&mut self, key: &str) -> ApiResult<Option<i64>> {
+    pub(super) fn time_ms(&mut self, key: &str) -> ApiResult<Option<i64>> {
         match self.take(key) {
             None => Ok(None),
             Some(Value::Number(seconds)) => Ok(Some(match seconds.as_i64() {
@@ -154,7 +154,7 @@ impl Args {
         }
     }
 
-    pub fn required_blob(&mut self, key: &str, most: usize) -> ApiResult<Bytes> {
+    pub(super) fn required_blob(&mut self, key: &str, most: usize) -> ApiResult<Bytes> {
         let Some(value) = self.take(key) else {
             self.missing(key);
             return Ok(Bytes::new());
@@ -181,7 +181,7 @@ impl Args {
     }
 
     /// A nested structure, handed to `read`; its violations become this one's.
-    pub fn structure<T>(
+    pub(super) fn structure<T>(
         &mut self,
         key: &str,
         read: impl FnOnce(&mut Args) -> ApiResult<T>,
@@ -196,7 +196,7 @@ impl Args {
     }
 
     /// A list of structures, `least` to `most` of them.
-    pub fn structures<T>(
+    pub(super) fn structures<T>(
         &mut self,
         key: &str,
         (least, most): (usize, usize),
@@ -217,7 +217,7 @@ impl Args {
     }
 
     /// A list of texts, which has to be there.
-    pub fn texts(&mut self, key: &str, bounds: (usize, usize), rule: &Rule) -> ApiResult<Vec<String>> {
+    pub(super) fn texts(&mut self, key: &str, bounds: (usize, usize), rule: &Rule) -> ApiResult<Vec<String>> {
         let Some(items) = self.list(key, bounds)? else {
             self.missing(key);
             return Ok(Vec::new());
@@ -263,7 +263,7 @@ impl Args {
     }
 
     /// A map of texts.
-    pub fn map(
+    pub(super) fn map(
         &mut self,
         key: &str,
         key_rule: &Rule,
@@ -302,7 +302,7 @@ impl Args {
         Ok(Some(pairs))
     }
 
-    pub fn required_map(
+    pub(super) fn required_map(
         &mut self,
         key: &str,
         key_rule: &Rule,

@@ -97,7 +97,7 @@ pub(crate) const METRIC: Rule = one_of(&[
 
 impl Rule {
     /// The constraints that a text violates, in words.
-    pub fn violated_by(&self, text: &str) -> Vec<String> {
+    pub(super) fn violated_by(&self, text: &str) -> Vec<String> {
         let mut violated = Vec::new();
         let chars = text.chars().count();
         if let Some(pattern) = &self.pattern
