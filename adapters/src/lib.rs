@@ -43,11 +43,7 @@
 //! `observe`, `troubles` and `gauges` write logs and metrics.
 #![cfg_attr(
     test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_macros,
-        reason = "tests have a runtime of their own"
-    )
+    allow(clippy::disallowed_methods, reason = "tests have a runtime of their own")
 )]
 
 mod asks;

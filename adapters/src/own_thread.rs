@@ -21,6 +21,10 @@ pub(crate) const NAME: &str = "leasehold";
 ///
 /// # Errors
 /// If the thread or its runtime cannot be made.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one thread that keeps leases apart from the program's handlers"
+)]
 pub(crate) async fn run<T, F>(make: impl FnOnce() -> F + Send + 'static) -> io::Result<T>
 where
     T: Send + 'static,

@@ -287,6 +287,10 @@ impl FileSink {
         let path = path.as_ref().to_owned();
         let file = File::create(&path)?;
         let (lines, backlog) = sync_channel(backlog.max(1));
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a disk may block: only a thread of its own keeps that from the worker"
+        )]
         let writer = std::thread::Builder::new()
             .name("leasehold-trace".into())
             .spawn(move || write_lines(file, &backlog))?;

@@ -82,13 +82,16 @@ mod production {
         /// When called outside of a tokio runtime.
         pub fn current() -> Result<Self, tokio::runtime::TryCurrentError> {
             let tokio = tokio::runtime::Handle::try_current()?;
-            #[allow(clippy::disallowed_methods)] // this is the one place that may
+            #[expect(clippy::disallowed_methods, reason = "this is the port that gives the time")]
             let origin = Instant::now();
             Ok(Self { tokio, origin })
         }
     }
 
-    #[allow(clippy::disallowed_methods)] // this is the one place that may
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the port: nothing else reads a clock, starts a task or draws entropy"
+    )]
     impl Runtime for TokioRuntime {
         fn now(&self) -> Mono {
             Mono(u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX - 1))

@@ -1,5 +1,6 @@
 //! The cost of one input, by the number of leases held.
-#![allow(missing_docs)] // what criterion's macros generate
+#![allow(missing_docs, reason = "criterion's macros generate it")]
+#![allow(clippy::disallowed_macros, reason = "a benchmark prints what it counts")]
 
 // Shared with `leasehold bench`, which is packaged, as benchmarks are not.
 #[path = "../../sim/src/cli/bench/rig.rs"]
@@ -53,7 +54,7 @@ fn scan_page(criterion: &mut Criterion) {
 struct Scanned;
 
 impl Scanned {
-    #[allow(clippy::new_ret_no_self)]
+    #[allow(clippy::new_ret_no_self, reason = "it makes the input of a benchmark")]
     fn new(count: u32) -> (Engine, leasehold_engine::input::Input) {
         use leasehold_engine::config::Config;
         use leasehold_engine::input::*;
@@ -118,8 +119,8 @@ impl Scanned {
 fn plan(criterion: &mut Criterion) {
     use leasehold_engine::config::InitialPosition;
     use leasehold_engine::ids::LeaseKey;
-    use leasehold_engine::position::Checkpoint;
     use leasehold_engine::internals::sync;
+    use leasehold_engine::position::Checkpoint;
     use leasehold_engine::shard::{HashRange, Shard};
     use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
 //! Scenes: what fleets do, step by step. One program, for each would link the engine anew.
+#![allow(unreachable_pub, reason = "a program of tests shows nothing to anybody")]
 
 mod claims;
 mod doubts;
@@ -13,8 +14,8 @@ mod members;
 mod positions;
 mod rates;
 mod regressions;
-mod rig;
 mod reshards;
+mod rig;
 mod shares;
 mod stalls;
 mod stops;

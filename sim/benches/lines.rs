@@ -1,5 +1,5 @@
 //! How fast `leasehold consume` makes lines of records.
-#![allow(missing_docs)] // what criterion's macros generate
+#![allow(missing_docs, reason = "criterion's macros generate it")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use leasehold_engine::time::Wall;

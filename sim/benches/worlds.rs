@@ -1,5 +1,6 @@
 //! How fast worlds run: inputs of engines per second, and one big world for an hour.
-#![allow(missing_docs)] // what criterion's macros generate
+#![allow(missing_docs, reason = "criterion's macros generate it")]
+#![allow(clippy::disallowed_methods, reason = "what is measured is time")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use leasehold_sim::run::{Options, run_seed};

@@ -1,6 +1,7 @@
 //! An hour of 8 workers and 64 shards with faults all along, and how long it takes: `hour [SEED]...`.
 //!
 //! The workers are configured as they are by default. Faults and load are drawn from the seed.
+#![allow(clippy::disallowed_methods, reason = "what is measured is time")]
 
 use leasehold_engine::config::Config;
 use leasehold_sim::run::Options;

@@ -2,6 +2,11 @@
 
 pub mod cheap;
 #[cfg(feature = "offline")]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "commands are the edge: they read the clock, the environment and files, and start threads"
+)]
 pub mod cli;
 pub mod deliberate;
 mod draws;
@@ -9,6 +14,11 @@ pub mod exhaust;
 pub mod fakes;
 pub mod faults;
 #[cfg(feature = "cli")]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a server is the edge: it reads the clock, which the fakes are given"
+)]
 pub mod local;
 pub mod marks;
 pub mod museum;
@@ -20,6 +30,11 @@ pub mod scenario;
 pub mod show;
 pub mod shrink;
 #[cfg(feature = "stack")]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "madsim stands in place of the clock, the timers, the tasks and the entropy of the process"
+)]
 pub mod stack;
 pub mod swarm;
 pub mod whatif;

@@ -239,6 +239,10 @@ fn flags(options: &Options) -> String {
 /// Once it is cancelled, no world is begun, and those that run are given up. The summary is then that of the first so many
 /// seeds, whose worlds came to their end. `progress` is told how many worlds are done, now and then, from whichever thread it is
 /// called on.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "worlds are independent, and their results are gathered in the order of their seeds"
+)]
 pub fn run_seeds(
     seeds: Range<u64>,
     jobs: usize,

@@ -8,6 +8,7 @@
 //!     cargo test --manifest-path target/deliberate-bugs/Cargo.toml -p leasehold-sim --no-default-features --test browser
 //!
 //! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run, made small with `pngquant 64`.
+#![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 
 use leasehold_sim::deliberate::{Bug, PLANTED};
 use leasehold_sim::run::{Options, WorldReport, run_seed};

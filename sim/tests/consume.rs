@@ -1,5 +1,6 @@
 //! `leasehold consume` from outside: what it prints, and what it does when stdout takes nothing.
 #![cfg(unix)]
+#![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 
 mod command;
 

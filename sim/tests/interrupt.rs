@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM during `leasehold sim`.
 #![cfg(unix)]
+#![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;

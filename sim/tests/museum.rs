@@ -1,4 +1,8 @@
 //! Every hazard of the museum shows in the program that has it, and none shows in ours.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "LEASEHOLD_BLESS says that texts are to be written anew"
+)]
 
 use leasehold_sim::museum::{EXHIBITS, table};
 use std::collections::BTreeSet;

@@ -2,6 +2,10 @@
 //!
 //! A log that is meant to change is written anew by `LEASEHOLD_BLESS=1`. In the copy that has the deliberate bugs in it, a
 //! scenario that names one must also show it.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "LEASEHOLD_BLESS says that texts are to be written anew"
+)]
 
 use leasehold_sim::deliberate::PLANTED;
 use leasehold_sim::run::{Options, run_plan};

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 /// # Panics
 /// If that takes longer than `most`.
 pub async fn until<F: Future<Output = bool>>(what: &str, most: Duration, mut asked: impl FnMut() -> F) {
-    #[allow(clippy::disallowed_methods)]
     let started = Instant::now();
     while !asked().await {
         assert!(started.elapsed() < most, "expected {what} within {most:?}");

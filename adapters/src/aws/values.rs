@@ -49,7 +49,14 @@ pub(super) fn value_from_sdk(value: Sdk) -> Option<AttributeValue> {
     })
 }
 
-pub(super) fn item_to_sdk(item: Item) -> HashMap<String, Sdk> {
+/// A map as the SDK has them.
+#[expect(
+    clippy::disallowed_types,
+    reason = "the SDK asks for these maps; nothing looks at their order"
+)]
+pub(super) type SdkMap<V> = std::collections::HashMap<String, V>;
+
+pub(super) fn item_to_sdk(item: Item) -> SdkMap<Sdk> {
     item.into_iter()
         .map(|(name, value)| (name.into_owned(), value_to_sdk(value)))
         .collect()

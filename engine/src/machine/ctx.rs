@@ -58,7 +58,11 @@ impl Hasher for NumberHasher {
     }
 }
 
-type Pending = HashMap<u64, (Waiter, Mono), BuildHasherDefault<NumberHasher>>;
+#[expect(
+    clippy::disallowed_types,
+    reason = "its hasher is fixed, and its entries are sorted where they are iterated over"
+)]
+type Pending = std::collections::HashMap<u64, (Waiter, Mono), BuildHasherDefault<NumberHasher>>;
 
 /// The shared part of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

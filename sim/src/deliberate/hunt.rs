@@ -36,6 +36,10 @@ pub struct Hunt {
 ///
 /// # Panics
 /// If this program does not have the bugs in it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time that a hunt took is reported; nothing follows from it"
+)]
 pub fn hunt(bug: Bug, seeds: u64, shrunk: bool) -> Hunt {
     let options = Options {
         bug: Some(bug),

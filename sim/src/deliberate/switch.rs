@@ -50,6 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "what a thread sees is tested")]
     fn a_bug_is_on_in_its_thread_until_the_guard_is_dropped() {
         assert!(!on(1));
         let outer = switch(Some(1));

@@ -55,6 +55,10 @@ pub struct Counterexample {
 ///
 /// # Panics
 /// If the scope names a bug, and this program does not have the bugs in it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time that the search took is reported; nothing follows from it"
+)]
 pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> Report {
     let begun = Instant::now();
     let _switched = turn_on(scope.bug);
@@ -93,6 +97,12 @@ pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> R
 
 type Path = Vec<Step>;
 
+#[expect(
+    clippy::disallowed_types,
+    reason = "the hasher is fixed, and the set is never iterated over"
+)]
+type Fingerprints = std::collections::HashSet<u64, BuildHasherDefault<Identity>>;
+
 struct Search<'a> {
     visited: Vec<Mutex<Fingerprints>>,
     states: AtomicU64,
@@ -123,6 +133,10 @@ impl<'a> Search<'a> {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "threads share the states out; which of them visits a state changes no result"
+    )]
     fn run(&self, scope: &Arc<Scope>, jobs: usize) -> Option<Path> {
         let first = World::new(scope.clone(), false);
         let mut shares = VecDeque::new();

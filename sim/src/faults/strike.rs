@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 /// What a worker does that a fault can strike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum Deed {
     /// DescribeTable, CreateTable, DescribeStreamSummary.
     Setup,

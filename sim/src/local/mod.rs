@@ -27,7 +27,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// The machine's own clock.
-#[allow(clippy::disallowed_methods)]
 pub fn wall_clock() -> Clock {
     Arc::new(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -82,7 +82,7 @@ pub fn rewrites(verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> 
 
 /// What a write was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum Verb {
     Create,
     Renew,
@@ -134,7 +134,7 @@ impl Ask {
 
 /// How a request ended, as its sender was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum How {
     Applied,
     Refused,
@@ -144,7 +144,7 @@ pub enum How {
 
 /// Something that happened.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum Fact {
     /// A worker began a life.
     Booted { life: LifeNo, worker: u32 },

@@ -309,7 +309,7 @@ impl Lifecycle {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "it takes a fact apart")]
     fn step(
         &mut self,
         now: Time,

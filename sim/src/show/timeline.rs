@@ -142,7 +142,7 @@ pub struct Mark {
 /// What sort of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum MarkKind {
     Worker,
     Stream,

@@ -1,6 +1,6 @@
 //! The command as a process, and a server that lives as long as its test.
-
-#![allow(dead_code)] // each program of tests uses a part of it
+#![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
+#![allow(dead_code, reason = "each program of tests uses a part of it")]
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -117,7 +117,6 @@ fn read<R: Read + Send + 'static>(source: Option<R>) -> std::thread::JoinHandle<
 }
 
 /// Whether it ended by itself.
-#[allow(clippy::disallowed_methods)] // the parent runs in real time
 fn wait(child: &mut Child) -> Result<bool, String> {
     let begun = Instant::now();
     loop {
