@@ -1,0 +1,23 @@
+//! Rules about the sources of this project that no compiler checks.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `source` | the files of the workspace, read once: their text, and their code without comments and texts |
+//! | `function` | where functions begin and end |
+//! | `rules` | the rules; most are a few lines |
+//! | `exceptions` | the places that break a rule, each with its reason |
+//!
+//! `tests/tidy.rs` asks every rule about every file. A finding that no exception names fails the test, and so does an exception
+//! that nothing needs any more.
+//!
+//! The scanner knows as much of Rust as it needs: what is a comment, what is a text, and how `rustfmt` indents.
+
+mod exceptions;
+mod function;
+mod rules;
+mod source;
+
+pub use exceptions::{EXCEPTIONS, Exception, apply};
+pub use function::{Function, functions};
+pub use rules::{Finding, RULES, Rule, clippy_lists};
+pub use source::{Source, workspace};

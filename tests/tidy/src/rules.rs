@@ -1,0 +1,249 @@
+//! The rules. To add one, add a line to [`RULES`] and a function that finds what breaks it in one file.
+
+use crate::function::functions;
+use crate::source::{Source, lines_with};
+
+/// The most lines of a file of Rust, its tests included.
+const FILE_LINES: usize = 500;
+/// The most lines of a function: what fits on a screen.
+const FUNCTION_LINES: usize = 70;
+
+/// A rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// A short name, which exceptions use.
+    pub name: &'static str,
+    /// What to do about a finding.
+    pub advice: &'static str,
+    /// Finds what breaks it in one file.
+    pub find: fn(&Source) -> Vec<Finding>,
+}
+
+/// A place that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The line, from 1.
+    pub line: usize,
+    /// What it is about, such as the name of a function; exceptions use it. Empty: the file as a whole.
+    pub subject: String,
+    /// What was found.
+    pub found: String,
+}
+
+/// All rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "file-length",
+        advice: "a file is one idea: take a part of it into a file of its own",
+        find: file_length,
+    },
+    Rule {
+        name: "function-length",
+        advice: "a function fits on a screen: give a part of it a name",
+        find: function_length,
+    },
+    Rule {
+        name: "unsafe",
+        advice: "nothing in this project is worth it",
+        find: |source| forbidden(source, &["unsafe"]),
+    },
+    Rule {
+        name: "unfinished",
+        advice: "finish it, or leave it out",
+        find: |source| forbidden(source, &["todo!", "unimplemented!", "dbg!"]),
+    },
+    Rule {
+        name: "word",
+        advice: "name the component that acts, with the words of the glossary",
+        find: words,
+    },
+    Rule {
+        name: "thread-local",
+        advice: "give it as an argument: what a thread keeps, another run of the same world may not find",
+        find: |source| only_in(source, "sim/src/", "thread_local!", &["deliberate/switch.rs"]),
+    },
+    Rule {
+        name: "machines-behind-the-contract",
+        advice: "go through `Engine::handle`: the machines are the engine's own",
+        find: |source| {
+            only_in(
+                source,
+                "engine/src/",
+                "crate::machine",
+                &["machine/", "engine.rs"],
+            )
+        },
+    },
+];
+
+/// Words that are not to be used anywhere, with those that exceptions name.
+const WORDS: &[&str] = &[
+    // A sentence has a subject that can be named.
+    "whoever",
+    "nobody who",
+    "what came of it",
+    "what is to come of it",
+    // What is left to do is written down elsewhere, and the project speaks of itself alone.
+    "TODO",
+    "FIXME",
+    "XXX",
+    "../shared",
+    "/work/",
+];
+
+fn file_length(source: &Source) -> Vec<Finding> {
+    let lines = source.text.lines().count();
+    let too_long = source.is_rust() && lines > FILE_LINES;
+    let finding = too_long.then(|| Finding {
+        line: FILE_LINES + 1,
+        subject: String::new(),
+        found: format!("expected at most {FILE_LINES} lines, found {lines}"),
+    });
+    finding.into_iter().collect()
+}
+
+fn function_length(source: &Source) -> Vec<Finding> {
+    let long = functions(source)
+        .into_iter()
+        .filter(|function| function.lines > FUNCTION_LINES);
+    long.map(|function| Finding {
+        line: function.line,
+        found: format!(
+            "expected `{}` to have at most {FUNCTION_LINES} lines, found {}",
+            function.name, function.lines
+        ),
+        subject: function.name,
+    })
+    .collect()
+}
+
+/// Finds code that uses one of these words.
+fn forbidden(source: &Source, words: &[&'static str]) -> Vec<Finding> {
+    let each = words.iter().flat_map(|&word| {
+        source.code_lines_with(word).map(move |line| Finding {
+            line,
+            subject: word.to_owned(),
+            found: format!("found `{word}`"),
+        })
+    });
+    each.collect()
+}
+
+/// Finds code of one folder that uses a name or a path anywhere but in these of its files and folders.
+fn only_in(source: &Source, folder: &str, name: &'static str, homes: &[&str]) -> Vec<Finding> {
+    match source.path.strip_prefix(folder) {
+        Some(path) if !homes.iter().any(|home| path.starts_with(home)) => forbidden(source, &[name]),
+        _ => Vec::new(),
+    }
+}
+
+fn words(source: &Source) -> Vec<Finding> {
+    // Here they are spelled.
+    if source.path.starts_with("tests/tidy/") {
+        return Vec::new();
+    }
+    let text = source.text.to_lowercase();
+    let mut findings = Vec::new();
+    for &word in WORDS {
+        let sought = word.to_lowercase();
+        findings.extend(lines_with(&text, &sought).map(|line| Finding {
+            line,
+            subject: word.to_owned(),
+            found: format!("found {word:?}"),
+        }));
+    }
+    findings
+}
+
+/// The paths that a `clippy.toml` forbids, by the list they are in.
+///
+/// # Panics
+/// If a line of a list is not as these files have it.
+pub fn clippy_lists(text: &str) -> Vec<(String, String)> {
+    let mut list = String::new();
+    let mut paths = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_suffix(" = [") {
+            list = name.to_owned();
+        } else if let Some(rest) = line.strip_prefix("  { path = \"") {
+            let (path, rest) = rest.split_once('"').expect("a path in quotes");
+            assert!(
+                rest.contains("reason = \""),
+                "{path} is forbidden without a reason"
+            );
+            paths.push((list.clone(), path.to_owned()));
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found_by(rule: &str, path: &str, text: &str) -> Vec<(usize, String)> {
+        let rule = RULES.iter().find(|known| known.name == rule).unwrap();
+        let findings = (rule.find)(&Source::new(path, text));
+        findings
+            .into_iter()
+            .map(|finding| (finding.line, finding.subject))
+            .collect()
+    }
+
+    fn one(line: usize, subject: &str) -> Vec<(usize, String)> {
+        vec![(line, subject.to_owned())]
+    }
+
+    #[test]
+    fn a_file_and_a_function_of_just_the_right_length_pass() {
+        assert_eq!(found_by("file-length", "a.rs", &"\n".repeat(500)), []);
+        assert_eq!(found_by("file-length", "a.rs", &"\n".repeat(501)), one(501, ""));
+        assert_eq!(found_by("file-length", "a.md", &"\n".repeat(501)), []);
+        let function = |lines: usize| format!("\nfn a() {{\n{}}}\n", "    b();\n".repeat(lines - 2));
+        assert_eq!(found_by("function-length", "a.rs", &function(70)), []);
+        assert_eq!(found_by("function-length", "a.rs", &function(71)), one(2, "a"));
+    }
+
+    #[test]
+    fn words_of_code_count_in_code_only() {
+        assert_eq!(
+            found_by("unsafe", "a.rs", "// unsafe\nunsafe { a() }"),
+            one(2, "unsafe")
+        );
+        assert_eq!(found_by("unsafe", "a.rs", "#![forbid(unsafe_code)]"), []);
+        assert_eq!(
+            found_by("unfinished", "a.rs", "\"todo!\";\n    todo!()"),
+            one(2, "todo!")
+        );
+        assert_eq!(found_by("unfinished", "a.rs", "dbg!(a)"), one(1, "dbg!"));
+    }
+
+    #[test]
+    fn words_of_people_count_everywhere() {
+        assert_eq!(found_by("word", "a.md", "So\nWhoever comes"), one(2, "whoever"));
+        assert_eq!(found_by("word", "a.rs", "// fixme"), one(1, "FIXME"));
+        assert_eq!(found_by("word", "a.rs", "// mastodon"), []);
+    }
+
+    #[test]
+    fn a_path_may_be_kept_to_its_home() {
+        let text = "use crate::machine::Core;";
+        let rule = "machines-behind-the-contract";
+        assert_eq!(found_by(rule, "engine/src/machine/take.rs", text), []);
+        assert_eq!(
+            found_by(rule, "engine/src/rank.rs", text),
+            one(1, "crate::machine")
+        );
+        assert_eq!(found_by(rule, "engine/src/rank.rs", "// crate::machine"), []);
+        assert_eq!(found_by(rule, "adapters/src/driver.rs", text), []);
+    }
+
+    #[test]
+    fn lists_of_clippy_are_read() {
+        let text = "# a\ndisallowed-methods = [\n  { path = \"a::b\", reason = \"c\" },\n]\n";
+        assert_eq!(
+            clippy_lists(text),
+            [("disallowed-methods".to_owned(), "a::b".to_owned())]
+        );
+    }
+}
