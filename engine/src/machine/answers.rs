@@ -1,6 +1,7 @@
 //! What the application and the stream answer to the owner of a shard.
 
 use super::Core;
+use super::ctx::Request;
 use super::stage::Stage;
 use super::tenure::{AppFlight, Tenure};
 use crate::ids::OpId;
@@ -163,7 +164,7 @@ impl Core {
             match event {
                 Some(Event::ShardMissing) => {
                     tenure.missing = true;
-                    self.doubt_stream();
+                    self.ctx.request(Request::DoubtStream);
                 }
                 Some(Event::Trimmed { at, first }) => {
                     let detail =
@@ -177,7 +178,7 @@ impl Core {
                 Some(event) => {
                     // The position may be of an earlier stream of this name.
                     if matches!(event, Event::BadPosition { tries, .. } if tries.is_power_of_two()) {
-                        self.doubt_stream();
+                        self.ctx.request(Request::DoubtStream);
                     }
                     let (how, again_in) = trouble(&event, &outcome);
                     let lease = self.key(ix);

@@ -3,7 +3,7 @@
 //! All its writes carry the same guard until the row is seen to have moved on, so at most one of them is ever applied.
 
 use super::Core;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use super::stage::Stage;
 use super::stall::Movement;
 use super::tenure::{TakeFlight, Taking, Tenure};
@@ -156,7 +156,7 @@ impl Core {
             Outcome::Unknown(_) if !reading => self.take_read(ix),
             other => {
                 if matches!(&other, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
-                    self.doubt_table();
+                    self.ctx.request(Request::DoubtTable);
                 }
                 self.take_again(ix, op, super::describe(&other));
             }

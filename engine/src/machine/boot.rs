@@ -1,7 +1,7 @@
 //! The way to the first scan: table there and ours, stream there. Also the watch over both while running.
 
 use super::Core;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use crate::config::TABLE_PATIENCE;
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Reply, TableState, Why};
@@ -53,8 +53,6 @@ pub(crate) struct Boot {
     /// Running: the stream is looked at, though nothing is missing; and when that was last begun.
     watching: bool,
     watched_at: Mono,
-    /// When a listing last ended.
-    listed_at: Mono,
     /// The stream is not doubted before this.
     rest_until: Mono,
     pub(crate) table_gone: bool,
@@ -127,18 +125,11 @@ impl Core {
         }
     }
 
-    /// Whether the shards were listed less than half a scan interval ago.
-    pub(crate) fn listed_lately(&self) -> bool {
-        let listed_at = self.boot.listed_at;
-        listed_at > Mono::default() && self.ctx.now.since(listed_at) < self.ctx.config.scan_interval.per(2)
-    }
-
     /// The shards were listed, which took so long. A stream of many pages is not listed most of the time, or its limits are
     /// used up for the sake of shards that are found missing one after the other.
     pub(crate) fn stream_listed(&mut self, took: Span) {
         let rest = took.times(LISTING_REST).min(self.ctx.config.scan_interval);
         self.boot.rest_until = self.boot.rest_until.max(self.ctx.now + rest);
-        self.boot.listed_at = self.ctx.now;
     }
 
     fn boot_goes(&mut self, step: Step) {
@@ -195,14 +186,18 @@ impl Core {
                     self.boot_goes(Step::Stream);
                 }
                 TableState::Missing if !self.boot.created => self.boot_goes(Step::Create),
-                TableState::Incompatible => self.fatal(Fatal::TableIncompatible { table }),
+                TableState::Incompatible => self
+                    .ctx
+                    .request(Request::Stop(Fatal::TableIncompatible { table })),
                 TableState::Missing | TableState::Creating | TableState::Deleting => {
                     if self.boot.table_since == Mono::default() {
                         self.boot.table_since = self.ctx.now;
                     }
                     if self.ctx.now.since(self.boot.table_since) > TABLE_PATIENCE {
                         let detail = format!("{state:?} for more than {TABLE_PATIENCE}");
-                        return self.fatal(Fatal::TableUnusable { table, detail });
+                        return self
+                            .ctx
+                            .request(Request::Stop(Fatal::TableUnusable { table, detail }));
                     }
                     self.boot_polls();
                 }
@@ -220,7 +215,7 @@ impl Core {
                 self.boot.table_gone = true;
                 self.boot.table_doubts = 0;
                 let table = self.ctx.config.table.clone();
-                self.fatal(Fatal::TableGone { table });
+                self.ctx.request(Request::Stop(Fatal::TableGone { table }));
             }
             Outcome::Applied(Reply::Table(TableState::Missing | TableState::Deleting)) => {
                 self.boot.table_doubts += 1;
@@ -257,7 +252,7 @@ impl Core {
                     .is_some_and(|created| created != state.created)
                 {
                     (self.boot.stream_doubt, self.boot.watching) = (false, false);
-                    return self.fatal(Fatal::StreamGone { stream });
+                    return self.ctx.request(Request::Stop(Fatal::StreamGone { stream }));
                 }
                 if !state.readable {
                     return self.boot_polls();
@@ -267,20 +262,20 @@ impl Core {
                 if !running {
                     self.boot.step = Step::Done;
                     self.boot.watched_at = self.ctx.now;
-                    self.scan_now();
+                    self.ctx.request(Request::Rescan(self.ctx.now));
                 } else if std::mem::take(&mut self.boot.stream_doubt) {
                     // Many shards may end at once; one listing in a while answers for all of them.
                     self.boot.rest_until = self.ctx.now + STREAM_PAUSE;
-                    self.list_to_repair("a shard was not found");
+                    self.ctx.request(Request::ListShards("a shard was not found"));
                 }
             }
             Outcome::Refused(refusal) if refusal.why == Why::NotFound => {
                 (self.boot.stream_doubt, self.boot.watching) = (false, false);
-                self.fatal(if running {
+                self.ctx.request(Request::Stop(if running {
                     Fatal::StreamGone { stream }
                 } else {
                     Fatal::StreamMissing { stream }
-                });
+                }));
             }
             other => self.boot_failed(op, "describe the stream", other),
         }
@@ -290,16 +285,16 @@ impl Core {
         let booting = self.boot.step != Step::Done;
         match &outcome {
             Outcome::Refused(refusal) if booting && refusal.why == Why::Denied => {
-                self.fatal(Fatal::Denied {
+                self.ctx.request(Request::Stop(Fatal::Denied {
                     what: what.into(),
                     detail: refusal.detail.clone(),
-                });
+                }));
             }
             Outcome::NotSent(Cause::Credentials) if booting && self.boot.failures >= CREDENTIAL_PATIENCE => {
-                self.fatal(Fatal::Denied {
+                self.ctx.request(Request::Stop(Fatal::Denied {
                     what: what.into(),
                     detail: "no usable credentials were found".into(),
-                });
+                }));
             }
             _ => self.boot_waits(op, what, super::describe(&outcome)),
         }

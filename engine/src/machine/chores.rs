@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::attempt::MAX_CHASES;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use super::view::Lease;
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, Why};
@@ -223,7 +223,7 @@ impl Core {
         let what = format!("{} {lease}", chore.change.verb());
         self.chores.waiting.push_back(slot);
         if matches!(&outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
-            self.doubt_table();
+            self.ctx.request(Request::DoubtTable);
         }
         self.ctx.tell(Notice::Trouble {
             op,
@@ -320,7 +320,7 @@ impl Core {
             |lease: &Lease| !lease.busy() && lease.row.as_ref().is_some_and(|row| self.knows_lineage(row));
         if self.is_running() && self.view.get(ix).is_some_and(free) {
             let why = self.reason_to_take(ix);
-            self.take(ix, why);
+            self.ctx.request(Request::Take(ix, why));
         }
     }
 
@@ -351,11 +351,11 @@ impl Core {
             if let Some(tenure) = self.view.get_mut(parent).and_then(|lease| lease.tenure.as_mut()) {
                 tenure.children_left = tenure.children_left.saturating_sub(1);
             }
-            self.step(parent);
+            self.view.arm(parent, self.ctx.now);
         } else if self.chores.is_idle() {
             // What was just created has no owner yet.
             let now = self.ctx.now;
-            self.scan.hurry(now);
+            self.ctx.request(Request::Rescan(now));
         }
     }
 }

@@ -84,7 +84,8 @@ impl Core {
         };
         self.claims.made.insert(key, made);
         let expires = now + self.ctx.config.table_timeout;
-        self.add_chore(change, "its owner has more than its share".into(), None, expires);
+        self.ctx
+            .write_row(change, "its owner has more than its share".into(), None, expires);
     }
 
     /// Forgets the claims of leases that are not with whom they were asked from any more.

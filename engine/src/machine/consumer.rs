@@ -8,7 +8,7 @@
 //! `Close`, and nothing is handed over after it.
 
 use super::Core;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use super::stage::Stage;
 use super::tenure::{AppFlight, Tenure};
 use crate::ids::{LeaseKey, OpId};
@@ -354,7 +354,7 @@ impl Core {
         if !tenure.missing && self.ctx.now >= tenure.look_at {
             tenure.missing = true;
             tenure.look_at = self.ctx.now + self.ctx.config.retry_max;
-            self.doubt_stream();
+            self.ctx.request(Request::DoubtStream);
         }
     }
 

@@ -4,9 +4,11 @@ use crate::config::Config;
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseKey, OpId, WorkerId};
 use crate::mutant::{Mutant, Planted};
-use crate::notice::Notice;
+use crate::notice::{Fatal, Notice, TakeReason};
 use crate::output::{Command, Effect, Output};
+use crate::row::Change;
 use crate::time::{Mono, Span, Wall};
+use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// Which machine waits for an outcome, and what it needs to know of the command.
@@ -34,6 +36,37 @@ pub(crate) enum Waiter {
     Reader(u32),
     /// An application command of a lease.
     App(u32),
+}
+
+/// What one machine wants of another. Requests are carried out in the order in which they were made, when the machine that made
+/// them has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// List the shards, unless they are being listed: something is missing, or not understood.
+    ListShards(&'static str),
+    /// Scan the table at this moment at the latest.
+    Rescan(Mono),
+    /// An operation did not find the lease table.
+    DoubtTable,
+    /// A shard was not found.
+    DoubtStream,
+    /// The shards were listed, which took so long.
+    StreamListed(Span),
+    /// Write a row beside the lanes of held leases.
+    WriteRow {
+        change: Change,
+        why: String,
+        /// The held lease whose end waits for this row.
+        child_of: Option<u32>,
+        /// Do not begin it after this moment.
+        expires: Mono,
+    },
+    /// Forget the rows whose writes this lease waits for.
+    DropRowWrites(u32),
+    /// Take a lease.
+    Take(u32, TakeReason),
+    /// Stop: the worker cannot go on.
+    Stop(Fatal),
 }
 
 /// Spreads numbers, but keeps each sixteen consecutive ones together: what was asked for together is answered together,
@@ -78,6 +111,8 @@ pub(crate) struct Ctx {
     pub(crate) planted: Planted,
     next_op: u64,
     pending: Pending,
+    /// Empty between two inputs.
+    requests: VecDeque<Request>,
 }
 
 /// What of it changes from input to input and lasts until the next one. The time does not last: an input brings its own.
@@ -104,6 +139,7 @@ impl Ctx {
             planted: Planted::default(),
             next_op: 0,
             pending: Pending::default(),
+            requests: VecDeque::new(),
         }
     }
 
@@ -169,6 +205,26 @@ impl Ctx {
     /// Asks for an operation on the application, which may take as long as it likes.
     pub(crate) fn app(&mut self, waiter: Waiter, op: crate::output::ConsumerOp) -> OpId {
         self.issue(waiter, Mono::NEVER, Effect::Consumer(op))
+    }
+
+    /// Asks another machine for something.
+    pub(crate) fn request(&mut self, request: Request) {
+        self.requests.push_back(request);
+    }
+
+    /// Asks for a row to be written. `expires`: `NEVER` for the children of a held lease, which are given up with it.
+    pub(crate) fn write_row(&mut self, change: Change, why: String, child_of: Option<u32>, expires: Mono) {
+        self.request(Request::WriteRow {
+            change,
+            why,
+            child_of,
+            expires,
+        });
+    }
+
+    /// The next request that was not carried out yet.
+    pub(crate) fn next_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
     }
 
     /// Who waits for this command and when it was emitted; forgets it. `None` for a stray or repeated outcome.

@@ -5,7 +5,7 @@
 //! is, unless the lineage shows that nobody will ever create that.
 
 use super::Core;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use super::tenure::Tenure;
 use crate::ids::ShardId;
 
@@ -85,7 +85,8 @@ impl Core {
             row.parents = parents.into_iter().collect();
             row.range = Some(child.range).filter(|_| !self.ctx.planted.is(Mutant::RangeUnsaid));
             let why = "its parent was processed to the end".to_string();
-            self.add_chore(Change::Create(Box::new(row)), why, Some(ix), Mono::NEVER);
+            self.ctx
+                .write_row(Change::Create(Box::new(row)), why, Some(ix), Mono::NEVER);
             left += 1;
             if self.ctx.planted.is(Mutant::OneChildOnly) {
                 break;
@@ -96,10 +97,6 @@ impl Core {
         } else {
             left
         };
-        // Later in this turn they are begun only if the belief holds.
-        if tenure.believes(self.ctx.now) || self.ctx.planted.is(Mutant::CreateWhenFenced) {
-            self.chores_step();
-        }
     }
 
     /// A consistent look at another parent's row came back.
@@ -114,7 +111,7 @@ impl Core {
                 // Not created yet, or never to be: the lineage says which.
                 tenure.missing = true;
                 tenure.look_at = now + self.ctx.config.scan_interval;
-                self.doubt_stream();
+                self.ctx.request(Request::DoubtStream);
             }
             _ => tenure.look_at = now + self.ctx.config.retry_max.min(self.ctx.config.renew_interval),
         }

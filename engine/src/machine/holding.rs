@@ -4,7 +4,7 @@
 //! most one of them is ever applied; a write of unknown outcome is resolved by the next one's guard, never assumed.
 
 use super::Core;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use super::stage::Stage;
 use super::tenure::{Tenure, Unresolved, WriteKind};
 use crate::ids::OpId;
@@ -171,7 +171,9 @@ impl Core {
             other => {
                 match &other {
                     Outcome::Unknown(_) if kind != WriteKind::Read => self.suspect(tenure, kind, emitted),
-                    Outcome::Refused(refusal) if refusal.why == Why::NotFound => self.doubt_table(),
+                    Outcome::Refused(refusal) if refusal.why == Why::NotFound => {
+                        self.ctx.request(Request::DoubtTable)
+                    }
                     _ => {}
                 }
                 tenure.failures += 1;
@@ -392,7 +394,7 @@ impl Core {
         tenure.lost = true;
         tenure.unresolved = None;
         tenure.valid_until = tenure.valid_until.min(self.ctx.now);
-        self.drop_chores_of(ix);
+        self.ctx.request(Request::DropRowWrites(ix));
         let lease = self.key(ix);
         self.ctx.tell(Notice::Lost { lease, why });
     }
@@ -436,14 +438,14 @@ impl Core {
         }
         // And nobody owns the children yet.
         if !tenure.children.is_empty() {
-            self.scan.hurry(now);
+            self.ctx.request(Request::Rescan(now));
         }
     }
 
     /// We own the lease no more, by our own will.
     fn released(&mut self, ix: u32, tenure: &mut Tenure) {
         let now = self.ctx.now;
-        self.drop_chores_of(ix);
+        self.ctx.request(Request::DropRowWrites(ix));
         tenure.lost = true;
         tenure.unresolved = None;
         tenure.valid_until = now;

@@ -1,6 +1,7 @@
 //! What rows do not say of their shards, from the last list of them: for table formats whose rows hold no lineage.
 
 use super::Core;
+use super::ctx::Request;
 use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, ShardId};
 use crate::mutant::Mutant;
@@ -146,7 +147,7 @@ impl Core {
         let family = self.lineage.families.get(parent.as_str());
         let gone = family.is_some_and(|family| family.range.is_none());
         if !gone && self.ctx.now.since(self.lineage.listed_at) >= self.ctx.config.scan_interval {
-            self.list_to_repair("a parent has no lease");
+            self.ctx.request(Request::ListShards("a parent has no lease"));
         }
         !gone
     }

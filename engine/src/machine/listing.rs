@@ -1,7 +1,7 @@
 //! Listing the stream's shards, and acting on what the list says.
 
 use super::Core;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, Why};
@@ -126,7 +126,9 @@ impl Core {
             return self.listing_step();
         }
         let shards = std::mem::take(&mut self.listing.shards);
-        self.stream_listed(self.ctx.now.since(self.listing.began));
+        self.upkeep.listed_at = self.ctx.now;
+        let took = self.ctx.now.since(self.listing.began);
+        self.ctx.request(Request::StreamListed(took));
         match self.listing.purpose {
             Some(Purpose::Fill) => self.fill(shards),
             Some(Purpose::Repair) => self.repair(&shards),
@@ -138,7 +140,7 @@ impl Core {
     fn list_again(&mut self, op: OpId, outcome: &Outcome) {
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             self.listing = Listing::default();
-            return self.doubt_stream();
+            return self.ctx.request(Request::DoubtStream);
         }
         let now = self.ctx.now;
         let refused = matches!(outcome, Outcome::Refused(_) | Outcome::Applied(_));
@@ -191,7 +193,7 @@ impl Core {
         if self.ctx.now.since(self.listing.began) > self.ctx.config.table_timeout.per(4) {
             self.listing.shards = shards;
             self.listing.stale = true;
-            return self.scan_now();
+            return self.ctx.request(Request::Rescan(self.ctx.now));
         }
         self.create_planned(&shards, true);
     }
@@ -216,6 +218,7 @@ impl Core {
 
     fn repair(&mut self, shards: &[Shard]) {
         let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+        let known = self.upkeep.recognised;
         if !self.recognise(&by_id) {
             self.listing = Listing::default();
             return;
@@ -237,7 +240,8 @@ impl Core {
                     range: shard.range,
                 };
                 let expires = self.ctx.now + self.ctx.config.lease_duration;
-                self.add_chore(change, "the row lacks its hash range".into(), None, expires);
+                self.ctx
+                    .write_row(change, "the row lacks its hash range".into(), None, expires);
             }
             let missing = self
                 .view
@@ -250,8 +254,8 @@ impl Core {
         }
         self.create_planned(shards, false);
         self.compare_shared(shards);
-        if fills {
-            // What could not be taken before for want of its parents can be now.
+        if fills || !known {
+            // What could not be taken before, for want of its parents or of knowing the stream, can be now.
             let balance = self.balance();
             self.take_share(&balance);
         }
@@ -391,7 +395,7 @@ impl Core {
                             .insert(planned.row.key.clone(), (first, then, start));
                         continue;
                     }
-                    self.add_chore(
+                    self.ctx.write_row(
                         Change::Create(Box::new(planned.row)),
                         planned.reason,
                         None,
@@ -399,9 +403,8 @@ impl Core {
                     );
                 }
                 if blind {
-                    self.scan_now();
+                    self.ctx.request(Request::Rescan(now));
                 }
-                self.chores_step();
             }
             Err(error) => {
                 let pause = self.list_pause();

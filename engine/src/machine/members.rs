@@ -6,7 +6,7 @@
 
 use super::Core;
 use super::boot::Step;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use crate::ids::{OpId, ShardId, WorkerId};
 use crate::input::{Outcome, Reply, TableState, Why};
 use crate::members::{Member, MembersChange, MembersOp, MembersPage, Shared, Side};
@@ -143,7 +143,9 @@ impl Core {
         if self.members.wants_listing && self.upkeep.recognised && self.listing.is_idle() && self.is_running()
         {
             self.members.wants_listing = false;
-            self.list_to_repair("the shards that are shared out are compared with the stream's");
+            self.ctx.request(Request::ListShards(
+                "the shards that are shared out are compared with the stream's",
+            ));
         }
         if self.members.flight.is_some() {
             return;
@@ -321,7 +323,8 @@ impl Core {
             }
             TableState::Incompatible => {
                 let table = format!("{} ({})", self.ctx.config.table, side.name());
-                self.fatal(Fatal::TableIncompatible { table });
+                self.ctx
+                    .request(Request::Stop(Fatal::TableIncompatible { table }));
             }
         }
     }
@@ -380,7 +383,7 @@ impl Core {
             members.turns = Some(turns);
             members.turns_since = now;
             self.arm_busy();
-            self.scan.hurry(now);
+            self.ctx.request(Request::Rescan(now));
         }
     }
 

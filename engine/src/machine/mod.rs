@@ -54,11 +54,14 @@ use crate::mutant::{Mutant, Planted};
 use crate::notice::{Fatal, Notice};
 use crate::output::{EndReason, Output};
 use crate::time::{Mono, Span, Wall};
-use ctx::{Ctx, Waiter};
+use ctx::{Ctx, Request, Waiter};
 use view::View;
 
 /// Leases stepped because of their deadlines per input. The rest follows with the next tick, which is asked for at once.
 const MAX_STEPS: usize = 256;
+
+/// So often at most, what follows from an input may lead to more.
+const MAX_ROUNDS: usize = 64;
 
 /// Whether the worker works, lets go, or is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -294,17 +297,30 @@ impl Core {
         }
     }
 
-    /// Everything whose time has come. Called after every input.
+    /// Everything whose time has come, and everything that follows from it. Called after every input.
     pub(crate) fn run_due(&mut self) {
-        if self.phase == Phase::Stopped {
-            return;
+        let mut steps = MAX_STEPS;
+        self.carry_out_requests();
+        for _ in 0..MAX_ROUNDS {
+            if self.phase == Phase::Stopped {
+                return;
+            }
+            while steps > 0
+                && let Some(ix) = self.view.pop_due(self.ctx.now)
+            {
+                steps -= 1;
+                self.step(ix);
+            }
+            self.carry_out_requests();
+            self.step_machines();
+            if !self.carry_out_requests() {
+                return;
+            }
         }
-        for _ in 0..MAX_STEPS {
-            let Some(ix) = self.view.pop_due(self.ctx.now) else {
-                break;
-            };
-            self.step(ix);
-        }
+        debug_assert!(false, "the machines ask each other for ever");
+    }
+
+    fn step_machines(&mut self) {
         if let Phase::Stopping { deadline, .. } = self.phase {
             if self.ctx.planted.is(Mutant::TakeWhileStopping) {
                 self.scan_step();
@@ -316,6 +332,37 @@ impl Core {
         self.listing_step();
         self.members_step();
         self.chores_step();
+    }
+
+    /// Whether there were any.
+    fn carry_out_requests(&mut self) -> bool {
+        let mut any = false;
+        while let Some(request) = self.ctx.next_request() {
+            any = true;
+            if self.phase != Phase::Stopped {
+                self.carry_out(request);
+            }
+        }
+        any
+    }
+
+    fn carry_out(&mut self, request: Request) {
+        match request {
+            Request::ListShards(why) => self.list_to_repair(why),
+            Request::Rescan(at) => self.scan.hurry(at),
+            Request::DoubtTable => self.doubt_table(),
+            Request::DoubtStream => self.doubt_stream(),
+            Request::StreamListed(took) => self.stream_listed(took),
+            Request::WriteRow {
+                change,
+                why,
+                child_of,
+                expires,
+            } => self.add_chore(change, why, child_of, expires),
+            Request::DropRowWrites(ix) => self.drop_chores_of(ix),
+            Request::Take(ix, why) => self.take(ix, why),
+            Request::Stop(fatal) => self.fatal(fatal),
+        }
     }
 
     fn stop_step(&mut self, mut deadline: Mono) {

@@ -1,7 +1,7 @@
 //! Reading the whole lease table, page by page, and what every row read does to the view.
 
 use super::Core;
-use super::ctx::Waiter;
+use super::ctx::{Request, Waiter};
 use super::unreadable::Unreadable;
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, Why};
@@ -70,13 +70,6 @@ impl Scan {
 }
 
 impl Core {
-    /// Starts a scan if none is under way.
-    pub(crate) fn scan_now(&mut self) {
-        let now = self.ctx.now;
-        self.scan.hurry(now);
-        self.scan_step();
-    }
-
     /// Asks for the next page, if it is time.
     pub(crate) fn scan_step(&mut self) {
         let booted = self.boot.step == super::boot::Step::Done;
@@ -115,7 +108,7 @@ impl Core {
             Outcome::Applied(Reply::Page(page)) => page,
             other => {
                 if matches!(&other, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
-                    self.doubt_table();
+                    self.ctx.request(Request::DoubtTable);
                 }
                 self.scan.failures += 1;
                 let pause = self.ctx.backoff("scan", "", self.scan.failures);

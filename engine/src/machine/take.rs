@@ -1,6 +1,7 @@
 //! Which leases are taken: how they lie, what our share is, and whom something is stolen from.
 
 use super::Core;
+use super::ctx::Request;
 use super::view::Lease;
 use crate::ids::WorkerId;
 use crate::mutant::Mutant;
@@ -123,10 +124,10 @@ impl Core {
         self.tell_choice(balance, mine, None, &order, most as usize);
         for (_, ix) in order.into_iter().take(most as usize) {
             let why = self.reason_to_take(ix);
-            self.take(ix, why);
+            self.ctx.request(Request::Take(ix, why));
         }
         if more {
-            self.scan.hurry(all_know.max(now));
+            self.ctx.request(Request::Rescan(all_know.max(now)));
         }
     }
 
@@ -228,9 +229,8 @@ impl Core {
                 ours: mine,
                 target: balance.target,
             };
-            self.take(ix, why);
+            self.ctx.request(Request::Take(ix, why));
         }
-        self.chores_step();
     }
 
     /// So many were begun since the scan that is under way, or the last one, began: it may show them with their old owners.

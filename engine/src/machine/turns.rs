@@ -1,6 +1,7 @@
 //! Whose turn a lease is, where leases are assigned by rank: what is taken, and what is given up.
 
 use super::Core;
+use super::ctx::Request;
 use super::take::Balance;
 use crate::mutant::Mutant;
 use std::collections::BTreeSet;
@@ -43,7 +44,7 @@ impl Core {
         self.tell_choice(balance, mine, None, &wanted, wanted.len());
         for (_, ix) in wanted {
             let why = self.reason_to_take(ix);
-            self.take(ix, why);
+            self.ctx.request(Request::Take(ix, why));
         }
     }
 
@@ -65,7 +66,8 @@ impl Core {
         let ours = |shard: &str| turns.has(shard) == Some(true);
         let shards = turns.shards().iter().map(|shard| shard.as_str());
         if self.absence_is_unread() && shards.into_iter().any(|shard| ours(shard) && lacks(shard)) {
-            self.list_to_repair("a shard that is shared out has no lease");
+            self.ctx
+                .request(Request::ListShards("a shard that is shared out has no lease"));
         }
     }
 

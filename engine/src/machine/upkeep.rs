@@ -1,6 +1,7 @@
 //! What follows from a whole scan: who leads, what is missing, what can go, what is taken.
 
 use super::Core;
+use super::ctx::Request;
 use super::view::Lease;
 use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, WorkerId};
@@ -31,6 +32,8 @@ pub(crate) struct Upkeep {
     hole_seen: u32,
     /// What the last listing made us plan to create: since when, which scan was the last to have begun then, and from where.
     pub(crate) planned: BTreeMap<LeaseKey, (Mono, u64, Checkpoint)>,
+    /// When a listing last ended.
+    pub(crate) listed_at: Mono,
     /// An empty table was seen, and the wait before filling it is over.
     pub(crate) waited_empty: bool,
     /// The leases were seen to be of this stream, or we filled the table ourselves.
@@ -70,7 +73,9 @@ impl Core {
             self.upkeep.waited_empty = false;
             self.no_fill();
             if !self.upkeep.recognised && !self.ctx.planted.is(Mutant::AnyTable) {
-                return self.list_to_repair("there is a lease table already, and it must be of this stream");
+                return self.ctx.request(Request::ListShards(
+                    "there is a lease table already, and it must be of this stream",
+                ));
             }
             self.watch_stream(balance.counts.len() as u32);
             self.audit();
@@ -83,7 +88,7 @@ impl Core {
                 .iter()
                 .any(|(_, lease)| lease.tenure.as_ref().is_some_and(|tenure| tenure.missing))
             {
-                self.doubt_stream();
+                self.ctx.request(Request::DoubtStream);
             }
         }
         self.take_share(&balance);
@@ -111,12 +116,12 @@ impl Core {
             self.upkeep.suspect = Some((found.lease, since));
             return self.upkeep.recognised;
         }
-        self.fatal(Fatal::OtherStream {
+        self.ctx.request(Request::Stop(Fatal::OtherStream {
             stream: self.ctx.config.stream.clone(),
             table: self.ctx.config.table.clone(),
             lease: found.lease,
             detail: found.detail,
-        });
+        }));
         false
     }
 
@@ -140,9 +145,13 @@ impl Core {
                 position: self.ctx.config.initial_position,
             });
         }
-        let balance = self.balance();
-        self.take_share(&balance);
         true
+    }
+
+    /// Whether the shards were listed less than half a scan interval ago.
+    fn listed_lately(&self) -> bool {
+        let listed_at = self.upkeep.listed_at;
+        listed_at > Mono::default() && self.ctx.now.since(listed_at) < self.ctx.config.scan_interval.per(2)
     }
 
     /// How many leases the configured initial position has no effect on, unless it is the default. A row that says no more than
@@ -201,7 +210,7 @@ impl Core {
             self.ctx.config.bootstrap_delay.0 + 1,
         );
         let at = self.ctx.now + Span(wait);
-        self.scan.hurry(at);
+        self.ctx.request(Request::Rescan(at));
     }
 
     /// Looks for parts of the hash space that no unfinished lease covers.
@@ -216,7 +225,7 @@ impl Core {
         }
         let hole = sync::first_hole(ranges.into_iter());
         if self.ctx.planted.is(Mutant::ListAlways) {
-            return self.list_to_repair("shards are always listed");
+            return self.ctx.request(Request::ListShards("shards are always listed"));
         }
         if (hole.is_none() && unknown == 0) || self.ctx.planted.is(Mutant::NoAudit) {
             self.upkeep.hole_seen = 0;
@@ -239,11 +248,11 @@ impl Core {
             if self.listed_lately() {
                 return;
             }
-            self.list_to_repair(if hole.is_some() {
+            self.ctx.request(Request::ListShards(if hole.is_some() {
                 "part of the hash space has no unfinished lease"
             } else {
                 "some rows lack their hash range"
-            });
+            }));
         }
     }
 
@@ -258,7 +267,9 @@ impl Core {
             row.is_some_and(|row| !self.knows_lineage(row))
         };
         if self.view.unordered().any(unknown) {
-            return self.list_to_repair("what shards some leases came from is not known");
+            return self.ctx.request(Request::ListShards(
+                "what shards some leases came from is not known",
+            ));
         }
         let (now, delay) = (self.ctx.now, self.ctx.config.cleanup_delay);
         let waits = |lease: &Lease| {
@@ -268,7 +279,9 @@ impl Core {
         };
         let leads = self.ctx.config.policies.finished == Finished::WhenForgotten && self.deputy() == 0;
         if leads && delay > Span::ZERO && self.view.unordered().any(waits) {
-            self.list_to_repair("the stream may have forgotten shards that were read to their end");
+            self.ctx.request(Request::ListShards(
+                "the stream may have forgotten shards that were read to their end",
+            ));
         }
     }
 
@@ -322,8 +335,7 @@ impl Core {
         let until_next = self.scan.usual().max(self.ctx.config.scan_interval);
         for change in removable {
             let why = "the shard was processed and its children have begun".to_string();
-            self.add_chore(change, why, None, now + until_next);
+            self.ctx.write_row(change, why, None, now + until_next);
         }
-        self.chores_step();
     }
 }
