@@ -1,13 +1,12 @@
 //! The engine: one input in, a drained outbox out.
 
-use crate::ids::{FencingToken, LeaseKey, WorkerId};
+use crate::ids::{FencingToken, LeaseIx, LeaseKey, WorkerId};
 use crate::input::{Body, Input};
-use crate::machine::Core;
-use crate::mutant::Planted;
 use crate::notice::Notice;
 use crate::output::Output;
 use crate::position::Checkpoint;
 use crate::time::Mono;
+use crate::worker::Worker;
 use std::hash::{Hash, Hasher};
 
 /// The coordination of one worker.
@@ -16,8 +15,7 @@ use std::hash::{Hash, Hasher};
 /// give the same outputs, bit for bit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Engine {
-    core: Option<Box<Core>>,
-    planted: Planted,
+    worker: Option<Box<Worker>>,
     /// Outputs while there is no worker yet.
     early: Vec<Output>,
 }
@@ -74,7 +72,7 @@ pub struct Held<'a> {
 /// states can tell whether it has been in one before.
 impl Hash for Engine {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.core.hash(state);
+        self.worker.hash(state);
     }
 }
 
@@ -84,34 +82,23 @@ impl Engine {
         Self::default()
     }
 
-    /// An engine with a deliberate bug.
-    #[cfg(feature = "mutants")]
-    pub fn with_mutant(mutant: Option<crate::mutant::Mutant>) -> Self {
-        Self {
-            planted: Planted { mutant },
-            ..Self::default()
-        }
-    }
-
     /// Takes one input. Total: any input in any order is legal, none panics, and the number of outputs is bounded by the
     /// size of the input and of the fleet's leases.
     pub fn handle(&mut self, input: Input) -> Outbox<'_> {
         let Input { at, wall, body } = input;
-        let core = match &mut self.core {
-            Some(core) => {
-                core.clock(at, wall);
+        let worker = match &mut self.worker {
+            Some(worker) => {
+                worker.clock(at, wall);
                 match body {
-                    Body::Boot(_) => core.ctx.tell(Notice::Stray {
-                        what: "a second boot record".into(),
-                    }),
+                    Body::Boot(_) => worker.stray("a second boot record".into()),
                     Body::Tick => {}
-                    Body::Done { op, outcome } => core.done(op, outcome),
-                    Body::Call(call) => core.call(call),
+                    Body::Done { op, outcome } => worker.on_outcome(op, outcome),
+                    Body::Call(call) => worker.on_call(call),
                 }
-                core
+                worker
             }
             empty => match body {
-                Body::Boot(record) => empty.insert(Box::new(Core::new(*record, at, wall, self.planted))),
+                Body::Boot(record) => empty.insert(Box::new(Worker::new(*record, at, wall))),
                 body => {
                     let what = format!("{} before the boot record", body.name());
                     self.early.push(Output::Tell(Notice::Stray { what }));
@@ -122,50 +109,49 @@ impl Engine {
                 }
             },
         };
-        core.run_due();
-        let wake_at = core.wake_at();
+        worker.run_due();
+        let wake_at = worker.wake_at();
         Outbox {
-            outputs: core.outputs(),
+            outputs: worker.outputs(),
             wake_at,
         }
     }
 
     /// The name this worker writes into its rows; absent before the boot record.
     pub fn worker(&self) -> Option<&WorkerId> {
-        Some(&self.core.as_ref()?.ctx.me)
+        Some(self.worker.as_ref()?.id())
     }
 
     /// Whether the worker has stopped, and nothing will follow.
     pub fn is_stopped(&self) -> bool {
-        self.core.as_ref().is_some_and(|core| core.is_stopped())
+        self.worker.as_ref().is_some_and(|worker| worker.is_stopped())
     }
 
     /// How many commands have no outcome yet.
     pub fn unanswered(&self) -> usize {
-        self.core.as_ref().map_or(0, |core| core.ctx.unanswered())
+        self.worker.as_ref().map_or(0, |worker| worker.unanswered())
     }
 
     /// How many rows of the lease table the last scans showed that should be leases and cannot be read.
     pub fn unreadable(&self) -> usize {
-        self.core.as_ref().map_or(0, |core| core.unreadable())
+        self.worker.as_ref().map_or(0, |worker| worker.unreadable())
     }
 
     /// The leases this worker holds, in no particular order, but in the same one after the same inputs.
     pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
-        self.core.iter().flat_map(|core| core.held())
+        self.worker.iter().flat_map(|worker| worker.held())
     }
 
-    /// Moves into `into` the slots of all leases of which this worker may hold more, less or otherwise than when this was
-    /// last asked; [`Engine::held_in`] says what it is now. A slot stands for one lease as long as that is known, then
-    /// perhaps for another.
-    pub fn touched(&mut self, into: &mut Vec<u32>) {
-        if let Some(core) = &mut self.core {
-            core.touched(into);
+    /// Moves into `into` all leases of which this worker may hold more, less or otherwise than when this was last asked;
+    /// [`Engine::held_in`] says what it is now.
+    pub fn touched(&mut self, into: &mut Vec<LeaseIx>) {
+        if let Some(worker) = &mut self.worker {
+            worker.take_touched(into);
         }
     }
 
-    /// What this worker holds of the lease in a slot; absent if nothing.
-    pub fn held_in(&self, slot: u32) -> Option<Held<'_>> {
-        self.core.as_ref()?.held_in(slot)
+    /// What this worker holds of a lease; absent if nothing.
+    pub fn held_in(&self, lease: LeaseIx) -> Option<Held<'_>> {
+        self.worker.as_ref()?.held_in(lease)
     }
 }

@@ -97,6 +97,24 @@ impl ShardId {
     }
 }
 
+/// Stands for one lease within one engine, as long as that lease is known; then perhaps for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseIx(u32);
+
+impl LeaseIx {
+    /// The lease in this slot.
+    pub(crate) fn from_index(index: usize) -> Self {
+        debug_assert!(index <= u32::MAX as usize, "leases are numbered by 32 bits");
+        Self(index as u32)
+    }
+
+    /// A small number: leases that are known at the same time have different ones, and all of them are below the number of leases
+    /// that were ever known at the same time.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Which command an outcome answers. Unique over all lives of a worker, as it carries the incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OpId {

@@ -17,8 +17,8 @@
 //! In forty minutes: [`input`], [`output`] and [`row`] are all there is to say; [`config`] is how a worker is told to
 //! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`dialect`] (rows as
 //! table items), and the private modules `sync` (which leases are missing), `leader` (who acts first), `rank` (whose turn a shard
-//! is) and `reader` (one shard being read). What ties them together is the private module `machine`; begin with its table of
-//! files.
+//! is) and `reader` (one shard being read). What ties them together is the private module `worker`; begin with its table of
+//! rooms.
 //!
 //! # What may grow
 //! Notices and their reasons, formats and options are added without notice: the enums are `#[non_exhaustive]`, and options have
@@ -36,10 +36,8 @@ pub mod input;
 #[doc(hidden)]
 pub mod internals;
 mod leader;
-mod machine;
 pub mod members;
 mod migration;
-pub mod mutant;
 pub mod notice;
 pub mod output;
 pub mod policy;
@@ -51,5 +49,6 @@ pub mod shard;
 mod sync;
 pub mod table;
 pub mod time;
+mod worker;
 
 pub use engine::{Engine, Held, Outbox};

@@ -68,10 +68,6 @@ impl Buffer {
         self.batches.len()
     }
 
-    pub(super) fn handed(&self) -> Option<Position> {
-        self.handed
-    }
-
     pub(super) fn watermark(&self) -> Option<Position> {
         self.watermark
     }

@@ -212,16 +212,6 @@ impl Reader {
         }
     }
 
-    /// The highest position handed over. For a planted bug only.
-    pub(crate) fn last_handed(&self) -> Option<Position> {
-        self.buffer.handed()
-    }
-
-    /// Whether a command is under way. For a planted bug only.
-    pub(crate) fn is_reading(&self) -> bool {
-        self.flight.is_some()
-    }
-
     /// Whether the reader waits for [`resume`](Self::resume).
     pub fn is_paused(&self) -> bool {
         self.paused

@@ -23,7 +23,7 @@ const BUILD: [&str; 8] = [
     "leasehold-sim",
     "--no-default-features",
     "--features",
-    "offline,mutants",
+    "offline",
 ];
 
 impl Prepared {

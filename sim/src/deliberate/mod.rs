@@ -19,7 +19,6 @@ pub use workspace::{FOLDER, Files, Sources, write};
 use crate::oracles::Property;
 use catalogue::{Entry, FILES, entries};
 use leasehold_engine::dialect::Kind;
-use leasehold_engine::mutant::Mutant;
 use std::fmt;
 
 /// A deliberate bug of the catalogue.
@@ -94,14 +93,6 @@ impl Bug {
     /// Its number in this catalogue, which its places in the copy ask for.
     pub fn number(self) -> u16 {
         self.number
-    }
-
-    /// The switch between the lines of the engine that it still is.
-    pub(crate) fn old(self) -> Option<Mutant> {
-        Mutant::ALL
-            .iter()
-            .copied()
-            .find(|mutant| self.edits().is_empty() && mutant.id() == self.id)
     }
 }
 

@@ -10,11 +10,11 @@ use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
 use crate::report::is_worth_a_line;
 use crate::swarm::Load;
 use crate::world::clock::Clock;
+use crate::world::names;
 use crate::world::names::{Names, record_of, shard_of};
 use crate::world::stream::Source;
 use crate::world::table::{LeaseTable, wall_ms};
 use crate::world::worker::Adapter;
-use crate::world::{engine, names};
 use leasehold_engine::Engine;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Boot, Input};
@@ -174,9 +174,9 @@ impl World {
 
     /// Begins a life of a worker.
     pub(super) fn start(&mut self, w: usize) {
-        let (now, bug, config) = (self.now, self.scope.bug, self.scope.config());
+        let (now, config) = (self.now, self.scope.config());
         let worker = Arc::make_mut(&mut self.workers[w]);
-        worker.engine = engine(bug);
+        worker.engine = Engine::new();
         worker.generation += 1;
         worker.clock.restart(now, 0);
         worker.paused = None;

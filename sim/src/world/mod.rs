@@ -28,7 +28,6 @@ mod tell;
 mod view;
 pub(crate) mod worker;
 
-use crate::deliberate::Bug;
 use crate::draws::Draws;
 use crate::faults::RuinKind;
 use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
@@ -70,8 +69,6 @@ pub use settle::Ending;
 #[derive(Debug)]
 pub struct World {
     plan: Plan,
-    /// The deliberate bug that every engine has.
-    bug: Option<Bug>,
     draws: Draws,
     now: Time,
     heap: Heap,
@@ -139,17 +136,6 @@ struct Family {
     closed: bool,
 }
 
-/// A worker's engine, with its deliberate bug if that is one of those that are still compiled in.
-pub(crate) fn engine(bug: Option<Bug>) -> Engine {
-    #[cfg(feature = "mutants")]
-    return Engine::with_mutant(bug.and_then(Bug::old));
-    #[cfg(not(feature = "mutants"))]
-    {
-        let _ = bug.and_then(Bug::old);
-        Engine::new()
-    }
-}
-
 impl World {
     /// The world of a plan, before its first moment.
     ///
@@ -169,7 +155,6 @@ impl World {
         .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let terms = terms(&plan);
         let mut world = Self {
-            bug: options.bug,
             draws,
             now: 0,
             heap: Heap::default(),

@@ -1,8 +1,9 @@
 //! Processes of workers: they start, stand still, are told to stop, stop, die and come back.
 
+use super::World;
 use super::heap::What;
-use super::{World, engine};
 use crate::oracles::Fact;
+use leasehold_engine::Engine;
 use leasehold_engine::input::{Body, Boot, Call};
 use leasehold_engine::internals::draw;
 
@@ -38,7 +39,7 @@ impl World {
 
     fn start_engine(&mut self, w: usize, key: u64) {
         let now = self.now;
-        self.workers[w].engine = Some(engine(self.bug));
+        self.workers[w].engine = Some(Engine::new());
         let upgraded = self.plan.upgraded.as_ref();
         let upgraded = upgraded.filter(|_| self.plan.faults.upgrade.reached(w as u32, now));
         if upgraded.is_some() {

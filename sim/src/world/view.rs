@@ -4,7 +4,7 @@ use super::{World, names};
 use crate::oracles::fact::Mark;
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use leasehold_engine::Held;
-use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::ids::{LeaseIx, LeaseKey};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
 
@@ -12,10 +12,10 @@ use leasehold_engine::time::Mono;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
     life: LifeNo,
-    /// By the engine's slots.
+    /// By the numbers that the engine gives its leases.
     claims: Vec<Option<Claim>>,
     /// Memory for what may have changed.
-    touched: Vec<u32>,
+    touched: Vec<LeaseIx>,
 }
 
 #[derive(Clone, Debug)]
@@ -81,12 +81,12 @@ impl World {
         engine.touched(&mut touched);
         touched.sort_unstable();
         touched.dedup();
-        touched.retain(|&slot| {
-            let at = slot as usize;
+        touched.retain(|&lease| {
+            let at = lease.index();
             if said.claims.len() <= at {
                 said.claims.resize_with(at + 1, || None);
             }
-            let held = engine.held_in(slot);
+            let held = engine.held_in(lease);
             let before = &mut said.claims[at];
             if let (Some(claim), Some(held)) = (&before, &held)
                 && claim.repeats(held)
@@ -102,7 +102,7 @@ impl World {
         });
         for claim in touched
             .drain(..)
-            .filter_map(|slot| said.claims[slot as usize].as_ref())
+            .filter_map(|lease| said.claims[lease.index()].as_ref())
         {
             let Some(shard) = claim.shard else { continue };
             let fact = Fact::Holds {

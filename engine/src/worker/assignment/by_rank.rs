@@ -1,0 +1,66 @@
+//! Whose turn a lease is, where leases are assigned by rank: what is taken. What is given up follows from
+//! [`LeaseTable::keeps`].
+
+use super::members::Members;
+use super::{MAX_TAKES, report_choice};
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::{Balance, LeaseTable};
+use std::collections::BTreeSet;
+
+impl Members {
+    /// Takes what is ours by rank and has no live owner.
+    ///
+    /// What is not shared out yet, or not any more though it was not read to its end, goes round in the same way among the
+    /// members; other programs do not take it, and so it is anybody's after a while.
+    pub(super) fn take_turns(&self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+        let Some(turns) = leases.turns() else { return };
+        let available: BTreeSet<_> = balance.available.iter().copied().collect();
+        // An owner that lives gives up what is not its turn. It may be silent until then: other programs say nothing of a
+        // lease while nothing happens.
+        let checks = cx.config().members.check_interval.times(2);
+        let all_know = cx.now().since(self.turns_since()) >= checks;
+        let forgotten = cx.config().lease_duration.times(2);
+        let mut strays = 0;
+        let mut wanted = Vec::new();
+        for (ix, lease) in leases.iter() {
+            let Some(row) = lease.unfinished_row() else {
+                continue;
+            };
+            let ours = turns.has(lease.key().as_str()).unwrap_or_else(|| {
+                strays += 1;
+                turns.is_ours(strays - 1) || lease.idle() >= forgotten
+            });
+            let owner = row.actual_owner();
+            let lives = owner.is_some_and(|owner| turns.counts(owner));
+            // A write of ours that came late made the row ours: it is taken, and given up if it is not our turn.
+            if available.contains(&ix) && (owner == Some(cx.me()) || (ours && (all_know || !lives))) {
+                wanted.push(ix);
+            }
+        }
+        wanted.truncate(MAX_TAKES as usize);
+        report_choice(
+            cx,
+            leases,
+            balance,
+            balance.of(cx.me()),
+            None,
+            &wanted,
+            wanted.len(),
+        );
+        for ix in wanted {
+            let why = leases.reason_to_take(ix, cx.me());
+            cx.request(Request::Take(ix, why));
+        }
+    }
+}
+
+/// Lists the shards if one that is ours by rank has no lease yet: other programs create that when they take it.
+pub(super) fn ask_leases(cx: &mut Context, leases: &LeaseTable) {
+    let Some(turns) = leases.turns() else { return };
+    let lacks = |shard: &str| leases.row(shard).is_none() && !leases.scans().occupied().contains(shard);
+    let ours = |shard: &str| turns.has(shard) == Some(true);
+    let mut shards = turns.shards().iter().map(|shard| shard.as_str());
+    if cx.absence_is_unread() && shards.any(|shard| ours(shard) && lacks(shard)) {
+        cx.request(Request::ListShards("a shard that is shared out has no lease"));
+    }
+}

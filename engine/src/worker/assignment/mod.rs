@@ -1,0 +1,136 @@
+//! Which leases this worker is to have, and how it comes by them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `by_count` | a share of all leases, counted by the owners that their rows name: what is free is taken, the rest stolen |
+//! | `claims` | asking for what a live worker owns, where leases are not simply stolen |
+//! | `by_rank` | the leases whose turn it is, among the members |
+//! | `members`, `member_tasks`, `leader` | saying that we live, looking which other members do; what the first of them does for all |
+//!
+//! Nothing here makes anybody an owner: the guarded take of a lease decides.
+
+mod by_count;
+mod by_rank;
+mod claims;
+mod leader;
+mod member_tasks;
+mod members;
+
+use super::context::Context;
+use super::lease_table::{Balance, LeaseTable};
+use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
+use crate::input::Outcome;
+use crate::notice::{Choice, Notice};
+use crate::shard::Shard;
+use crate::time::Mono;
+use by_count::ByCount;
+use members::Members;
+
+/// No more than this many leases are taken after one scan, to spare the table a burst.
+const MAX_TAKES: u32 = 1_000;
+
+/// The room.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Assignment {
+    by_count: ByCount,
+    members: Members,
+}
+
+impl Assignment {
+    /// Takes what is ours to take. `asked`: leases that live owners are being asked for.
+    pub(super) fn take_share(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        balance: &Balance,
+        asked: &[LeaseKey],
+    ) {
+        if cx.ranks() {
+            self.members.take_turns(cx, leases, balance);
+        } else {
+            self.by_count.take_share(cx, leases, balance, asked);
+        }
+    }
+
+    /// Asks what is due of the tables of members. `listing`: whether the shards are being listed.
+    pub(super) fn step(&mut self, cx: &mut Context, listing: bool) {
+        self.members.step(cx, listing);
+    }
+
+    pub(super) fn wake_at(&self, cx: &Context) -> Mono {
+        self.members.wake_at(cx)
+    }
+
+    /// Whether nothing is left to be asked of the tables of members.
+    pub(super) fn is_idle(&self) -> bool {
+        self.members.is_idle()
+    }
+
+    /// An operation on the tables of members has ended.
+    pub(super) fn on_members(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        op: OpId,
+        emitted: Mono,
+        outcome: Outcome,
+    ) {
+        self.members.on_outcome(cx, leases, op, emitted, outcome);
+    }
+
+    /// The shards were listed: compares them with those that are shared out, if that is our part.
+    pub(super) fn on_shards_listed(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) {
+        self.members.compare_shared(cx, leases, shards);
+    }
+
+    /// Lists the shards if one that is ours by rank has no lease yet: other programs create that when they take it.
+    pub(super) fn ask_leases(&self, cx: &mut Context, leases: &LeaseTable) {
+        by_rank::ask_leases(cx, leases);
+    }
+
+    /// No member is to count on us any more.
+    pub(super) fn leave(&mut self) {
+        self.members.leave();
+    }
+}
+
+/// Says what was weighed, the leases in the order drawn; the first `now` are taken.
+fn report_choice(
+    cx: &mut Context,
+    leases: &LeaseTable,
+    balance: &Balance,
+    ours: u32,
+    victim: Option<&WorkerId>,
+    order: &[LeaseIx],
+    now: usize,
+) {
+    let (chosen, left) = order.split_at(now.min(order.len()));
+    if chosen.is_empty() {
+        return;
+    }
+    let keys = |part: &[LeaseIx]| {
+        let part = part.iter().filter_map(|ix| leases.get(*ix));
+        part.map(|lease| lease.key().clone()).take(Choice::MOST).collect()
+    };
+    let mut counts: Vec<(WorkerId, u32)> = balance.counts.clone().into_iter().collect();
+    counts.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
+    let us = counts.iter().position(|(worker, _)| worker == cx.me());
+    debug_assert!(us.is_some(), "we are always counted");
+    if let Some(us) = us.filter(|us| *us >= Choice::MOST) {
+        counts.swap(us, Choice::MOST - 1);
+    }
+    counts.truncate(Choice::MOST);
+    let choice = Choice {
+        taken: chosen.len() as u32,
+        chosen: keys(chosen),
+        left: keys(left),
+        candidates: order.len() as u32,
+        victim: victim.cloned(),
+        counts,
+        workers: balance.workers(),
+        unfinished: balance.unfinished,
+        target: balance.target,
+        ours,
+    };
+    cx.notify(Notice::Chose(Box::new(choice)));
+}

@@ -1,0 +1,385 @@
+//! What every room is given: the time, the configuration, the phase of the worker, randomness, and the outbox.
+
+use super::backoff::doubled;
+use super::phase::Phase;
+use crate::config::{Config, InitialPosition};
+use crate::draw::{draw, draw_below};
+use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
+use crate::notice::{Fatal, Notice, TakeReason};
+use crate::output::{Command, ConsumerOp, Effect, Output, StreamOp, TableOp};
+use crate::policy::{Assign, Finished, Lineage};
+use crate::row::Change;
+use crate::time::{Mono, Span, Wall};
+use std::collections::VecDeque;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+/// The room that waits for an outcome, and what it needs to know of the command.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Waiter {
+    /// Start-up and the watch: the state of the table.
+    TableState,
+    /// Start-up: the creation of the table.
+    TableCreate,
+    /// Start-up and the watch: the state of the stream.
+    StreamState,
+    /// Lease table: a page of a scan.
+    Scan,
+    /// Shard sync: a page of the shard listing.
+    List,
+    /// Assignment: an operation on the tables of members.
+    Members,
+    /// A write or a read on a lease's own lane.
+    Lane(LeaseIx),
+    /// A strongly consistent read of the row of another shard, for a lease that waits for that shard.
+    Relative(LeaseIx),
+    /// A row that is created, filled in, claimed or removed beside the lanes.
+    RowWrite(RowWriteId),
+    /// A stream command of a lease's reader.
+    Reader(LeaseIx),
+    /// An application command of a lease.
+    App(LeaseIx),
+}
+
+/// Names a row that is written beside the lanes, until that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct RowWriteId(pub(super) u32);
+
+/// What one room wants of another. The worker carries requests out in the order in which they were made, when the room that made
+/// them has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// List the shards, unless they are being listed: something is missing, or not understood. With the reason.
+    ListShards(&'static str),
+    /// Scan the table at this moment at the latest, but not too soon after the last scan.
+    Rescan(Mono),
+    /// Find out whether the lease table is gone: an operation did not find it.
+    DoubtTable,
+    /// Find out whether the stream is gone, and list its shards: a shard was not found.
+    DoubtStream,
+    /// Take note that a listing of the shards, which took so long, has ended.
+    StreamListed(Span),
+    /// Write a row beside the lanes.
+    WriteRow {
+        change: Change,
+        why: String,
+        /// The held lease whose end waits for this row.
+        child_of: Option<LeaseIx>,
+        /// Do not begin it after this moment.
+        expires: Mono,
+    },
+    /// Drop the rows that this lease was to create: it is not ours any more.
+    DropRowWrites(LeaseIx),
+    /// Take a lease.
+    Take(LeaseIx, TakeReason),
+    /// The lease table is gone: nothing can be written any more. Stop.
+    TableGone(Fatal),
+    /// Stop: the worker cannot go on.
+    Stop(Fatal),
+}
+
+/// Spreads numbers, but keeps each sixteen consecutive ones together: what was asked for together is answered together,
+/// and shares its cache lines. Nothing iterates over the map, so order never shows.
+#[derive(Clone, Copy, Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        let spread = (self.0 ^ value >> 4)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(26);
+        self.0 = spread << 4 | value & 15;
+    }
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "its hasher is fixed, and its entries are sorted where they are iterated over"
+)]
+type Pending = std::collections::HashMap<u64, (Waiter, Mono), BuildHasherDefault<NumberHasher>>;
+
+/// The part of a worker that all rooms share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Context {
+    config: Config,
+    me: WorkerId,
+    life: u64,
+    seed: u64,
+    now: Mono,
+    wall: Wall,
+    hold: Span,
+    phase: Phase,
+    /// Table and stream were found: rows and shards may be read.
+    booted: bool,
+    /// The leases were seen to be of this stream, or this worker filled the table itself.
+    recognised: bool,
+    out: Vec<Output>,
+    next_op: u64,
+    pending: Pending,
+    /// Empty between two inputs.
+    requests: VecDeque<Request>,
+}
+
+/// What changes from input to input and lasts until the next one. The time does not last: an input brings its own.
+impl Hash for Context {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let mut pending: Vec<_> = self.pending.iter().collect();
+        pending.sort_unstable_by_key(|(op, _)| **op);
+        (&self.me, self.seed, self.next_op, pending).hash(state);
+        (&self.phase, self.booted, self.recognised).hash(state);
+    }
+}
+
+impl Context {
+    pub(super) fn new(config: Config, me: WorkerId, life: u64, seed: u64, now: Mono, wall: Wall) -> Self {
+        let hold = config.hold();
+        Self {
+            config,
+            me,
+            life,
+            seed,
+            now,
+            wall,
+            hold,
+            phase: Phase::Running,
+            booted: false,
+            recognised: false,
+            out: Vec::new(),
+            next_op: 0,
+            pending: Pending::default(),
+            requests: VecDeque::new(),
+        }
+    }
+
+    /// Takes the time of an input. A clock that went back is taken as not having moved.
+    pub(super) fn clock(&mut self, at: Mono, wall: Wall) {
+        self.now = self.now.max(at);
+        self.wall = wall;
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The name in the rows of this life of this worker.
+    pub(super) fn me(&self) -> &WorkerId {
+        &self.me
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub(super) fn now(&self) -> Mono {
+        self.now
+    }
+
+    pub(super) fn wall(&self) -> Wall {
+        self.wall
+    }
+
+    /// For how long a lease is believed in after the emission of the write that proves it.
+    pub(super) fn hold(&self) -> Span {
+        self.hold
+    }
+
+    pub(super) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    pub(super) fn phase_mut(&mut self) -> &mut Phase {
+        &mut self.phase
+    }
+
+    /// Whether new work is begun.
+    pub(super) fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    /// Whether a stop has come to the point where handlers are aborted and checkpoints not waited for: two requests before its
+    /// deadline.
+    pub(super) fn forced(&self) -> bool {
+        self.phase
+            .ends_within(self.config.table_timeout.times(2), self.now)
+    }
+
+    /// Whether a stop waits for no handler any more: one request before its deadline.
+    pub(super) fn out_of_patience(&self) -> bool {
+        self.phase.ends_within(self.config.table_timeout, self.now)
+    }
+
+    /// Whether table and stream were found.
+    pub(super) fn is_booted(&self) -> bool {
+        self.booted
+    }
+
+    pub(super) fn set_booted(&mut self) {
+        debug_assert!(!self.booted, "a worker boots once");
+        self.booted = true;
+    }
+
+    /// Whether the leases are known to be of this stream.
+    pub(super) fn has_recognised(&self) -> bool {
+        self.recognised
+    }
+
+    pub(super) fn set_recognised(&mut self) {
+        self.recognised = true;
+    }
+
+    /// Whether leases are assigned by rank among the members.
+    pub(super) fn ranks(&self) -> bool {
+        self.config.policies.assign == Assign::Rank
+    }
+
+    /// Whether rows may lack what only a list of the shards says.
+    pub(super) fn needs_listings(&self) -> bool {
+        self.config.policies.lineage == Lineage::Listed
+    }
+
+    /// Whether a row that is not there means that its shard still has to be read.
+    pub(super) fn absence_is_unread(&self) -> bool {
+        self.config.policies.finished != Finished::WhenRead
+            && self.config.initial_position == InitialPosition::TrimHorizon
+    }
+
+    /// The counter for the next write of a row that shows `counter`, and is known to have shown `highest`.
+    ///
+    /// A row whose counter was removed, or set back, goes on where it was: others may remember what it had come to, and fencing
+    /// tokens must grow. Only a time that is there stands for itself, however early, since others act on it.
+    pub(super) fn next_counter(&self, counter: u64, highest: u64) -> u64 {
+        let life = self.config.policies.life;
+        let stands = counter > 0 && life.tells_time();
+        // No counter comes after the last one.
+        let base = if stands || highest == u64::MAX {
+            counter
+        } else {
+            counter.max(highest)
+        };
+        let next = life.next(base, self.wall, self.config.lease_duration);
+        debug_assert!(
+            next > counter || counter == u64::MAX,
+            "a write leaves a greater counter"
+        );
+        next
+    }
+
+    /// Asks for something to be done; its outcome will go to `waiter`.
+    fn issue(&mut self, waiter: Waiter, give_up: Mono, effect: Effect) -> OpId {
+        debug_assert!(give_up > self.now, "an operation has time to be carried out");
+        self.next_op += 1;
+        let op = OpId {
+            life: self.life,
+            n: self.next_op,
+        };
+        let before = self.pending.insert(op.n, (waiter, self.now));
+        debug_assert!(before.is_none(), "an operation has a name of its own");
+        self.out.push(Output::Do(Command { op, give_up, effect }));
+        op
+    }
+
+    /// Asks for an operation on the lease table.
+    pub(super) fn table(&mut self, waiter: Waiter, op: TableOp) -> OpId {
+        let give_up = self.now + self.config.table_timeout;
+        self.issue(waiter, give_up, Effect::Table(op))
+    }
+
+    /// Asks for an operation on the stream.
+    pub(super) fn stream(&mut self, waiter: Waiter, op: StreamOp) -> OpId {
+        let give_up = self.now + self.config.stream_timeout;
+        self.issue(waiter, give_up, Effect::Stream(op))
+    }
+
+    /// Asks for an operation on the application, which may take as long as it likes.
+    pub(super) fn app(&mut self, waiter: Waiter, op: ConsumerOp) -> OpId {
+        self.issue(waiter, Mono::NEVER, Effect::Consumer(op))
+    }
+
+    /// The room that waits for this command, and when the command was emitted; forgets it. `None` for a stray or repeated outcome.
+    pub(super) fn settle(&mut self, op: OpId) -> Option<(Waiter, Mono)> {
+        if op.life == self.life {
+            self.pending.remove(&op.n)
+        } else {
+            None
+        }
+    }
+
+    /// How many commands are without an outcome.
+    pub(super) fn unanswered(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(super) fn notify(&mut self, notice: Notice) {
+        self.out.push(Output::Tell(notice));
+    }
+
+    /// Moves the outputs out, keeping the memory.
+    pub(super) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
+        debug_assert!(
+            self.requests.is_empty(),
+            "every request is carried out before outputs are read"
+        );
+        self.out.drain(..)
+    }
+
+    /// Asks another room for something.
+    pub(super) fn request(&mut self, request: Request) {
+        self.requests.push_back(request);
+    }
+
+    /// Asks for a row to be written beside the lanes. `expires`: `NEVER` for the children of a held lease, which are given up
+    /// with it.
+    pub(super) fn write_row(
+        &mut self,
+        change: Change,
+        why: String,
+        child_of: Option<LeaseIx>,
+        expires: Mono,
+    ) {
+        debug_assert!(
+            child_of.is_none() || expires == Mono::NEVER,
+            "what a held lease waits for does not expire"
+        );
+        self.request(Request::WriteRow {
+            change,
+            why,
+            child_of,
+            expires,
+        });
+    }
+
+    /// The next request that was not carried out yet.
+    pub(super) fn next_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// The pause before the `failures`-th retry in a row: see [`Backoff`](super::backoff::Backoff), which counts them.
+    pub(super) fn pause(&self, what: &str, subject: &str, failures: u32) -> Span {
+        let full = doubled(self.config.retry_min, self.config.retry_max, failures);
+        let n = self.now.0 ^ u64::from(failures);
+        Span(full / 2 + draw_below(self.seed, what, subject, n, full / 2))
+    }
+
+    /// The pause between two looks at something that passes by itself.
+    pub(super) fn poll_pause(&self) -> Span {
+        let config = &self.config;
+        config.retry_max.min(Span::from_secs(1)).max(config.retry_min)
+    }
+
+    /// A keyed draw about a lease.
+    pub(super) fn draw(&self, purpose: &str, key: &LeaseKey, n: u64) -> u64 {
+        draw(self.seed, purpose, key.as_str(), n)
+    }
+
+    /// A keyed draw of this worker in `0..bound`.
+    pub(super) fn draw_below(&self, purpose: &str, n: u64, bound: u64) -> u64 {
+        draw_below(self.seed, purpose, self.me.as_str(), n, bound)
+    }
+}

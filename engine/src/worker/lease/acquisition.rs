@@ -1,0 +1,378 @@
+//! An attempt to become the owner of a lease, and what the outcomes of its writes mean.
+//!
+//! All its writes carry the same guard until the row is seen to have moved on, so at most one of them is ever applied.
+
+use super::held::{HeldLease, Taken};
+use super::lane::Lane;
+use crate::ids::{FencingToken, LeaseIx, OpId, WorkerId};
+use crate::input::{Outcome, Reply, Why};
+use crate::notice::{Notice, TakeReason};
+use crate::output::TableOp;
+use crate::position::Checkpoint;
+use crate::row::{Change, LeaseRow, RowRead};
+use crate::time::{Mono, Span};
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::describe;
+use crate::worker::lease_table::LeaseTable;
+
+/// A take is tried again this often before it is left to the next scan.
+const MAX_TRIES: u32 = 5;
+/// A steal follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
+const MAX_CHASES: u32 = 5;
+
+/// An attempt to become the owner of a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::worker) struct Acquisition {
+    /// The counter that must still be there.
+    counter: u64,
+    /// The counter that all attempts leave.
+    next: u64,
+    /// The owner as read.
+    from: Option<WorkerId>,
+    /// Whether its owner is to hand it over.
+    handed: bool,
+    /// The checkpoint as read. It is exact if the take succeeds: a checkpoint moves the counter, or is guarded itself.
+    checkpoint: Checkpoint,
+    /// Why we take it.
+    why: TakeReason,
+    /// When the first attempt was emitted: validity counts from here, whichever attempt was applied.
+    first_emitted: Mono,
+    /// Failed attempts in a row.
+    failures: u32,
+    /// The news that were known when it was last weighed whether we want it.
+    weighed: u64,
+    /// How often the row was found renewed by its owner.
+    chases: u32,
+    flight: Flight,
+}
+
+/// What is in flight for an [`Acquisition`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Flight {
+    /// Nothing until then: the write is to be tried again.
+    Pause(Mono),
+    /// The write.
+    Write(OpId),
+    /// A read, after an outcome that was not known.
+    Read(OpId),
+}
+
+impl Acquisition {
+    fn new(row: &LeaseRow, why: TakeReason, chases: u32, now: Mono, news: u64) -> Self {
+        Self {
+            counter: row.counter,
+            next: row.counter,
+            from: row.owner.clone(),
+            handed: row.handing_over.is_some(),
+            checkpoint: row.checkpoint,
+            why,
+            first_emitted: now,
+            failures: 0,
+            weighed: news,
+            chases,
+            flight: Flight::Pause(now),
+        }
+    }
+
+    /// The owner as read.
+    pub(in crate::worker) fn from(&self) -> Option<&WorkerId> {
+        self.from.as_ref()
+    }
+
+    /// Whether a live owner is to lose the lease by it.
+    pub(in crate::worker) fn steals(&self) -> bool {
+        matches!(self.why, TakeReason::Stolen { .. })
+    }
+
+    /// Whether a write or read of it has no outcome yet.
+    pub(in crate::worker) fn is_in_flight(&self) -> bool {
+        !matches!(self.flight, Flight::Pause(_))
+    }
+
+    /// The guarded write.
+    fn write(&mut self, cx: &mut Context, ix: LeaseIx, row: &LeaseRow, highest: u64) {
+        debug_assert!(!self.is_in_flight(), "one attempt at a time");
+        debug_assert!(!self.checkpoint.is_end(), "a finished lease is not taken");
+        if self.failures == 0 {
+            self.first_emitted = cx.now();
+            self.next = cx.next_counter(self.counter, highest);
+        }
+        debug_assert!(
+            self.next > self.counter || self.counter == u64::MAX,
+            "guards grow"
+        );
+        let change = Change::Take {
+            key: row.key.clone(),
+            counter: self.counter,
+            next: self.next,
+            from: self.from.clone(),
+            checkpoint: self.checkpoint,
+            to: cx.me().clone(),
+        };
+        self.flight = Flight::Write(cx.table(Waiter::Lane(ix), TableOp::Write(change)));
+    }
+}
+
+/// Begins to take a lease, by its row as it is known. Has no effect if something is going on with it.
+pub(in crate::worker) fn begin(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason) {
+    chase(cx, leases, ix, why, 0);
+}
+
+fn chase(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason, chases: u32) {
+    let free = leases.get(ix).filter(|lease| !lease.busy());
+    let Some(row) = free.and_then(|lease| lease.unfinished_row()) else {
+        return;
+    };
+    let acquisition = Acquisition::new(row, why, chases, cx.now(), leases.news());
+    leases.begin_acquisition(ix, acquisition);
+    step(cx, leases, ix);
+}
+
+/// Emits what an attempt needs next.
+pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
+    let Some(acquisition) = leases.get(ix).and_then(|lease| lease.acquisition()) else {
+        return;
+    };
+    let Flight::Pause(until) = acquisition.flight else {
+        return;
+    };
+    if cx.now() < until {
+        return leases.wake(ix, until);
+    }
+    if !cx.is_running() {
+        return leases.drop_acquisition(ix);
+    }
+    if !is_still_wanted(cx, leases, ix) {
+        return;
+    }
+    leases.with_acquisition(ix, |acquisition, lease| {
+        debug_assert!(lease.row().is_some(), "a lease is taken by its row");
+        if let Some(row) = lease.row() {
+            acquisition.write(cx, ix, row, lease.highest());
+        }
+    });
+}
+
+/// Weighs an attempt anew if there is news since it was decided on, and gives it up if it cannot succeed any more or our
+/// share is full by now. An earlier write of it may have been applied: then a scan shows the row as ours.
+fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bool {
+    let news = leases.news();
+    let known = leases.with_acquisition(ix, |acquisition, _| {
+        std::mem::replace(&mut acquisition.weighed, news) == news
+    });
+    if known != Some(false) {
+        return known.is_some();
+    }
+    let Some(lease) = leases.get(ix) else { return false };
+    let key = lease.key().clone();
+    if !lease.may_come_to(cx.me()) {
+        let owner = lease.row().and_then(|row| row.actual_owner().cloned());
+        leases.drop_acquisition(ix);
+        cx.notify(Notice::MissedTake { lease: key, owner });
+        return false;
+    }
+    let wanted = cx.ranks() || leases.has_room(cx, 0);
+    if !wanted {
+        leases.drop_acquisition(ix);
+        cx.notify(Notice::Spared { lease: key });
+    }
+    wanted
+}
+
+/// The outcome of the write, or of the read after it.
+pub(super) fn on_outcome(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: Outcome) {
+    let Some(acquisition) = leases.get(ix).and_then(|lease| lease.acquisition()) else {
+        // It was given up with the worker's stop.
+        return;
+    };
+    let reading = match acquisition.flight {
+        Flight::Write(expected) if expected == op => false,
+        Flight::Read(expected) if expected == op => true,
+        // An answer to an attempt that was given up.
+        _ => return,
+    };
+    match outcome {
+        Outcome::Applied(Reply::Row(row)) if reading => on_row(cx, leases, ix, row.map(|row| *row)),
+        Outcome::Applied(_) if !reading => become_owner(cx, leases, ix),
+        Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed && !reading => {
+            match refusal.current {
+                Some(row) => on_row(cx, leases, ix, Some(*row)),
+                // Without the row, a refusal may mean that an earlier attempt of ours was applied.
+                None => read(cx, leases, ix),
+            }
+        }
+        // A read says whether a write of unknown outcome was applied.
+        Outcome::Unknown(_) if !reading => read(cx, leases, ix),
+        other => {
+            if matches!(&other, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+                cx.request(Request::DoubtTable);
+            }
+            on_failure(cx, leases, ix, op, &other);
+        }
+    }
+}
+
+fn read(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
+    leases.with_acquisition(ix, |acquisition, lease| {
+        let key = lease.key().clone();
+        acquisition.failures += 1;
+        acquisition.flight = Flight::Read(cx.table(Waiter::Lane(ix), TableOp::Read { key }));
+    });
+}
+
+fn on_failure(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: &Outcome) {
+    let again = leases.with_acquisition(ix, |acquisition, lease| {
+        acquisition.failures += 1;
+        if acquisition.failures >= MAX_TRIES {
+            return false;
+        }
+        let key = lease.key().clone();
+        let again_in = cx.pause("take", key.as_str(), acquisition.failures);
+        acquisition.flight = Flight::Pause(cx.now() + again_in);
+        cx.notify(Notice::Trouble {
+            op,
+            what: format!("take {key}"),
+            lease: Some(key),
+            how: describe(outcome),
+            again_in,
+        });
+        true
+    });
+    match again {
+        Some(true) => step(cx, leases, ix),
+        // If one of the attempts was or will be applied, the next scan shows the row as ours.
+        Some(false) => leases.drop_acquisition(ix),
+        None => {}
+    }
+}
+
+/// What the row says of our attempts.
+enum Verdict {
+    /// One of them was applied.
+    Applied,
+    /// The row is ours, but it may have been handed over to us after all, and earlier, which leaves a row like ours.
+    HandedToUs,
+    /// None was applied, or not yet. The same guard makes a second attempt safe beside a late first one.
+    NotYet,
+    /// The row has moved on; its owner has renewed it since the scan, and may do so in the time of every scan.
+    Renewed,
+    /// The row has moved on.
+    MovedOn,
+}
+
+impl Acquisition {
+    fn judge(&self, row: &LeaseRow, me: &WorkerId) -> Verdict {
+        if row.owner.as_ref() == Some(me) && row.handing_over.is_none() && row.counter == self.next {
+            return match self.handed {
+                true => Verdict::HandedToUs,
+                false => Verdict::Applied,
+            };
+        }
+        let same = row.owner == self.from && row.checkpoint == self.checkpoint;
+        if row.counter == self.counter && same && self.failures < MAX_TRIES {
+            return Verdict::NotYet;
+        }
+        let renewed =
+            self.steals() && row.owner == self.from && row.handing_over.is_none() && !row.checkpoint.is_end();
+        if renewed && self.chases < MAX_CHASES {
+            return Verdict::Renewed;
+        }
+        Verdict::MovedOn
+    }
+}
+
+/// The row as it is now decides whether one of our attempts was applied.
+fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, row: Option<RowRead>) {
+    let Some((acquisition, lease)) = leases
+        .get(ix)
+        .and_then(|lease| Some((lease.acquisition()?, lease)))
+    else {
+        return;
+    };
+    let key = lease.key().clone();
+    let Some(RowRead::Lease(row)) = row else {
+        leases.drop_acquisition(ix);
+        let owner = None;
+        return cx.notify(Notice::MissedTake { lease: key, owner });
+    };
+    match acquisition.judge(&row, cx.me()) {
+        Verdict::Applied => {
+            let counter = row.counter;
+            cx.notify(Notice::Adopted { lease: key, counter });
+            become_owner(cx, leases, ix);
+        }
+        Verdict::HandedToUs => {
+            leases.drop_acquisition(ix);
+            leases.observe_now(cx, row);
+            begin(cx, leases, ix, TakeReason::Ours);
+        }
+        Verdict::NotYet => {
+            let now = cx.now();
+            leases.with_acquisition(ix, |acquisition, _| acquisition.flight = Flight::Pause(now));
+            step(cx, leases, ix);
+        }
+        Verdict::Renewed => {
+            let (why, chases) = (acquisition.why.clone(), acquisition.chases);
+            let owner = row.actual_owner().cloned();
+            leases.drop_acquisition(ix);
+            leases.observe_now(cx, row);
+            if leases.has_room(cx, 1) {
+                return chase(cx, leases, ix, why, chases + 1);
+            }
+            cx.notify(Notice::MissedTake { lease: key, owner });
+        }
+        Verdict::MovedOn => {
+            let owner = row.actual_owner().cloned();
+            leases.drop_acquisition(ix);
+            leases.observe_now(cx, row);
+            cx.notify(Notice::MissedTake { lease: key, owner });
+        }
+    }
+}
+
+/// The lease is ours from now on.
+fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
+    let Some((acquisition, lease)) = leases
+        .get(ix)
+        .and_then(|lease| Some((lease.acquisition()?, lease)))
+    else {
+        return;
+    };
+    let now = cx.now();
+    let (counter, why) = (acquisition.next, acquisition.why.clone());
+    debug_assert!(
+        counter > acquisition.counter || counter == u64::MAX,
+        "a take lets the counter grow"
+    );
+    debug_assert!(!acquisition.checkpoint.is_end(), "a finished lease is not taken");
+    // A former owner that may live believes until its next write is refused, at the latest for a lease duration
+    // after the take was applied: ours, or an earlier one that was given up and made the row ours all the same.
+    let believed = acquisition.steals() || lease.prior_owner_may_believe() && why == TakeReason::Ours;
+    let settles = believed && cx.config().settle_stolen;
+    let open_after = if settles {
+        now + cx.config().lease_duration
+    } else {
+        now
+    };
+    // Renewals of leases taken together are spread out.
+    let early = cx.draw("first renewal", lease.key(), counter) % (cx.config().renew_interval.0 / 4 + 1);
+    let taken = Taken {
+        ix,
+        key: lease.key().clone(),
+        token: FencingToken(counter),
+        lane: Lane::new(
+            cx,
+            counter,
+            acquisition.checkpoint,
+            acquisition.first_emitted,
+            Span(early),
+        ),
+        parents: lease.row().map_or_else(Vec::new, |row| row.parents.clone()),
+        open_after,
+    };
+    let (lease, token) = (taken.key.clone(), taken.token);
+    leases.became_ours(ix, counter, cx.me(), now);
+    leases.hold(ix, HeldLease::new(taken, now));
+    cx.notify(Notice::Took { lease, token, why });
+    super::step(cx, leases, ix);
+}

@@ -1,0 +1,452 @@
+//! A lease that we own, and the life of its shard, driven one step at a time.
+//!
+//! ```mermaid
+#![doc = include_str!("stage.mmd")]
+//! ```
+//!
+//! # Invariants
+//!
+//! * Nothing is handed over unless the belief in the lease holds at that moment.
+//! * Every `Open` is followed by exactly one `Close`, and nothing is handed over after it.
+//! * At most one command to the application is in flight, but for `Abort`.
+
+use super::lane::{Lane, Wish};
+use super::lane_answers::{Answer, From};
+use super::stage::{Stage, Waiting};
+use super::stall::Movement;
+use crate::engine::Held;
+use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, ShardId};
+use crate::input::Outcome;
+use crate::notice::{Left, LossReason, Notice};
+use crate::output::{ConsumerOp, EndReason};
+use crate::position::{Checkpoint, Position};
+use crate::row::LeaseRow;
+use crate::time::Mono;
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::lease::lane::WriteKind;
+use crate::worker::lease_table::LeaseTable;
+
+/// The application command in flight of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum AppCommand {
+    Open,
+    Deliver { batch: OpId },
+    Close,
+}
+
+/// Our ownership of a lease, from the take until the application let go of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(C, align(64))]
+pub(in crate::worker) struct HeldLease {
+    pub(super) stage: Stage,
+    pub(super) lane: Lane,
+    /// The application command in flight.
+    pub(super) app: Option<(OpId, AppCommand)>,
+    /// The command in flight was told to stop.
+    pub(super) aborted: bool,
+    /// The application opened it, so it must be closed.
+    pub(super) opened: bool,
+    /// The shard was not found, or another one that it waits for, and a listing is to say why.
+    pub(super) missing: bool,
+    pub(super) ix: LeaseIx,
+    /// Not opened, and not given up, before this: a former owner may still believe.
+    pub(super) open_after: Mono,
+    /// When it last moved.
+    pub(super) movement: Movement,
+    pub(super) key: LeaseKey,
+    pub(super) token: FencingToken,
+}
+
+/// What is known of a lease at the moment at which it becomes ours.
+pub(super) struct Taken {
+    pub(super) ix: LeaseIx,
+    pub(super) key: LeaseKey,
+    pub(super) token: FencingToken,
+    pub(super) lane: Lane,
+    pub(super) parents: Vec<ShardId>,
+    /// When a former owner must know that the lease is not its own any more.
+    pub(super) open_after: Mono,
+}
+
+impl HeldLease {
+    pub(super) fn new(taken: Taken, now: Mono) -> Self {
+        Self {
+            stage: Stage::Waiting(Box::new(Waiting {
+                parents: taken.parents,
+                ..Waiting::default()
+            })),
+            lane: taken.lane,
+            app: None,
+            aborted: false,
+            opened: false,
+            missing: false,
+            ix: taken.ix,
+            open_after: taken.open_after,
+            movement: Movement::new(now),
+            key: taken.key,
+            token: taken.token,
+        }
+    }
+
+    /// Whether it is not ours any more. Then only the application is left to be closed.
+    pub(in crate::worker) fn is_lost(&self) -> bool {
+        self.lane.lost
+    }
+
+    /// Whether we may act as the owner now.
+    pub(in crate::worker) fn believes(&self, now: Mono) -> bool {
+        self.lane.believes(now)
+    }
+
+    /// Whether a listing is to say what became of its shard, or of one that it waits for.
+    pub(in crate::worker) fn is_missing(&self) -> bool {
+        self.missing
+    }
+
+    pub(in crate::worker) fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// What we say we hold.
+    pub(in crate::worker) fn described<'a>(&self, key: &'a LeaseKey) -> Held<'a> {
+        Held {
+            lease: key,
+            token: self.token,
+            counter: self.lane.counter,
+            checkpoint: self.lane.durable,
+            valid_until: self.lane.valid_until,
+            open: self.stage.is_open(),
+            stalled: self.movement.is_stalled(),
+        }
+    }
+
+    /// Why the lease was not given up by now.
+    pub(in crate::worker) fn left_because(&self, now: Mono) -> Left {
+        let under_way = self.lane.flight.is_some_and(|(_, kind)| kind.gives_up());
+        let unresolved = self.lane.unresolved.is_some_and(|unresolved| unresolved.release);
+        match self.stage {
+            _ if under_way || unresolved => Left::Unanswered,
+            Stage::Closed(_) if now < self.open_after => Left::Settling,
+            Stage::Closed(_) => Left::Failed {
+                times: self.lane.backoff.failures(),
+            },
+            _ => Left::Busy,
+        }
+    }
+
+    /// A row of this lease was shown. Whether it contradicts what we know: then the next write is made at once, whose guard settles
+    /// it.
+    pub(in crate::worker) fn is_contradicted_by(&mut self, cx: &Context, row: &LeaseRow) -> bool {
+        let lane = &mut self.lane;
+        let ahead = row.counter > lane.counter && lane.flight.is_none() && lane.unresolved.is_none();
+        let handed = row.counter == lane.counter
+            && row.handing_over.as_ref() == Some(cx.me())
+            && lane.next_owner.is_none();
+        if ahead || handed {
+            lane.renew_at = cx.now();
+        }
+        ahead || handed
+    }
+
+    /// Does everything that is due, and returns when something is due again; `None` when it is over.
+    pub(super) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) -> Option<Mono> {
+        self.fence(cx);
+        self.stage_step(cx, leases);
+        if let Some(kind) = self.lane.next_write(self.wish(cx.now()), cx.now()) {
+            self.emit(cx, leases, kind);
+        }
+        self.stall_step(cx, leases);
+        let closed = matches!(self.stage, Stage::Closed(_));
+        debug_assert!(
+            !closed || self.app.is_none(),
+            "nothing is asked of the application after the close"
+        );
+        // Without its table, nothing can be given up.
+        let over = closed && (self.lane.lost || cx.phase().table_gone());
+        (!over).then(|| self.wake_at(cx))
+    }
+
+    fn emit(&mut self, cx: &mut Context, leases: &LeaseTable, kind: WriteKind) {
+        self.lane.emit(cx, leases, self.ix, kind, self.stage.children());
+    }
+
+    /// What the stage wants of the lane.
+    fn wish(&self, now: Mono) -> Wish {
+        match &self.stage {
+            // A stolen lease is kept until its former owner must know: a worker that finds it released, or its own, starts at
+            // once.
+            Stage::Closed(_) if now < self.open_after => Wish::KeepUntil(self.open_after),
+            Stage::Closed(reason) => Wish::GiveUp {
+                handed: *reason == EndReason::HandedOver,
+            },
+            Stage::Ending(ending) if ending.children_left == 0 => Wish::End,
+            Stage::Draining { .. } if self.app.is_none() => Wish::Save,
+            _ => Wish::Keep,
+        }
+    }
+
+    fn wake_at(&self, cx: &Context) -> Mono {
+        let now = cx.now();
+        let mut at = self.lane.write_at(self.wish(now)).min(self.stall_at(cx));
+        if !self.lane.lost && !self.lane.fenced {
+            at = at.min(self.lane.valid_until);
+            if self.lane.flight.is_some() {
+                // When the next renewal is due once this write is answered: nothing needs to be armed anew then.
+                at = at.min(now + cx.config().renew_interval);
+            }
+        }
+        match &self.stage {
+            Stage::Waiting(waiting) if waiting.reading.is_none() && self.believes(now) => {
+                at = at.min(waiting.look_at.max(self.open_after));
+            }
+            Stage::Ending(ending)
+                if !ending.pending_children.is_empty() && ending.reading.is_none() && !self.missing =>
+            {
+                at = at.min(ending.look_at);
+            }
+            Stage::Running(reading) => at = at.min(self.reading_wake_at(cx, reading)),
+            _ => {}
+        }
+        // What is due already was done in this very step; what could not be done waits for an outcome.
+        at.max(Mono(now.0.saturating_add(1)))
+    }
+
+    /// When the belief runs out, nothing more is handed over, and what runs is stopped.
+    fn fence(&mut self, cx: &mut Context) {
+        if self.lane.fenced || self.lane.lost || cx.now() < self.lane.valid_until {
+            return;
+        }
+        self.lane.fenced = true;
+        let lease = self.key.clone();
+        cx.notify(Notice::Fenced { lease });
+        self.abort(cx);
+    }
+
+    /// Tells the application to stop what it is at, once.
+    pub(super) fn abort(&mut self, cx: &mut Context) {
+        if self.aborted || !matches!(self.app, Some((_, AppCommand::Open | AppCommand::Deliver { .. }))) {
+            return;
+        }
+        self.aborted = true;
+        self.count_aborted(cx);
+        let (lease, token) = (self.key.clone(), self.token);
+        cx.app(Waiter::App(self.ix), ConsumerOp::Abort { lease, token });
+    }
+
+    /// That the handler of a lost lease is stopped belongs to the loss.
+    fn count_aborted(&self, cx: &mut Context) {
+        if !self.lane.lost {
+            cx.phase_mut().count_aborted();
+        }
+    }
+
+    /// Why this lease should be let go of, if it should.
+    pub(super) fn exit(&self, cx: &Context, leases: &LeaseTable) -> Option<EndReason> {
+        if self.lane.lost {
+            return Some(EndReason::LeaseLost);
+        }
+        if let Some(reason) = cx.phase().stopping() {
+            return Some(reason);
+        }
+        let yields = self.lane.next_owner.is_some() || !leases.keeps(&self.key);
+        yields.then_some(EndReason::HandedOver)
+    }
+
+    fn stage_step(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
+        let exit = self.exit(cx, leases);
+        match (&mut self.stage, exit) {
+            (Stage::Waiting(_), Some(reason)) => self.stage.go(|_| Stage::Closed(reason)),
+            (Stage::Waiting(_), None) => self.wait_step(cx, leases),
+            (Stage::Opening { .. } | Stage::Running(_), Some(reason)) => {
+                if reason == EndReason::HandedOver && self.lane.next_owner.is_none() {
+                    let lease = self.key.clone();
+                    cx.notify(Notice::Yields { lease });
+                }
+                self.stage.go(|stage| stage.into_draining(reason));
+            }
+            // The end of the shard is worth waiting for, unless the lease is not ours any more or time is up.
+            (Stage::Ending(_), Some(reason))
+                if self.lane.lost || cx.forced() || reason == EndReason::SourceGone =>
+            {
+                self.stage.go(|stage| stage.into_draining(reason));
+            }
+            (Stage::Draining { reason, .. }, Some(EndReason::LeaseLost)) => *reason = EndReason::LeaseLost,
+            _ => {}
+        }
+        if matches!(self.stage, Stage::Running(_)) {
+            self.run_step(cx);
+        }
+        if matches!(self.stage, Stage::Ending(_)) {
+            self.end_step(cx, leases);
+        }
+        if let Stage::Draining { reason, .. } = self.stage {
+            self.drain_step(cx, reason);
+        }
+        // A handler that does not come back from `close` must not keep a lease for ever.
+        if let Stage::Closing(reason) = self.stage
+            && cx.out_of_patience()
+        {
+            if self.app.take().is_some() {
+                self.count_aborted(cx);
+            }
+            self.stage.go(|_| Stage::Closed(reason));
+        }
+    }
+
+    fn drain_step(&mut self, cx: &mut Context, reason: EndReason) {
+        let (lost, table_gone) = (self.lane.lost, cx.phase().table_gone());
+        if lost || cx.forced() || table_gone {
+            self.abort(cx);
+        }
+        if self.app.is_some() {
+            return;
+        }
+        if !self.opened {
+            return self.stage.go(|_| Stage::Closed(reason));
+        }
+        let hopeless = lost || cx.forced() || table_gone;
+        if hopeless || (self.lane.is_durable() && self.lane.flight.is_none()) {
+            self.close(cx, reason);
+        }
+    }
+
+    pub(super) fn close(&mut self, cx: &mut Context, reason: EndReason) {
+        debug_assert!(self.opened, "only what was opened is closed");
+        debug_assert!(
+            self.app.is_none(),
+            "a shard is closed when its handler has returned"
+        );
+        self.stage.go(|_| Stage::Closing(reason));
+        self.aborted = false;
+        let op = ConsumerOp::Close {
+            lease: self.key.clone(),
+            token: self.token,
+            reason,
+        };
+        self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Close));
+    }
+
+    /// The answer of an operation on the lane.
+    pub(super) fn on_lane(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        op: OpId,
+        emitted: Mono,
+        outcome: Outcome,
+    ) {
+        let Some(kind) = self.lane.settle(op) else {
+            debug_assert!(false, "an answer of the lane is of what is in flight");
+            return;
+        };
+        if self.lane.lost {
+            return;
+        }
+        let key = self.key.clone();
+        let from = From {
+            key: &key,
+            kind,
+            emitted,
+        };
+        match self.lane.on_answer(cx, &from, op, outcome) {
+            Answer::Nothing => {}
+            Answer::StillOurs => self.is_still_ours(cx, leases),
+            Answer::Saved(position) => {
+                self.is_still_ours(cx, leases);
+                cx.notify(Notice::Checkpointed { lease: key, position });
+            }
+            Answer::Ended => self.on_ended(cx, leases),
+            Answer::GivenUp => self.on_given_up(cx, leases),
+            Answer::Lost(why, row) => self.on_lost(cx, leases, why, row),
+            Answer::Restore => {
+                cx.notify(Notice::Restoring { lease: key });
+                self.emit(cx, leases, WriteKind::Restore);
+            }
+            Answer::LookAtRow => self.emit(cx, leases, WriteKind::Read),
+        }
+    }
+
+    fn is_still_ours(&self, cx: &Context, leases: &mut LeaseTable) {
+        leases.is_still_ours(self.ix, self.lane.counter, self.lane.durable, cx.now());
+    }
+
+    /// We do not own it any more, and nothing more is written.
+    fn end_ownership(&mut self, cx: &mut Context) {
+        debug_assert!(!self.lane.lost, "an ownership ends once");
+        debug_assert!(self.lane.flight.is_none(), "it ends with an answer");
+        self.lane.lost = true;
+        self.lane.unresolved = None;
+        self.lane.valid_until = self.lane.valid_until.min(cx.now());
+    }
+
+    /// The lease is another worker's, or not to be had any more.
+    fn on_lost(&mut self, cx: &mut Context, leases: &mut LeaseTable, why: LossReason, row: Option<LeaseRow>) {
+        self.end_ownership(cx);
+        cx.request(Request::DropRowWrites(self.ix));
+        let lease = self.key.clone();
+        cx.notify(Notice::Lost { lease, why });
+        if let Some(row) = row {
+            leases.observe_now(cx, row);
+        }
+    }
+
+    /// The end of the shard is durable.
+    fn on_ended(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
+        let now = cx.now();
+        self.end_ownership(cx);
+        self.lane.valid_until = now;
+        self.lane.durable = Checkpoint::ShardEnd;
+        let children = self.stage.children().to_vec();
+        leases.ended(self.ix, self.lane.counter, &children, now);
+        cx.notify(Notice::Ended {
+            lease: self.key.clone(),
+            children: children.clone(),
+        });
+        if matches!(self.stage, Stage::Ending(_)) {
+            self.close(cx, EndReason::ShardEnded);
+        }
+        // A child of ours may have waited for just this.
+        for child in &children {
+            if let Some(child) = leases.find(child.as_str()) {
+                leases.with_held(child, |held, _| held.look_at_parents_now(now));
+                leases.wake(child, now);
+            }
+        }
+        // And no worker owns the children yet.
+        if !children.is_empty() {
+            cx.request(Request::Rescan(now));
+        }
+    }
+
+    /// We own the lease no more, by our own will.
+    fn on_given_up(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
+        self.end_ownership(cx);
+        self.lane.valid_until = cx.now();
+        cx.request(Request::DropRowWrites(self.ix));
+        leases.given_up(self.ix, self.lane.counter, self.lane.next_owner.clone(), cx.now());
+        cx.phase_mut().count_released();
+        let lease = self.key.clone();
+        cx.notify(Notice::Released { lease });
+    }
+
+    /// The application says that everything up to here was processed.
+    pub(super) fn on_processed_through(&mut self, cx: &Context, through: Position) {
+        let Some(reading) = self.stage.reading_mut() else {
+            return;
+        };
+        let before = self.lane.processed;
+        reading.reader.processed_through(through);
+        self.lane.processed = reading.reader.watermark().or(before);
+        debug_assert!(self.lane.processed >= before, "the watermark does not go back");
+        if self.lane.processed > before {
+            self.movement.moved(cx.now());
+        }
+    }
+
+    /// The application asks for a checkpoint of what was processed. Whether there is anything to write.
+    pub(super) fn on_checkpoint_wanted(&mut self) -> bool {
+        let wanted = !self.lane.is_durable();
+        self.lane.flush |= wanted;
+        wanted
+    }
+}

@@ -1,0 +1,252 @@
+//! The lane of writes of a held lease: which write comes next, and for how long the lease is believed in.
+//!
+//! At most one operation of a lane is in flight. All writes between two acknowledged ones carry the same guard, so at most one of
+//! them is ever applied; a write of unknown outcome is resolved by the next one's guard, never assumed.
+
+use crate::ids::{LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
+use crate::output::TableOp;
+use crate::position::{Checkpoint, Position};
+use crate::row::{Change, Guard, LeaseRow};
+use crate::time::{Mono, Span};
+use crate::worker::backoff::Backoff;
+use crate::worker::context::{Context, Waiter};
+use crate::worker::lease_table::LeaseTable;
+
+/// A write on a held lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum WriteKind {
+    Renew,
+    Checkpoint(Position),
+    End,
+    Release,
+    HandOver,
+    /// The row was removed by somebody and is put back.
+    Restore,
+    /// Not a write: how is the row?
+    Read,
+}
+
+impl WriteKind {
+    pub(super) fn verb(self) -> &'static str {
+        match self {
+            WriteKind::Renew => "renew",
+            WriteKind::Checkpoint(_) => "checkpoint",
+            WriteKind::End => "end",
+            WriteKind::Release => "release",
+            WriteKind::HandOver => "hand over",
+            WriteKind::Restore => "restore",
+            WriteKind::Read => "read",
+        }
+    }
+
+    pub(super) fn gives_up(self) -> bool {
+        matches!(self, WriteKind::Release | WriteKind::HandOver)
+    }
+}
+
+/// What the stage of a lease wants of its lane. Renewals and due checkpoints come beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Nothing but to keep the lease.
+    Keep,
+    /// To keep it until this moment, and to give it up then.
+    KeepUntil(Mono),
+    /// To save what was processed at once.
+    Save,
+    /// To write the end of the shard.
+    End,
+    /// To give it up, to the next owner if the row names one.
+    GiveUp { handed: bool },
+}
+
+/// The writes of unknown outcome since the last one that was acknowledged. All have the same guard, so at most one of
+/// them was or will be applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Unresolved {
+    /// When the earliest of them was emitted: the safe moment to count validity from.
+    pub(super) since: Mono,
+    /// One of them was `End`.
+    pub(super) end: bool,
+    /// One of them was `Release` or `HandOver`.
+    pub(super) release: bool,
+}
+
+/// The lane. What every renewal looks at lies in front.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Lane {
+    /// The row is another worker's, or not to be had any more. Only the application is left to be closed.
+    pub(super) lost: bool,
+    /// The belief ran out, and this was told.
+    pub(super) fenced: bool,
+    /// A checkpoint was asked for.
+    pub(super) flush: bool,
+    /// Writes that failed in a row.
+    pub(super) backoff: Backoff,
+    /// We believe before this moment.
+    pub(super) valid_until: Mono,
+    /// The next renewal.
+    pub(super) renew_at: Mono,
+    /// The next checkpoint that the application need not ask for.
+    pub(super) checkpoint_at: Mono,
+    /// The counter of the last write known to be durable.
+    pub(super) counter: u64,
+    /// The counter that our next write leaves, or those of unknown outcome since: all of them the same.
+    pub(super) next: u64,
+    pub(super) unresolved: Option<Unresolved>,
+    /// What is in flight.
+    pub(super) flight: Option<(OpId, WriteKind)>,
+    /// Everything up to here was processed.
+    pub(super) processed: Option<Position>,
+    /// The checkpoint known to be durable.
+    pub(super) durable: Checkpoint,
+    /// Set while the row is being handed over from us.
+    pub(super) next_owner: Option<WorkerId>,
+}
+
+impl Lane {
+    /// The lane of a lease that was just taken. `proven_at`: when the take that was applied may have been emitted first.
+    pub(super) fn new(cx: &Context, counter: u64, durable: Checkpoint, proven_at: Mono, early: Span) -> Self {
+        let config = cx.config();
+        debug_assert!(proven_at <= cx.now(), "a take is emitted before its answer");
+        debug_assert!(
+            early <= config.renew_interval,
+            "a first renewal is not early by more than its interval"
+        );
+        Self {
+            lost: false,
+            fenced: false,
+            flush: false,
+            backoff: Backoff::default(),
+            valid_until: proven_at + cx.hold(),
+            renew_at: proven_at + config.renew_interval - early,
+            checkpoint_at: cx.now() + config.checkpoint_interval,
+            counter,
+            next: counter.saturating_add(1),
+            unresolved: None,
+            flight: None,
+            processed: None,
+            durable,
+            next_owner: None,
+        }
+    }
+
+    /// Whether everything the application processed is durable.
+    pub(super) fn is_durable(&self) -> bool {
+        self.processed
+            .is_none_or(|position| self.durable.covers(position))
+    }
+
+    /// Whether we may act as the owner now.
+    pub(super) fn believes(&self, now: Mono) -> bool {
+        !self.lost && now < self.valid_until
+    }
+
+    /// What the lane should do now.
+    pub(super) fn next_write(&self, wish: Wish, now: Mono) -> Option<WriteKind> {
+        if self.lost || self.flight.is_some() || now < self.backoff.until() {
+            return None;
+        }
+        match wish {
+            Wish::GiveUp { handed } if handed && self.next_owner.is_some() => {
+                return Some(WriteKind::HandOver);
+            }
+            Wish::GiveUp { .. } => return Some(WriteKind::Release),
+            Wish::End => return Some(WriteKind::End),
+            Wish::Save if !self.is_durable() => return self.processed.map(WriteKind::Checkpoint),
+            Wish::Save | Wish::Keep | Wish::KeepUntil(_) => {}
+        }
+        if !self.is_durable() && (self.flush || now >= self.checkpoint_at) {
+            return self.processed.map(WriteKind::Checkpoint);
+        }
+        (now >= self.renew_at).then_some(WriteKind::Renew)
+    }
+
+    /// When [`next_write`](Self::next_write) can first answer something, if nothing else happens.
+    pub(super) fn write_at(&self, wish: Wish) -> Mono {
+        if self.lost || self.flight.is_some() {
+            return Mono::NEVER;
+        }
+        let mut at = self.renew_at;
+        if !self.is_durable() {
+            at = at.min(if self.flush { Mono(0) } else { self.checkpoint_at });
+        }
+        let wished = match wish {
+            Wish::KeepUntil(at) => at,
+            Wish::GiveUp { .. } | Wish::End => Mono(0),
+            Wish::Save if !self.is_durable() => Mono(0),
+            Wish::Save | Wish::Keep => Mono::NEVER,
+        };
+        at.min(wished).max(self.backoff.until())
+    }
+
+    /// Emits a write, or the read that says how the row is.
+    pub(super) fn emit(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        ix: LeaseIx,
+        kind: WriteKind,
+        children: &[ShardId],
+    ) {
+        debug_assert!(self.flight.is_none(), "a lane has one operation in flight");
+        debug_assert!(!self.lost, "nothing is written to a lease that was lost");
+        let Some(lease) = leases.get(ix) else {
+            debug_assert!(false, "a held lease is known");
+            return;
+        };
+        let key = lease.key().clone();
+        if kind != WriteKind::Read && self.unresolved.is_none() {
+            self.next = cx.next_counter(self.counter, lease.highest());
+        }
+        let op = match kind {
+            WriteKind::Read => TableOp::Read { key },
+            WriteKind::Restore => TableOp::Write(self.restored(cx.me(), key, lease.row())),
+            kind => TableOp::Write(self.change(cx.me(), key, kind, children)),
+        };
+        if matches!(kind, WriteKind::Checkpoint(_)) {
+            self.checkpoint_at = cx.now() + cx.config().checkpoint_interval;
+        }
+        self.flight = Some((cx.table(Waiter::Lane(ix), op), kind));
+    }
+
+    fn change(&self, me: &WorkerId, key: LeaseKey, kind: WriteKind, children: &[ShardId]) -> Change {
+        debug_assert!(
+            self.next > self.counter || self.counter == u64::MAX,
+            "guards grow"
+        );
+        let guard = Guard {
+            counter: self.counter,
+            next: self.next,
+            holder: me.clone(),
+            next_owner: self.next_owner.clone(),
+        };
+        match kind {
+            WriteKind::Checkpoint(position) => {
+                debug_assert!(!self.durable.covers(position), "a checkpoint moves on");
+                Change::Checkpoint { key, guard, position }
+            }
+            WriteKind::End => {
+                let children = children.to_vec();
+                Change::End { key, guard, children }
+            }
+            WriteKind::Release => Change::Release { key, guard },
+            WriteKind::HandOver => {
+                debug_assert!(guard.next_owner.is_some(), "a lease is handed over to somebody");
+                Change::HandOver { key, guard }
+            }
+            WriteKind::Renew | WriteKind::Restore | WriteKind::Read => Change::Renew { key, guard },
+        }
+    }
+
+    /// The row as it should be, to be put where none is.
+    fn restored(&self, me: &WorkerId, key: LeaseKey, known: Option<&LeaseRow>) -> Change {
+        let known = known.cloned().unwrap_or_else(|| LeaseRow::new(key, self.durable));
+        Change::Create(Box::new(LeaseRow {
+            owner: Some(me.clone()),
+            handing_over: None,
+            counter: self.next,
+            checkpoint: self.durable,
+            ..known
+        }))
+    }
+}

@@ -1,0 +1,255 @@
+//! What the answers on the lane of a held lease mean.
+
+use super::lane::{Lane, Unresolved, WriteKind};
+use crate::ids::{LeaseKey, OpId, WorkerId};
+use crate::input::{Outcome, Reply, Why};
+use crate::notice::{LossReason, Notice};
+use crate::position::{Checkpoint, Position};
+use crate::row::{LeaseRow, RowRead};
+use crate::time::Mono;
+use crate::worker::context::{Context, Request};
+use crate::worker::describe;
+
+/// What an answer means for the lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Nothing has changed.
+    Nothing,
+    /// The row is ours with our counter.
+    StillOurs,
+    /// The same, and this checkpoint is durable.
+    Saved(Position),
+    /// The end of the shard is durable.
+    Ended,
+    /// The lease was given up.
+    GivenUp,
+    /// The lease is another worker's, or not to be had any more. With the row, if one was shown.
+    Lost(LossReason, Option<LeaseRow>),
+    /// The row was removed by somebody; it is to be put back.
+    Restore,
+    /// The row itself must say what was applied.
+    LookAtRow,
+}
+
+/// Where an answer comes from.
+pub(super) struct From<'a> {
+    pub(super) key: &'a LeaseKey,
+    pub(super) kind: WriteKind,
+    /// When the operation was emitted.
+    pub(super) emitted: Mono,
+}
+
+impl Lane {
+    /// Takes the answer of the operation in flight. `None`: it is not the one.
+    pub(super) fn settle(&mut self, op: OpId) -> Option<WriteKind> {
+        let (_, kind) = self.flight.take_if(|(expected, _)| *expected == op)?;
+        Some(kind)
+    }
+
+    /// What an answer means.
+    pub(super) fn on_answer(
+        &mut self,
+        cx: &mut Context,
+        from: &From<'_>,
+        op: OpId,
+        outcome: Outcome,
+    ) -> Answer {
+        debug_assert!(!self.lost, "answers to what was lost mean nothing");
+        debug_assert!(from.emitted <= cx.now(), "an answer comes after the question");
+        let read = from.kind == WriteKind::Read;
+        match outcome {
+            Outcome::Applied(Reply::Row(row)) if read => self.on_row(cx, from, row.map(|row| *row)),
+            Outcome::Applied(_) if !read => self.on_applied(cx, from),
+            Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed && !read => {
+                match refusal.current {
+                    Some(row) => self.on_row(cx, from, Some(*row)),
+                    None => {
+                        // What was refused may have been applied by an attempt before it: the row itself says.
+                        self.mark_unknown(from);
+                        Answer::LookAtRow
+                    }
+                }
+            }
+            other => {
+                match &other {
+                    Outcome::Unknown(_) if !read => self.mark_unknown(from),
+                    Outcome::Refused(refusal) if refusal.why == Why::NotFound => {
+                        cx.request(Request::DoubtTable)
+                    }
+                    _ => {}
+                }
+                self.on_failure(cx, from, op, &other);
+                Answer::Nothing
+            }
+        }
+    }
+
+    fn on_failure(&mut self, cx: &mut Context, from: &From<'_>, op: OpId, outcome: &Outcome) {
+        let again_in = self.backoff.failed(cx, "write", from.key.as_str());
+        cx.notify(Notice::Trouble {
+            op,
+            what: format!("{} {}", from.kind.verb(), from.key),
+            lease: Some(from.key.clone()),
+            how: describe(outcome),
+            again_in,
+        });
+    }
+
+    /// Remembers that a write may have been applied.
+    fn mark_unknown(&mut self, from: &From<'_>) {
+        let before = self.unresolved.unwrap_or(Unresolved {
+            since: from.emitted,
+            end: false,
+            release: false,
+        });
+        self.unresolved = Some(Unresolved {
+            since: before.since.min(from.emitted),
+            end: before.end || from.kind == WriteKind::End,
+            release: before.release || from.kind.gives_up(),
+        });
+    }
+
+    /// A write was acknowledged. With it, no earlier one of the same guard was or will be applied.
+    fn on_applied(&mut self, cx: &mut Context, from: &From<'_>) -> Answer {
+        debug_assert!(
+            self.next > self.counter || self.counter == u64::MAX,
+            "guards grow"
+        );
+        self.counter = self.next;
+        self.extend_validity(cx, from.key, from.emitted);
+        match from.kind {
+            WriteKind::Renew | WriteKind::Read => Answer::StillOurs,
+            WriteKind::Restore => {
+                self.next_owner = None;
+                Answer::StillOurs
+            }
+            WriteKind::Checkpoint(position) => {
+                self.durable = self.durable.max(Checkpoint::At(position));
+                if self.is_durable() {
+                    self.flush = false;
+                }
+                Answer::Saved(position)
+            }
+            WriteKind::End => Answer::Ended,
+            WriteKind::Release | WriteKind::HandOver => Answer::GivenUp,
+        }
+    }
+
+    /// The row is known to have been ours by a write emitted at `emitted`: the belief is counted from there.
+    fn extend_validity(&mut self, cx: &mut Context, key: &LeaseKey, emitted: Mono) {
+        // Others may act on the time in the row, which was drawn for the first of these attempts.
+        let emitted = match self.unresolved.take() {
+            Some(maybe) if cx.config().policies.life.tells_time() => maybe.since.min(emitted),
+            _ => emitted,
+        };
+        self.backoff.succeeded();
+        let before = self.valid_until;
+        self.valid_until = before.max(emitted + cx.hold());
+        debug_assert!(
+            self.valid_until == before || self.valid_until <= emitted + cx.hold(),
+            "nobody believes for longer than the hold after what proves it"
+        );
+        self.renew_at = emitted + cx.config().renew_interval;
+        if self.fenced && cx.now() < self.valid_until {
+            self.fenced = false;
+            cx.notify(Notice::Resumed { lease: key.clone() });
+        }
+    }
+
+    /// The row as it is now, after a refusal or a read: is it ours, and what was applied?
+    fn on_row(&mut self, cx: &mut Context, from: &From<'_>, row: Option<RowRead>) -> Answer {
+        let maybe = self.unresolved;
+        let tried_end = from.kind == WriteKind::End || maybe.is_some_and(|maybe| maybe.end);
+        let tried_release = from.kind.gives_up() || maybe.is_some_and(|maybe| maybe.release);
+        let row = match row {
+            Some(RowRead::Lease(row)) => row,
+            Some(_) => return Answer::Lost(LossReason::Unreadable, None),
+            None if tried_end => return Answer::Ended,
+            None if tried_release => return Answer::GivenUp,
+            // Once the belief has run out, others may have taken the lease, ended it and removed it.
+            None if from.kind == WriteKind::Restore || cx.now() >= self.valid_until => {
+                return Answer::Lost(LossReason::RowGone, None);
+            }
+            // Somebody removed the row of a live lease. What was processed is known only here.
+            None => return Answer::Restore,
+        };
+        let next = row.counter == self.next;
+        if row.checkpoint.is_end() {
+            return match tried_end && (next || row.owner.is_none()) {
+                true => Answer::Ended,
+                false => Answer::Lost(LossReason::AlreadyEnded, Some(row)),
+            };
+        }
+        let was_handed = row.owner == self.next_owner && row.handing_over.is_none();
+        if tried_release && next && (row.owner.is_none() || (self.next_owner.is_some() && was_handed)) {
+            return Answer::GivenUp;
+        }
+        let bare = !next && self.is_bare(cx, &row);
+        if row.actual_owner() == Some(cx.me()) && (next || bare || row.counter == self.counter) {
+            return self.on_own_row(cx, from, row, next, bare);
+        }
+        let by = row.actual_owner().cloned();
+        let reason = LossReason::Taken {
+            by,
+            row: Box::new(row.clone()),
+        };
+        Answer::Lost(reason, Some(row))
+    }
+
+    /// The row is ours, with our counter, or the one that we tried to leave, or without one.
+    fn on_own_row(
+        &mut self,
+        cx: &mut Context,
+        from: &From<'_>,
+        row: LeaseRow,
+        next: bool,
+        bare: bool,
+    ) -> Answer {
+        debug_assert!(
+            !(next && bare),
+            "a row without a counter is not what a write of ours leaves"
+        );
+        let lease = from.key.clone();
+        let mut answer = Answer::Nothing;
+        if bare {
+            self.counter = row.counter;
+            // What was under way waits for a counter that will not be there again.
+            self.unresolved = None;
+            cx.notify(Notice::Mending { lease });
+        } else if next {
+            self.recognise_own_write(cx, from, &row);
+            answer = Answer::StillOurs;
+        }
+        let handed_to: Option<WorkerId> = row.handing_over.is_some().then_some(row.owner).flatten();
+        if handed_to == self.next_owner && !next && !bare && from.kind != WriteKind::Read {
+            // Nothing is wrong with the row, and yet the guard did not hold: it was so for a moment only.
+            self.backoff.failed(cx, "write", from.key.as_str());
+        }
+        self.next_owner = handed_to;
+        answer
+    }
+
+    /// One of our own writes was applied after all. Which one, the row's checkpoint says.
+    fn recognise_own_write(&mut self, cx: &mut Context, from: &From<'_>, row: &LeaseRow) {
+        let since = self
+            .unresolved
+            .map_or(from.emitted, |maybe| maybe.since.min(from.emitted));
+        self.counter = row.counter;
+        self.durable = self.durable.max(row.checkpoint);
+        self.extend_validity(cx, from.key, since);
+        cx.notify(Notice::Adopted {
+            lease: from.key.clone(),
+            counter: row.counter,
+        });
+    }
+
+    /// Whether a person's edit removed the counter of a row that is ours, and nothing else happened to it. No worker takes a lease
+    /// while its owner believes, and the checkpoint is as it was.
+    fn is_bare(&self, cx: &Context, row: &LeaseRow) -> bool {
+        row.counter == 0
+            && self.counter > 0
+            && self.believes(cx.now())
+            && row.actual_owner() == Some(cx.me())
+            && row.checkpoint == self.durable
+    }
+}

@@ -1,0 +1,119 @@
+//! Leases that this worker takes and holds, and the shards behind them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `acquisition` | becoming an owner |
+//! | `held`, `stage` | the life of a shard on its owner: one step that does what is due |
+//! | `lane`, `lane_answers` | renewals, checkpoints, ends, releases: one write in flight, and what its answer means |
+//! | `waiting` | before a shard is opened |
+//! | `running` | while it is read |
+//! | `shard_end` | the children's leases, before a shard's end is written |
+//! | `missing` | what a listing says of a shard that was not found |
+//! | `stall` | noticing leases that do not move, and saying why |
+//!
+//! Every lease has one step function that may be called at any time and does what is due.
+
+mod acquisition;
+mod held;
+mod lane;
+mod lane_answers;
+mod missing;
+mod running;
+mod shard_end;
+mod stage;
+mod stall;
+mod waiting;
+
+pub(super) use acquisition::{Acquisition, begin as begin_acquisition};
+pub(super) use held::HeldLease;
+pub(super) use missing::on_shards_listed;
+
+use super::context::Context;
+use super::lease_table::LeaseTable;
+use crate::ids::{FencingToken, LeaseIx, OpId};
+use crate::input::Outcome;
+use crate::position::Position;
+use crate::time::Mono;
+
+/// Does everything that is due for a lease, and asks to be woken for the rest.
+pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
+    acquisition::step(cx, leases, ix);
+    match leases.with_held(ix, |held, leases| held.step(cx, leases)) {
+        Some(Some(at)) => leases.wake(ix, at),
+        Some(None) => leases.drop_held(ix),
+        None => {}
+    }
+}
+
+/// The outcome of a write or read on a lease's own lane.
+pub(super) fn on_lane(
+    cx: &mut Context,
+    leases: &mut LeaseTable,
+    ix: LeaseIx,
+    op: OpId,
+    emitted: Mono,
+    outcome: Outcome,
+) {
+    if leases.get(ix).is_some_and(|lease| lease.held().is_none()) {
+        return acquisition::on_outcome(cx, leases, ix, op, outcome);
+    }
+    leases.with_held(ix, |held, leases| held.on_lane(cx, leases, op, emitted, outcome));
+    step(cx, leases, ix);
+}
+
+/// A consistent read of the row of a shard that a lease waits for.
+pub(super) fn on_relative(
+    cx: &mut Context,
+    leases: &mut LeaseTable,
+    ix: LeaseIx,
+    op: OpId,
+    outcome: Outcome,
+) {
+    leases.with_held(ix, |held, leases| held.on_relative(cx, leases, op, outcome));
+    step(cx, leases, ix);
+}
+
+/// A stream command of a lease's reader ended.
+pub(super) fn on_read(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: Outcome) {
+    leases.with_held(ix, |held, _| held.on_read(cx, op, outcome));
+    step(cx, leases, ix);
+}
+
+/// An application command of a lease ended.
+pub(super) fn on_app(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: Outcome) {
+    leases.with_held(ix, |held, leases| held.on_app(cx, leases, op, outcome));
+    step(cx, leases, ix);
+}
+
+/// The application says that, under this token, everything up to here was processed.
+pub(super) fn on_processed(
+    cx: &mut Context,
+    leases: &mut LeaseTable,
+    ix: LeaseIx,
+    token: FencingToken,
+    through: Position,
+) {
+    let ours = leases.with_held(ix, |held, _| {
+        let ours = held.token() == token;
+        if ours {
+            held.on_processed_through(cx, through);
+        }
+        ours
+    });
+    if ours == Some(true) {
+        step(cx, leases, ix);
+    }
+}
+
+/// The application asks, under this token, for a checkpoint of what was processed.
+pub(super) fn on_checkpoint_wanted(
+    cx: &mut Context,
+    leases: &mut LeaseTable,
+    ix: LeaseIx,
+    token: FencingToken,
+) {
+    let wanted = leases.with_held(ix, |held, _| held.token() == token && held.on_checkpoint_wanted());
+    if wanted == Some(true) {
+        step(cx, leases, ix);
+    }
+}

@@ -1,0 +1,252 @@
+//! While a shard is read: what is asked of the stream, and what is handed over.
+
+use super::held::{AppCommand, HeldLease};
+use super::shard_end;
+use super::stage::{Reading, Stage};
+use crate::ids::OpId;
+use crate::input::{Cause, Outcome, Reply, Why};
+use crate::notice::Notice;
+use crate::output::{ConsumerOp, StreamOp};
+use crate::reader::{self, Event, Want};
+use crate::time::{Mono, Span};
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::describe;
+use crate::worker::lease_table::LeaseTable;
+
+impl HeldLease {
+    /// Reads, and hands over.
+    pub(super) fn run_step(&mut self, cx: &mut Context) {
+        let now = cx.now();
+        let Stage::Running(reading) = &mut self.stage else {
+            return;
+        };
+        if self.app.is_none()
+            && let Some(children) = reading.reader.finished()
+        {
+            if children.is_empty() && !reading.childless {
+                return self.look_for_children(cx);
+            }
+            let ending = shard_end::begin(&self.key, children.to_vec());
+            self.movement.moved(now);
+            return self.stage.go(|_| Stage::Ending(Box::new(ending)));
+        }
+        while let Some(want) = reading.reader.next(now, &cx.config().reader) {
+            let shard = self.key.to_shard();
+            let op = match want {
+                Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
+                Want::GetRecords { via, limit } => StreamOp::GetRecords { shard, via, limit },
+            };
+            let op = cx.stream(Waiter::Reader(self.ix), op);
+            reading.reader.sent(op, now);
+        }
+        let free = self.app.is_none() && self.lane.believes(now);
+        if free && now >= reading.deliver_after {
+            self.deliver(cx);
+        }
+    }
+
+    fn deliver(&mut self, cx: &mut Context) {
+        let Stage::Running(reading) = &mut self.stage else {
+            return;
+        };
+        let Some(front) = reading.reader.front() else {
+            return;
+        };
+        debug_assert!(self.app.is_none(), "one batch of a shard is processed at a time");
+        debug_assert!(
+            cx.now() < self.lane.valid_until && !self.lane.lost,
+            "nothing is handed over without the belief"
+        );
+        debug_assert!(
+            front.after.is_none_or(|after| after < front.last),
+            "what is handed over has something left to process"
+        );
+        reading.attempts += 1;
+        self.aborted = false;
+        let op = ConsumerOp::Deliver {
+            lease: self.key.clone(),
+            token: self.token,
+            batch: front.batch,
+            after: front.after,
+            attempt: reading.attempts,
+            valid_until: self.lane.valid_until,
+        };
+        let command = AppCommand::Deliver { batch: front.batch };
+        self.app = Some((cx.app(Waiter::App(self.ix), op), command));
+        reading.reader.delivered();
+    }
+
+    /// When something is due while the shard is read.
+    pub(super) fn reading_wake_at(&self, cx: &Context, reading: &Reading) -> Mono {
+        let mut at = reading.reader.wake_at(&cx.config().reader);
+        if self.app.is_some() {
+            return at;
+        }
+        if reading.deliver_after > cx.now() && reading.reader.front().is_some() {
+            at = at.min(reading.deliver_after);
+        }
+        if !self.missing && reading.reader.finished().is_some() {
+            at = at.min(reading.look_at);
+        }
+        at
+    }
+
+    /// The shard ended and the answer named no children. They may exist all the same: the stream's shards are listed.
+    fn look_for_children(&mut self, cx: &mut Context) {
+        let Stage::Running(reading) = &mut self.stage else {
+            return;
+        };
+        if !self.missing && cx.now() >= reading.look_at {
+            self.missing = true;
+            reading.look_at = cx.now() + cx.config().retry_max;
+            cx.request(Request::DoubtStream);
+        }
+    }
+
+    /// An application command ended.
+    pub(super) fn on_app(&mut self, cx: &mut Context, leases: &LeaseTable, op: OpId, outcome: Outcome) {
+        let Some((_, command)) = self.app.take_if(|(expected, _)| *expected == op) else {
+            // A close that was waited for long enough: the lease was given up without its answer.
+            return;
+        };
+        match command {
+            AppCommand::Open => self.on_opened(cx, leases, outcome),
+            AppCommand::Deliver { batch } => self.on_delivered(cx, leases, batch, outcome),
+            AppCommand::Close => {
+                let Stage::Closing(reason) = self.stage else {
+                    debug_assert!(false, "a close is answered while the shard is closed");
+                    return;
+                };
+                self.stage.go(|_| Stage::Closed(reason));
+                let (lease, token) = (self.key.clone(), self.token);
+                cx.notify(Notice::Closed { lease, token, reason });
+            }
+        }
+    }
+
+    fn on_delivered(&mut self, cx: &mut Context, leases: &LeaseTable, batch: OpId, outcome: Outcome) {
+        let now = cx.now();
+        let Some(reading) = self.stage.reading_mut() else {
+            debug_assert!(
+                false,
+                "a batch is processed while its shard is read, or let go of"
+            );
+            return;
+        };
+        match outcome {
+            Outcome::Applied(_) => {
+                reading.reader.processed(batch);
+                reading.attempts = 0;
+                reading.deliver_after = Mono(0);
+                let before = self.lane.processed;
+                self.lane.processed = reading.reader.watermark().or(before);
+                debug_assert!(self.lane.processed >= before, "the watermark does not go back");
+                self.movement.moved(now);
+            }
+            Outcome::Refused(refusal) if refusal.why == Why::Gone => {
+                // The records are not in memory any more: they are read again.
+                reading.reader.returned(batch);
+                reading.reader.rewind();
+                reading.attempts = 0;
+            }
+            // Stopped by us, or never begun.
+            Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) => {
+                reading.reader.returned(batch);
+            }
+            other => {
+                reading.reader.returned(batch);
+                self.on_handler_failure(cx, leases, &other);
+            }
+        }
+    }
+
+    fn on_handler_failure(&mut self, cx: &mut Context, leases: &LeaseTable, outcome: &Outcome) {
+        let Some(reading) = self.stage.reading_mut() else {
+            return;
+        };
+        let attempt = reading.attempts;
+        debug_assert!(attempt > 0, "what failed was attempted");
+        let pause = cx
+            .pause("handler", self.key.as_str(), attempt)
+            .max(cx.config().handler_backoff);
+        reading.deliver_after = cx.now() + pause;
+        let again = matches!(self.stage, Stage::Running(_)) && self.exit(cx, leases).is_none();
+        cx.notify(Notice::HandlerFailed {
+            lease: self.key.clone(),
+            attempt,
+            again_in: again.then_some(pause),
+            detail: describe(outcome),
+        });
+    }
+
+    /// A stream command of the reader ended.
+    pub(super) fn on_read(&mut self, cx: &mut Context, op: OpId, outcome: Outcome) {
+        let now = cx.now();
+        // The shard may be closed by now.
+        let Some(reading) = self.stage.reading_mut() else {
+            return;
+        };
+        let context = reader::Ctx {
+            cfg: &cx.config().reader,
+            retry_min: cx.config().retry_min,
+            retry_max: cx.config().retry_max,
+            seed: cx.seed(),
+            subject: self.key.as_str(),
+        };
+        let event = reading.reader.fetched(op, now, &outcome, &context);
+        if let Outcome::Applied(Reply::Records(answer)) = &outcome {
+            let waiting = reading.reader.buffered_batches();
+            self.movement.fetched(answer, waiting, now);
+        }
+        match event {
+            Some(Event::ShardMissing) => {
+                self.missing = true;
+                cx.request(Request::DoubtStream);
+            }
+            Some(Event::Trimmed { at, first }) => {
+                let detail =
+                    format!("expected the record {at} or the one after it, found {first} as the first");
+                let lease = self.key.clone();
+                cx.notify(Notice::Trimmed { lease, detail });
+            }
+            Some(Event::EndOfShard) | None => {}
+            Some(event) => self.on_read_trouble(cx, op, &event, &outcome),
+        }
+    }
+
+    fn on_read_trouble(&self, cx: &mut Context, op: OpId, event: &Event, outcome: &Outcome) {
+        // The position may be of an earlier stream of this name.
+        if matches!(event, Event::BadPosition { tries, .. } if tries.is_power_of_two()) {
+            cx.request(Request::DoubtStream);
+        }
+        let (how, again_in) = trouble(event, outcome);
+        cx.notify(Notice::Trouble {
+            op,
+            what: format!("read {}", self.key),
+            lease: Some(self.key.clone()),
+            how,
+            again_in,
+        });
+    }
+}
+
+/// A reader's event as words, and how long it pauses.
+fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
+    match event {
+        Event::Trouble { how, again_in } => (how.to_string(), *again_in),
+        Event::Denied { again_in } => {
+            let said = describe(outcome);
+            (
+                format!("{said}; grant the permission or renew the credentials"),
+                *again_in,
+            )
+        }
+        Event::BadPosition { at, tries, again_in } => (
+            format!(
+                "the service calls position {at} invalid ({tries} times in a row); check the lease's checkpoint"
+            ),
+            *again_in,
+        ),
+        other => (format!("{other:?}"), Span::ZERO),
+    }
+}

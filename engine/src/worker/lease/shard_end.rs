@@ -1,0 +1,215 @@
+//! The end of a shard: its children's leases come first, then its own end is written.
+//!
+//! A merged child has a second parent, whose lease may not exist yet: it is itself a child of a shard that is still being
+//! read. A child whose parent has no row is free to start, so the child's lease is not created before its other parent's
+//! is, unless the lineage shows that no worker will ever create that.
+
+use super::held::HeldLease;
+use super::stage::{Ending, Stage};
+use crate::ids::{LeaseIx, LeaseKey, ShardId};
+use crate::input::{Outcome, Reply};
+use crate::notice::Notice;
+use crate::output::TableOp;
+use crate::position::Checkpoint;
+use crate::row::{Change, LeaseRow};
+use crate::shard::{ChildShard, HashRange, Shard};
+use crate::sync;
+use crate::time::Mono;
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::lease_table::LeaseTable;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many times as many listings must show that nothing moves before leases of which nobody knows what they bring are waited
+/// for no longer.
+const STANDSTILL: u32 = 8;
+
+/// Everything of the shard was processed, and these are its children.
+pub(super) fn begin(lease: &LeaseKey, children: Vec<ChildShard>) -> Ending {
+    let ids: BTreeSet<ShardId> = children.iter().map(|child| child.id.clone()).collect();
+    let parents: BTreeSet<ShardId> = children
+        .iter()
+        .flat_map(|child| child.parents.iter().cloned())
+        .collect();
+    let others = parents
+        .into_iter()
+        .filter(|parent| parent.as_str() != lease.as_str());
+    Ending {
+        children: ids.into_iter().collect(),
+        // Until the leases are queued, this holds the end back.
+        children_left: children.len() as u32,
+        unresolved_parents: others.collect(),
+        pending_children: children,
+        confirmations: 0,
+        may_bring_more: Vec::new(),
+        reading: None,
+        look_at: Mono(0),
+        told: false,
+    }
+}
+
+/// What a listing says of the leases that may still create others.
+pub(super) struct Prospects<'a> {
+    shards: &'a [Shard],
+    leases: BTreeMap<LeaseKey, Checkpoint>,
+    /// Unfinished leases of shards that the stream has forgotten, with their ranges.
+    forgotten: Vec<(LeaseIx, Option<HashRange>)>,
+}
+
+impl<'a> Prospects<'a> {
+    /// Unfinished leases of shards that the stream has forgotten: the worker that ends them creates the leases of their children,
+    /// though those are forgotten too. Not so if all of these are listed, and it is none of them that is missed: such a lease
+    /// may itself wait for what comes of ours.
+    pub(super) fn new(table: &LeaseTable, shards: &'a [Shard], but: LeaseIx) -> Self {
+        let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+        let children = sync::Children::of(shards);
+        let forgotten = table
+            .iter()
+            .filter(|(other, lease)| *other != but && lease.is_unfinished())
+            .filter(|(_, lease)| !listed.contains(lease.key().as_str()))
+            .filter(|(_, lease)| !children.all_shown(lease.key().as_str()))
+            .map(|(other, lease)| (other, lease.row().and_then(|row| row.range)))
+            .collect();
+        Self {
+            shards,
+            leases: table.known(),
+            forgotten,
+        }
+    }
+
+    /// Leases that may bring anything: their rows do not tell the range of their forgotten shards.
+    fn anything(&self) -> Vec<LeaseIx> {
+        let unknown = self.forgotten.iter().filter(|(_, range)| range.is_none());
+        unknown.map(|(other, _)| *other).collect()
+    }
+
+    /// Whether a parent without a lease will not get one, for all that ranges say.
+    fn unlikely(&self, parent: &ShardId, pending: &[ChildShard]) -> bool {
+        let reached = |range: HashRange| {
+            let mut children = pending.iter().filter(|child| child.parents.contains(parent));
+            children.any(|child| child.range.overlaps(range))
+        };
+        let mut ranges = self.forgotten.iter().filter_map(|(_, range)| *range);
+        !sync::will_come(self.shards, parent) && !ranges.any(reached)
+    }
+}
+
+impl HeldLease {
+    /// Queues the children's leases as soon as their other parents have one.
+    pub(super) fn end_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        let Stage::Ending(ending) = &mut self.stage else {
+            return;
+        };
+        if ending.pending_children.is_empty() {
+            return;
+        }
+        // A child that has a lease needs nothing more, whatever became of its other parent's.
+        ending
+            .pending_children
+            .retain(|child| leases.row(child.id.as_str()).is_none());
+        let pending = &ending.pending_children;
+        ending.unresolved_parents.retain(|parent| {
+            leases.row(parent.as_str()).is_none()
+                && pending.iter().any(|child| child.parents.contains(parent))
+        });
+        if let Some(parent) = ending.unresolved_parents.first() {
+            if !std::mem::replace(&mut ending.told, true) {
+                cx.notify(Notice::Blocked {
+                    lease: self.key.clone(),
+                    parents: ending.unresolved_parents.clone(),
+                });
+            }
+            if ending.reading.is_none() && !self.missing && cx.now() >= ending.look_at {
+                let key = parent.to_lease();
+                ending.reading = Some(cx.table(Waiter::Relative(self.ix), TableOp::Read { key }));
+            }
+            return;
+        }
+        let mut left = 0;
+        for child in std::mem::take(&mut ending.pending_children) {
+            let row = lease_of(child);
+            let why = "its parent was processed to the end".to_string();
+            cx.write_row(Change::Create(Box::new(row)), why, Some(self.ix), Mono::NEVER);
+            left += 1;
+        }
+        ending.children_left = left;
+    }
+
+    /// A consistent read of another parent's row came back.
+    pub(super) fn on_other_parent(&mut self, cx: &mut Context, outcome: Outcome) {
+        let now = cx.now();
+        let Stage::Ending(ending) = &mut self.stage else {
+            return;
+        };
+        match outcome {
+            Outcome::Applied(Reply::Row(Some(_))) if !ending.unresolved_parents.is_empty() => {
+                ending.unresolved_parents.remove(0);
+                ending.look_at = now;
+            }
+            Outcome::Applied(Reply::Row(None)) => {
+                // Not created yet, or never to be: the lineage says which.
+                self.missing = true;
+                ending.look_at = now + cx.config().scan_interval;
+                cx.request(Request::DoubtStream);
+            }
+            _ => ending.look_at = now + cx.config().retry_max.min(cx.config().renew_interval),
+        }
+    }
+
+    /// The lease of one more child is known to exist, or needs not.
+    pub(in crate::worker) fn on_child_written(&mut self) {
+        if let Stage::Ending(ending) = &mut self.stage {
+            debug_assert!(ending.children_left > 0, "a child is counted once");
+            ending.children_left = ending.children_left.saturating_sub(1);
+        }
+    }
+
+    /// A list of all shards says which of the other parents without a lease may still get one. `shown_open`: it shows our own shard
+    /// open, so it is older than its children.
+    pub(super) fn judge_other_parents(&mut self, cx: &Context, shown_open: bool, prospects: &Prospects<'_>) {
+        let confidence = cx.config().audit_confidence.max(2);
+        let Some(ending) = self.stage.ending_mut() else {
+            return;
+        };
+        self.missing = false;
+        // A child whose own descendants have leases was read to its end before, whatever became of its row. Not so where
+        // every listed shard has a row until it is forgotten: then its descendants' may have come first.
+        if !cx.absence_is_unread() {
+            let read = |child: &ChildShard| {
+                sync::has_leased_descendant(&prospects.leases, prospects.shards, &child.id)
+            };
+            ending.pending_children.retain(|child| !read(child));
+        }
+        ending.children_left = ending.pending_children.len() as u32;
+        let pending = &ending.pending_children;
+        let unlikely = |parent: &ShardId| prospects.unlikely(parent, pending);
+        let anything = prospects.anything();
+        // A listing may lag. What no listing shows is believed to be gone only after several, a scan interval apart. Leases that
+        // may bring anything may wait for each other, in the hands of workers that know nothing of one another: they are waited
+        // for as long as one of them ends.
+        if shown_open || !ending.unresolved_parents.iter().any(unlikely) {
+            ending.confirmations = 0;
+        } else if ending.may_bring_more == anything {
+            ending.confirmations = ending.confirmations.saturating_add(1);
+        } else {
+            ending.confirmations = 1;
+        }
+        let enough = match anything.is_empty() {
+            true => confidence,
+            false => confidence.saturating_mul(STANDSTILL),
+        };
+        ending.may_bring_more = anything;
+        if ending.confirmations >= enough {
+            ending.confirmations = 0;
+            ending.look_at = cx.now();
+            ending.unresolved_parents.retain(|parent| !unlikely(parent));
+        }
+    }
+}
+
+fn lease_of(child: ChildShard) -> LeaseRow {
+    let parents: BTreeSet<ShardId> = child.parents.into_iter().collect();
+    let mut row = LeaseRow::new(child.id.to_lease(), Checkpoint::TrimHorizon);
+    row.parents = parents.into_iter().collect();
+    row.range = Some(child.range);
+    row
+}

@@ -1,0 +1,224 @@
+//! The life of a shard on its owner: states with their data, and legal transitions, declared once.
+
+use crate::ids::{OpId, ShardId};
+use crate::output::EndReason;
+use crate::reader::Reader;
+use crate::shard::ChildShard;
+use crate::time::Mono;
+
+/// Where a held shard is between the take of its lease and the end of its processing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Stage {
+    /// Not open: the former owner's belief must pass, parents must end, or opening failed and is tried again.
+    Waiting(Box<Waiting>),
+    /// The application was asked to open it.
+    Opening {
+        /// How often in a row it could not be opened.
+        failures: u32,
+    },
+    /// Records are read and handed over.
+    Running(Box<Reading>),
+    /// Nothing more is handed over; what is being processed is waited for, then checkpointed.
+    Draining {
+        reason: EndReason,
+        /// Absent: it was not read any more, or not yet.
+        reading: Option<Box<Reading>>,
+        /// Present: its end was being written.
+        ending: Option<Box<Ending>>,
+    },
+    /// All was processed; the children's leases are created, then the end is written.
+    Ending(Box<Ending>),
+    /// The application was asked to close it.
+    Closing(EndReason),
+    /// The application has let go. Only the lease itself may be left to give up.
+    Closed(EndReason),
+}
+
+/// What a shard waits for before it is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Waiting {
+    /// Parents not yet known to have ended.
+    pub(super) parents: Vec<ShardId>,
+    /// A read of a parent's row is in flight.
+    pub(super) reading: Option<OpId>,
+    /// The next look at the parents, or the next try to open.
+    pub(super) look_at: Mono,
+    /// How often in a row it could not be opened.
+    pub(super) failures: u32,
+    /// That it waits for its parents was told.
+    pub(super) told: bool,
+}
+
+/// A shard that is read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Reading {
+    pub(super) reader: Reader,
+    /// Attempts at the front batch.
+    pub(super) attempts: u32,
+    /// No new attempt at the front batch before this.
+    pub(super) deliver_after: Mono,
+    /// The next look for children, if its end was read and none were named.
+    pub(super) look_at: Mono,
+    /// Listings in a row that left it open whether more children follow.
+    pub(super) doubtful_listings: u32,
+    /// It is known that the shard has no children.
+    pub(super) childless: bool,
+}
+
+impl Reading {
+    pub(super) fn new(reader: Reader) -> Self {
+        Self {
+            reader,
+            attempts: 0,
+            deliver_after: Mono(0),
+            look_at: Mono(0),
+            doubtful_listings: 0,
+            childless: false,
+        }
+    }
+}
+
+/// A shard that was processed to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Ending {
+    /// Its children, sorted.
+    pub(super) children: Vec<ShardId>,
+    /// How many of the children's leases are not known to exist yet.
+    pub(super) children_left: u32,
+    /// Children whose leases wait for their other parents' leases to exist.
+    pub(super) pending_children: Vec<ChildShard>,
+    /// The other parents that those wait for.
+    pub(super) unresolved_parents: Vec<ShardId>,
+    /// Listings in a row by which some of those will never have a lease.
+    pub(super) confirmations: u32,
+    /// Forgotten leases that may bring anything, as those listings saw them.
+    pub(super) may_bring_more: Vec<crate::ids::LeaseIx>,
+    /// A read of another parent's row is in flight.
+    pub(super) reading: Option<OpId>,
+    /// The next look at another parent.
+    pub(super) look_at: Mono,
+    /// That it waits for other parents was told.
+    pub(super) told: bool,
+}
+
+/// The legal transitions, by name.
+pub(super) const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Waiting", "parents ended, belief valid", "Opening"),
+    ("Waiting", "lost, shutdown or hand-over", "Closed"),
+    ("Opening", "opened", "Running"),
+    ("Opening", "handler failed", "Waiting"),
+    ("Opening", "lost, shutdown or hand-over", "Draining"),
+    ("Running", "every record processed", "Ending"),
+    ("Running", "lost, shutdown or hand-over", "Draining"),
+    ("Ending", "end durable", "Closing"),
+    ("Ending", "lost or shutdown", "Draining"),
+    ("Draining", "idle and checkpointed", "Closing"),
+    ("Draining", "never opened", "Closed"),
+    ("Closing", "closed", "Closed"),
+];
+
+impl Stage {
+    /// Its name in [`TRANSITIONS`].
+    fn name(&self) -> &'static str {
+        match self {
+            Stage::Waiting(_) => "Waiting",
+            Stage::Opening { .. } => "Opening",
+            Stage::Running(_) => "Running",
+            Stage::Draining { .. } => "Draining",
+            Stage::Ending(_) => "Ending",
+            Stage::Closing(_) => "Closing",
+            Stage::Closed(_) => "Closed",
+        }
+    }
+
+    /// Goes over to the stage that `next` makes of this one. An undeclared transition is a bug that simulation must find.
+    pub(super) fn go(&mut self, next: impl FnOnce(Stage) -> Stage) {
+        let before = self.name();
+        // A placeholder that costs nothing: `next` does not see it.
+        let old = std::mem::replace(self, Stage::Closed(EndReason::LeaseLost));
+        *self = next(old);
+        debug_assert!(
+            TRANSITIONS
+                .iter()
+                .any(|(from, _, to)| *from == before && *to == self.name()),
+            "undeclared transition from {before} to {}",
+            self.name()
+        );
+    }
+
+    /// What is kept of a stage when its shard is let go of.
+    pub(super) fn into_draining(self, reason: EndReason) -> Stage {
+        let (reading, ending) = match self {
+            Stage::Running(reading) => (Some(reading), None),
+            Stage::Ending(ending) => (None, Some(ending)),
+            Stage::Draining { reading, ending, .. } => (reading, ending),
+            Stage::Waiting(_) | Stage::Opening { .. } | Stage::Closing(_) | Stage::Closed(_) => (None, None),
+        };
+        Stage::Draining {
+            reason,
+            reading,
+            ending,
+        }
+    }
+
+    /// Whether the application has been asked to open it and not yet let go.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self, Stage::Waiting(_) | Stage::Closed(_))
+    }
+
+    /// What is read, or was when the lease was to be let go of.
+    pub(super) fn reading(&self) -> Option<&Reading> {
+        match self {
+            Stage::Running(reading) => Some(reading),
+            Stage::Draining { reading, .. } => reading.as_deref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn reading_mut(&mut self) -> Option<&mut Reading> {
+        match self {
+            Stage::Running(reading) => Some(reading),
+            Stage::Draining { reading, .. } => reading.as_deref_mut(),
+            _ => None,
+        }
+    }
+
+    /// The end that is written, or was when the lease was to be let go of.
+    pub(super) fn ending_mut(&mut self) -> Option<&mut Ending> {
+        match self {
+            Stage::Ending(ending) => Some(ending),
+            Stage::Draining { ending, .. } => ending.as_deref_mut(),
+            _ => None,
+        }
+    }
+
+    /// The children of a shard whose end is written, or was to be.
+    pub(super) fn children(&self) -> &[ShardId] {
+        match self {
+            Stage::Ending(ending) => &ending.children,
+            Stage::Draining {
+                ending: Some(ending), ..
+            } => &ending.children,
+            _ => &[],
+        }
+    }
+}
+
+/// The diagram of the transitions, in Mermaid's notation.
+#[cfg(test)]
+fn diagram() -> String {
+    let mut text = String::from("stateDiagram-v2\n    [*] --> Waiting: lease taken\n");
+    for (from, event, to) in TRANSITIONS {
+        text.push_str(&format!("    {from} --> {to}: {event}\n"));
+    }
+    text + "    Closed --> [*]: lease given up or gone\n"
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_documented_diagram_is_the_declared_one() {
+        let documented = include_str!("stage.mmd");
+        assert_eq!(documented, super::diagram(), "update lease/stage.mmd");
+    }
+}

@@ -1,0 +1,203 @@
+//! Noticing leases that are held and do not move.
+//!
+//! A shard that is owned, behind and not moving is a failure that is easily overlooked: the lease is renewed, no error is logged
+//! twice. So the time since anything was processed, or there was nothing to process, is kept for every held lease, and what
+//! the lease waits for is said when that time is long, and again whenever it has doubled.
+
+use super::held::{AppCommand, HeldLease};
+use super::stage::{Reading, Stage};
+use crate::ids::ShardId;
+use crate::input::Fetched;
+use crate::notice::{Notice, Stall};
+use crate::time::{Mono, Span};
+use crate::worker::context::Context;
+use crate::worker::lease_table::LeaseTable;
+
+/// When a lease last moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Movement {
+    /// Something was processed, or it was seen that there was nothing to process.
+    pub(super) since: Mono,
+    /// How long that was ago when it was last told; 0: it was not.
+    told: Span,
+    /// It moved after it was told that it did not: for so long.
+    back_after: Option<Span>,
+    /// How far behind the tip the last answer was, in ms.
+    behind_ms: u64,
+}
+
+impl Movement {
+    pub(super) fn new(now: Mono) -> Self {
+        Self {
+            since: now,
+            told: Span::ZERO,
+            back_after: None,
+            behind_ms: u64::MAX,
+        }
+    }
+
+    pub(super) fn moved(&mut self, now: Mono) {
+        if self.told > Span::ZERO {
+            self.back_after = Some(now.since(self.since));
+            self.told = Span::ZERO;
+        }
+        self.since = now;
+    }
+
+    /// Whether it was told that it does not move, and it has not moved since.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.told > Span::ZERO
+    }
+
+    /// A read was answered, and so many batches wait. Without any, coming nearer to the tip is movement, and so is being
+    /// there.
+    pub(super) fn fetched(&mut self, answer: &Fetched, waiting: usize, now: Mono) {
+        let nearer = answer.behind_ms == 0 || answer.behind_ms < self.behind_ms;
+        self.behind_ms = answer.behind_ms;
+        if answer.count == 0 && waiting == 0 && nearer {
+            self.moved(now);
+        }
+    }
+
+    /// When it is to be told that nothing moves.
+    fn due(&self, after: Span) -> Mono {
+        let next = if self.told == Span::ZERO {
+            after
+        } else {
+            self.told.times(2)
+        };
+        self.since + next
+    }
+}
+
+impl HeldLease {
+    /// When the lease counts as stalled if nothing moves until then.
+    pub(super) fn stall_at(&self, cx: &Context) -> Mono {
+        let after = cx.config().stall_after;
+        if after == Span::ZERO || self.is_lost() || cx.phase().stopping().is_some() {
+            return Mono::NEVER;
+        }
+        self.movement.due(after)
+    }
+
+    /// Says that the lease does not move, or that it does again.
+    pub(super) fn stall_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        if let Some(after) = self.movement.back_after.take() {
+            let lease = self.key.clone();
+            cx.notify(Notice::Moving { lease, after });
+        }
+        let now = cx.now();
+        if now < self.stall_at(cx) {
+            return;
+        }
+        let idle = now.since(self.movement.since);
+        self.movement.told = idle;
+        let (lease, why) = (self.key.clone(), self.why_stalled(now, leases));
+        cx.notify(Notice::Stalled { lease, idle, why });
+    }
+
+    fn why_stalled(&self, now: Mono, leases: &LeaseTable) -> Stall {
+        let attempt = self.stage.reading().map_or(0, |reading| reading.attempts);
+        match (&self.stage, self.app) {
+            (Stage::Waiting(_), _) if now < self.open_after => Stall::Settling,
+            (Stage::Waiting(_), _) if !self.believes(now) => Stall::Fenced,
+            (Stage::Waiting(waiting), _) if !waiting.parents.is_empty() => {
+                which_parents(leases, &waiting.parents)
+            }
+            (Stage::Waiting(waiting), _) if waiting.failures > 0 => Stall::OpenFails {
+                attempts: waiting.failures,
+            },
+            (Stage::Waiting(_) | Stage::Opening { .. }, _) => Stall::Opening,
+            (_, Some((_, AppCommand::Deliver { .. }))) => Stall::Handler { attempt },
+            (_, Some((_, AppCommand::Open))) => Stall::Opening,
+            (_, Some((_, AppCommand::Close))) => Stall::Closing,
+            (Stage::Running(_), None) if !self.believes(now) => Stall::Fenced,
+            (Stage::Running(_), None) if self.missing => Stall::Missing,
+            (Stage::Running(reading), None) => why_not_read(reading),
+            (Stage::Ending(ending), None) if !ending.pending_children.is_empty() => {
+                Stall::CoParents(ending.unresolved_parents.clone())
+            }
+            (Stage::Ending(ending), None) if ending.children_left > 0 => Stall::Children {
+                left: ending.children_left,
+            },
+            (Stage::Ending(_) | Stage::Draining { .. } | Stage::Closing(_) | Stage::Closed(_), None) => {
+                Stall::Writing
+            }
+        }
+    }
+}
+
+/// Those that cannot be read to their end count first.
+fn which_parents(leases: &LeaseTable, parents: &[ShardId]) -> Stall {
+    let broken = |parent: &&ShardId| leases.scans().unreadable().contains(parent.as_str());
+    let unreadable: Vec<ShardId> = parents.iter().filter(broken).cloned().collect();
+    match unreadable.is_empty() {
+        true => Stall::Parents(parents.to_vec()),
+        false => Stall::UnreadableParents(unreadable),
+    }
+}
+
+fn why_not_read(reading: &Reading) -> Stall {
+    let reader = &reading.reader;
+    if reader.front().is_some() {
+        return Stall::HandlerFails {
+            attempts: reading.attempts,
+        };
+    }
+    match (reader.finished(), reader.failures()) {
+        (Some(_), _) => Stall::Missing,
+        (None, 0) => Stall::ReadsEmpty,
+        (None, failures) => Stall::ReadsFail { failures },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(count: u32, behind_ms: u64) -> Fetched {
+        Fetched {
+            count,
+            bytes: 0,
+            first: None,
+            last: None,
+            behind_ms,
+            end: None,
+        }
+    }
+
+    #[test]
+    fn it_is_told_when_nothing_moved_and_again_when_that_time_has_doubled() {
+        let mut movement = Movement::new(Mono(100));
+        assert_eq!(movement.due(Span(50)), Mono(150));
+        assert!(!movement.is_stalled());
+        movement.told = Span(50);
+        assert_eq!(movement.due(Span(50)), Mono(200));
+        assert!(movement.is_stalled());
+        movement.told = Span(100);
+        assert_eq!(movement.due(Span(50)), Mono(300));
+        movement.moved(Mono(250));
+        assert_eq!(
+            (movement.due(Span(50)), movement.back_after),
+            (Mono(300), Some(Span(150)))
+        );
+        assert!(!movement.is_stalled());
+    }
+
+    #[test]
+    fn being_at_the_tip_or_coming_nearer_is_movement_but_an_empty_answer_is_not() {
+        let mut movement = Movement::new(Mono(0));
+        let mut since = |count, behind, waiting, now| {
+            movement.fetched(&answer(count, behind), waiting, Mono(now));
+            movement.since.0
+        };
+        assert_eq!(since(0, 900, 0, 10), 10);
+        assert_eq!(since(0, 900, 0, 20), 10);
+        assert_eq!(since(0, 800, 0, 30), 30);
+        assert_eq!(since(0, 850, 0, 40), 30);
+        assert_eq!(since(0, 0, 1, 50), 30, "something waits");
+        assert_eq!(since(0, 0, 0, 60), 60);
+        assert_eq!(since(0, 0, 0, 70), 70);
+        assert_eq!(since(5, 0, 1, 80), 70, "fetched is not processed");
+    }
+}

@@ -1,0 +1,163 @@
+//! Before a shard is opened: its parents must have ended, and the belief must hold.
+
+use super::held::{AppCommand, HeldLease};
+use super::stage::{Reading, Stage, Waiting};
+use crate::ids::OpId;
+use crate::input::{Outcome, Reply};
+use crate::notice::Notice;
+use crate::output::{ConsumerOp, TableOp};
+use crate::reader::{Reader, Start};
+use crate::row::RowRead;
+use crate::time::Mono;
+use crate::worker::context::{Context, Waiter};
+use crate::worker::describe;
+use crate::worker::lease_table::LeaseTable;
+
+impl HeldLease {
+    /// Opens the shard as soon as its parents have ended and the belief holds.
+    pub(super) fn wait_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        let now = cx.now();
+        if !self.believes(now) || now < self.open_after {
+            return;
+        }
+        let Stage::Waiting(waiting) = &mut self.stage else {
+            return;
+        };
+        if now < waiting.look_at || waiting.reading.is_some() {
+            return;
+        }
+        waiting.parents.retain(|parent| {
+            let row = leases.row(parent.as_str());
+            !row.is_some_and(|row| row.checkpoint.is_end())
+        });
+        if let Some(parent) = waiting.parents.first() {
+            // The view may be stale or lack the row: only a consistent read shows that a parent's lease is gone.
+            let key = parent.to_lease();
+            waiting.reading = Some(cx.table(Waiter::Relative(self.ix), TableOp::Read { key }));
+            return;
+        }
+        self.open(cx, leases);
+    }
+
+    fn open(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        debug_assert!(
+            self.believes(cx.now()),
+            "only an owner that believes opens a shard"
+        );
+        debug_assert!(self.app.is_none(), "one command to the application at a time");
+        self.stage.go(|stage| Stage::Opening {
+            failures: match stage {
+                Stage::Waiting(waiting) => waiting.failures,
+                _ => 0,
+            },
+        });
+        self.aborted = false;
+        let op = ConsumerOp::Open {
+            lease: self.key.clone(),
+            token: self.token,
+            from: self.lane.durable,
+            // A listing fills in what the row lacks.
+            range: leases.row(self.key.as_str()).and_then(|row| row.range),
+        };
+        self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Open));
+    }
+
+    /// The application has opened the shard, or could not.
+    pub(super) fn on_opened(&mut self, cx: &mut Context, leases: &LeaseTable, outcome: Outcome) {
+        let now = cx.now();
+        let applied = matches!(outcome, Outcome::Applied(_));
+        if applied {
+            debug_assert!(!self.opened, "a shard is opened once in an ownership");
+            self.opened = true;
+            let (lease, token, from) = (self.key.clone(), self.token, self.lane.durable);
+            cx.notify(Notice::Opened { lease, token, from });
+        }
+        let Stage::Opening { failures } = self.stage else {
+            return;
+        };
+        if applied {
+            self.movement.moved(now);
+            let start = Start::from(self.lane.durable, cx.config().initial_position);
+            debug_assert!(start.is_some(), "a shard that was read to its end is not opened");
+            // Too much rather than too little.
+            let reader = Reader::new(start.unwrap_or(Start::TrimHorizon), now);
+            return self.stage.go(|_| Stage::Running(Box::new(Reading::new(reader))));
+        }
+        let failures = failures.saturating_add(1);
+        let pause = cx
+            .pause("open", self.key.as_str(), failures)
+            .max(cx.config().handler_backoff);
+        self.stage.go(|_| {
+            Stage::Waiting(Box::new(Waiting {
+                look_at: now + pause,
+                failures,
+                ..Waiting::default()
+            }))
+        });
+        let again = self.exit(cx, leases).is_none();
+        cx.notify(Notice::HandlerFailed {
+            lease: self.key.clone(),
+            attempt: failures,
+            again_in: again.then_some(pause),
+            detail: describe(&outcome),
+        });
+    }
+
+    /// A consistent read of the row of a parent, or of a child's other parent, came back.
+    pub(super) fn on_relative(&mut self, cx: &mut Context, leases: &LeaseTable, op: OpId, outcome: Outcome) {
+        match &mut self.stage {
+            Stage::Waiting(waiting) if waiting.reading == Some(op) => {
+                waiting.reading = None;
+                // A parent whose end became known meanwhile is not asked about any more.
+                if !waiting.parents.is_empty() {
+                    self.on_parent(cx, leases, outcome);
+                }
+            }
+            Stage::Ending(ending) if ending.reading == Some(op) => {
+                ending.reading = None;
+                self.on_other_parent(cx, outcome);
+            }
+            // The lease is let go of by now.
+            _ => {}
+        }
+    }
+
+    fn on_parent(&mut self, cx: &mut Context, leases: &LeaseTable, outcome: Outcome) {
+        let now = cx.now();
+        let Stage::Waiting(waiting) = &mut self.stage else {
+            return;
+        };
+        let Outcome::Applied(Reply::Row(row)) = outcome else {
+            let pause = cx.config().retry_max.min(cx.config().renew_interval);
+            waiting.look_at = now + pause;
+            return;
+        };
+        let unfinished = match row.as_deref() {
+            Some(row) => RowRead::lease(row).is_none_or(|row| !row.checkpoint.is_end()),
+            None => leases.is_unread(cx, &waiting.parents[0]),
+        };
+        if !unfinished {
+            waiting.parents.remove(0);
+            waiting.look_at = now;
+            return;
+        }
+        waiting.look_at = now + cx.config().renew_interval;
+        waiting.parents.rotate_left(1);
+        if !std::mem::replace(&mut waiting.told, true) {
+            cx.notify(Notice::Blocked {
+                lease: self.key.clone(),
+                parents: waiting.parents.clone(),
+            });
+        }
+    }
+
+    /// The end of a parent is known: nothing more needs to be waited for.
+    pub(super) fn look_at_parents_now(&mut self, now: Mono) {
+        match &mut self.stage {
+            Stage::Waiting(waiting) => waiting.look_at = now,
+            Stage::Running(reading) => reading.look_at = now,
+            Stage::Ending(ending) => ending.look_at = now,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! One lease: its row as it was observed, and what this worker does with it.
+
+use crate::engine::Held;
+use crate::ids::{LeaseKey, WorkerId};
+use crate::row::LeaseRow;
+use crate::time::{Mono, Span};
+use crate::worker::lease::{Acquisition, HeldLease};
+
+/// One lease. What every step looks at lies in front: with many leases, a renewal costs the memory that it touches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub(in crate::worker) struct Lease {
+    /// The time of the live entry in the timers; `NEVER` for none.
+    pub(super) armed: Mono,
+    /// Our ownership, from the take until the application let go of it.
+    pub(super) held: Option<Box<HeldLease>>,
+    /// An attempt to become its owner.
+    pub(super) acquisition: Option<Box<Acquisition>>,
+    pub(super) key: LeaseKey,
+    /// When the first answer was received that showed the row's present counter and owner.
+    pub(super) observed_at: Mono,
+    /// When the last answer was asked for that showed them so: they stood still from the one to the other, for all that is
+    /// known. A scan may take longer than a lease lasts, and what its first page showed says nothing of the time since.
+    pub(super) seen_at: Mono,
+    /// The number of the last scan that showed the row.
+    pub(super) seen_by: u64,
+    /// The newest row known; absent if only our own writes name this lease.
+    pub(super) row: Option<LeaseRow>,
+    /// When the row was first seen to be at the end of its shard; `NEVER` while it is not.
+    pub(super) ended_at: Mono,
+    /// The greatest counter that the row is known to have had.
+    pub(super) highest: u64,
+    /// How often in a row an older counter than the known one was read.
+    pub(super) older_seen: u8,
+    /// An attempt to steal it was given up, and may have been applied: its owner may believe in it beside us.
+    pub(super) prior_owner_may_believe: bool,
+}
+
+impl Lease {
+    pub(super) fn new(key: LeaseKey) -> Self {
+        Self {
+            armed: Mono::NEVER,
+            held: None,
+            acquisition: None,
+            key,
+            observed_at: Mono(0),
+            seen_at: Mono(0),
+            seen_by: 0,
+            row: None,
+            ended_at: Mono::NEVER,
+            highest: 0,
+            older_seen: 0,
+            prior_owner_may_believe: false,
+        }
+    }
+
+    pub(in crate::worker) fn key(&self) -> &LeaseKey {
+        &self.key
+    }
+
+    pub(in crate::worker) fn row(&self) -> Option<&LeaseRow> {
+        self.row.as_ref()
+    }
+
+    /// The row, if it says that the shard is unfinished.
+    pub(in crate::worker) fn unfinished_row(&self) -> Option<&LeaseRow> {
+        self.row.as_ref().filter(|row| !row.checkpoint.is_end())
+    }
+
+    /// Whether the row says that the shard is unfinished.
+    pub(in crate::worker) fn is_unfinished(&self) -> bool {
+        self.unfinished_row().is_some()
+    }
+
+    /// The greatest counter that the row is known to have had.
+    pub(in crate::worker) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// When the row was first seen to be at the end of its shard; `NEVER` while it is not.
+    pub(in crate::worker) fn ended_at(&self) -> Mono {
+        self.ended_at
+    }
+
+    /// For how long the row is known to have stood still.
+    pub(in crate::worker) fn idle(&self) -> Span {
+        self.seen_at.since(self.observed_at)
+    }
+
+    /// Whether an attempt to steal it that was given up may have been applied.
+    pub(in crate::worker) fn prior_owner_may_believe(&self) -> bool {
+        self.prior_owner_may_believe
+    }
+
+    /// Our ownership, from the take until the application let go of it.
+    pub(in crate::worker) fn held(&self) -> Option<&HeldLease> {
+        self.held.as_deref()
+    }
+
+    /// An attempt to become its owner.
+    pub(in crate::worker) fn acquisition(&self) -> Option<&Acquisition> {
+        self.acquisition.as_deref()
+    }
+
+    /// Whether an acquisition of ours can still succeed: the row was not seen to be a third worker's since.
+    pub(in crate::worker) fn may_come_to(&self, me: &WorkerId) -> bool {
+        let row = self.row.as_ref();
+        let owner = row.and_then(|row| row.owner.as_ref());
+        // A row that we are to hand over shows that our write was applied.
+        let ours = owner == Some(me) || row.and_then(|row| row.handing_over.as_ref()) == Some(me);
+        let acquisition = self.acquisition.as_ref();
+        acquisition.is_some_and(|acquisition| ours || owner == acquisition.from())
+    }
+
+    /// Whether anything of ours is going on with it.
+    pub(in crate::worker) fn busy(&self) -> bool {
+        self.acquisition.is_some() || self.held.is_some()
+    }
+
+    /// Whether we own it, as far as we know.
+    pub(in crate::worker) fn is_ours(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| !held.is_lost())
+    }
+
+    /// What we say we hold of it, if we own it.
+    pub(in crate::worker) fn as_held(&self) -> Option<Held<'_>> {
+        let held = self.held.as_ref().filter(|held| !held.is_lost())?;
+        Some(held.described(&self.key))
+    }
+}

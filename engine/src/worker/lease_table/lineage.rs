@@ -1,0 +1,165 @@
+//! What rows do not say of their shards, from the last list of them: for table formats whose rows hold no lineage.
+
+use super::LeaseTable;
+use crate::ids::{LeaseKey, ShardId};
+use crate::row::LeaseRow;
+use crate::shard::{HashRange, Shard};
+use crate::time::Mono;
+use crate::worker::context::{Context, Request};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The shards as they were listed last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Lineage {
+    /// Whether rows are completed from it.
+    completes_rows: bool,
+    /// Of leases and parents without a listed shard too, once that is certain: those have no range.
+    families: BTreeMap<LeaseKey, Family>,
+    /// Since when lists lack the shard of a lease, or a parent.
+    lacking: BTreeMap<LeaseKey, Mono>,
+    /// When that list was asked for.
+    listed_at: Mono,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Family {
+    parents: Vec<ShardId>,
+    children: Vec<ShardId>,
+    /// Absent: the shard was not listed.
+    range: Option<HashRange>,
+}
+
+impl Family {
+    fn fill(&self, row: &mut LeaseRow) {
+        if row.range.is_none() && self.range.is_some() {
+            row.range = self.range;
+            row.parents.clone_from(&self.parents);
+        }
+        if row.children.is_empty() {
+            row.children.clone_from(&self.children);
+        }
+    }
+}
+
+impl Lineage {
+    pub(super) fn new(completes_rows: bool) -> Self {
+        Self {
+            completes_rows,
+            ..Self::default()
+        }
+    }
+
+    /// The families that a list of all shards shows, and those that lists have lacked for long enough.
+    fn read(&mut self, shards: &[Shard], lacking: BTreeMap<LeaseKey, Mono>, cx: &Context, listed_at: Mono) {
+        let gone = |since: Mono| listed_at.since(since) >= cx.config().scan_interval;
+        let mut families: BTreeMap<LeaseKey, Family> = lacking
+            .iter()
+            .filter(|(_, since)| gone(**since))
+            .map(|(key, _)| (key.clone(), Family::default()))
+            .collect();
+        for shard in shards {
+            let family = families.entry(shard.id.to_lease()).or_default();
+            family.parents = shard.parents().cloned().collect();
+            family.parents.sort();
+            family.parents.dedup();
+            family.range = Some(shard.range);
+        }
+        for shard in shards {
+            for parent in shard.parents() {
+                if let Some(family) = families.get_mut(parent.as_str()) {
+                    family.children.push(shard.id.clone());
+                }
+            }
+        }
+        (self.families, self.lacking, self.listed_at) = (families, lacking, listed_at);
+    }
+}
+
+impl LeaseTable {
+    /// Keeps what a list of all shards, asked for at `listed_at`, says of them, and fills it in.
+    pub(in crate::worker) fn learn_lineage(&mut self, cx: &Context, shards: &[Shard], listed_at: Mono) {
+        debug_assert!(
+            listed_at >= self.lineage.listed_at,
+            "lists are read in the order of time"
+        );
+        if !cx.needs_listings() && cx.config().policies.finished == crate::policy::Finished::WhenRead {
+            return;
+        }
+        // A list may lag behind a lease by a scan interval: what it then still lacks is gone.
+        let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+        let before = std::mem::take(&mut self.lineage.lacking);
+        let leased = self.iter().flat_map(|(_, lease)| {
+            let parents = lease.row().into_iter().flat_map(|row| row.parents.iter());
+            std::iter::once(lease.key().clone()).chain(parents.map(ShardId::to_lease))
+        });
+        let named = shards
+            .iter()
+            .flat_map(|shard| shard.parents().map(ShardId::to_lease));
+        let lacking: BTreeMap<LeaseKey, Mono> = leased
+            .chain(named)
+            .filter(|key| !listed.contains(key.as_str()))
+            .map(|key| {
+                let since = before.get(&key).copied().unwrap_or(listed_at);
+                (key, since)
+            })
+            .collect();
+        self.lineage.read(shards, lacking, cx, listed_at);
+        if self.lineage.completes_rows {
+            self.complete_rows();
+        }
+    }
+
+    fn complete_rows(&mut self) {
+        for ix in self.all() {
+            let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
+            let Some(lease) = lease else { continue };
+            if let (Some(row), Some(family)) = (&mut lease.row, self.lineage.families.get(&lease.key)) {
+                family.fill(row);
+            }
+        }
+    }
+
+    /// Completes a row that was just read: from what was known of it, or from the last list.
+    pub(super) fn complete_lineage(&self, row: &mut LeaseRow) {
+        if row.range.is_some() || !self.lineage.completes_rows {
+            return;
+        }
+        if let Some(family) = self.lineage.families.get(&row.key) {
+            family.fill(row);
+        }
+        if let Some(known) = self.row(row.key.as_str()).filter(|_| row.range.is_none()) {
+            row.range = known.range;
+            row.parents.clone_from(&known.parents);
+            if row.children.is_empty() {
+                row.children.clone_from(&known.children);
+            }
+        }
+    }
+
+    /// Whether a lease's parents are known, or known not to be found out any more.
+    pub(in crate::worker) fn knows_lineage(&self, row: &LeaseRow) -> bool {
+        row.range.is_some() || !self.lineage.completes_rows || self.lineage.families.contains_key(&row.key)
+    }
+
+    /// Whether the stream still listed the shard of a lease, some time after `since`, or may have. Absent: it was not listed since.
+    pub(in crate::worker) fn still_listed(&self, key: &LeaseKey, since: Mono) -> Option<bool> {
+        (self.lineage.listed_at >= since).then(|| {
+            let family = self.lineage.families.get(key);
+            family.is_none_or(|family| family.range.is_some())
+        })
+    }
+
+    /// Whether a parent without a row still has to be read, for all that is known: it is listed, and some worker will create
+    /// its row. It is gone when lists have lacked it for long enough; a single one may show a child without its parent.
+    pub(in crate::worker) fn is_unread(&self, cx: &mut Context, parent: &ShardId) -> bool {
+        if !cx.absence_is_unread() {
+            return false;
+        }
+        let family = self.lineage.families.get(parent.as_str());
+        let gone = family.is_some_and(|family| family.range.is_none());
+        if !gone && cx.now().since(self.lineage.listed_at) >= cx.config().scan_interval {
+            cx.request(Request::ListShards("a parent has no lease"));
+        }
+        !gone
+    }
+}

@@ -1,0 +1,363 @@
+//! The lease table as this worker knows it: rows, when each was last seen to change, what this worker does with each lease, and
+//! when each is to be looked at again.
+//!
+//! | file | what |
+//! |---|---|
+//! | `lease` | one lease |
+//! | `observe` | what a row does that some answer showed |
+//! | `ours` | what our own acknowledged writes make of a row |
+//! | `scan` | reading the whole table, page by page |
+//! | `balance` | counting which worker has how many leases, and which can be taken |
+//! | `lineage` | what a listing of the shards says that rows do not |
+//! | `unreadable` | saying, again and again, which rows cannot be read |
+//! | `timers` | deadlines of leases, in order |
+
+mod balance;
+mod lease;
+mod lineage;
+mod observe;
+mod ours;
+mod scan;
+mod timers;
+mod unreadable;
+
+pub(super) use balance::Balance;
+pub(super) use lease::Lease;
+pub(super) use scan::{Scan, Scanned, Scans};
+
+use super::lease::{Acquisition, HeldLease};
+use crate::ids::{LeaseIx, LeaseKey};
+use crate::position::Checkpoint;
+use crate::rank::Turns;
+use crate::row::LeaseRow;
+use crate::time::Mono;
+use lineage::Lineage;
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use timers::Timers;
+
+/// What takes no part in comparisons: it says nothing of the state that answers depend on.
+#[derive(Clone, Debug, Default)]
+struct Aside<T>(T);
+
+impl<T> PartialEq for Aside<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Aside<T> {}
+
+impl<T> Hash for Aside<T> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+/// All leases, by a small number that never changes while a lease is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeaseTable {
+    slots: Vec<Option<Lease>>,
+    free: Vec<LeaseIx>,
+    by_key: BTreeMap<LeaseKey, LeaseIx>,
+    timers: Aside<Timers>,
+    touched: Aside<Touched>,
+    /// Acquisitions and held leases that are not over.
+    busy: u32,
+    /// Grows with what may change our share, or how much of it we have: a page of a scan, and a lease that is ours no more.
+    news: u64,
+    scans: Scans,
+    lineage: Lineage,
+    /// Whose turn each shard is, where leases are assigned by rank; absent: not known yet, or assigned otherwise.
+    turns: Option<Turns>,
+}
+
+/// The leases that may have changed since the embedder asked for them: each once, even if it never asks.
+#[derive(Clone, Debug, Default)]
+struct Touched {
+    list: Vec<LeaseIx>,
+    listed: Vec<bool>,
+}
+
+impl Touched {
+    fn add(&mut self, ix: LeaseIx) {
+        let at = ix.index();
+        if self.listed.len() <= at {
+            self.listed.resize(at + 1, false);
+        }
+        if !std::mem::replace(&mut self.listed[at], true) {
+            self.list.push(ix);
+        }
+    }
+}
+
+/// The keys follow from the slots, and timers from what each lease is armed for.
+impl Hash for LeaseTable {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.slots, &self.free, self.busy, self.news).hash(state);
+        (&self.scans, &self.lineage, &self.turns).hash(state);
+    }
+}
+
+impl LeaseTable {
+    /// An empty table. `completes_rows`: whether rows may lack what only a list of the shards says.
+    pub(super) fn new(completes_rows: bool) -> Self {
+        Self {
+            lineage: Lineage::new(completes_rows),
+            ..Self::default()
+        }
+    }
+
+    /// The number of a lease, new if need be.
+    fn intern(&mut self, key: &LeaseKey) -> LeaseIx {
+        if let Some(ix) = self.by_key.get(key) {
+            return *ix;
+        }
+        let lease = Lease::new(key.clone());
+        let ix = match self.free.pop() {
+            Some(ix) => {
+                debug_assert!(self.slots[ix.index()].is_none(), "a free slot is empty");
+                self.slots[ix.index()] = Some(lease);
+                ix
+            }
+            None => {
+                self.slots.push(Some(lease));
+                LeaseIx::from_index(self.slots.len() - 1)
+            }
+        };
+        self.by_key.insert(key.clone(), ix);
+        ix
+    }
+
+    pub(super) fn find(&self, key: &str) -> Option<LeaseIx> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(super) fn get(&self, ix: LeaseIx) -> Option<&Lease> {
+        self.slots.get(ix.index())?.as_ref()
+    }
+
+    fn get_mut(&mut self, ix: LeaseIx) -> Option<&mut Lease> {
+        let lease = self.slots.get_mut(ix.index())?.as_mut()?;
+        self.touched.0.add(ix);
+        Some(lease)
+    }
+
+    /// The row of a key, if one is known.
+    pub(super) fn row(&self, key: &str) -> Option<&LeaseRow> {
+        self.get(self.find(key)?)?.row()
+    }
+
+    /// Forgets a lease with which nothing is going on.
+    fn forget(&mut self, ix: LeaseIx) {
+        let lease = self.slots.get_mut(ix.index()).and_then(Option::take);
+        debug_assert!(
+            lease.as_ref().is_some_and(|lease| !lease.busy()),
+            "only an idle lease is forgotten"
+        );
+        if let Some(lease) = lease {
+            self.by_key.remove(lease.key());
+            self.free.push(ix);
+            self.touched.0.add(ix);
+        }
+    }
+
+    /// All leases in key order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (LeaseIx, &Lease)> {
+        self.by_key.values().filter_map(|ix| Some((*ix, self.get(*ix)?)))
+    }
+
+    /// All leases by their numbers: several times as fast as in key order.
+    pub(super) fn unordered(&self) -> impl Iterator<Item = &Lease> {
+        self.slots.iter().flatten()
+    }
+
+    /// The numbers of all leases, in key order.
+    pub(super) fn all(&self) -> Vec<LeaseIx> {
+        self.by_key.values().copied().collect()
+    }
+
+    /// Moves out the numbers of the leases that may have changed since the last time.
+    pub(super) fn take_touched(&mut self, into: &mut Vec<LeaseIx>) {
+        let Touched { list, listed } = &mut self.touched.0;
+        for ix in list.drain(..) {
+            listed[ix.index()] = false;
+            into.push(ix);
+        }
+    }
+
+    /// How many acquisitions and held leases are not over.
+    pub(super) fn busy(&self) -> u32 {
+        debug_assert_eq!(
+            self.busy as usize,
+            if self.slots.len() > 64 {
+                self.busy as usize
+            } else {
+                self.unordered().filter(|lease| lease.busy()).count()
+            },
+            "acquisitions and held leases are counted"
+        );
+        self.busy
+    }
+
+    /// A number that has grown if our share, or how much of it we have, may have changed.
+    pub(super) fn news(&self) -> u64 {
+        self.news
+    }
+
+    /// The leases there are, for planning.
+    pub(super) fn known(&self) -> BTreeMap<LeaseKey, Checkpoint> {
+        let rows = self.iter().filter_map(|(_, lease)| lease.row());
+        let mut known: BTreeMap<_, _> = rows.map(|row| (row.key.clone(), row.checkpoint)).collect();
+        // An item that cannot be read as a lease holds its key all the same, and may stand for an unfinished one.
+        for key in self.scans.occupied() {
+            known.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
+        }
+        known
+    }
+
+    pub(super) fn scans(&self) -> &Scans {
+        &self.scans
+    }
+
+    pub(super) fn turns(&self) -> Option<&Turns> {
+        self.turns.as_ref()
+    }
+
+    pub(super) fn set_turns(&mut self, turns: Turns) {
+        self.turns = Some(turns);
+    }
+
+    /// Whether it is not another member's turn to have this lease by now.
+    pub(super) fn keeps(&self, key: &LeaseKey) -> bool {
+        let turns = self.turns.as_ref();
+        turns.is_none_or(|turns| turns.has(key.as_str()) != Some(false))
+    }
+}
+
+/// What this worker does with leases. A held lease, or an acquisition, is changed within a closure: it is back in its place when
+/// that returns, whatever happened.
+impl LeaseTable {
+    pub(super) fn begin_acquisition(&mut self, ix: LeaseIx, acquisition: Acquisition) {
+        let Some(lease) = self.get_mut(ix) else { return };
+        debug_assert!(
+            !lease.busy(),
+            "one acquisition at a time, and none of a held lease"
+        );
+        lease.acquisition = Some(Box::new(acquisition));
+        self.busy += 1;
+    }
+
+    /// Changes an acquisition, if there is one.
+    pub(super) fn with_acquisition<R>(
+        &mut self,
+        ix: LeaseIx,
+        change: impl FnOnce(&mut Acquisition, &Lease) -> R,
+    ) -> Option<R> {
+        let lease = self.get_mut(ix)?;
+        let mut acquisition = lease.acquisition.take()?;
+        let result = change(&mut acquisition, lease);
+        lease.acquisition = Some(acquisition);
+        Some(result)
+    }
+
+    /// Gives an acquisition up. If it was to steal, it may have been applied all the same: a refusal that shows the row as another's
+    /// may be of a second execution.
+    pub(super) fn drop_acquisition(&mut self, ix: LeaseIx) {
+        let Some(lease) = self.get_mut(ix) else { return };
+        let acquisition = lease.acquisition.take();
+        debug_assert!(acquisition.is_some(), "only what is under way is given up");
+        if let Some(acquisition) = acquisition {
+            lease.prior_owner_may_believe |= acquisition.steals();
+            self.busy -= 1;
+        }
+    }
+
+    /// The lease is ours from now on: its acquisition is over, and `held` takes its place.
+    pub(super) fn hold(&mut self, ix: LeaseIx, held: HeldLease) {
+        let Some(lease) = self.get_mut(ix) else { return };
+        let acquisition = lease.acquisition.take();
+        debug_assert!(acquisition.is_some(), "a lease is held after its acquisition");
+        debug_assert!(lease.held.is_none(), "a lease is held once");
+        lease.prior_owner_may_believe = false;
+        lease.held = Some(Box::new(held));
+    }
+
+    /// Changes a held lease, and the rest of the table. Within, the lease does not count as held.
+    pub(super) fn with_held<R>(
+        &mut self,
+        ix: LeaseIx,
+        change: impl FnOnce(&mut HeldLease, &mut LeaseTable) -> R,
+    ) -> Option<R> {
+        let mut held = self.get_mut(ix)?.held.take()?;
+        let result = change(&mut held, self);
+        let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
+        debug_assert!(
+            lease.as_ref().is_some_and(|lease| lease.held.is_none()),
+            "a held lease stays in its place"
+        );
+        lease?.held = Some(held);
+        Some(result)
+    }
+
+    /// Drops a held lease that is over.
+    pub(super) fn drop_held(&mut self, ix: LeaseIx) {
+        let Some(lease) = self.get_mut(ix) else { return };
+        let held = lease.held.take();
+        debug_assert!(held.is_some(), "only what is held is dropped");
+        if held.is_some() {
+            self.busy -= 1;
+            self.news += 1;
+        }
+    }
+}
+
+/// Deadlines.
+impl LeaseTable {
+    /// Makes sure that a lease is looked at again at `at` at the latest.
+    pub(super) fn wake(&mut self, ix: LeaseIx, at: Mono) {
+        let Some(lease) = self.slots.get_mut(ix.index()).and_then(Option::as_mut) else {
+            return;
+        };
+        if at < lease.armed {
+            lease.armed = at;
+            self.timers.0.push(at, ix);
+        }
+    }
+
+    /// Makes sure that all leases with which something is going on are looked at now.
+    pub(super) fn wake_busy(&mut self, now: Mono) {
+        for ix in self.all() {
+            if self.get(ix).is_some_and(Lease::busy) {
+                self.wake(ix, now);
+            }
+        }
+    }
+
+    /// The next lease whose deadline has come.
+    pub(super) fn pop_due(&mut self, now: Mono) -> Option<LeaseIx> {
+        while let Some((at, ix)) = self.timers.0.first() {
+            let live = self.get(ix).is_some_and(|lease| lease.armed == at);
+            if live && at > now {
+                return None;
+            }
+            self.timers.0.pop();
+            if live {
+                if let Some(lease) = self.get_mut(ix) {
+                    lease.armed = Mono::NEVER;
+                }
+                return Some(ix);
+            }
+        }
+        None
+    }
+
+    /// The earliest deadline. Stale entries only make it earlier, never later.
+    pub(super) fn wake_at(&mut self) -> Mono {
+        while let Some((at, ix)) = self.timers.0.first() {
+            if self.get(ix).is_some_and(|lease| lease.armed == at) {
+                return at;
+            }
+            self.timers.0.pop();
+        }
+        Mono::NEVER
+    }
+}

@@ -1,0 +1,80 @@
+//! What a row does to the table that some answer showed.
+
+use super::LeaseTable;
+use super::lease::Lease;
+use crate::row::LeaseRow;
+use crate::time::Mono;
+use crate::worker::context::Context;
+
+/// Where a row was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// By a scan, which was asked for at this moment, and may be stale.
+    Scan { asked_at: Mono },
+    /// By a consistent read, a refusal, or our own write.
+    Beside,
+}
+
+impl LeaseTable {
+    /// Takes note of a row that a consistent read, a refusal or our own write showed.
+    pub(in crate::worker) fn observe_now(&mut self, cx: &Context, row: LeaseRow) {
+        self.observe(cx, row, Source::Beside);
+    }
+
+    pub(super) fn observe(&mut self, cx: &Context, mut row: LeaseRow, source: Source) {
+        self.complete_lineage(&mut row);
+        let number = self.scans.number();
+        let ix = self.intern(&row.key);
+        let Some(lease) = self.get_mut(ix) else { return };
+        lease.seen_by = number;
+        lease.highest = lease.highest.max(row.counter);
+        if lease.is_ours() {
+            // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which
+            // the next write's guard settles.
+            let doubts = lease
+                .held
+                .as_mut()
+                .is_some_and(|held| held.is_contradicted_by(cx, &row));
+            if doubts {
+                self.wake(ix, cx.now());
+            }
+            return;
+        }
+        lease.saw(row, source, cx.now());
+    }
+}
+
+impl Lease {
+    fn saw(&mut self, row: LeaseRow, source: Source, now: Mono) {
+        let asked = match source {
+            Source::Scan { asked_at } => asked_at,
+            Source::Beside => now,
+        };
+        debug_assert!(asked <= now, "an answer comes after the question");
+        let Some(known) = &self.row else {
+            (self.observed_at, self.seen_at) = (now, asked);
+            self.ended_at = if row.checkpoint.is_end() { now } else { Mono::NEVER };
+            self.row = Some(row);
+            return;
+        };
+        if source != Source::Beside && row.counter < known.counter && self.older_seen < 1 {
+            // Most likely a stale read; if the row was really made anew, the next scan says so again.
+            self.older_seen += 1;
+            return;
+        }
+        self.older_seen = 0;
+        self.seen_at = self.seen_at.max(asked);
+        let same = row.counter == known.counter
+            && row.owner == known.owner
+            && row.handing_over == known.handing_over;
+        let range = row.range.or(known.range);
+        let (ended, was_ended) = (row.checkpoint.is_end(), known.checkpoint.is_end());
+        self.row = Some(LeaseRow { range, ..row });
+        if !same {
+            self.observed_at = now;
+        }
+        if ended != was_ended {
+            self.ended_at = if ended { now } else { Mono::NEVER };
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What our own acknowledged writes make of a row. They are guarded, so nobody else's write came between.
+
+use super::LeaseTable;
+use crate::ids::{LeaseIx, ShardId, WorkerId};
+use crate::position::Checkpoint;
+use crate::shard::HashRange;
+use crate::time::Mono;
+
+impl LeaseTable {
+    /// We became the owner, with this counter.
+    pub(in crate::worker) fn became_ours(&mut self, ix: LeaseIx, counter: u64, me: &WorkerId, now: Mono) {
+        let Some(lease) = self.get_mut(ix) else { return };
+        debug_assert!(lease.row.is_some(), "a lease is taken by its row");
+        if let Some(row) = &mut lease.row {
+            row.counter = counter;
+            row.owner = Some(me.clone());
+            row.handing_over = None;
+        }
+        lease.observed_at = now;
+        lease.highest = lease.highest.max(counter);
+    }
+
+    /// The row is ours, with this counter and checkpoint.
+    pub(in crate::worker) fn is_still_ours(
+        &mut self,
+        ix: LeaseIx,
+        counter: u64,
+        checkpoint: Checkpoint,
+        now: Mono,
+    ) {
+        let scan = self.scans.number();
+        let Some(lease) = self.get_mut(ix) else { return };
+        lease.observed_at = now;
+        lease.seen_by = scan;
+        lease.highest = lease.highest.max(counter);
+        if let Some(row) = &mut lease.row {
+            row.counter = counter;
+            row.checkpoint = checkpoint;
+        }
+    }
+
+    /// The end of the shard is durable: the row has no owner and names the children.
+    pub(in crate::worker) fn ended(&mut self, ix: LeaseIx, counter: u64, children: &[ShardId], now: Mono) {
+        let scan = self.scans.number();
+        let Some(lease) = self.get_mut(ix) else { return };
+        lease.observed_at = now;
+        lease.ended_at = now;
+        lease.seen_by = scan;
+        if let Some(row) = &mut lease.row {
+            row.counter = counter;
+            row.checkpoint = Checkpoint::ShardEnd;
+            row.owner = None;
+            row.handing_over = None;
+            row.children = children.to_vec();
+        }
+    }
+
+    /// We gave the lease up, to the next owner if there is one.
+    pub(in crate::worker) fn given_up(
+        &mut self,
+        ix: LeaseIx,
+        counter: u64,
+        next_owner: Option<WorkerId>,
+        now: Mono,
+    ) {
+        let Some(lease) = self.get_mut(ix) else { return };
+        lease.observed_at = now;
+        if let Some(row) = &mut lease.row {
+            row.counter = counter;
+            row.owner = next_owner;
+            row.handing_over = None;
+        }
+    }
+
+    /// The row is to get the hash range that it lacks.
+    pub(in crate::worker) fn set_range(&mut self, ix: LeaseIx, range: HashRange) {
+        if let Some(row) = self.get_mut(ix).and_then(|lease| lease.row.as_mut()) {
+            debug_assert!(row.range.is_none(), "a range is filled in once");
+            row.range = Some(range);
+        }
+    }
+
+    /// The row of a lease was removed by us.
+    pub(in crate::worker) fn removed(&mut self, key: &str) {
+        if let Some(ix) = self.find(key)
+            && self.get(ix).is_some_and(|lease| !lease.busy())
+        {
+            self.forget(ix);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Reading the whole lease table, page by page.
+
+use super::LeaseTable;
+use super::observe::Source;
+use super::unreadable::Unreadable;
+use crate::ids::{LeaseKey, OpId};
+use crate::input::{Outcome, Reply, ScanPage, Why};
+use crate::notice::Notice;
+use crate::output::TableOp;
+use crate::row::RowRead;
+use crate::time::{Mono, Span};
+use crate::worker::backoff::Backoff;
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::describe;
+use std::collections::BTreeSet;
+
+/// What the scans so far have shown beside leases.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::worker) struct Scans {
+    /// Counts scans, from 1.
+    number: u64,
+    /// The number of the last whole scan that ended.
+    complete: u64,
+    /// When that one began, and how long it and the one before took.
+    complete_since: Mono,
+    took: [Span; 2],
+    /// Keys whose items are not ours to touch: they can hold no lease of ours.
+    occupied: BTreeSet<LeaseKey>,
+    /// Those of these items that ought to be leases.
+    unreadable: Unreadable,
+}
+
+impl Scans {
+    /// The number of the scan that is under way, or of the last one.
+    pub(in crate::worker) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The number of the last whole scan that ended.
+    pub(in crate::worker) fn complete(&self) -> u64 {
+        self.complete
+    }
+
+    /// Whether the last whole scan tells how things are about now. The first rows that it showed are as old as it is, and that
+    /// may be much more than usual: if the table could not be reached in the midst of it.
+    pub(in crate::worker) fn is_fresh(&self, now: Mono, interval: Span) -> bool {
+        self.complete > 0 && now.since(self.complete_since) <= interval.times(2) + self.usual().times(2)
+    }
+
+    /// How long a whole scan takes.
+    pub(in crate::worker) fn usual(&self) -> Span {
+        self.took[0].min(self.took[1])
+    }
+
+    /// Keys whose items are not ours to touch: they can hold no lease of ours.
+    pub(in crate::worker) fn occupied(&self) -> &BTreeSet<LeaseKey> {
+        &self.occupied
+    }
+
+    /// Rows that ought to be leases and cannot be read.
+    pub(in crate::worker) fn unreadable(&self) -> &Unreadable {
+        &self.unreadable
+    }
+}
+
+/// A whole scan that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::worker) struct Scanned {
+    pub(in crate::worker) pages: u32,
+    pub(in crate::worker) foreign: u32,
+    pub(in crate::worker) unreadable: u32,
+}
+
+/// The scan that is under way, or the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::worker) struct Scan {
+    /// The page in flight.
+    in_flight: bool,
+    /// When it was asked for.
+    asked_at: Mono,
+    /// When the next page is due, if none is in flight.
+    next_at: Mono,
+    /// The least distance to the last scan, however much there is to look at: an eighth of the interval.
+    not_before: Mono,
+    /// Where the next page starts, within a scan.
+    cursor: Option<LeaseKey>,
+    within: bool,
+    began_at: Mono,
+    pages: u32,
+    foreign: u32,
+    unreadable: u32,
+    occupied: BTreeSet<LeaseKey>,
+    backoff: Backoff,
+}
+
+impl Scan {
+    pub(in crate::worker) fn wake_at(&self) -> Mono {
+        if self.in_flight { Mono::NEVER } else { self.next_at }
+    }
+
+    /// Brings the next scan forward, but not too close to the last one. Has no effect within one.
+    pub(in crate::worker) fn hurry(&mut self, at: Mono) {
+        if !self.within {
+            self.next_at = self.next_at.min(at.max(self.not_before));
+        }
+    }
+
+    /// Asks for the next page, if it is time.
+    pub(in crate::worker) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
+        if !cx.is_running() || !cx.is_booted() || cx.now() < self.wake_at() {
+            return;
+        }
+        debug_assert!(!self.in_flight, "one page at a time");
+        if !self.within {
+            self.within = true;
+            self.began_at = cx.now();
+            leases.scans.number += 1;
+            self.cursor = None;
+            (self.pages, self.foreign, self.unreadable) = (0, 0, 0);
+            self.occupied.clear();
+        }
+        let limit = Some(cx.config().scan_page_limit).filter(|limit| *limit > 0);
+        let after = self.cursor.clone();
+        cx.table(Waiter::Scan, TableOp::Scan { after, limit });
+        self.in_flight = true;
+        self.asked_at = cx.now();
+    }
+
+    /// A page came, or did not. Returns what a whole scan has shown when it has ended.
+    pub(in crate::worker) fn on_page(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        op: OpId,
+        outcome: Outcome,
+    ) -> Option<Scanned> {
+        debug_assert!(self.in_flight, "a page was asked for");
+        self.in_flight = false;
+        if !cx.is_running() {
+            self.within = false;
+            return None;
+        }
+        let page = match outcome {
+            Outcome::Applied(Reply::Page(page)) => page,
+            other => {
+                self.failed(cx, op, &other);
+                return None;
+            }
+        };
+        self.backoff.succeeded();
+        self.pages += 1;
+        leases.news += 1;
+        // A service that repeats a cursor would keep us in one scan for ever.
+        let stuck = page.next.is_some() && page.next == self.cursor;
+        self.cursor = page.next.clone();
+        self.take_rows(cx, leases, page);
+        if self.cursor.is_some() && !stuck {
+            self.next_at = cx.now();
+            self.step(cx, leases);
+            return None;
+        }
+        Some(self.complete(cx, leases))
+    }
+
+    fn failed(&mut self, cx: &mut Context, op: OpId, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+            cx.request(Request::DoubtTable);
+        }
+        let again_in = self.backoff.failed(cx, "scan", "");
+        self.next_at = self.backoff.until();
+        cx.notify(Notice::Trouble {
+            op,
+            lease: None,
+            what: "scan the lease table".into(),
+            how: describe(outcome),
+            again_in,
+        });
+    }
+
+    fn take_rows(&mut self, cx: &mut Context, leases: &mut LeaseTable, page: ScanPage) {
+        let source = Source::Scan {
+            asked_at: self.asked_at,
+        };
+        for row in page.rows {
+            match row {
+                RowRead::Lease(row) => leases.observe(cx, row, source),
+                RowRead::Foreign { key, .. } => {
+                    self.foreign += 1;
+                    self.occupied.insert(key);
+                }
+                RowRead::Unreadable { key, detail } => {
+                    self.unreadable += 1;
+                    report_unreadable(cx, leases, &key, detail);
+                    self.occupied.insert(key);
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, cx: &mut Context, leases: &mut LeaseTable) -> Scanned {
+        let (now, interval) = (cx.now(), cx.config().scan_interval);
+        self.within = false;
+        let scans = &mut leases.scans;
+        debug_assert!(scans.complete < scans.number, "a scan ends once");
+        scans.complete = scans.number;
+        scans.complete_since = self.began_at;
+        scans.took = [now.since(self.began_at), scans.took[0]];
+        scans.occupied = std::mem::take(&mut self.occupied);
+        scans.unreadable.scanned(scans.number);
+        // Late rather than early: workers that started together drift apart.
+        let spread = cx.draw_below("scan interval", scans.number, interval.0 / 20 + 1);
+        self.next_at = now + interval + Span(spread);
+        self.not_before = now + interval.per(8);
+        leases.forget_unseen();
+        Scanned {
+            pages: self.pages,
+            foreign: self.foreign,
+            unreadable: self.unreadable,
+        }
+    }
+}
+
+fn report_unreadable(cx: &mut Context, leases: &mut LeaseTable, key: &LeaseKey, detail: String) {
+    let (scan, pause) = (leases.scans.number, cx.config().scan_interval);
+    if let Some(lasting) = leases.scans.unreadable.seen(key, scan, cx.now(), pause) {
+        cx.notify(Notice::Unreadable {
+            key: key.clone(),
+            detail,
+            lasting,
+        });
+    }
+}
+
+impl LeaseTable {
+    /// Forgets the leases that the last whole scan did not show.
+    fn forget_unseen(&mut self) {
+        let number = self.scans.number;
+        for ix in self.all() {
+            let unseen = self
+                .get(ix)
+                .is_some_and(|lease| lease.seen_by < number && !lease.busy());
+            if unseen {
+                self.forget(ix);
+            }
+        }
+    }
+}

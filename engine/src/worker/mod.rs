@@ -1,0 +1,415 @@
+//! One worker: its rooms, and the router between them.
+//!
+//! | room | what it does |
+//! |---|---|
+//! | [`startup`] | table there and ours, stream there; the watch over both |
+//! | [`lease_table`] | rows as observed, scans, expiry, what a listing says of them |
+//! | [`shard_sync`] | listing shards, and creating and removing rows so that the table follows the stream |
+//! | [`leadership`] | which worker acts first where one is enough |
+//! | [`assignment`] | which leases this worker is to have: by count or by rank; claims; members |
+//! | [`lease`] | taking and holding leases, and reading their shards |
+//! | [`row_writes`] | rows written beside the lanes of held leases |
+//!
+//! A room is a struct with private fields. It sees what it is given: the [`context::Context`] (time, configuration, phase, outbox)
+//! and the [`lease_table::LeaseTable`]. What it wants of another room, it asks for with a [`context::Request`]; the worker carries
+//! requests out when the room has returned. This is the only file that knows all rooms.
+
+mod assignment;
+mod backoff;
+mod context;
+mod leadership;
+mod lease;
+mod lease_table;
+mod phase;
+mod row_writes;
+mod shard_sync;
+mod startup;
+
+use crate::engine::Held;
+use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
+use crate::input::{Boot, Call, Outcome};
+use crate::notice::{Fatal, Notice};
+use crate::output::{EndReason, Output};
+use crate::time::{Mono, Span, Wall};
+use assignment::Assignment;
+use context::{Context, Request, Waiter};
+use leadership::Leadership;
+use lease_table::{Balance, LeaseTable, Scan, Scanned};
+use phase::{Phase, Stopping};
+use row_writes::RowWrites;
+use shard_sync::{Listed, ShardSync};
+use startup::Startup;
+
+/// Leases stepped because of their deadlines per input. The rest follows with the next tick, which is asked for at once.
+const MAX_STEPS: usize = 256;
+/// So often at most, what follows from an input may lead to more.
+const MAX_ROUNDS: usize = 64;
+
+/// One worker after its boot record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Worker {
+    cx: Context,
+    leases: LeaseTable,
+    startup: Startup,
+    scan: Scan,
+    shard_sync: ShardSync,
+    leadership: Leadership,
+    assignment: Assignment,
+    row_writes: RowWrites,
+    /// The first whole scan has ended.
+    scanned: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(record: Boot, at: Mono, wall: Wall) -> Self {
+        // The name in the rows tells this life from a former one of the same worker.
+        let me = WorkerId::of_life(&record.worker, record.incarnation);
+        let valid = record.config.check();
+        let cx = Context::new(
+            record.config,
+            me.clone(),
+            record.incarnation,
+            record.seed,
+            reached(at),
+            wall,
+        );
+        let mut worker = Self {
+            leases: LeaseTable::new(cx.needs_listings()),
+            cx,
+            startup: Startup::default(),
+            scan: Scan::default(),
+            shard_sync: ShardSync::default(),
+            leadership: Leadership::default(),
+            assignment: Assignment::default(),
+            row_writes: RowWrites::default(),
+            scanned: false,
+        };
+        let hold = worker.cx.hold();
+        worker.cx.notify(Notice::Booted { worker: me, hold });
+        if let Err(error) = valid {
+            let detail = error.to_string();
+            worker.cx.request(Request::Stop(Fatal::Config { detail }));
+        }
+        worker
+    }
+
+    /// Takes the time of an input. A clock that went back is taken as not having moved.
+    pub(crate) fn clock(&mut self, at: Mono, wall: Wall) {
+        self.cx.clock(reached(at), wall);
+    }
+
+    /// An input that cannot be of this worker, or came before.
+    pub(crate) fn stray(&mut self, what: String) {
+        self.cx.notify(Notice::Stray { what });
+    }
+
+    /// The outcome of a command goes to the room that waits for it.
+    pub(crate) fn on_outcome(&mut self, op: OpId, outcome: Outcome) {
+        let Some((waiter, emitted)) = self.cx.settle(op) else {
+            return self.stray(format!("an outcome of {op}, which is not expected"));
+        };
+        if *self.cx.phase() == Phase::Stopped {
+            return;
+        }
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        match waiter {
+            Waiter::TableState => self.startup.on_table_state(cx, op, outcome),
+            Waiter::TableCreate => self.startup.on_table_created(cx, op, outcome),
+            Waiter::StreamState => self.startup.on_stream_state(cx, op, outcome),
+            Waiter::Scan => {
+                if let Some(scanned) = self.scan.on_page(cx, leases, op, outcome) {
+                    self.after_scan(scanned);
+                }
+            }
+            Waiter::List => {
+                if let Some(listed) = self.shard_sync.on_page(cx, leases, op, outcome) {
+                    self.after_listing(&listed);
+                }
+            }
+            Waiter::Members => self.assignment.on_members(cx, leases, op, emitted, outcome),
+            Waiter::RowWrite(id) => self.row_writes.on_outcome(cx, leases, id, op, outcome),
+            Waiter::Relative(ix) => lease::on_relative(cx, leases, ix, op, outcome),
+            Waiter::Reader(ix) => lease::on_read(cx, leases, ix, op, outcome),
+            Waiter::App(ix) => lease::on_app(cx, leases, ix, op, outcome),
+            Waiter::Lane(ix) => lease::on_lane(cx, leases, ix, op, emitted, outcome),
+        }
+    }
+
+    pub(crate) fn on_call(&mut self, call: Call) {
+        if *self.cx.phase() == Phase::Stopped {
+            return;
+        }
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        match call {
+            Call::Processed {
+                lease,
+                token,
+                through,
+            } => {
+                if let Some(ix) = leases.find(lease.as_str()) {
+                    lease::on_processed(cx, leases, ix, token, through);
+                }
+            }
+            Call::Checkpoint { lease, token } => {
+                if let Some(ix) = leases.find(lease.as_str()) {
+                    lease::on_checkpoint_wanted(cx, leases, ix, token);
+                }
+            }
+            Call::Shutdown => self.stop(EndReason::Shutdown, false),
+        }
+    }
+
+    /// Everything that is decided after a whole scan.
+    fn after_scan(&mut self, scanned: Scanned) {
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        if !std::mem::replace(&mut self.scanned, true) {
+            self.shard_sync.on_first_scan(cx, leases);
+        }
+        self.leadership.elect(cx, leases);
+        let rows = leases.unordered().filter(|lease| lease.row().is_some()).count() as u32;
+        let balance = leases.balance(cx);
+        cx.notify(Notice::Scanned {
+            leases: rows,
+            unfinished: balance.unfinished,
+            foreign: scanned.foreign,
+            unreadable: scanned.unreadable,
+            pages: scanned.pages,
+            workers: balance.workers(),
+        });
+        if rows == 0 {
+            self.shard_sync.on_empty_table(cx, leases);
+        } else {
+            self.shard_sync.on_filled_table();
+            if !cx.has_recognised() {
+                let why = "there is a lease table already, and it must be of this stream";
+                return cx.request(Request::ListShards(why));
+            }
+            self.startup.watch_stream(cx, balance.workers());
+            let deputy = self.leadership.deputy();
+            self.shard_sync.look_for_holes(cx, leases, deputy);
+            self.shard_sync.look_for_lineage(cx, leases, deputy);
+            self.assignment.ask_leases(cx, leases);
+            self.shard_sync.clean_up(cx, leases, deputy);
+            // A question that got lost among others is asked again.
+            let missing = |lease: &lease_table::Lease| lease.held().is_some_and(|held| held.is_missing());
+            if leases.unordered().any(missing) {
+                cx.request(Request::DoubtStream);
+            }
+        }
+        self.take_share(&balance);
+    }
+
+    /// Everything that follows from a list of all shards.
+    fn after_listing(&mut self, listed: &Listed) {
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        let known = cx.has_recognised();
+        if !self.shard_sync.recognises(cx, leases, listed) {
+            return;
+        }
+        leases.learn_lineage(cx, &listed.shards, listed.asked_at);
+        self.shard_sync.fill_ranges(cx, leases, &listed.shards);
+        lease::on_shards_listed(cx, leases, &listed.shards);
+        self.shard_sync.create_missing(cx, leases, listed);
+        self.assignment.on_shards_listed(cx, leases, &listed.shards);
+        if cx.needs_listings() || !known {
+            // What could not be taken before, for want of its parents or of knowing the stream, can be now.
+            let balance = leases.balance(cx);
+            self.take_share(&balance);
+        }
+    }
+
+    fn take_share(&mut self, balance: &Balance) {
+        let asked: Vec<LeaseKey> = self.row_writes.claims().cloned().collect();
+        let (cx, leases) = (&mut self.cx, &self.leases);
+        self.assignment.take_share(cx, leases, balance, &asked);
+    }
+
+    /// Lets go of everything.
+    fn stop(&mut self, reason: EndReason, table_gone: bool) {
+        if *self.cx.phase() != Phase::Running {
+            return;
+        }
+        let now = self.cx.now();
+        let deadline = now + self.cx.config().shutdown_timeout;
+        *self.cx.phase_mut() = Phase::Stopping(Stopping::new(reason, deadline, table_gone));
+        let held = self.leases.unordered().filter(|lease| lease.is_ours()).count() as u32;
+        self.cx.notify(Notice::ShuttingDown { held });
+        self.assignment.leave();
+        self.leases.wake_busy(now);
+    }
+
+    fn stop_for(&mut self, fatal: Fatal, table_gone: bool) {
+        if *self.cx.phase() == Phase::Running {
+            self.cx.notify(Notice::Fatal(fatal));
+            self.stop(EndReason::SourceGone, table_gone);
+        } else if let Phase::Stopping(stopping) = self.cx.phase_mut()
+            && table_gone
+        {
+            stopping.set_table_gone();
+        }
+    }
+
+    /// Everything whose time has come, and everything that follows from it. Called after every input.
+    pub(crate) fn run_due(&mut self) {
+        let mut steps = MAX_STEPS;
+        self.carry_out_requests();
+        for _ in 0..MAX_ROUNDS {
+            if *self.cx.phase() == Phase::Stopped {
+                return;
+            }
+            while steps > 0
+                && let Some(ix) = self.leases.pop_due(self.cx.now())
+            {
+                steps -= 1;
+                lease::step(&mut self.cx, &mut self.leases, ix);
+            }
+            self.carry_out_requests();
+            self.step_rooms();
+            if !self.carry_out_requests() {
+                return;
+            }
+        }
+        debug_assert!(false, "the rooms ask each other for ever");
+    }
+
+    fn step_rooms(&mut self) {
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        if let Phase::Stopping(_) = cx.phase() {
+            return self.stop_step();
+        }
+        self.startup.step(cx);
+        self.scan.step(cx, leases);
+        self.shard_sync.step(cx);
+        self.assignment.step(cx, self.shard_sync.is_listing());
+        self.row_writes.step(cx, leases);
+    }
+
+    fn stop_step(&mut self) {
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        let (now, timeout) = (cx.now(), cx.config().table_timeout);
+        let urgency = u8::from(cx.forced()) + u8::from(cx.out_of_patience());
+        if let Phase::Stopping(stopping) = cx.phase_mut()
+            && stopping.hurry(urgency, now, timeout)
+        {
+            leases.wake_busy(now);
+        }
+        self.row_writes.step(cx, leases);
+        self.assignment.step(cx, self.shard_sync.is_listing());
+        let let_go = leases.busy() == 0 && self.assignment.is_idle();
+        if let_go || cx.phase().ends_within(Span::ZERO, now) {
+            let summary = cx.phase().summary(leases, now, cx.config().lease_duration);
+            *cx.phase_mut() = Phase::Stopped;
+            cx.notify(Notice::Stopped(Box::new(summary)));
+        }
+    }
+
+    /// Carries out what rooms asked of each other. Whether there was anything.
+    fn carry_out_requests(&mut self) -> bool {
+        let mut any = false;
+        while let Some(request) = self.cx.next_request() {
+            any = true;
+            if *self.cx.phase() != Phase::Stopped {
+                self.carry_out(request);
+            }
+        }
+        any
+    }
+
+    fn carry_out(&mut self, request: Request) {
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        match request {
+            Request::ListShards(why) => self.shard_sync.list(cx, why),
+            Request::Rescan(at) => self.scan.hurry(at),
+            Request::DoubtTable => self.startup.doubt_table(cx),
+            Request::DoubtStream => self.startup.doubt_stream(cx),
+            Request::StreamListed(took) => self.startup.stream_listed(cx, took),
+            Request::WriteRow {
+                change,
+                why,
+                child_of,
+                expires,
+            } => self.row_writes.add(cx, change, why, child_of, expires),
+            Request::DropRowWrites(ix) => self.row_writes.drop_children_of(ix),
+            Request::Take(ix, why) => lease::begin_acquisition(cx, leases, ix, why),
+            Request::TableGone(fatal) => self.stop_for(fatal, true),
+            Request::Stop(fatal) => self.stop_for(fatal, false),
+        }
+    }
+
+    /// When to be woken at the latest.
+    pub(crate) fn wake_at(&mut self) -> Mono {
+        let leases = self.leases.wake_at();
+        let cx = &self.cx;
+        let always = leases
+            .min(self.assignment.wake_at(cx))
+            .min(self.row_writes.wake_at(cx));
+        match cx.phase() {
+            Phase::Stopped => Mono::NEVER,
+            Phase::Stopping(stopping) => always.min(stopping.wake_at(cx.now(), cx.config().table_timeout)),
+            Phase::Running => {
+                let scan = if cx.is_booted() {
+                    self.scan.wake_at()
+                } else {
+                    Mono::NEVER
+                };
+                always
+                    .min(self.startup.wake_at())
+                    .min(scan)
+                    .min(self.shard_sync.wake_at())
+            }
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.cx.phase() == Phase::Stopped
+    }
+
+    /// The name in the rows of this life.
+    pub(crate) fn id(&self) -> &WorkerId {
+        self.cx.me()
+    }
+
+    /// How many commands have no outcome yet.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.cx.unanswered()
+    }
+
+    /// How many rows ought to be leases and cannot be read.
+    pub(crate) fn unreadable(&self) -> usize {
+        self.leases.scans().unreadable().len()
+    }
+
+    pub(crate) fn held(&self) -> impl Iterator<Item = Held<'_>> {
+        self.leases.unordered().filter_map(lease_table::Lease::as_held)
+    }
+
+    /// Moves out the numbers of leases of which more or less may be held than at the last call.
+    pub(crate) fn take_touched(&mut self, into: &mut Vec<LeaseIx>) {
+        self.leases.take_touched(into);
+    }
+
+    pub(crate) fn held_in(&self, ix: LeaseIx) -> Option<Held<'_>> {
+        self.leases.get(ix)?.as_held()
+    }
+
+    /// Moves the outputs out, keeping the memory.
+    pub(crate) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
+        self.cx.outputs()
+    }
+}
+
+/// A time as a clock can show it. `NEVER` is what nothing waits for; were it now, everything would be due for ever.
+fn reached(at: Mono) -> Mono {
+    at.min(Mono::NEVER - Span(1))
+}
+
+/// An outcome as words.
+fn describe(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Applied(reply) => format!("answered with what was not asked for: {reply:?}"),
+        Outcome::Refused(refusal) if refusal.detail.is_empty() => format!("refused: {:?}", refusal.why),
+        Outcome::Refused(refusal) => format!("refused: {:?} ({})", refusal.why, refusal.detail),
+        Outcome::NotSent(cause) => format!("not executed: {cause:?}"),
+        Outcome::Unknown(cause) => format!("outcome unknown: {cause:?}"),
+    }
+}

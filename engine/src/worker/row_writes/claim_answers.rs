@@ -1,0 +1,149 @@
+//! What the answers to a claim mean: a wish for a lease that is written into the row of a live owner.
+
+use super::RowWrites;
+use crate::ids::{LeaseKey, WorkerId};
+use crate::input::{Outcome, Reply, Why};
+use crate::notice::Notice;
+use crate::row::{Change, LeaseRow, RowRead};
+use crate::worker::context::{Context, Request, RowWriteId};
+use crate::worker::lease_table::LeaseTable;
+
+/// A claim follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
+const MAX_CHASES: u32 = 5;
+
+impl RowWrites {
+    /// Takes the outcome of a claim; returns one that is an ordinary failure.
+    pub(super) fn on_claim_outcome(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        id: RowWriteId,
+        outcome: Outcome,
+    ) -> Option<Outcome> {
+        match outcome {
+            Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => match refusal.current {
+                Some(row) => self.on_claimed_row(cx, leases, id, Some(*row)),
+                None => self.look_at_row(id),
+            },
+            Outcome::Applied(Reply::Row(row)) => self.on_claimed_row(cx, leases, id, row.map(|row| *row)),
+            Outcome::Applied(_) => self.on_claim_written(cx, id),
+            other => return Some(other),
+        }
+        None
+    }
+
+    /// The row has moved on since the scan that a claim relied on: most likely its owner has renewed it, and may do so in the
+    /// time of every scan.
+    fn look_at_row(&mut self, id: RowWriteId) {
+        if let Some(write) = self.get_mut(id) {
+            write.reads = true;
+            self.waiting.push_back(id);
+        }
+    }
+
+    /// The row says that we want the lease. Its owner gives it up within about a renewal, and what was given up counts as
+    /// expired a lease duration later: a scan may come too late to find it, so the row itself is looked at.
+    fn on_claim_written(&mut self, cx: &mut Context, id: RowWriteId) {
+        let now = cx.now();
+        let Some(write) = self.get_mut(id) else { return };
+        let Change::Claim { key, from, .. } = &write.change else {
+            debug_assert!(false, "only a claim waits for an answer of the owner");
+            return;
+        };
+        let (lease, owner) = (key.clone(), from.clone());
+        write.claimed = true;
+        write.reads = true;
+        write.backoff.answered();
+        write.backoff.wait_until(now + cx.config().renew_interval.per(2));
+        write.expires = now + cx.config().lease_duration.times(2);
+        self.waiting.push_back(id);
+        cx.notify(Notice::Claimed { lease, owner });
+    }
+
+    /// Claims a lease by its row as it is by now, if it is still with the same owner; or takes it, if it was given up to us.
+    fn on_claimed_row(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        id: RowWriteId,
+        row: Option<RowRead>,
+    ) {
+        let Some(RowRead::Lease(row)) = row else {
+            self.drop(id);
+            return;
+        };
+        let now = cx.now();
+        let Some(write) = self.get_mut(id) else { return };
+        let in_time = now < write.expires && !row.checkpoint.is_end();
+        let Change::Claim {
+            counter,
+            from,
+            checkpoint,
+            ..
+        } = &mut write.change
+        else {
+            debug_assert!(false, "only a claim waits for an answer of the owner");
+            return;
+        };
+        let shown = Shown::of(&row, from, cx.me());
+        match shown {
+            Shown::Kept if in_time && !write.claimed && write.chases < MAX_CHASES => {
+                (*counter, *checkpoint) = (row.counter, row.checkpoint);
+                write.chases += 1;
+                write.reads = false;
+                self.waiting.push_back(id);
+            }
+            Shown::Promised if in_time && write.claimed => {
+                write.backoff.wait_until(now + cx.config().renew_interval.per(2));
+                self.waiting.push_back(id);
+            }
+            // An earlier attempt was applied after all.
+            Shown::Promised if in_time => self.on_claim_written(cx, id),
+            _ => {
+                self.drop(id);
+            }
+        }
+        let key = row.key.clone();
+        leases.observe_now(cx, row);
+        if shown == Shown::Ours && in_time {
+            take_handed(cx, leases, &key);
+        }
+    }
+}
+
+/// How a row shows a lease that was claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// With the owner that it was claimed from.
+    Kept,
+    /// Promised to us by that owner.
+    Promised,
+    /// Given up to us.
+    Ours,
+    Otherwise,
+}
+
+impl Shown {
+    fn of(row: &LeaseRow, from: &WorkerId, me: &WorkerId) -> Self {
+        let owner = row.owner.as_ref();
+        match row.handing_over.as_ref() {
+            None if owner == Some(from) => Shown::Kept,
+            None if owner == Some(me) => Shown::Ours,
+            Some(giver) if owner == Some(me) && giver == from => Shown::Promised,
+            _ => Shown::Otherwise,
+        }
+    }
+}
+
+/// Takes what its owner gave up to us.
+fn take_handed(cx: &mut Context, leases: &LeaseTable, key: &LeaseKey) {
+    let Some(ix) = leases.find(key.as_str()) else {
+        return;
+    };
+    let lease = leases.get(ix).filter(|lease| !lease.busy());
+    let free = lease.is_some_and(|lease| lease.row().is_some_and(|row| leases.knows_lineage(row)));
+    if cx.is_running() && free {
+        let why = leases.reason_to_take(ix, cx.me());
+        cx.request(Request::Take(ix, why));
+    }
+}

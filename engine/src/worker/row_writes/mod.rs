@@ -1,0 +1,274 @@
+//! Rows that are created, filled in, claimed or removed beside the lanes of held leases: a queue with a bounded number in flight.
+
+mod claim_answers;
+
+use super::backoff::Backoff;
+use super::context::{Context, Request, RowWriteId, Waiter};
+use super::describe;
+use super::lease_table::LeaseTable;
+use crate::ids::{LeaseIx, LeaseKey, OpId};
+use crate::input::{Outcome, Why};
+use crate::notice::Notice;
+use crate::output::TableOp;
+use crate::row::Change;
+use crate::time::Mono;
+use std::collections::VecDeque;
+
+/// One row to be written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct RowWrite {
+    change: Change,
+    why: String,
+    /// The held lease whose end waits for this row.
+    child_of: Option<LeaseIx>,
+    /// Not begun or tried again after this: what it was decided on may not be true any more.
+    expires: Mono,
+    /// Failures in a row, and when it is begun.
+    backoff: Backoff,
+    /// How often a claim followed the row of an owner that renews it.
+    chases: u32,
+    /// The row is read first: it has moved on, and no answer said to what; or what we asked for is looked after.
+    reads: bool,
+    /// The claim is in the row, and its owner has not answered it yet.
+    claimed: bool,
+    flight: Option<OpId>,
+}
+
+impl RowWrite {
+    fn is_claim(&self) -> bool {
+        matches!(self.change, Change::Claim { .. })
+    }
+}
+
+/// The queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct RowWrites {
+    slots: Vec<Option<RowWrite>>,
+    free: Vec<RowWriteId>,
+    waiting: VecDeque<RowWriteId>,
+    in_flight: u32,
+}
+
+impl RowWrites {
+    /// Whether nothing is to be written any more.
+    fn is_idle(&self) -> bool {
+        self.slots.iter().flatten().all(|write| write.claimed)
+    }
+
+    /// The leases that are being asked for, or were and are looked at.
+    pub(super) fn claims(&self) -> impl Iterator<Item = &LeaseKey> {
+        let writes = self.slots.iter().flatten().filter(|write| write.is_claim());
+        writes.map(|write| write.change.key())
+    }
+
+    pub(super) fn wake_at(&self, cx: &Context) -> Mono {
+        if self.in_flight >= cx.config().max_creates {
+            return Mono::NEVER;
+        }
+        let waiting = self.waiting.iter().filter_map(|id| self.get(*id));
+        waiting
+            .map(|write| write.backoff.until())
+            .min()
+            .unwrap_or(Mono::NEVER)
+    }
+
+    fn get(&self, id: RowWriteId) -> Option<&RowWrite> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    fn get_mut(&mut self, id: RowWriteId) -> Option<&mut RowWrite> {
+        self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// Queues a row to be written, unless the same one is for the same lease.
+    pub(super) fn add(
+        &mut self,
+        cx: &Context,
+        change: Change,
+        why: String,
+        child_of: Option<LeaseIx>,
+        expires: Mono,
+    ) {
+        let mut writes = self.slots.iter().flatten();
+        if writes.any(|write| write.child_of == child_of && write.change.key() == change.key()) {
+            return;
+        }
+        let mut backoff = Backoff::default();
+        backoff.wait_until(cx.now());
+        let write = RowWrite {
+            change,
+            why,
+            child_of,
+            expires,
+            backoff,
+            chases: 0,
+            reads: false,
+            claimed: false,
+            flight: None,
+        };
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            RowWriteId(self.slots.len() as u32 - 1)
+        });
+        debug_assert!(self.get(id).is_none(), "a free slot is empty");
+        self.slots[id.0 as usize] = Some(write);
+        self.waiting.push_back(id);
+    }
+
+    /// Begins what may be begun.
+    pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        for _ in 0..self.waiting.len() {
+            if self.in_flight >= cx.config().max_creates {
+                return;
+            }
+            let Some(id) = self.waiting.pop_front() else {
+                return;
+            };
+            self.begin(cx, leases, id);
+        }
+    }
+
+    fn begin(&mut self, cx: &mut Context, leases: &LeaseTable, id: RowWriteId) {
+        let now = cx.now();
+        let Some(write) = self.get_mut(id) else {
+            debug_assert!(false, "what waits is there");
+            return;
+        };
+        debug_assert!(write.flight.is_none(), "what waits is not in flight");
+        if now < write.backoff.until() {
+            return self.waiting.push_back(id);
+        }
+        if now >= write.expires || (write.is_claim() && !cx.is_running()) {
+            self.drop(id);
+            return;
+        }
+        // Once the belief has run out, others may have ended the shard, processed its children and removed them.
+        let parent = write.child_of.and_then(|parent| leases.get(parent)?.held());
+        if parent.is_some_and(|held| !held.believes(now)) {
+            write.backoff.wait_until(now + cx.config().renew_interval);
+            return self.waiting.push_back(id);
+        }
+        let op = match write.reads {
+            true => TableOp::Read {
+                key: write.change.key().clone(),
+            },
+            false => TableOp::Write(write.change.clone()),
+        };
+        write.flight = Some(cx.table(Waiter::RowWrite(id), op));
+        self.in_flight += 1;
+        debug_assert!(
+            self.in_flight <= cx.config().max_creates,
+            "no more are in flight than configured"
+        );
+    }
+
+    fn drop(&mut self, id: RowWriteId) -> Option<RowWrite> {
+        let write = self.slots.get_mut(id.0 as usize)?.take();
+        debug_assert!(write.is_some(), "a row is dropped once");
+        if write.is_some() {
+            self.free.push(id);
+        }
+        write
+    }
+
+    /// Forgets the children that a lease was to create: it is not ours any more, and its new owner creates them.
+    pub(super) fn drop_children_of(&mut self, lease: LeaseIx) {
+        for at in 0..self.slots.len() {
+            let id = RowWriteId(at as u32);
+            let Some(write) = self.get_mut(id).filter(|write| write.child_of == Some(lease)) else {
+                continue;
+            };
+            if write.flight.is_some() {
+                write.child_of = None;
+                write.expires = Mono(0);
+            } else {
+                self.waiting.retain(|waiting| *waiting != id);
+                self.drop(id);
+            }
+        }
+    }
+
+    /// The outcome of a write or read.
+    pub(super) fn on_outcome(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        id: RowWriteId,
+        op: OpId,
+        outcome: Outcome,
+    ) {
+        let Some(write) = self.get_mut(id) else {
+            debug_assert!(false, "what is in flight is there");
+            return;
+        };
+        debug_assert_eq!(write.flight, Some(op), "an outcome is of what is in flight");
+        write.flight = None;
+        let claim = write.is_claim();
+        debug_assert!(self.in_flight > 0, "what comes back was in flight");
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let outcome = match claim {
+            true => match self.on_claim_outcome(cx, leases, id, outcome) {
+                None => return,
+                Some(outcome) => outcome,
+            },
+            false => outcome,
+        };
+        let settled = match &outcome {
+            Outcome::Applied(_) => true,
+            // There is such a row already; or the row to be removed or filled in is another by now.
+            Outcome::Refused(refusal) => refusal.why == Why::ConditionFailed,
+            Outcome::Unknown(_) => false,
+            Outcome::NotSent(_) => false,
+        };
+        match settled {
+            true => self.on_settled(cx, leases, id, &outcome),
+            false => self.on_failure(cx, id, op, &outcome),
+        }
+    }
+
+    fn on_failure(&mut self, cx: &mut Context, id: RowWriteId, op: OpId, outcome: &Outcome) {
+        self.waiting.push_back(id);
+        let Some(write) = self.get_mut(id) else { return };
+        let lease = write.change.key().clone();
+        let again_in = write.backoff.failed(cx, "chore", lease.as_str());
+        let what = format!("{} {lease}", write.change.verb());
+        if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+            cx.request(Request::DoubtTable);
+        }
+        cx.notify(Notice::Trouble {
+            op,
+            lease: Some(lease),
+            what,
+            how: describe(outcome),
+            again_in,
+        });
+    }
+
+    fn on_settled(&mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, outcome: &Outcome) {
+        let Some(write) = self.drop(id) else { return };
+        let applied = matches!(outcome, Outcome::Applied(_));
+        let lease = write.change.key().clone();
+        match write.change {
+            Change::Create(row) if applied => {
+                cx.notify(Notice::Created {
+                    lease,
+                    checkpoint: row.checkpoint,
+                    why: write.why,
+                });
+                leases.observe_now(cx, *row);
+            }
+            Change::Delete { .. } if applied => {
+                leases.removed(lease.as_str());
+                cx.notify(Notice::Removed { lease });
+            }
+            _ => {}
+        }
+        if let Some(parent) = write.child_of {
+            leases.with_held(parent, |held, _| held.on_child_written());
+            leases.wake(parent, cx.now());
+        } else if self.is_idle() {
+            // What was just created has no owner yet.
+            cx.request(Request::Rescan(cx.now()));
+        }
+    }
+}

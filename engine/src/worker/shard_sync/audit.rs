@@ -1,0 +1,102 @@
+//! Looking for what has no lease, after a whole scan: then the shards are listed.
+
+use super::ShardSync;
+use crate::policy::Finished;
+use crate::shard::HashRange;
+use crate::sync;
+use crate::time::{Mono, Span};
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::{Lease, LeaseTable};
+
+/// What is remembered from scan to scan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Audit {
+    /// Scans in a row that showed a hole.
+    hole_seen: u32,
+    /// When a listing last ended.
+    listed_at: Mono,
+}
+
+impl Audit {
+    /// A listing has ended.
+    pub(super) fn listed(&mut self, now: Mono) {
+        self.listed_at = now;
+    }
+
+    /// Whether the shards were listed less than half a scan interval ago.
+    fn listed_lately(&self, cx: &Context) -> bool {
+        let since = cx.now().since(self.listed_at);
+        self.listed_at > Mono::default() && since < cx.config().scan_interval.per(2)
+    }
+}
+
+impl ShardSync {
+    /// Looks for parts of the hash space that no unfinished lease covers. `deputy`: how much longer than the leader we wait.
+    pub(in crate::worker) fn look_for_holes(&mut self, cx: &mut Context, leases: &LeaseTable, deputy: u32) {
+        let mut unknown = 0u32;
+        let mut ranges: Vec<HashRange> = Vec::new();
+        for row in leases.iter().filter_map(|(_, lease)| lease.unfinished_row()) {
+            match row.range {
+                Some(range) => ranges.push(range),
+                None => unknown += u32::from(!cx.needs_listings()),
+            }
+        }
+        let hole = sync::first_hole(ranges.into_iter());
+        if hole.is_none() && unknown == 0 {
+            self.audit.hole_seen = 0;
+            // Without a hole nothing is missing, unless every listed shard is to have a row.
+            if !cx.absence_is_unread() {
+                self.planned.clear();
+            }
+            return;
+        }
+        self.audit.hole_seen += 1;
+        let seen = self.audit.hole_seen;
+        let needed = cx.config().audit_confidence.saturating_mul(1 + deputy);
+        debug_assert!(needed > 0, "a hole is seen before it is believed in");
+        if let Some(range) = hole {
+            cx.notify(crate::notice::Notice::Hole { range, seen, needed });
+        }
+        if seen >= needed {
+            // One more scan with the hole, and shards are listed again. Scans that were hurried show nothing that the listing
+            // just before did not.
+            self.audit.hole_seen = needed - 1;
+            if self.audit.listed_lately(cx) {
+                return;
+            }
+            cx.request(Request::ListShards(match hole {
+                Some(_) => "part of the hash space has no unfinished lease",
+                None => "some rows lack their hash range",
+            }));
+        }
+    }
+
+    /// Lists the shards if a lease cannot be taken because its parents are not known, and, as the leader, now and then to
+    /// learn which finished shards the stream forgot.
+    pub(in crate::worker) fn look_for_lineage(&self, cx: &mut Context, leases: &LeaseTable, deputy: u32) {
+        if !cx.needs_listings() {
+            return;
+        }
+        let unknown = |lease: &Lease| {
+            let row = lease.unfinished_row();
+            row.is_some_and(|row| !leases.knows_lineage(row))
+        };
+        if leases.unordered().any(unknown) {
+            return cx.request(Request::ListShards(
+                "what shards some leases came from is not known",
+            ));
+        }
+        let (now, delay) = (cx.now(), cx.config().cleanup_delay);
+        let waits = |lease: &Lease| {
+            lease.ended_at() != Mono::NEVER
+                && now.since(lease.ended_at()) >= delay
+                && leases.still_listed(lease.key(), now - delay).is_none()
+        };
+        let leads = cx.config().policies.finished == Finished::WhenForgotten && deputy == 0;
+        if leads && delay > Span::ZERO && leases.unordered().any(waits) {
+            cx.request(Request::ListShards(
+                "the stream may have forgotten shards that were read to their end",
+            ));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Which leases a list of all shards lets us create, and when that is certain.
+
+use super::{Listed, ShardSync};
+use crate::ids::LeaseKey;
+use crate::notice::Notice;
+use crate::position::Checkpoint;
+use crate::row::Change;
+use crate::shard::Shard;
+use crate::sync::{self, Plan, PlannedLease};
+use crate::time::Mono;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
+use std::collections::BTreeMap;
+
+/// What the last listing made us plan to create, and was not certain yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Planned {
+    leases: BTreeMap<LeaseKey, Since>,
+}
+
+/// Since when a lease is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Since {
+    at: Mono,
+    /// The last scan to have begun then.
+    scan: u64,
+    /// From where its shard is to be read.
+    start: Checkpoint,
+}
+
+impl Planned {
+    pub(super) fn clear(&mut self) {
+        self.leases.clear();
+    }
+}
+
+impl ShardSync {
+    /// Creates the leases of an empty table.
+    pub(super) fn create_all(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard]) {
+        let Some(plan) = self.plan(cx, leases, shards, true) else {
+            return;
+        };
+        // What fills an empty table is of this stream.
+        cx.set_recognised();
+        // What fills an empty table is right for one moment only: a worker that lists a little later may see
+        // children where we saw their parents. What does not succeed at once is decided anew.
+        let expires = cx.now() + cx.config().table_timeout;
+        self.planned.clear();
+        for planned in plan.create {
+            create(cx, planned, expires);
+        }
+    }
+
+    /// Creates the leases that are missing beside those that exist.
+    pub(in crate::worker) fn create_missing(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        listed: &Listed,
+    ) {
+        debug_assert!(
+            cx.has_recognised(),
+            "leases are created in a table of this stream"
+        );
+        let Some(plan) = self.plan(cx, leases, &listed.shards, false) else {
+            return;
+        };
+        let now = cx.now();
+        let expires = now + cx.config().lease_duration.times(2);
+        // A single listing may lag, and show a child without its parent. What is created beside existing leases
+        // must have been missing for a scan interval; scans that still show the hole bring further listings.
+        // And the view that it is missing from must be of about now: others may have created it, or what is above.
+        let interval = cx.config().scan_interval;
+        // A scan under way has passed some keys already.
+        let scan = leases.scans().number();
+        let fresh = leases.scans().is_fresh(now, interval);
+        let before = std::mem::take(&mut self.planned.leases);
+        let mut blind = false;
+        for planned in plan.create {
+            let start = planned.row.checkpoint;
+            // Planned from elsewhere before, for another reason: that was of another shape of the table.
+            let known = before.get(&planned.row.key).filter(|since| since.start == start);
+            let since = known.copied().unwrap_or(Since { at: now, scan, start });
+            let seen = fresh && leases.scans().complete() > since.scan;
+            let old = now.since(since.at) >= interval;
+            if old && seen {
+                create(cx, planned, expires);
+            } else {
+                blind |= !fresh;
+                self.planned.leases.insert(planned.row.key.clone(), since);
+            }
+        }
+        if blind {
+            cx.request(Request::Rescan(now));
+        }
+    }
+
+    /// What is missing by a list of all shards. `None`: the list contradicts itself, and is begun anew.
+    fn plan(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], empty: bool) -> Option<Plan> {
+        let known = leases.known();
+        let occupied = leases.scans().occupied();
+        let initial = cx.config().initial_position;
+        let mut plan = match sync::plan(&known, occupied, shards, initial, empty) {
+            Ok(plan) => plan,
+            Err(error) => {
+                let pause = self.listing.begin_anew(cx);
+                cx.notify(Notice::BadListing {
+                    detail: format!("{error}; trying again in {pause}"),
+                });
+                return None;
+            }
+        };
+        self.listing.end();
+        if !empty && cx.absence_is_unread() {
+            let unread = sync::unread(&known, occupied, shards, initial, &plan.create);
+            plan.create.extend(unread);
+        }
+        cx.notify(Notice::Planned {
+            create: plan.create.len() as u32,
+            shards: shards.len() as u32,
+        });
+        Some(plan)
+    }
+}
+
+fn create(cx: &mut Context, planned: PlannedLease, expires: Mono) {
+    let change = Change::Create(Box::new(planned.row));
+    cx.write_row(change, planned.reason, None, expires);
+}

@@ -1,0 +1,177 @@
+//! Listing the shards of the stream, page by page.
+
+use super::Listed;
+use crate::config::InitialPosition;
+use crate::ids::OpId;
+use crate::input::{Outcome, Reply, Why};
+use crate::notice::Notice;
+use crate::output::{ShardFilter, StreamOp};
+use crate::shard::Shard;
+use crate::time::{Mono, Span};
+use crate::worker::backoff::Backoff;
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::describe;
+
+/// Pages are kept for no longer than this: a token for the next one lasts five minutes.
+const OLDEST_PAGE: Span = Span::from_secs(240);
+
+/// What a listing is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Purpose {
+    /// The table is empty: a lease for each shard at the initial position.
+    Fill,
+    /// Something is missing, or not understood.
+    Repair,
+}
+
+/// The listing that is under way, if one is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Listing {
+    purpose: Option<Purpose>,
+    in_flight: bool,
+    began: Mono,
+    /// When the first page of those that are together was asked for.
+    first_page_at: Mono,
+    /// All pages came; what follows from them is not decided yet.
+    whole: bool,
+    after: Option<OpId>,
+    shards: Vec<Shard>,
+    /// Failures, and when the next page is asked for.
+    backoff: Backoff,
+    /// How often it was begun anew because its pages were too old.
+    restarts: u32,
+}
+
+impl Listing {
+    pub(super) fn purpose(&self) -> Option<Purpose> {
+        self.purpose
+    }
+
+    pub(super) fn wake_at(&self) -> Mono {
+        if self.purpose.is_some() && !self.in_flight && !self.whole {
+            self.backoff.until()
+        } else {
+            Mono::NEVER
+        }
+    }
+
+    /// Begins a listing, unless one is under way.
+    pub(super) fn begin(&mut self, cx: &mut Context, purpose: Purpose, why: &str) {
+        if self.purpose.is_some() || !cx.is_running() {
+            return;
+        }
+        cx.notify(Notice::Listing { why: why.into() });
+        *self = Listing {
+            purpose: Some(purpose),
+            began: cx.now(),
+            first_page_at: cx.now(),
+            ..Listing::default()
+        };
+        self.step(cx);
+    }
+
+    /// It is over, or given up.
+    pub(super) fn end(&mut self) {
+        debug_assert!(!self.in_flight, "a listing ends with an answer");
+        *self = Listing::default();
+    }
+
+    /// It is over, if it was to fill the table and waits for nothing.
+    pub(super) fn end_fill(&mut self) {
+        if self.purpose == Some(Purpose::Fill) && !self.in_flight {
+            self.end();
+        }
+    }
+
+    /// Asks for the next page, if it is time.
+    pub(super) fn step(&mut self, cx: &mut Context) {
+        if cx.now() < self.wake_at() {
+            return;
+        }
+        let Some(purpose) = self.purpose else {
+            return;
+        };
+        if !cx.is_running() {
+            return self.end();
+        }
+        let filter = match (purpose, cx.config().initial_position) {
+            (Purpose::Repair, _) => ShardFilter::All,
+            (Purpose::Fill, InitialPosition::TrimHorizon) => ShardFilter::AtTrimHorizon,
+            (Purpose::Fill, InitialPosition::Latest) => ShardFilter::AtLatest,
+            (Purpose::Fill, InitialPosition::AtTimestamp(at)) => ShardFilter::AtTimestamp(at),
+        };
+        let after = self.after;
+        cx.stream(Waiter::List, StreamOp::ListShards { filter, after });
+        self.in_flight = true;
+    }
+
+    /// A page came, or did not. Returns the list when it is whole.
+    pub(super) fn on_page(
+        &mut self,
+        cx: &mut Context,
+        op: OpId,
+        outcome: Outcome,
+    ) -> Option<(Purpose, Listed)> {
+        debug_assert!(self.in_flight, "a page was asked for");
+        self.in_flight = false;
+        let page = match outcome {
+            Outcome::Applied(Reply::Shards(page)) => page,
+            other => {
+                self.on_failure(cx, op, &other);
+                return None;
+            }
+        };
+        self.shards.extend(page.shards);
+        if page.more {
+            self.after = Some(op);
+            self.backoff.wait_until(cx.now());
+            self.step(cx);
+            return None;
+        }
+        self.whole = true;
+        cx.request(Request::StreamListed(cx.now().since(self.began)));
+        let listed = Listed {
+            shards: std::mem::take(&mut self.shards),
+            asked_at: self.began,
+            first_page_at: self.first_page_at,
+        };
+        Some((self.purpose?, listed))
+    }
+
+    /// The same page after a pause, or, if it was refused or the others are old, all from the beginning.
+    fn on_failure(&mut self, cx: &mut Context, op: OpId, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+            self.end();
+            return cx.request(Request::DoubtStream);
+        }
+        let now = cx.now();
+        let refused = matches!(outcome, Outcome::Refused(_) | Outcome::Applied(_));
+        // Pages of one moment are best. But if many workers list a stream of many pages, none may ever get them so fast.
+        let patience = cx.config().scan_interval.times(1 << self.restarts.min(16));
+        let young = now.since(self.first_page_at) < patience.min(OLDEST_PAGE);
+        let again_in = if !refused && young {
+            self.backoff.failed(cx, "list", "")
+        } else {
+            self.restarts += u32::from(!young);
+            self.begin_anew(cx)
+        };
+        cx.notify(Notice::Trouble {
+            op,
+            lease: None,
+            what: "list shards".into(),
+            how: describe(outcome),
+            again_in,
+        });
+    }
+
+    /// Begins at the first page again, after a pause.
+    pub(super) fn begin_anew(&mut self, cx: &Context) -> Span {
+        debug_assert!(self.purpose.is_some(), "only what is under way is begun anew");
+        let pause = self.backoff.failed(cx, "list", "");
+        self.first_page_at = cx.now() + pause;
+        self.whole = false;
+        self.after = None;
+        self.shards.clear();
+        pause
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether the leases are of the stream that this worker is to read.
+
+use super::Listed;
+use crate::config::InitialPosition;
+use crate::ids::LeaseKey;
+use crate::notice::{Fatal, Notice};
+use crate::position::Checkpoint;
+use crate::shard::Shard;
+use crate::sync;
+use crate::time::Mono;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
+use std::collections::BTreeMap;
+
+/// What is remembered from listing to listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Recognition {
+    /// How many leases the first whole scan showed that begin elsewhere than the configuration says.
+    begun_elsewhere: u32,
+    /// A lease that perhaps is of another stream, and since when.
+    suspect: Option<(LeaseKey, Mono)>,
+    /// Since when listings do not show the shard of some unfinished lease.
+    unlisted: Option<Mono>,
+}
+
+impl Recognition {
+    /// How many leases the configured initial position has no effect on, unless it is the default. A row that says no more than
+    /// that its shard begins there is not one of them.
+    pub(super) fn count_begun_elsewhere(&mut self, cx: &Context, leases: &LeaseTable) {
+        let there = match cx.config().initial_position {
+            InitialPosition::TrimHorizon => return,
+            InitialPosition::Latest => Checkpoint::Latest,
+            InitialPosition::AtTimestamp(_) => Checkpoint::AtTimestamp,
+        };
+        let rows = leases.unordered().filter_map(|lease| lease.row());
+        self.begun_elsewhere = rows.filter(|row| row.checkpoint != there).count() as u32;
+    }
+
+    /// Whether the leases are of the stream whose shards these are.
+    pub(super) fn judge(&mut self, cx: &mut Context, leases: &LeaseTable, listed: &Listed) -> bool {
+        let by_id: BTreeMap<&str, &Shard> = listed
+            .shards
+            .iter()
+            .map(|shard| (shard.id.as_str(), shard))
+            .collect();
+        let rows = leases.iter().filter_map(|(_, lease)| lease.row());
+        let Some(found) = sync::misfits(rows, &by_id) else {
+            self.suspect = None;
+            return cx.has_recognised() || self.recognise_first(cx, leases, &by_id);
+        };
+        // A listing may lag by a scan interval, and its first pages are older than the rest, if the last are long in coming. What
+        // one that was begun later still contradicts is not of this stream.
+        let since = match &self.suspect {
+            Some((lease, since)) if *lease == found.lease => *since,
+            _ => cx.now(),
+        };
+        if !found.certain && listed.first_page_at.since(since) < cx.config().scan_interval {
+            self.suspect = Some((found.lease, since));
+            return cx.has_recognised();
+        }
+        cx.request(Request::Stop(Fatal::OtherStream {
+            stream: cx.config().stream.clone(),
+            table: cx.config().table.clone(),
+            lease: found.lease,
+            detail: found.detail,
+        }));
+        false
+    }
+
+    /// Nothing contradicts the leases. That says something if their shards were listed, or are trimmed; a listing that lags
+    /// shows neither.
+    fn recognise_first(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        shards: &BTreeMap<&str, &Shard>,
+    ) -> bool {
+        let now = cx.now();
+        let unlisted = leases
+            .unordered()
+            .any(|lease| lease.is_unfinished() && !shards.contains_key(lease.key().as_str()));
+        let since = *self.unlisted.get_or_insert(now);
+        if unlisted && now.since(since) < cx.config().scan_interval {
+            return false;
+        }
+        cx.set_recognised();
+        if self.begun_elsewhere > 0 {
+            cx.notify(Notice::Continued {
+                table: cx.config().table.clone(),
+                leases: self.begun_elsewhere,
+                position: cx.config().initial_position,
+            });
+        }
+        true
+    }
+}
