@@ -168,14 +168,7 @@ impl Worker {
         self.leadership.elect(cx, leases);
         let rows = leases.unordered().filter(|lease| lease.row().is_some()).count() as u32;
         let balance = leases.balance(cx);
-        cx.notify(Notice::Scanned {
-            leases: rows,
-            unfinished: balance.unfinished,
-            foreign: scanned.foreign,
-            unreadable: scanned.unreadable,
-            pages: scanned.pages,
-            workers: balance.workers(),
-        });
+        cx.notify(scanned.notice(rows, &balance));
         if rows == 0 {
             self.shard_sync.on_empty_table(cx, leases);
         } else {
@@ -206,11 +199,11 @@ impl Worker {
         if !self.shard_sync.recognises(cx, leases, listed) {
             return;
         }
-        leases.learn_lineage(cx, &listed.shards, listed.asked_at);
-        self.shard_sync.fill_ranges(cx, leases, &listed.shards);
-        lease::on_shards_listed(cx, leases, &listed.shards);
+        leases.learn_lineage(cx, listed.shards(), listed.asked_at());
+        self.shard_sync.fill_ranges(cx, leases, listed.shards());
+        lease::on_shards_listed(cx, leases, listed.shards());
         self.shard_sync.create_missing(cx, leases, listed);
-        self.assignment.on_shards_listed(cx, leases, &listed.shards);
+        self.assignment.on_shards_listed(cx, leases, listed.shards());
         if cx.needs_listings() || !known {
             // What could not be taken before, for want of its parents or of knowing the stream, can be now.
             let balance = leases.balance(cx);

@@ -24,7 +24,6 @@ pub(super) struct Entry {
     /// the cheapest one.
     pub(super) first_world: Option<u64>,
     /// What it changes in the sources.
-    #[serde(default)]
     pub(super) edits: Vec<Edit>,
 }
 

@@ -63,16 +63,24 @@ pub const RULES: &[Rule] = &[
         find: |source| only_in(source, "sim/src/", "thread_local!", &["deliberate/switch.rs"]),
     },
     Rule {
-        name: "machines-behind-the-contract",
-        advice: "go through `Engine::handle`: the machines are the engine's own",
-        find: |source| {
-            only_in(
-                source,
-                "engine/src/",
-                "crate::machine",
-                &["machine/", "engine.rs"],
-            )
-        },
+        name: "worker-behind-the-contract",
+        advice: "go through `Engine::handle`: the rooms are the engine's own",
+        find: |source| only_in(source, "engine/src/", "crate::worker", &["worker/", "engine.rs"]),
+    },
+    Rule {
+        name: "router",
+        advice: "a room is a struct of its own: only the file that knows all rooms may add methods to the worker",
+        find: |source| only_in(source, "engine/src/", "impl Worker", &["worker/mod.rs"]),
+    },
+    Rule {
+        name: "rooms",
+        advice: "ask for it with a `Request`, or look at the lease table",
+        find: rooms,
+    },
+    Rule {
+        name: "private-fields",
+        advice: "a room shows methods: what stands in it is its own",
+        find: private_fields,
     },
 ];
 
@@ -135,6 +143,68 @@ fn only_in(source: &Source, folder: &str, name: &'static str, homes: &[&str]) ->
         Some(path) if !homes.iter().any(|home| path.starts_with(home)) => forbidden(source, &[name]),
         _ => Vec::new(),
     }
+}
+
+/// The rooms of a worker. `lease_table` is not one: all rooms stand on it, as on the context.
+const ROOMS: &[&str] = &[
+    "assignment",
+    "leadership",
+    "lease",
+    "row_writes",
+    "shard_sync",
+    "startup",
+];
+/// The folder of the rooms.
+const WORKER: &str = "engine/src/worker/";
+
+/// Finds code of a room, or of what they stand on, that names another room.
+fn rooms(source: &Source) -> Vec<Finding> {
+    let Some(path) = source.path.strip_prefix(WORKER) else {
+        return Vec::new();
+    };
+    let own = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+    // The worker knows all rooms, and the lease table keeps what the room of leases does with each.
+    let free = |room: &str| own == "mod" || own == room || (own == "lease_table" && room == "lease");
+    let others = ROOMS.iter().copied().filter(|room| !free(room));
+    others
+        .flat_map(|room| {
+            let names = [format!("worker::{room}::"), format!("super::{room}::")];
+            names.into_iter().flat_map(move |name| {
+                let lines: Vec<usize> = source.code_lines_with(&name).collect();
+                lines.into_iter().map(move |line| Finding {
+                    line,
+                    subject: room.to_owned(),
+                    found: format!("found `{name}`"),
+                })
+            })
+        })
+        .collect()
+}
+
+/// Finds a field of a room that can be seen from outside its folder.
+fn private_fields(source: &Source) -> Vec<Finding> {
+    let Some(path) = source.path.strip_prefix(WORKER) else {
+        return Vec::new();
+    };
+    // In a file beside the others, `super` is the worker.
+    let outside: &[&str] = match path.contains('/') && !path.ends_with("/mod.rs") {
+        true => &["pub(in crate::worker) ", "pub(crate) ", "pub "],
+        false => &["pub(super) ", "pub(crate) ", "pub "],
+    };
+    let field = |line: &str| {
+        let line = line.trim_start();
+        let name = outside.iter().find_map(|start| line.strip_prefix(start));
+        name.and_then(|name| name.split_once(": "))
+            .is_some_and(|(name, _)| name.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+    };
+    let lines = source.text.lines().zip(1..).filter(|(line, _)| field(line));
+    lines
+        .map(|(line, number)| Finding {
+            line: number,
+            subject: line.trim().trim_end_matches(',').to_owned(),
+            found: format!("found `{}`", line.trim()),
+        })
+        .collect()
 }
 
 fn words(source: &Source) -> Vec<Finding> {
@@ -205,6 +275,50 @@ mod tests {
     }
 
     #[test]
+    fn a_room_names_no_other_room() {
+        let text = "use crate::worker::lease::HeldLease;\nuse crate::worker::lease_table::Lease;\n";
+        assert_eq!(
+            found_by("rooms", "engine/src/worker/startup.rs", text),
+            one(1, "lease")
+        );
+        assert_eq!(found_by("rooms", "engine/src/worker/lease/lane.rs", text), []);
+        assert_eq!(
+            found_by("rooms", "engine/src/worker/lease_table/mod.rs", text),
+            []
+        );
+        let text = "use super::startup::Startup;\n";
+        assert_eq!(found_by("rooms", "engine/src/worker/mod.rs", text), []);
+        assert_eq!(
+            found_by("rooms", "engine/src/worker/leadership.rs", text),
+            one(1, "startup")
+        );
+    }
+
+    #[test]
+    fn a_room_hides_its_fields() {
+        let rule = "private-fields";
+        let text = "    pub(super) now: Mono,\n    pub(super) fn a(&self) {}\n    b: u32,\n";
+        assert_eq!(found_by(rule, "engine/src/worker/startup.rs", text).len(), 1);
+        assert_eq!(
+            found_by(rule, "engine/src/worker/shard_sync/mod.rs", text).len(),
+            1
+        );
+        assert_eq!(found_by(rule, "engine/src/worker/lease/lane.rs", text), []);
+        let text = "    pub(in crate::worker) now: Mono,\n";
+        assert_eq!(found_by(rule, "engine/src/worker/lease/lane.rs", text).len(), 1);
+    }
+
+    #[test]
+    fn only_one_file_adds_methods_to_the_worker() {
+        let text = "impl Worker {\n}\n";
+        assert_eq!(found_by("router", "engine/src/worker/mod.rs", text), []);
+        assert_eq!(
+            found_by("router", "engine/src/worker/lease/mod.rs", text).len(),
+            1
+        );
+    }
+
+    #[test]
     fn words_of_code_count_in_code_only() {
         assert_eq!(
             found_by("unsafe", "a.rs", "// unsafe\nunsafe { a() }"),
@@ -227,14 +341,14 @@ mod tests {
 
     #[test]
     fn a_path_may_be_kept_to_its_home() {
-        let text = "use crate::machine::Core;";
-        let rule = "machines-behind-the-contract";
-        assert_eq!(found_by(rule, "engine/src/machine/take.rs", text), []);
+        let text = "use crate::worker::Core;";
+        let rule = "worker-behind-the-contract";
+        assert_eq!(found_by(rule, "engine/src/worker/take.rs", text), []);
         assert_eq!(
             found_by(rule, "engine/src/rank.rs", text),
-            one(1, "crate::machine")
+            one(1, "crate::worker")
         );
-        assert_eq!(found_by(rule, "engine/src/rank.rs", "// crate::machine"), []);
+        assert_eq!(found_by(rule, "engine/src/rank.rs", "// crate::worker"), []);
         assert_eq!(found_by(rule, "adapters/src/driver.rs", text), []);
     }
 

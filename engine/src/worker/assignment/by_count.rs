@@ -28,15 +28,15 @@ impl ByCount {
         balance: &Balance,
         asked: &[LeaseKey],
     ) {
-        if balance.unfinished > 0 {
+        if balance.unfinished() > 0 {
             self.shares_since.get_or_insert(cx.now());
         }
         let mine = balance.of(cx.me());
-        let need = balance.target.saturating_sub(mine);
+        let need = balance.target().saturating_sub(mine);
         if need == 0 {
             return;
         }
-        if balance.available.is_empty() {
+        if balance.available().is_empty() {
             self.steal(cx, leases, balance, need, asked);
         } else {
             self.take_available(cx, leases, balance, need);
@@ -46,11 +46,11 @@ impl ByCount {
     /// Takes what is free or expired, up to our share. A part of it may be left to others for a moment: then we look again.
     fn take_available(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32) {
         debug_assert!(
-            need > 0 && need <= balance.target,
+            need > 0 && need <= balance.target(),
             "no more is needed than a share"
         );
         let now = cx.now();
-        let order = drawn(cx, leases, "take", balance.available.iter().copied());
+        let order = drawn(cx, leases, "take", balance.available().iter().copied());
         let all_know = self.shares_since.unwrap_or(now) + cx.config().meeting();
         let (order, most) = if now < all_know {
             leave_half(leases, balance, order)
@@ -100,13 +100,13 @@ impl ByCount {
             return;
         }
         let busiest = balance
-            .counts
+            .counts()
             .iter()
             .filter(|(owner, _)| *owner != cx.me())
             .max_by_key(|(_, count)| **count);
         let Some((victim, theirs)) = busiest else { return };
-        let mut spare = need.min(theirs.saturating_sub(balance.target));
-        if spare == 0 && need > 1 && *theirs >= balance.target {
+        let mut spare = need.min(theirs.saturating_sub(balance.target()));
+        if spare == 0 && need > 1 && *theirs >= balance.target() {
             spare = 1;
         }
         let begun = self.steals_begun(leases);
@@ -134,7 +134,7 @@ impl ByCount {
                 owner: victim.clone(),
                 theirs: *theirs,
                 ours,
-                target: balance.target,
+                target: balance.target(),
             };
             cx.request(Request::Take(ix, why));
         }

@@ -14,7 +14,7 @@ impl Members {
     /// members; other programs do not take it, and so it is anybody's after a while.
     pub(super) fn take_turns(&self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
         let Some(turns) = leases.turns() else { return };
-        let available: BTreeSet<_> = balance.available.iter().copied().collect();
+        let available: BTreeSet<_> = balance.available().iter().copied().collect();
         // An owner that lives gives up what is not its turn. It may be silent until then: other programs say nothing of a
         // lease while nothing happens.
         let checks = cx.config().members.check_interval.times(2);

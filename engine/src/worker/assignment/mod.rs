@@ -112,7 +112,7 @@ fn report_choice(
         let part = part.iter().filter_map(|ix| leases.get(*ix));
         part.map(|lease| lease.key().clone()).take(Choice::MOST).collect()
     };
-    let mut counts: Vec<(WorkerId, u32)> = balance.counts.clone().into_iter().collect();
+    let mut counts: Vec<(WorkerId, u32)> = balance.counts().clone().into_iter().collect();
     counts.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
     let us = counts.iter().position(|(worker, _)| worker == cx.me());
     debug_assert!(us.is_some(), "we are always counted");
@@ -128,8 +128,8 @@ fn report_choice(
         victim: victim.cloned(),
         counts,
         workers: balance.workers(),
-        unfinished: balance.unfinished,
-        target: balance.target,
+        unfinished: balance.unfinished(),
+        target: balance.target(),
         ours,
     };
     cx.notify(Notice::Chose(Box::new(choice)));

@@ -10,17 +10,33 @@ use std::collections::BTreeMap;
 /// How the leases lie.
 #[derive(Clone, Debug, Default)]
 pub(in crate::worker) struct Balance {
-    /// Unfinished leases by live owner. We are always in it.
-    pub(in crate::worker) counts: BTreeMap<WorkerId, u32>,
-    /// Unfinished leases that are free or expired, and can be taken.
-    pub(in crate::worker) available: Vec<LeaseIx>,
-    /// All unfinished leases.
-    pub(in crate::worker) unfinished: u32,
-    /// How many of them one worker should have.
-    pub(in crate::worker) target: u32,
+    counts: BTreeMap<WorkerId, u32>,
+    available: Vec<LeaseIx>,
+    unfinished: u32,
+    target: u32,
 }
 
 impl Balance {
+    /// Unfinished leases by live owner. We are always in it.
+    pub(in crate::worker) fn counts(&self) -> &BTreeMap<WorkerId, u32> {
+        &self.counts
+    }
+
+    /// Unfinished leases that are free or expired, and can be taken.
+    pub(in crate::worker) fn available(&self) -> &[LeaseIx] {
+        &self.available
+    }
+
+    /// All unfinished leases.
+    pub(in crate::worker) fn unfinished(&self) -> u32 {
+        self.unfinished
+    }
+
+    /// How many of them one worker should have.
+    pub(in crate::worker) fn target(&self) -> u32 {
+        self.target
+    }
+
     /// How many leases we have, or are about to have.
     pub(in crate::worker) fn of(&self, worker: &WorkerId) -> u32 {
         self.counts.get(worker).copied().unwrap_or(0)

@@ -1,8 +1,8 @@
 //! Reading the whole lease table, page by page.
 
-use super::LeaseTable;
 use super::observe::Source;
 use super::unreadable::Unreadable;
+use super::{Balance, LeaseTable};
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, ScanPage, Why};
 use crate::notice::Notice;
@@ -66,9 +66,23 @@ impl Scans {
 /// A whole scan that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) struct Scanned {
-    pub(in crate::worker) pages: u32,
-    pub(in crate::worker) foreign: u32,
-    pub(in crate::worker) unreadable: u32,
+    pages: u32,
+    foreign: u32,
+    unreadable: u32,
+}
+
+impl Scanned {
+    /// What to say of it, beside how the leases lie.
+    pub(in crate::worker) fn notice(self, leases: u32, balance: &Balance) -> Notice {
+        Notice::Scanned {
+            leases,
+            unfinished: balance.unfinished(),
+            foreign: self.foreign,
+            unreadable: self.unreadable,
+            pages: self.pages,
+            workers: balance.workers(),
+        }
+    }
 }
 
 /// The scan that is under way, or the next one.

@@ -43,11 +43,22 @@ pub(super) struct ShardSync {
 /// A list of all shards.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
-    pub(super) shards: Vec<Shard>,
+    shards: Vec<Shard>,
     /// When it was asked for.
-    pub(super) asked_at: Mono,
+    asked_at: Mono,
     /// When the first page of those that are together was asked for.
     first_page_at: Mono,
+}
+
+impl Listed {
+    pub(super) fn shards(&self) -> &[Shard] {
+        &self.shards
+    }
+
+    /// When it was asked for.
+    pub(super) fn asked_at(&self) -> Mono {
+        self.asked_at
+    }
 }
 
 impl ShardSync {
