@@ -380,13 +380,19 @@ impl HeldLease {
     }
 
     /// The lease is another worker's, or not to be had any more.
-    fn on_lost(&mut self, cx: &mut Context, leases: &mut LeaseTable, why: LossReason, row: Option<LeaseRow>) {
+    fn on_lost(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        why: LossReason,
+        row: Option<Box<LeaseRow>>,
+    ) {
         self.end_ownership(cx);
         cx.request(Request::DropRowWrites(self.ix));
         let lease = self.key.clone();
         cx.notify(Notice::Lost { lease, why });
         if let Some(row) = row {
-            leases.observe_now(cx, row);
+            leases.observe_now(cx, *row);
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) enum Answer {
     /// The lease was given up.
     GivenUp,
     /// The lease is another worker's, or not to be had any more. With the row, if one was shown.
-    Lost(LossReason, Option<LeaseRow>),
+    Lost(LossReason, Option<Box<LeaseRow>>),
     /// The row was removed by somebody; it is to be put back.
     Restore,
     /// The row itself must say what was applied.
@@ -177,7 +177,7 @@ impl Lane {
         if row.checkpoint.is_end() {
             return match tried_end && (next || row.owner.is_none()) {
                 true => Answer::Ended,
-                false => Answer::Lost(LossReason::AlreadyEnded, Some(row)),
+                false => Answer::Lost(LossReason::AlreadyEnded, Some(Box::new(row))),
             };
         }
         let was_handed = row.owner == self.next_owner && row.handing_over.is_none();
@@ -193,7 +193,7 @@ impl Lane {
             by,
             row: Box::new(row.clone()),
         };
-        Answer::Lost(reason, Some(row))
+        Answer::Lost(reason, Some(Box::new(row)))
     }
 
     /// The row is ours, with our counter, or the one that we tried to leave, or without one.
