@@ -1,11 +1,11 @@
-//! Any text as an expression of the DynamoDB fake: parsed or refused, and carried out on items of every shape.
+//! Any text as an expression of the in-memory DynamoDB: parsed or refused, and carried out on items of every shape.
 //!
 //! The first word says what it is (`condition`, `filter`, `key`, `update` or `projection`), the rest is the expression.
 //! Placeholders: `#0` to `#9` and `:0` to `:9`, for attributes and values of every type.
 #![no_main]
 
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
-use leasehold_sim::fakes::dynamo::expr::{
+use leasehold_local_aws::dynamo::expr::{
     Binder, Update, parse_condition, parse_filter, parse_key_condition, parse_projection, parse_update,
 };
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,11 @@
-//! Any sequence of JSON calls to the DynamoDB and Kinesis fakes: answered or refused, never a panic.
+//! Any sequence of JSON calls to the in-memory DynamoDB and Kinesis: answered or refused, never a panic.
 //!
 //! One call a line: `dynamo <operation> <body>` or `kinesis <operation> <body>`; `wait <milliseconds>` lets time pass.
 //! A string `$` in a body stands for the last token (iterator or next page) that was answered.
 #![no_main]
 
-use leasehold_sim::fakes::dynamo::{Dynamo, DynamoConfig};
-use leasehold_sim::fakes::kinesis::{Kinesis, KinesisConfig};
+use leasehold_local_aws::dynamo::{Dynamo, DynamoConfig};
+use leasehold_local_aws::kinesis::{Kinesis, KinesisConfig};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 //!
 //! Bytes that are JSON are an item as it is in the corpus (`{"leaseKey":{"S":"shardId-000000000000"},…}`); others are
 //! taken as structure. Every change that the decoded row allows is encoded, carried out by the engine's own algebra
-//! and by the DynamoDB fake from the rendered expressions, and both must agree.
+//! and by the in-memory DynamoDB from the rendered expressions, and both must agree.
 #![no_main]
 
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -11,7 +11,7 @@ use leasehold_engine::position::{Position, SequenceNumber};
 use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
 use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::table::{Action, AttributeName, AttributeValue, Item, ItemWrite, holds, render};
-use leasehold_sim::fakes::dynamo::expr::{Binder, parse_condition, parse_update};
+use leasehold_local_aws::dynamo::expr::{Binder, parse_condition, parse_update};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
     ]
 }
 
-/// The same write from its rendered expressions, as the fake DynamoDB carries it out; `None`: the guard does not hold.
+/// The same write from its rendered expressions, as the in-memory DynamoDB carries it out; `None`: the guard does not hold.
 fn by_expressions(write: &ItemWrite, item: &Item) -> Option<Option<Item>> {
     let rendered = render(write);
     let values: Item = rendered
@@ -214,7 +214,7 @@ fn check(item: &Item) {
 /// Whether DynamoDB could hold the item at all: its numbers are numbers.
 fn plain(item: &Item) -> bool {
     fn number(text: &str) -> bool {
-        leasehold_sim::fakes::dynamo::decimal::Decimal::parse(text).is_ok()
+        leasehold_local_aws::dynamo::decimal::Decimal::parse(text).is_ok()
     }
     fn ok(value: &AttributeValue) -> bool {
         match value {

@@ -1,4 +1,4 @@
-//! The deterministic simulator: in-memory Kinesis and DynamoDB, faults, oracles and replay.
+//! The deterministic simulator: fleets of workers over in-memory Kinesis and DynamoDB, faults, oracles and replay.
 
 pub mod cheap;
 #[cfg(feature = "offline")]
@@ -11,15 +11,7 @@ pub mod cli;
 pub mod deliberate;
 mod draws;
 pub mod exhaust;
-pub mod fakes;
 pub mod faults;
-#[cfg(feature = "cli")]
-#[allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "a server is the edge: it reads the clock, which the fakes are given"
-)]
-pub mod local;
 pub mod marks;
 pub mod museum;
 pub mod oracles;

@@ -1,6 +1,6 @@
 //! boto3 drives the in-memory AWS through everything it offers.
 
-use leasehold_sim::local::LocalOptions;
+use leasehold_local_aws::http::LocalOptions;
 use leasehold_tests::cache::{HOME, available};
 use leasehold_tests::local::Local;
 use leasehold_tests::python;

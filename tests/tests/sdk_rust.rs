@@ -14,7 +14,7 @@ use leasehold::aws::kinesis::types::{
     PutRecordsRequestEntry, ShardFilter, ShardFilterType, ShardIteratorType, StreamStatus,
 };
 use leasehold::aws::{dynamodb, kinesis};
-use leasehold_sim::local::LocalOptions;
+use leasehold_local_aws::http::LocalOptions;
 use leasehold_tests::clients;
 use leasehold_tests::local::Local;
 use leasehold_tests::wait::until;

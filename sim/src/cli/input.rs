@@ -1,12 +1,12 @@
 //! What the AWS command line prints, as shards and rows.
 
 use super::exit::Failure;
-use crate::fakes::dynamo::json::parse_item;
 use leasehold_engine::dialect::{Dialect as _, Kcl};
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_engine::time::Wall;
+use leasehold_local_aws::dynamo::json::parse_item;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;

@@ -2,10 +2,10 @@
 
 use super::exit::{self, Failure, Verdict};
 use super::signal;
-use crate::fakes::dynamo::DynamoConfig;
-use crate::fakes::kinesis::KinesisConfig;
-use crate::local::{LocalAws, LocalOptions, SharedAws, is_region, serve, wall_clock};
 use clap::Args;
+use leasehold_local_aws::dynamo::DynamoConfig;
+use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, is_region, serve, wall_clock};
+use leasehold_local_aws::kinesis::KinesisConfig;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;

@@ -14,10 +14,10 @@
 
 use super::request::Flight;
 use super::world::World;
-use crate::fakes::kinesis::ShardIndex;
 use crate::oracles::{Fact, Time};
 use crate::world::table::wall_ms;
 use leasehold_engine::input::{Body, Call};
+use leasehold_local_aws::kinesis::ShardIndex;
 use std::sync::Arc;
 
 /// One choice. Numbers of requests are places in the list of those under way.

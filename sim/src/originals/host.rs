@@ -1,12 +1,12 @@
 //! What a model has of its world: clocks, chance, other tasks, AWS and its application.
 
 use super::process::{Exit, Task};
-use crate::fakes::dynamo::expr::{Condition, Update};
 use crate::oracles::fact::Verb;
 use leasehold_engine::input::Outcome;
 use leasehold_engine::internals::draw_below;
 use leasehold_engine::output::Effect;
 use leasehold_engine::table::Item;
+use leasehold_local_aws::dynamo::expr::{Condition, Update};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};

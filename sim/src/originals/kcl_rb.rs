@@ -7,7 +7,6 @@
 use super::host::Host;
 use super::sdk::{Failure, Sdk};
 use super::time;
-use crate::fakes::dynamo::expr::{Condition, Update};
 use crate::oracles::fact::Verb;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::ShardId;
@@ -15,6 +14,7 @@ use leasehold_engine::input::TableState;
 use leasehold_engine::output::{EndReason, IteratorFrom};
 use leasehold_engine::position::Position;
 use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_local_aws::dynamo::expr::{Condition, Update};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -1,7 +1,6 @@
 //! What the AWS SDKs of these programs have in common: a few attempts with growing pauses, and no deadline of their own.
 
 use super::host::{Ask, Host, ItemOp, Reply, Request};
-use crate::fakes::dynamo::expr::{Condition, Update};
 use crate::oracles::fact::Verb;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::input::{Fetched, Outcome, Reply as Answer, TableState, Why};
@@ -10,6 +9,7 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::shard::Shard;
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_engine::time::Mono;
+use leasehold_local_aws::dynamo::expr::{Condition, Update};
 use std::sync::Arc;
 
 /// Clients for AWS, and the way to the application.

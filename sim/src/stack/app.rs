@@ -2,10 +2,10 @@
 
 use super::stage::Stage;
 use crate::draws::{Draws, Roll};
-use crate::fakes::kinesis::ShardIndex;
 use leasehold::runtime::Runtime;
 use leasehold::{Batch, EndReason, Handler, Record, ShardInfo};
 use leasehold_engine::time::Span;
+use leasehold_local_aws::kinesis::ShardIndex;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

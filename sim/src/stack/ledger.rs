@@ -8,13 +8,13 @@
 //! * A shard is marked as ended when it is closed, processed wholly, and its children have leases.
 //! * Rows are readable leases, their counters grow, and only ended ones are removed, for good.
 
-use crate::fakes::kinesis::{SequenceNumber, ShardIndex, Stream};
 use leasehold::Fence;
 use leasehold_engine::dialect::{Dialect, Kcl};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::table::Item;
+use leasehold_local_aws::kinesis::{SequenceNumber, ShardIndex, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keeps account of one world.

@@ -4,7 +4,7 @@ use super::cloud::{Answer, Cloud, STREAM, TABLE, wall_ms};
 use super::connector::Request;
 use super::ledger::Ledger;
 use super::plan::Plan;
-use crate::fakes::kinesis::NewRecord;
+use leasehold_local_aws::kinesis::NewRecord;
 use leasehold::Control;
 use leasehold::internals::MemorySink;
 use leasehold_engine::dialect::{Dialect, Kcl};

@@ -11,7 +11,7 @@ use super::runtime::{SimRuntime, elapsed_us};
 use super::stage::{End, Life, Stage};
 use super::verdict::Verdict;
 use crate::draws::Draws;
-use crate::fakes::kinesis::{HashRange, ShardIndex};
+use leasehold_local_aws::kinesis::{HashRange, ShardIndex};
 use leasehold::Worker;
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold::internals::{MemorySink, SdkSleep, SdkTime};

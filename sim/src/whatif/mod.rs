@@ -9,7 +9,6 @@ mod reading;
 pub use reading::Unusable;
 
 use crate::draws::Draws;
-use crate::fakes::dynamo::json::{parse_item, show_item};
 use crate::oracles::ShardNo;
 use crate::swarm::{EPOCH_MS, Plan, STREAM_AGE_MS};
 use crate::world::given::refused;
@@ -23,6 +22,7 @@ use leasehold_engine::row::{Change, LeaseRow, RowRead};
 use leasehold_engine::shard::HashRange;
 use leasehold_engine::table::{Action, AttributeValue, Item};
 use leasehold_engine::time::Wall;
+use leasehold_local_aws::dynamo::json::{parse_item, show_item};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,7 +1,6 @@
 //! From what AWS says to a world's beginning: shards numbered densely, and everything that names them renamed.
 
 use super::{GivenRow, GivenShard, MOST, ShardState, Start, set_checkpoint};
-use crate::fakes::kinesis::{SequenceNumber as FakeSequence, SequenceParts, ShardIndex};
 use crate::world::names::number;
 use leasehold_engine::dialect::{Dialect as _, Kind};
 use leasehold_engine::ids::ShardId;
@@ -10,6 +9,7 @@ use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
 use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_local_aws::kinesis::{SequenceNumber as FakeSequence, SequenceParts, ShardIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why no world can begin so, as a sentence.

@@ -3,13 +3,13 @@
 use super::World;
 use super::names::shard_of;
 use super::stream::shard_no;
-use crate::fakes::kinesis::ShardIterator;
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};
 use crate::originals;
 use leasehold_engine::input::{Outcome, Refusal, Why};
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp, TableOp};
 use leasehold_engine::row::Change;
+use leasehold_local_aws::kinesis::ShardIterator;
 
 #[derive(Clone, Debug)]
 pub(super) enum Request {

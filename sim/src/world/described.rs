@@ -1,11 +1,11 @@
 //! Whether rows say of their shards what is so: the next to read them has nothing else to go by.
 
 use super::{World, names};
-use crate::fakes::kinesis::ShardIndex;
 use crate::oracles::fact::Verb;
 use crate::oracles::{LifeNo, Property, ShardNo};
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::row::LeaseRow;
+use leasehold_local_aws::kinesis::ShardIndex;
 
 impl World {
     /// Compares what one of our workers wrote of a shard's place in the stream with the stream. Only where rows hold all of it.

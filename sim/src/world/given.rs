@@ -4,7 +4,6 @@ use super::World;
 use super::names::{number, sequence};
 use super::table::{LeaseTable, wall_ms};
 use crate::draws::Draws;
-use crate::fakes::kinesis::{HashRange, SequenceNumber, SequenceParts, ShardIndex, ShardPast};
 use crate::faults::Faults;
 use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, ShardNo};
@@ -15,6 +14,7 @@ use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::RowRead;
+use leasehold_local_aws::kinesis::{HashRange, SequenceNumber, SequenceParts, ShardIndex, ShardPast};
 use std::sync::Arc;
 
 /// A generation of shards is at least that old, in ms: their numbers begin with the second they were made in.
@@ -135,7 +135,8 @@ impl World {
         if let Some(position) = self.source.position(shard, record) {
             return Some(position.sequence);
         }
-        let shard_of = |stream: &crate::fakes::kinesis::Stream| Some(stream.shard(ShardIndex(shard))?.info());
+        let shard_of =
+            |stream: &leasehold_local_aws::kinesis::Stream| Some(stream.shard(ShardIndex(shard))?.info());
         let parts = self
             .source
             .truth()

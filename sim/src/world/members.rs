@@ -3,7 +3,6 @@
 use super::World;
 use super::names::number;
 use super::table::{LeaseTable, TABLE, wall_ms};
-use crate::fakes::dynamo::{ApiError, GetItem, Scan};
 use crate::oracles::{Property, ShardNo, Time};
 use leasehold_engine::dialect::{ItemOp, Membership, SideRead};
 use leasehold_engine::ids::{ShardId, WorkerId};
@@ -11,6 +10,7 @@ use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
 use leasehold_engine::members::{MembersOp, Side};
 use leasehold_engine::policy::Assign;
 use leasehold_engine::table::{Item, ItemWrite};
+use leasehold_local_aws::dynamo::{ApiError, GetItem, Scan};
 
 impl LeaseTable {
     /// Executes an operation on the tables of members.

@@ -1,11 +1,11 @@
 //! Names in small numbers: shards by the number in their name, lives of workers by the order of their beginning.
 
-use crate::fakes::kinesis::{SequenceNumber as FakeSequence, ShardIndex};
 use crate::oracles::fact::{Mark, Owner, Row};
 use crate::oracles::{LifeNo, ShardNo};
 use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
 use leasehold_engine::position::{Position, SequenceNumber};
 use leasehold_engine::row::LeaseRow;
+use leasehold_local_aws::kinesis::{SequenceNumber as FakeSequence, ShardIndex};
 use std::collections::BTreeMap;
 
 /// Both ways between names and numbers.

@@ -4,7 +4,6 @@ use super::World;
 use super::names::{number, shard_of};
 use super::stream::Carry;
 use super::table::LeaseTable;
-use crate::fakes::dynamo::{ApiError, DeleteItem, GetItem, PutItem, Scan, UpdateItem};
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask as Asked, Mark, Owner, Row, Verb};
 use crate::originals::sdk::LEASES;
@@ -18,6 +17,7 @@ use leasehold_engine::output::Command;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::AttributeValue;
 use leasehold_engine::time::Mono;
+use leasehold_local_aws::dynamo::{ApiError, DeleteItem, GetItem, PutItem, Scan, UpdateItem};
 
 /// A process that ended itself by an error is started again this long after, in µs.
 const RESTART_US: u64 = 1_000_000;

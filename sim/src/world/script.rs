@@ -4,13 +4,13 @@ use super::World;
 use super::heap::What;
 use super::names::shard_of;
 use super::table::wall_ms;
-use crate::fakes::kinesis::ShardIndex;
 use crate::faults::{InterruptionKind, Reshard, ReshardKind, RowEdit, RowEditKind, Ruin, RuinKind, Trim};
 use crate::oracles::fact::{Owner, Verb};
 use crate::oracles::{Fact, ShardNo, Time};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::Change;
 use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_local_aws::kinesis::ShardIndex;
 use std::sync::Arc;
 
 /// One thing that is done at a set time.

@@ -5,7 +5,6 @@
 
 use super::World;
 use super::heap::What;
-use crate::fakes::kinesis::ShardIndex;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
 use leasehold_engine::config::{Config, InitialPosition, TABLE_PATIENCE};
@@ -14,6 +13,7 @@ use leasehold_engine::policy::Assign;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::RowRead;
 use leasehold_engine::time::Span;
+use leasehold_local_aws::kinesis::ShardIndex;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use super::given::past;
 use super::names::{Names, number, record_of, sequence};
 use super::table::wall_ms;
 use crate::draws::{Draws, Roll};
-use crate::fakes::kinesis::{
+use leasehold_local_aws::kinesis::{
     ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord,
     ShardFilter, ShardIndex, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
 };
@@ -275,7 +275,7 @@ impl Source {
 
     pub(crate) fn iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
         let fake =
-            |position: Position| crate::fakes::kinesis::SequenceNumber::from_words(position.sequence.words());
+            |position: Position| leasehold_local_aws::kinesis::SequenceNumber::from_words(position.sequence.words());
         let start = match from {
             IteratorFrom::TrimHorizon => IteratorStart::TrimHorizon,
             IteratorFrom::Latest => IteratorStart::Latest,
@@ -332,13 +332,13 @@ impl Source {
                 },
             );
         }
-        let position = |record: Option<&crate::fakes::kinesis::ReadRecord>| {
+        let position = |record: Option<&leasehold_local_aws::kinesis::ReadRecord>| {
             record.map(|record| Position::of(sequence(record.sequence_number)))
         };
         let (first, last) = (position(page.records.first()), position(page.records.last()));
         let unnamed = self.children_unnamed;
         let end = page.next.is_none().then(|| {
-            let child = |child: crate::fakes::kinesis::ChildShard| ChildShard {
+            let child = |child: leasehold_local_aws::kinesis::ChildShard| ChildShard {
                 id: names.shard(child.shard.0).clone(),
                 parents: child
                     .parents
@@ -396,7 +396,7 @@ pub(crate) fn shard_no(id: &ShardId) -> Option<ShardNo> {
     number(id.as_str())
 }
 
-fn range(range: crate::fakes::kinesis::HashRange) -> HashRange {
+fn range(range: leasehold_local_aws::kinesis::HashRange) -> HashRange {
     HashRange {
         start: HashKey(range.start),
         end: HashKey(range.end),

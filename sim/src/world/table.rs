@@ -1,11 +1,6 @@
 //! The lease table as workers reach it: a dialect over the in-memory DynamoDB.
 
 use super::names::number;
-use crate::fakes::dynamo::expr;
-use crate::fakes::dynamo::{
-    ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType,
-    PutItem, Scan, Status, UpdateItem,
-};
 use crate::faults::{Chance, Faults};
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
@@ -18,6 +13,11 @@ use leasehold_engine::row::{Change, LeaseRow, RowRead};
 use leasehold_engine::shard::HashRange;
 use leasehold_engine::table::ItemWrite;
 use leasehold_engine::table::{Action, AttributeValue, Condition, Item, Update};
+use leasehold_local_aws::dynamo::expr;
+use leasehold_local_aws::dynamo::{
+    ApiError, CreateTable, DeleteItem, Dynamo, DynamoConfig, GetItem, KeyAttribute, KeySchema, KeyType,
+    PutItem, Scan, Status, UpdateItem,
+};
 use std::sync::Arc;
 
 /// The table's name in every world.

@@ -4,11 +4,11 @@ use super::clock::Clock;
 use super::handler::Consumer;
 use super::heap::What;
 use super::stream::Carry;
-use crate::fakes::kinesis::ShardIterator;
 use crate::faults::Deed;
 use crate::oracles::{LifeNo, ShardNo, Time};
 use crate::originals::Process;
 use leasehold_engine::Engine;
+use leasehold_local_aws::kinesis::ShardIterator;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A worker, alive or not.

@@ -10,7 +10,7 @@ mod summary;
 use super::clients::Clients;
 use super::exit::{self, Failure, Verdict};
 use super::{signal, story};
-use crate::local::{LocalAws, LocalOptions, SharedAws, serve, wall_clock};
+use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, serve, wall_clock};
 use board::{Board, Telling};
 use clap::Args;
 use fleet::Fleet;

@@ -3,9 +3,9 @@
 //! KCL's multi-stream mode keys a row `account:stream:epoch:shard`, and says `account:stream:epoch` in `streamName` as well.
 
 use super::Finding;
-use crate::fakes::kinesis::is_stream_name;
 use leasehold_engine::dialect::{Dialect as _, Kcl};
 use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_local_aws::kinesis::is_stream_name;
 
 /// What multi-stream mode calls a stream, in a row of it.
 const STREAM_NAME: &str = "streamName";

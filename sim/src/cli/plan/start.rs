@@ -4,7 +4,7 @@
 //! for the service. A file with the whole list holds no times but those in the sequence numbers: a shard's first number has the
 //! second in which the shard was created.
 
-use crate::fakes::kinesis::SequenceNumber;
+use leasehold_local_aws::kinesis::SequenceNumber;
 use leasehold_engine::internals::sync::Lineage;
 use leasehold_engine::shard::Shard;
 use leasehold_engine::time::Wall;
@@ -56,7 +56,7 @@ fn created_ms(shard: &Shard) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fakes::kinesis::{
+    use leasehold_local_aws::kinesis::{
         CreateStream, Kinesis, KinesisConfig, ListShards, ShardFilter, ShardIndex, ShardInfo, StreamRef,
     };
     use crate::world::names::sequence;

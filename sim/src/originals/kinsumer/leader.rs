@@ -2,9 +2,9 @@
 
 use super::super::sdk::{Failure, key_only};
 use super::{CHECKPOINT_KEY, METADATA, METADATA_KEY, Member, UPDATED, number, s, shard, text};
-use crate::fakes::dynamo::expr::{Comparator, Condition, Update};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_local_aws::dynamo::expr::{Comparator, Condition, Update};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -4,12 +4,12 @@ use super::super::sdk::{Failure, key_only};
 use super::{
     BUFFER, CHECKPOINT_KEY, COMMIT_US, Delivery, ERRORS, Member, THROTTLE_US, UPDATED, number, s, text,
 };
-use crate::fakes::dynamo::expr::{Comparator, Condition, Operand, Path, Update};
 use crate::oracles::fact::Verb;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::output::IteratorFrom;
 use leasehold_engine::position::Position;
 use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_local_aws::dynamo::expr::{Comparator, Condition, Operand, Path, Update};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

@@ -3,10 +3,10 @@
 use super::super::sdk::Failure;
 use super::super::time;
 use super::{Status, Worker};
-use crate::fakes::dynamo::expr::{Comparator, Condition, Update};
 use crate::oracles::fact::Verb;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_local_aws::dynamo::expr::{Comparator, Condition, Update};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

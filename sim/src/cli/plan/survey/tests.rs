@@ -1,8 +1,8 @@
 use super::*;
-use crate::fakes::kinesis::{SequenceNumber, SequenceParts};
 use crate::world::names::sequence;
 use leasehold_engine::position::Position;
 use leasehold_engine::shard::HashKey;
+use leasehold_local_aws::kinesis::{SequenceNumber, SequenceParts};
 use proptest::prelude::*;
 
 const HALF: u128 = 1 << 127;

@@ -1,7 +1,7 @@
 //! Reading a request: types first, then constraints, with the service's own messages.
 
 use super::rules::Rule;
-use crate::fakes::kinesis::error::{ApiError, ApiResult};
+use crate::kinesis::error::{ApiError, ApiResult};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;

@@ -1,9 +1,9 @@
 //! Reading a request body, with the service's own complaints about its shape.
 
 use super::value::{attribute, parse_item};
-use crate::fakes::dynamo::catalog::check_name;
-use crate::fakes::dynamo::error::ApiError;
-use crate::fakes::dynamo::settings::table_of_arn;
+use crate::dynamo::catalog::check_name;
+use crate::dynamo::error::ApiError;
+use crate::dynamo::settings::table_of_arn;
 use leasehold_engine::table::{AttributeValue, Item};
 use serde_json::{Map, Value};
 

@@ -1,8 +1,8 @@
 //! The protocol from outside: bodies in, bodies out.
 
 use super::*;
-use crate::fakes::dynamo::testing::{NOW, call, refused, simple};
-use crate::fakes::dynamo::{DynamoConfig, Status};
+use crate::dynamo::testing::{NOW, call, refused, simple};
+use crate::dynamo::{DynamoConfig, Status};
 
 fn lease() -> Value {
     json!({ "p": {"S": "shard-1"}, "leaseOwner": {"S": "w1"}, "leaseCounter": {"N": "5"} })

@@ -2,10 +2,10 @@
 
 use super::args::Args;
 use super::{Stream, rules};
-use crate::fakes::kinesis::Kinesis;
-use crate::fakes::kinesis::error::{ApiError, ApiResult};
-use crate::fakes::kinesis::list_shards::{ListShards, ShardFilter};
-use crate::fakes::kinesis::shard::{HashRange, ShardInfo};
+use crate::kinesis::Kinesis;
+use crate::kinesis::error::{ApiError, ApiResult};
+use crate::kinesis::list_shards::{ListShards, ShardFilter};
+use crate::kinesis::shard::{HashRange, ShardInfo};
 use serde_json::{Value, json};
 
 /// `ShardFilter` as it came.

@@ -1,7 +1,7 @@
 //! Whatever the body, an answer or a refusal: never a panic.
 
 use super::*;
-use crate::fakes::dynamo::testing::{NOW, item, put, s, simple};
+use crate::dynamo::testing::{NOW, item, put, s, simple};
 use proptest::prelude::*;
 
 fn simple_with_lease() -> Dynamo {

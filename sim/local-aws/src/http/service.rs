@@ -1,7 +1,7 @@
 //! What the server asks of a service.
 
-use crate::fakes::dynamo::Dynamo;
-use crate::fakes::kinesis::Kinesis;
+use crate::dynamo::Dynamo;
+use crate::kinesis::Kinesis;
 use serde_json::Value;
 
 /// A refusal, ready for the wire.

@@ -4,8 +4,8 @@ use super::ReturnCapacity;
 use super::body::{Fields, absent, table_name};
 use super::expressions::Expressions;
 use super::value::{parse_item, show_item};
-use crate::fakes::dynamo::requests::{BatchGet, BatchGetTable, BatchWrite, BatchWriteAction};
-use crate::fakes::dynamo::{ApiError, Dynamo};
+use crate::dynamo::requests::{BatchGet, BatchGetTable, BatchWrite, BatchWriteAction};
+use crate::dynamo::{ApiError, Dynamo};
 use serde_json::{Map, Value, json};
 
 /// `BatchGetItem`

@@ -1,8 +1,8 @@
 //! A table as `DescribeTable` shows it.
 
 use super::seconds;
-use crate::fakes::dynamo::key::{KeySchema, scatter};
-use crate::fakes::dynamo::{Billing, Dynamo, Index, IndexProjection, Status, Table, Throughput};
+use crate::dynamo::key::{KeySchema, scatter};
+use crate::dynamo::{Billing, Dynamo, Index, IndexProjection, Status, Table, Throughput};
 use serde_json::{Value, json};
 
 /// The description of a table.

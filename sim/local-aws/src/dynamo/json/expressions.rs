@@ -2,8 +2,8 @@
 
 use super::body::Fields;
 use super::value::parse_attribute;
-use crate::fakes::dynamo::error::ApiError;
-use crate::fakes::dynamo::expr::{
+use crate::dynamo::error::ApiError;
+use crate::dynamo::expr::{
     Binder, Condition, KeyCondition, Projection, Update, parse_condition, parse_filter, parse_key_condition,
     parse_projection, parse_update,
 };

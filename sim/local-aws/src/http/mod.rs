@@ -3,6 +3,42 @@
 //! A server answers Kinesis and DynamoDB on one port, told apart by `X-Amz-Target`, in the JSON formats of
 //! the SDKs (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. Signatures are accepted unchecked, so
 //! it belongs on loopback. They tell the region that a request means: each region has streams and tables of its own.
+//!
+//! ```
+//! use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, serve, wall_clock};
+//! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+//! use tokio::net::{TcpListener, TcpStream};
+//! use tokio::sync::oneshot;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let aws = SharedAws::new(LocalAws::new(LocalOptions::default()), wall_clock());
+//! let listener = TcpListener::bind("127.0.0.1:0").await?;
+//! let address = listener.local_addr()?;
+//! let (stop, stopped) = oneshot::channel::<()>();
+//! let server = tokio::spawn(serve(listener, aws.clone(), async {
+//!     let _ = stopped.await;
+//! }));
+//!
+//! // An SDK is given the endpoint `http://{address}`, any region and any credentials. By hand it is one request:
+//! let mut client = TcpStream::connect(address).await?;
+//! let request = "POST / HTTP/1.1\r\nhost: local\r\nconnection: close\r\n\
+//!     content-type: application/x-amz-json-1.1\r\nx-amz-target: Kinesis_20131202.CreateStream\r\n\
+//!     content-length: 40\r\n\r\n{\"StreamName\":\"orders\", \"ShardCount\": 2}";
+//! client.write_all(request.as_bytes()).await?;
+//! let mut answer = String::new();
+//! client.read_to_string(&mut answer).await?;
+//! assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+//!
+//! // The services themselves can be looked at, and changed, while they are served.
+//! assert!(aws.lock().kinesis.stream("orders").is_some());
+//!
+//! // The server ends when it is told to, and lets the requests under way finish.
+//! let _ = stop.send(());
+//! server.await.expect("the server does not panic")?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod answer;
 mod cbor;
@@ -16,8 +52,8 @@ mod wire;
 pub use region::is_region;
 pub use server::serve;
 
-use crate::fakes::dynamo::{Dynamo, DynamoConfig};
-use crate::fakes::kinesis::{Kinesis, KinesisConfig};
+use crate::dynamo::{Dynamo, DynamoConfig};
+use crate::kinesis::{Kinesis, KinesisConfig};
 use service::JsonService;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,10 +2,10 @@
 
 use super::args::Args;
 use super::{Stream, rules, seconds};
-use crate::fakes::kinesis::Kinesis;
-use crate::fakes::kinesis::consumers::ConsumerSummary;
-use crate::fakes::kinesis::error::ApiResult;
-use crate::fakes::kinesis::tags::Tagged;
+use crate::kinesis::Kinesis;
+use crate::kinesis::consumers::ConsumerSummary;
+use crate::kinesis::error::ApiResult;
+use crate::kinesis::tags::Tagged;
 use serde_json::{Value, json};
 
 /// The two ways to name a consumer.

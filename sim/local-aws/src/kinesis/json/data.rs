@@ -2,12 +2,12 @@
 
 use super::args::Args;
 use super::{Stream, rules, seconds};
-use crate::fakes::kinesis::Kinesis;
-use crate::fakes::kinesis::error::{ApiError, ApiResult};
-use crate::fakes::kinesis::iterator::IteratorStart;
-use crate::fakes::kinesis::read::{ChildShard, MOST_RECORDS, ReadRecord};
-use crate::fakes::kinesis::sequence::SequenceNumber;
-use crate::fakes::kinesis::write::{NewRecord, Written};
+use crate::kinesis::Kinesis;
+use crate::kinesis::error::{ApiError, ApiResult};
+use crate::kinesis::iterator::IteratorStart;
+use crate::kinesis::read::{ChildShard, MOST_RECORDS, ReadRecord};
+use crate::kinesis::sequence::SequenceNumber;
+use crate::kinesis::write::{NewRecord, Written};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};

@@ -2,7 +2,7 @@
 
 use super::body::{Fields, absent, string};
 use super::seconds;
-use crate::fakes::dynamo::{ApiError, Backups, Dynamo};
+use crate::dynamo::{ApiError, Backups, Dynamo};
 use serde_json::{Value, json};
 
 /// `UpdateContinuousBackups`

@@ -2,8 +2,8 @@
 
 use super::body::{Fields, absent};
 use super::describe::describe_table;
-use crate::fakes::dynamo::key::{KeyAttribute, KeySchema, KeyType};
-use crate::fakes::dynamo::{
+use crate::dynamo::key::{KeyAttribute, KeySchema, KeyType};
+use crate::dynamo::{
     ApiError, Billing, CreateTable, Dynamo, IndexChange, IndexProjection, IndexSpec, Throughput, UpdateTable,
 };
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use super::body::{Fields, absent};
 use super::expressions::Expressions;
 use super::items;
 use super::value::show_item;
-use crate::fakes::dynamo::requests::{ConditionCheck, GetItem, TransactAction, TransactGet, TransactWrite};
-use crate::fakes::dynamo::{ApiError, Dynamo};
+use crate::dynamo::requests::{ConditionCheck, GetItem, TransactAction, TransactGet, TransactWrite};
+use crate::dynamo::{ApiError, Dynamo};
 use serde_json::{Value, json};
 
 /// `TransactGetItems`

@@ -3,10 +3,10 @@
 use super::args::Args;
 use super::shards::shard_json;
 use super::{Stream, rules, seconds};
-use crate::fakes::kinesis::error::{ApiError, ApiResult};
-use crate::fakes::kinesis::stream::{Stream as Found, StreamMode, StreamStatus};
-use crate::fakes::kinesis::streams::{CreateStream, StreamSummary};
-use crate::fakes::kinesis::{Kinesis, Op};
+use crate::kinesis::error::{ApiError, ApiResult};
+use crate::kinesis::stream::{Stream as Found, StreamMode, StreamStatus};
+use crate::kinesis::streams::{CreateStream, StreamSummary};
+use crate::kinesis::{Kinesis, Op};
 use serde_json::{Map, Value, json};
 
 const DESCRIBE_PAGE: u32 = 100;

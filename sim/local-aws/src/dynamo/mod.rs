@@ -80,7 +80,8 @@ pub use requests::*;
 pub use settings::table_of_arn;
 pub use table::{Backups, Billing, Status, Table, Throughput};
 
-use leasehold_engine::table::Item;
+pub use leasehold_engine::table::{AttributeName, AttributeValue, Item};
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transact::Done;

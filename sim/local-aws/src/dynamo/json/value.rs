@@ -2,8 +2,8 @@
 
 use super::base64;
 use super::body::{string, wrong_kind};
-use crate::fakes::dynamo::error::ApiError;
-use crate::fakes::dynamo::value::{MAX_DEPTH, normalize};
+use crate::dynamo::error::ApiError;
+use crate::dynamo::value::{MAX_DEPTH, normalize};
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

@@ -5,8 +5,8 @@ use super::body::Fields;
 use super::expressions::Expressions;
 use super::legacy;
 use super::value::show_item;
-use crate::fakes::dynamo::requests::{DeleteItem, GetItem, PutItem, ReturnValues, UpdateItem, WriteReply};
-use crate::fakes::dynamo::{ApiError, Dynamo};
+use crate::dynamo::requests::{DeleteItem, GetItem, PutItem, ReturnValues, UpdateItem, WriteReply};
+use crate::dynamo::{ApiError, Dynamo};
 use serde_json::{Value, json};
 
 const RETURN_VALUES: [(&str, ReturnValues); 5] = [
@@ -140,7 +140,7 @@ fn condition(
     expressions: &mut Expressions<'_>,
     fields: Fields<'_>,
     alone: bool,
-) -> Result<Option<crate::fakes::dynamo::expr::Condition>, ApiError> {
+) -> Result<Option<crate::dynamo::expr::Condition>, ApiError> {
     match expressions.condition()? {
         None if alone => legacy::expected(fields),
         parsed => Ok(parsed),

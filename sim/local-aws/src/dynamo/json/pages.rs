@@ -5,8 +5,8 @@ use super::body::Fields;
 use super::expressions::Expressions;
 use super::legacy;
 use super::value::show_item;
-use crate::fakes::dynamo::requests::{Page, Query, Scan, Select};
-use crate::fakes::dynamo::{ApiError, Dynamo};
+use crate::dynamo::requests::{Page, Query, Scan, Select};
+use crate::dynamo::{ApiError, Dynamo};
 use serde_json::{Value, json};
 
 /// `Query`

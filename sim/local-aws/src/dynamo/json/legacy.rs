@@ -1,11 +1,11 @@
 //! The parameters from before expressions, which the Java Kinesis client still sends.
 
 use super::body::Fields;
-use crate::fakes::dynamo::error::ApiError;
-use crate::fakes::dynamo::expr::{
+use crate::dynamo::error::ApiError;
+use crate::dynamo::expr::{
     Action, Comparator, Condition, KeyCondition, Operand, Path, SetValue, SortCondition, Update,
 };
-use crate::fakes::dynamo::value::order;
+use crate::dynamo::value::order;
 use leasehold_engine::table::AttributeValue;
 use std::cmp::Ordering;
 

@@ -1,6 +1,6 @@
 //! What the service demands of texts.
 
-use crate::fakes::kinesis::ids::{Arn, is_name};
+use crate::kinesis::ids::{Arn, is_name};
 
 /// Bounds, a pattern, or a set of values.
 pub(crate) struct Rule {
