@@ -9,7 +9,7 @@ pub mod cheap;
 )]
 pub mod cli;
 pub mod deliberate;
-mod draws;
+pub mod draws;
 pub mod exhaust;
 pub mod faults;
 pub mod marks;
@@ -21,13 +21,6 @@ pub mod run;
 pub mod scenario;
 pub mod show;
 pub mod shrink;
-#[cfg(feature = "stack")]
-#[allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "madsim stands in place of the clock, the timers, the tasks and the entropy of the process"
-)]
-pub mod stack;
 pub mod swarm;
 pub mod whatif;
 pub mod world;

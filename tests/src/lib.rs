@@ -14,9 +14,6 @@
 //!
 //! What needs Node or Python is skipped, with one line on stderr, on machines without; `LEASEHOLD_REQUIRE_SERVERS=1`
 //! turns a skipped test into a failed one.
-//!
-//! In a build for madsim there is nothing here: the full-stack tier needs no servers.
-#![cfg(not(madsim))]
 
 pub mod cache;
 pub mod clients;

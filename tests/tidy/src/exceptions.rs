@@ -82,7 +82,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "sim/src/scenario/limits.rs", "check", CASES),
     allow("function-length", "sim/src/show/mermaid.rs", "fact", TABLE),
     allow("function-length", "sim/src/show/world.rs", "fact", TABLE),
-    allow("function-length", "sim/src/stack/world.rs", "live_as", MOVED),
+    allow("function-length", "sim/full-stack/src/world.rs", "live_as", MOVED),
     allow("function-length", "sim/src/world/call.rs", "send", REBUILT),
     allow("function-length", "sim/src/world/handler.rs", "deliver", REBUILT),
     allow("function-length", "sim/src/world/mod.rs", "happen", REBUILT),

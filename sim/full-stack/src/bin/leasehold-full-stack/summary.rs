@@ -1,8 +1,8 @@
 //! What is told about one world, and about all.
 
 use crate::fleet::line;
-use leasehold_sim::stack::fate::FAMILIES;
-use leasehold_sim::stack::verdict::Verdict;
+use leasehold_full_stack::fate::FAMILIES;
+use leasehold_full_stack::verdict::Verdict;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;

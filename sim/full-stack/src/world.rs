@@ -1,16 +1,16 @@
 //! One world from its beginning to its verdict, on madsim.
 
-use super::app::App;
-use super::cloud::{STREAM, wall_ms};
-use super::connector::Connector;
-use super::ending;
-use super::fate::Fates;
-use super::network::SimNetwork;
-use super::plan::{Event, Plan};
-use super::runtime::{SimRuntime, elapsed_us};
-use super::stage::{End, Life, Stage};
-use super::verdict::Verdict;
-use crate::draws::Draws;
+use crate::app::App;
+use crate::cloud::{STREAM, wall_ms};
+use crate::connector::Connector;
+use crate::ending;
+use crate::fate::Fates;
+use crate::network::SimNetwork;
+use crate::plan::{Event, Plan};
+use crate::runtime::{SimRuntime, elapsed_us};
+use crate::stage::{End, Life, Stage};
+use crate::verdict::Verdict;
+use leasehold_sim::draws::Draws;
 use leasehold_local_aws::kinesis::{HashRange, ShardIndex};
 use leasehold::Worker;
 use leasehold::aws::{dynamodb, kinesis};

@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 
 fn stack(rustflags: Option<&str>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold-stack"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold-full-stack"));
     command.args(["--seeds", "0..1"]);
     command.env_remove("CARGO_ENCODED_RUSTFLAGS");
     match rustflags {

@@ -1,8 +1,8 @@
 //! What becomes of one request. A fate is a function of the seed, the client, the operation and a count; so none
 //! depends on how another turned out.
 
-use super::plan::Weather;
-use crate::draws::{Draws, Roll};
+use crate::plan::Weather;
+use leasehold_sim::draws::{Draws, Roll};
 
 /// What becomes of a request. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The network between a worker and the services, on madsim.
 
-use super::connector::{Carried, Network, Request};
-use super::fate::{Fates, Seen, Spell};
-use super::runtime::elapsed_us;
-use super::stage::Stage;
+use crate::connector::{Carried, Network, Request};
+use crate::fate::{Fates, Seen, Spell};
+use crate::runtime::elapsed_us;
+use crate::stage::Stage;
 use leasehold::runtime::BoxFuture;
 use madsim::runtime::NodeHandle;
 use madsim::time::TimeHandle;
@@ -95,7 +95,7 @@ impl Network for SimNetwork {
                     wait(after).await;
                     Carried::Answer {
                         status,
-                        body: super::cloud::Answer::error(status, code).bytes(),
+                        body: crate::cloud::Answer::error(status, code).bytes(),
                     }
                 }
                 Seen::Reset(after) => {

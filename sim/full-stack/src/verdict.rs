@@ -1,6 +1,6 @@
 //! What is told about a world.
 
-use super::stage::{End, Scene};
+use crate::stage::{End, Scene};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What a seed decides before its world begins.
 
-use super::cloud::{STREAM, TABLE};
-use crate::draws::Draws;
+use crate::cloud::{STREAM, TABLE};
+use leasehold_sim::draws::Draws;
 use leasehold::{Config, ReaderConfig};
 use leasehold_engine::time::Span;
 

@@ -2,7 +2,7 @@
 
 use crate::cli::Args;
 use crate::summary::{Outcome, Summary};
-use leasehold_sim::stack::verdict::Verdict;
+use leasehold_full_stack::verdict::Verdict;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};

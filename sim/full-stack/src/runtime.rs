@@ -1,7 +1,7 @@
 //! The worker's runtime port on madsim.
 
-use super::cloud::EPOCH_MS;
-use crate::draws::Draws;
+use crate::cloud::EPOCH_MS;
+use leasehold_sim::draws::Draws;
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task};
 use leasehold_engine::time::{Mono, Wall};
 use madsim::time::TimeHandle;

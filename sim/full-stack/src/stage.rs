@@ -1,9 +1,9 @@
 //! What all parts of a world share.
 
-use super::cloud::{Answer, Cloud, STREAM, TABLE, wall_ms};
-use super::connector::Request;
-use super::ledger::Ledger;
-use super::plan::Plan;
+use crate::cloud::{Answer, Cloud, STREAM, TABLE, wall_ms};
+use crate::connector::Request;
+use crate::ledger::Ledger;
+use crate::plan::Plan;
 use leasehold_local_aws::kinesis::NewRecord;
 use leasehold::Control;
 use leasehold::internals::MemorySink;

@@ -1,7 +1,6 @@
 //! One world, in a process that does nothing else.
 
 use crate::cli::Args;
-use leasehold_sim::stack;
 use std::fmt::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +15,7 @@ pub fn run(seed: u64, args: &Args) -> ExitCode {
         // Set once, in a process of one world: it cannot be set already.
         let _ = tracing::subscriber::set_global_default(LogToNothing::default());
     }
-    let world = stack::run(seed);
+    let world = leasehold_full_stack::run(seed);
     if let Some(directory) = &args.traces
         && let Err(error) = write_traces(directory, seed, &world)
     {
@@ -35,7 +34,7 @@ pub fn run(seed: u64, args: &Args) -> ExitCode {
     }
 }
 
-fn write_traces(directory: &Path, seed: u64, world: &stack::World) -> std::io::Result<()> {
+fn write_traces(directory: &Path, seed: u64, world: &leasehold_full_stack::World) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
     for (client, trace) in &world.traces {
         std::fs::write(directory.join(format!("{seed}-{client}.jsonl")), trace)?;

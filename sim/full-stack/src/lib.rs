@@ -21,6 +21,12 @@
 //! madsim needs `--cfg madsim` for the whole build: it puts its own clock and entropy under the standard library. A
 //! build without it has no worlds, and the command refuses to run.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "madsim stands in place of the clock, the timers, the tasks and the entropy of the process"
+)]
+
 pub mod app;
 pub mod cloud;
 pub mod connector;

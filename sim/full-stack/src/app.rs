@@ -1,7 +1,7 @@
 //! The application of a world: a handler that takes its time, fails now and then, and reports to the ledger.
 
-use super::stage::Stage;
-use crate::draws::{Draws, Roll};
+use crate::stage::Stage;
+use leasehold_sim::draws::{Draws, Roll};
 use leasehold::runtime::Runtime;
 use leasehold::{Batch, EndReason, Handler, Record, ShardInfo};
 use leasehold_engine::time::Span;

@@ -1,6 +1,6 @@
 //! What must hold at the end of a world.
 
-use super::stage::{End, Scene};
+use crate::stage::{End, Scene};
 use leasehold::internals::{TraceReader, replay};
 use leasehold_engine::position::Checkpoint;
 
@@ -51,7 +51,7 @@ pub fn check(scene: &mut Scene) {
             wrong.push(format!("{index} still belongs to {owner} after every shutdown"));
         }
         let covered = match row.checkpoint {
-            Checkpoint::At(position) => super::ledger::index_of(position).unwrap_or(0),
+            Checkpoint::At(position) => crate::ledger::index_of(position).unwrap_or(0),
             _ => 0,
         };
         let done = scene.ledger.done(index);
