@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_macros, reason = "a benchmark prints what it counts")]
 
 // Shared with `leasehold bench`, which is packaged, as benchmarks are not.
-#[path = "../../sim/src/cli/bench/rig.rs"]
+#[path = "../../sim/cli/src/bench/rig.rs"]
 mod rig;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

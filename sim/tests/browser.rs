@@ -5,7 +5,7 @@
 //! deliberate bugs in it, too, where the small world has one:
 //!
 //!     cargo run --release -- mutants --prepare
-//!     cargo test --manifest-path target/deliberate-bugs/Cargo.toml -p leasehold-sim --no-default-features --test browser
+//!     cargo test --manifest-path target/deliberate-bugs/Cargo.toml -p leasehold-sim --test browser
 //!
 //! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run, made small with `pngquant 64`.
 #![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]

@@ -1,11 +1,11 @@
 //! The application of a world: a handler that takes its time, fails now and then, and reports to the ledger.
 
 use crate::stage::Stage;
-use leasehold_sim::draws::{Draws, Roll};
 use leasehold::runtime::Runtime;
 use leasehold::{Batch, EndReason, Handler, Record, ShardInfo};
 use leasehold_engine::time::Span;
 use leasehold_local_aws::kinesis::ShardIndex;
+use leasehold_sim::draws::{Draws, Roll};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,9 @@
 //! The worker's runtime port on madsim.
 
 use crate::cloud::EPOCH_MS;
-use leasehold_sim::draws::Draws;
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task};
 use leasehold_engine::time::{Mono, Wall};
+use leasehold_sim::draws::Draws;
 use madsim::time::TimeHandle;
 use std::fmt;
 use std::time::Duration;

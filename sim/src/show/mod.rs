@@ -9,6 +9,7 @@
 //! | [`trace`] | the timeline of one worker's inputs and answers |
 //! | [`html`] | a timeline as one HTML file that needs nothing else |
 //! | [`mermaid`] | a recording as a Mermaid sequence diagram |
+//! | [`words`] | names and numbers as people read them |
 
 pub mod builder;
 pub mod html;
@@ -17,5 +18,5 @@ pub mod mermaid;
 pub mod recording;
 pub mod timeline;
 pub mod trace;
-pub(crate) mod words;
+pub mod words;
 pub mod world;

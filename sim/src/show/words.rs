@@ -8,7 +8,7 @@ use leasehold_engine::output::{ConsumerOp, Effect, StreamOp, TableOp};
 const PREFIX: &str = "shardId-";
 
 /// A text in which shard ids are without the zeros that make all of them look alike.
-pub(crate) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     let mut short = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(PREFIX) {
@@ -30,13 +30,13 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 /// The number at the end of a shard's name.
-pub(crate) fn number(name: &str) -> Option<u32> {
+pub fn number(name: &str) -> Option<u32> {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     name[name.len() - digits..].parse().ok()
 }
 
 /// A worker's name without the number of its life.
-pub(crate) fn worker(name: &str) -> &str {
+pub fn worker(name: &str) -> &str {
     match name.rsplit_once(':') {
         Some((before, life))
             if (8..=16).contains(&life.len()) && life.bytes().all(|b| b.is_ascii_hexdigit()) =>
@@ -48,12 +48,12 @@ pub(crate) fn worker(name: &str) -> &str {
 }
 
 /// A time in seconds, to the millisecond.
-pub(crate) fn seconds(at: Time) -> String {
+pub fn seconds(at: Time) -> String {
     format!("{}.{:03} s", at / 1_000_000, at / 1_000 % 1_000)
 }
 
 /// How far a shard was processed.
-pub(crate) fn progress(mark: Mark) -> String {
+pub fn progress(mark: Mark) -> String {
     match mark {
         Mark::AtTimestamp => "AT_TIMESTAMP".to_owned(),
         Mark::TrimHorizon => "TRIM_HORIZON".to_owned(),
@@ -65,7 +65,7 @@ pub(crate) fn progress(mark: Mark) -> String {
 }
 
 /// What a write does.
-pub(crate) fn verb(verb: Verb) -> &'static str {
+pub fn verb(verb: Verb) -> &'static str {
     match verb {
         Verb::Create => "create",
         Verb::Renew => "renew",
@@ -82,7 +82,7 @@ pub(crate) fn verb(verb: Verb) -> &'static str {
 }
 
 /// What a command does, and the name of the shard it is about, if it is about one.
-pub(crate) fn effect(effect: &Effect) -> (&'static str, Option<&str>) {
+pub fn effect(effect: &Effect) -> (&'static str, Option<&str>) {
     match effect {
         Effect::Table(TableOp::Describe) => ("describe the table", None),
         Effect::Table(TableOp::Create) => ("create the table", None),

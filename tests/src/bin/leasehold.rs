@@ -5,5 +5,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    leasehold_sim::cli::main()
+    leasehold_cli::main()
 }

@@ -1,0 +1,230 @@
+//! `leasehold consume`: a real worker that prints records.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `line`, `lines` | records as lines of JSON |
+//! | `printer` | the handler: makes lines, and waits until they are written |
+//! | `writer`, `output` | the thread that writes them, and stdout |
+//! | `job`, `last` | what is being printed; the record after which `--max-records` ends |
+
+mod job;
+mod last;
+pub mod line;
+mod lines;
+mod output;
+mod printer;
+mod writer;
+
+use crate::clients::Clients;
+use crate::exit::{Failure, Verdict};
+use crate::position::parse_position;
+use crate::signal;
+use clap::Args;
+use job::{Jobs, Unwritten};
+use last::Last;
+use leasehold::dialect::{Dialect, Kind};
+use leasehold::{Batch, Error, Fatal, InitialPosition, Worker};
+use leasehold_engine::config::MembersConfig;
+use leasehold_engine::time::Span;
+use line::Payload;
+use output::Output;
+use printer::Printer;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Consume a stream as one worker of an application: one JSON line per record.
+///
+/// Credentials and region are found as by every AWS tool. Workers of the same application share the stream's shards.
+/// A record is acknowledged after its line was written, so that after a crash some lines may come again but none is
+/// missing. While nobody reads stdout, records wait, and the shards stay this worker's.
+///
+/// Ends on Ctrl-C, giving its shards up for others; a second Ctrl-C ends it at once. If stdout takes no lines by then, it ends
+/// within 30 s all the same, with exit code 1, and says how many records were not written.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
+)]
+pub(super) struct ConsumeArgs {
+    /// The stream's name.
+    #[arg(long)]
+    stream: String,
+    /// The application's name, which is also the name of its lease table.
+    #[arg(long)]
+    application: String,
+    /// Another server than AWS, for both services, such as `leasehold local`.
+    #[arg(long, value_name = "URL")]
+    endpoint_url: Option<String>,
+    /// The AWS region.
+    #[arg(long)]
+    region: Option<String>,
+    /// Where shards without a lease are started: trim-horizon, latest, or a time as in RFC 3339. Leases that the table holds go
+    /// on from their checkpoints.
+    #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
+    from: InitialPosition,
+    /// How leases are kept in the table.
+    #[arg(long, default_value_t)]
+    dialect: Kind,
+    /// With --dialect kinsumer: how often members say that they live, in seconds, its shardCheckFrequency. The same for all
+    /// members; 60 if it is not given.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    check_interval: Option<u64>,
+    /// With --dialect kinsumer: how often the leader acts, in seconds, its leaderActionFrequency. The same for all members; as
+    /// often as the check if it is not given.
+    #[arg(long, value_name = "SECONDS", requires = "check_interval", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    lead_interval: Option<u64>,
+    /// A name for this worker, for people.
+    #[arg(long, value_name = "NAME")]
+    worker_id: Option<String>,
+    /// Show payloads as text instead of base64; what is no UTF-8 is replaced by U+FFFD.
+    #[arg(long)]
+    text: bool,
+    /// Record everything the worker is told, for `leasehold replay`.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Stop after this many records.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_records: Option<u64>,
+}
+
+/// How members tell each other that they live, if the dialect has members.
+fn members(dialect: Kind, check: Option<u64>, lead: Option<u64>) -> Result<MembersConfig, Failure> {
+    let Some(check) = check else {
+        return Ok(MembersConfig::default());
+    };
+    if dialect.membership().is_none() {
+        return Err(Failure::unusable(format!(
+            "expected --check-interval with --dialect kinsumer, found {dialect}, which has no members"
+        )));
+    }
+    Ok(MembersConfig::default()
+        .with_check_interval(Span::from_secs(check))
+        .with_lead_interval(Span::from_secs(lead.unwrap_or(check))))
+}
+
+pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
+    let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region).await?;
+    let worker_id = args
+        .worker_id
+        .unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
+    let members = members(args.dialect, args.check_interval, args.lead_interval)?;
+    let mut builder = Worker::builder()
+        .config(|config| {
+            // What is read and written in between is no rarer.
+            let check = members.check_interval();
+            let (renew, scan) = (config.renew_interval(), config.scan_interval());
+            config
+                .with_renew_interval(renew.min(check))
+                .with_scan_interval(scan.min(check))
+                .with_members(members)
+        })
+        .kinesis(clients.kinesis)
+        .dynamodb(clients.dynamodb)
+        .stream(args.stream)
+        .application(args.application)
+        .dialect(args.dialect)
+        .initial_position(args.from)
+        .worker_id(worker_id);
+    if let Some(path) = args.trace {
+        builder = builder.trace_file(path);
+    }
+    let (last, jobs) = (Arc::<Last>::default(), Arc::<Jobs>::default());
+    let (seen, open) = (last.clone(), jobs.clone());
+    let worker = builder
+        .on_notice(move |notice| {
+            seen.observe(notice);
+            open.observe(notice);
+        })
+        .build()
+        .map_err(failure)?;
+    let control = worker.control();
+    let payload = if args.text { Payload::Text } else { Payload::Base64 };
+    let printer = Output::stdout()
+        .and_then(|output| {
+            Printer::start(
+                output,
+                payload,
+                args.max_records,
+                jobs.clone(),
+                last.clone(),
+                control.clone(),
+            )
+        })
+        .map_err(|error| Failure::unusable(format!("stdout cannot be used: {error}")))?;
+    let printer = Arc::new(printer);
+    let interrupted = control.clone();
+    tokio::spawn(async move {
+        signal::interrupted().await;
+        interrupted.shutdown();
+    });
+    tokio::spawn(async move { last.end(control).await });
+    let each = printer.clone();
+    let result = worker
+        .run_fn(move |batch: Batch| {
+            let printer = each.clone();
+            async move { printer.print(batch).await }
+        })
+        .await;
+    outcome(result, printer.broken(), jobs.unwritten())
+}
+
+/// How the command ends: by what became of the worker, and of what was to be printed.
+fn outcome(
+    result: Result<(), Error>,
+    broken: Option<&io::Error>,
+    unwritten: Option<Unwritten>,
+) -> Result<Verdict, Failure> {
+    let of_stdout = match broken {
+        // `… | head` has seen enough.
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => None,
+        Some(error) => Some(format!(
+            "stdout cannot be written: {error}; what was not written was not acknowledged"
+        )),
+        None => unwritten.map(|unwritten| unwritten.to_string()),
+    };
+    match (result, of_stdout) {
+        (Ok(()), None) => Ok(Verdict::Fine),
+        (Ok(()), Some(sentence)) => Err(Failure::under_way(sentence)),
+        (Err(error), None) => Err(failure(error)),
+        // Nothing else is left behind but what could not be printed.
+        (Err(Error::Unclean(summary)), Some(sentence)) if summary.left == 0 => {
+            Err(Failure::under_way(sentence))
+        }
+        // Records were there to be printed, so it had worked.
+        (Err(error), Some(sentence)) => Err(Failure::under_way(format!("{sentence}; {error}"))),
+    }
+}
+
+/// What never worked is wrong usage; what worked and broke is not.
+fn failure(error: Error) -> Failure {
+    match &error {
+        Error::Fatal(Fatal::TableGone { .. } | Fatal::StreamGone { .. }) | Error::Unclean(_) => {
+            Failure::under_way(error.to_string())
+        }
+        _ => Failure::unusable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::StopSummary;
+
+    #[test]
+    fn a_stop_that_leaves_leases_is_a_failure_under_way_that_says_so() {
+        let summary = serde_json::json!({
+            "released": 1, "left": 2, "named": [], "aborted": 0, "lease_duration": 10_000_000,
+        });
+        let summary: StopSummary = serde_json::from_value(summary).unwrap();
+        let failure = failure(Error::Unclean(Box::new(summary)));
+        let sentence = failure.to_string();
+        assert!(
+            sentence.contains("1 lease was released, 2 leases were left to expire")
+                && sentence
+                    .contains("another worker takes what was left once it was not renewed for 10.000s")
+                && sentence.contains("no record is lost"),
+            "{sentence}"
+        );
+        assert_eq!(failure, Failure::under_way(sentence));
+    }
+}

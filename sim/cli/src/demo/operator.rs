@@ -1,0 +1,153 @@
+//! Creates the stream, and splits and merges its shards.
+
+use crate::clients::{Clients, in_full};
+use crate::exit::Failure;
+use leasehold::aws::kinesis::types::{Shard, StreamStatus};
+use leasehold_engine::internals::draw_below;
+use std::time::Duration;
+
+const POLL: Duration = Duration::from_millis(100);
+
+/// Somebody who administers the stream.
+#[derive(Debug)]
+pub(super) struct Operator {
+    pub clients: Clients,
+    pub stream: String,
+    pub seed: u64,
+    /// How many splits and merges there were.
+    pub reshards: u64,
+}
+
+impl Operator {
+    fn failed(&self, what: &str, error: &(dyn std::error::Error + 'static)) -> Failure {
+        Failure::under_way(format!(
+            "expected to be able to {what} stream {}: {}",
+            self.stream,
+            in_full(error)
+        ))
+    }
+
+    pub(super) async fn create(&self, shards: i32) -> Result<(), Failure> {
+        let request = self.clients.kinesis.create_stream();
+        request
+            .stream_name(&self.stream)
+            .shard_count(shards)
+            .send()
+            .await
+            .map_err(|error| self.failed("create", &error))?;
+        self.until_active().await
+    }
+
+    async fn until_active(&self) -> Result<(), Failure> {
+        loop {
+            let request = self.clients.kinesis.describe_stream_summary();
+            let answer = request
+                .stream_name(&self.stream)
+                .send()
+                .await
+                .map_err(|error| self.failed("describe", &error))?;
+            let status = answer
+                .stream_description_summary()
+                .map(|summary| summary.stream_status());
+            if status == Some(&StreamStatus::Active) {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// The open shards, in the order of the hash space.
+    async fn open_shards(&self) -> Result<Vec<OpenShard>, Failure> {
+        let mut open = Vec::new();
+        let mut token = None;
+        loop {
+            let request = self.clients.kinesis.list_shards();
+            let request = match token.take() {
+                Some(token) => request.next_token(token),
+                None => request.stream_name(&self.stream),
+            };
+            let page = request
+                .send()
+                .await
+                .map_err(|error| self.failed("list the shards of", &error))?;
+            open.extend(page.shards().iter().filter_map(OpenShard::of));
+            match page.next_token() {
+                Some(next) => token = Some(next.to_owned()),
+                None => break,
+            }
+        }
+        open.sort_by_key(|shard| shard.start);
+        Ok(open)
+    }
+
+    /// Splits the widest shard in the middle.
+    pub(super) async fn split(&mut self) -> Result<String, Failure> {
+        let open = self.open_shards().await?;
+        // Of equally wide ones, any.
+        let widest = open.iter().map(OpenShard::width).max().unwrap_or_default();
+        let widest: Vec<&OpenShard> = open.iter().filter(|shard| shard.width() == widest).collect();
+        let at = draw_below(self.seed, "split", "", self.reshards, widest.len() as u64) as usize;
+        let Some(shard) = widest.get(at) else {
+            return Err(Failure::under_way("the stream has no open shard"));
+        };
+        let middle = shard.start + shard.width() / 2 + 1;
+        let request = self.clients.kinesis.split_shard();
+        request
+            .stream_name(&self.stream)
+            .shard_to_split(&shard.id)
+            .new_starting_hash_key(middle.to_string())
+            .send()
+            .await
+            .map_err(|error| self.failed("split a shard of", &error))?;
+        self.until_active().await?;
+        self.reshards += 1;
+        Ok(shard.id.clone())
+    }
+
+    /// Merges two adjacent shards.
+    pub(super) async fn merge(&mut self) -> Result<(String, String), Failure> {
+        let open = self.open_shards().await?;
+        let pairs = open.len().saturating_sub(1);
+        let at = draw_below(self.seed, "merge", "", self.reshards, pairs as u64) as usize;
+        let (Some(left), Some(right)) = (open.get(at), open.get(at + 1)) else {
+            return Err(Failure::under_way("the stream has no two shards to be merged"));
+        };
+        let request = self.clients.kinesis.merge_shards();
+        request
+            .stream_name(&self.stream)
+            .shard_to_merge(&left.id)
+            .adjacent_shard_to_merge(&right.id)
+            .send()
+            .await
+            .map_err(|error| self.failed("merge shards of", &error))?;
+        self.until_active().await?;
+        self.reshards += 1;
+        Ok((left.id.clone(), right.id.clone()))
+    }
+}
+
+#[derive(Debug)]
+struct OpenShard {
+    id: String,
+    start: u128,
+    end: u128,
+}
+
+impl OpenShard {
+    /// None for a closed one.
+    fn of(shard: &Shard) -> Option<Self> {
+        let open = shard
+            .sequence_number_range()
+            .is_some_and(|range| range.ending_sequence_number().is_none());
+        let range = shard.hash_key_range().filter(|_| open)?;
+        Some(Self {
+            id: shard.shard_id().to_owned(),
+            start: range.starting_hash_key().parse().ok()?,
+            end: range.ending_hash_key().parse().ok()?,
+        })
+    }
+
+    fn width(&self) -> u128 {
+        self.end - self.start
+    }
+}

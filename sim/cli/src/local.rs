@@ -1,0 +1,153 @@
+//! `leasehold local`: the in-memory AWS as a server.
+
+use crate::exit::{self, Failure, Verdict};
+use crate::signal;
+use clap::Args;
+use leasehold_local_aws::dynamo::DynamoConfig;
+use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, is_region, serve, wall_clock};
+use leasehold_local_aws::kinesis::KinesisConfig;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+/// Serve the in-memory Kinesis and DynamoDB to any AWS SDK, until Ctrl-C.
+///
+/// Nothing is throttled, and streams and tables can be used as soon as they are created, so that a script works at once.
+/// `--strict` brings back what AWS does. Any credentials are accepted. Nothing is kept when it ends.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  leasehold local --port 4567\n  aws --endpoint-url http://127.0.0.1:4567 kinesis list-streams"
+)]
+pub(super) struct LocalArgs {
+    /// The address to listen on. Credentials are not checked, so keep it on this machine.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// The port to listen on; 0: any that is free.
+    #[arg(long, default_value_t = 4567)]
+    port: u16,
+    /// The region of all streams and tables, whatever region requests are signed for. Without it, every region that requests
+    /// are signed for has streams and tables of its own, as in AWS; those without a signature mean us-east-1.
+    #[arg(long, value_name = "REGION", value_parser = parse_region)]
+    region: Option<String>,
+    /// The account in ARNs: twelve digits.
+    #[arg(long, value_name = "ID", default_value = "000000000000", value_parser = parse_account)]
+    account: String,
+    /// Be as slow and as narrow as AWS. What is created, changed or deleted takes half a second. A shard takes 1 MiB and 1,000
+    /// records a second, and gives 2 MiB in 5 reads a second. An account may call CreateStream 5 times, DescribeStream 10
+    /// times and ListShards 1,000 times a second, and others as AWS documents them. DynamoDB enforces provisioned capacity.
+    #[arg(long)]
+    strict: bool,
+    /// With --strict: without its limits.
+    #[arg(long)]
+    no_limits: bool,
+    /// With --strict: what is created, changed or deleted is so at once.
+    #[arg(long)]
+    instant: bool,
+}
+
+impl LocalArgs {
+    fn options(&self) -> LocalOptions {
+        let limits = self.strict && !self.no_limits;
+        let mut kinesis = KinesisConfig {
+            account_id: self.account.as_str().into(),
+            limits,
+            ..KinesisConfig::default()
+        };
+        let mut dynamo = DynamoConfig {
+            account_id: self.account.clone(),
+            throttle: limits,
+            ..DynamoConfig::default()
+        };
+        if let Some(region) = &self.region {
+            kinesis.region = region.as_str().into();
+            dynamo.region.clone_from(region);
+        }
+        if !self.strict || self.instant {
+            (kinesis.create_ms, kinesis.update_ms, kinesis.delete_ms) = (0, 0, 0);
+            (dynamo.create_ms, dynamo.backfill_ms, dynamo.delete_ms) = (0, 0, 0);
+        }
+        LocalOptions {
+            kinesis,
+            dynamo,
+            one_region: self.region.is_some(),
+        }
+    }
+}
+
+fn parse_region(text: &str) -> Result<String, String> {
+    if is_region(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected the name of a region, such as eu-west-1".into())
+    }
+}
+
+fn parse_account(text: &str) -> Result<String, String> {
+    if text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected the number of an account: twelve digits, such as 123456789012".into())
+    }
+}
+
+/// What to say of an address that others reach, too.
+fn warning(address: SocketAddr) -> Option<String> {
+    let ip = address.ip().to_canonical();
+    (!ip.is_loopback()).then(|| {
+        format!(
+            "warning: {address} is not on the loopback interface, and nothing is authenticated: everyone who reaches this port \
+             can read, write and delete all streams and tables; --host 127.0.0.1 keeps it on this machine"
+        )
+    })
+}
+
+pub(super) async fn run(args: LocalArgs) -> Result<Verdict, Failure> {
+    let listener = TcpListener::bind((args.host.as_str(), args.port))
+        .await
+        .map_err(|error| {
+            Failure::unusable(format!(
+                "expected to be able to listen on {}:{}, but: {error}; choose another --host or --port (0: any)",
+                args.host, args.port
+            ))
+        })?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Failure::under_way(format!("the address listened on is not known: {error}")))?;
+    if let Some(warning) = warning(address) {
+        let _ = writeln!(io::stderr(), "{warning}");
+    }
+    exit::print(&format!("listening on http://{address}"))?;
+    let aws = SharedAws::new(LocalAws::new(args.options()), wall_clock());
+    serve(listener, aws, signal::interrupted())
+        .await
+        .map_err(|error| Failure::under_way(format!("serving failed: {error}")))?;
+    Ok(Verdict::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_others_reach_is_warned_of() {
+        for quiet in ["127.0.0.1:1", "127.8.8.8:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert_eq!(warning(quiet.parse().unwrap()), None, "{quiet}");
+        }
+        for loud in ["0.0.0.0:1", "192.168.1.2:1", "[::]:1", "[fe80::1]:1"] {
+            let warning = warning(loud.parse().unwrap()).unwrap();
+            assert!(warning.contains("nothing is authenticated"), "{warning}");
+        }
+    }
+
+    #[test]
+    fn regions_and_accounts_are_what_arns_can_hold() {
+        assert_eq!(parse_region("eu-west-1").as_deref(), Ok("eu-west-1"));
+        assert_eq!(parse_account("123456789012").as_deref(), Ok("123456789012"));
+        for bad in ["", "EU", "a:b", "eu west", "-"] {
+            assert!(parse_region(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "12345678901", "1234567890123", "12345678901x"] {
+            assert!(parse_account(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `leasehold migrate`: leases from one table to another.
+
+use crate::clients::Clients;
+use crate::exit::{self, Failure, Verdict};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use leasehold::Config;
+use leasehold::dialect::{Dialect, Kind};
+use leasehold::internals::{
+    DynamoTable, MigrationPlan as Plan, MigrationReport as Report, TablePort, migrate,
+};
+use leasehold::runtime::{Runtime, TokioRuntime};
+use leasehold_engine::time::Span;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// So many names are said; the rest is counted, and in the JSON.
+const NAMED: usize = 10;
+
+/// Move an application's leases to another table: checkpoints, parents and ends.
+///
+/// Nothing is written without --apply. It can be interrupted anywhere and run again, and run the other way round to go
+/// back. A checkpoint never goes backwards, and a lease that somebody owns in the new table is left alone. Stop the old
+/// fleet first: the old table is watched for workers that live, and nothing is written while there are any.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  leasehold migrate --from vmware-go-kcl --from-table billing --to kcl --to-table billing-kcl --apply"
+)]
+pub(super) struct MigrateArgs {
+    /// How leases are kept in the old table: kcl, vmware-go-kcl, kcl-rb or kinsumer.
+    #[arg(long, value_name = "DIALECT")]
+    from: Kind,
+    /// The old table.
+    #[arg(long, value_name = "TABLE")]
+    from_table: String,
+    /// How leases are kept in the new table.
+    #[arg(long, value_name = "DIALECT")]
+    to: Kind,
+    /// The new table. It is created if it is missing.
+    #[arg(long, value_name = "TABLE")]
+    to_table: String,
+    /// Write. Without it, only say what would be written.
+    #[arg(long)]
+    apply: bool,
+    /// Move although workers of the old table live. What they do afterwards is not moved.
+    #[arg(long)]
+    force: bool,
+    /// How long the old table is watched for workers that live, in seconds: their lease duration at least.
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(..=3_600))]
+    watch: u64,
+    /// Another server than AWS, such as `leasehold local`.
+    #[arg(long, value_name = "URL")]
+    endpoint_url: Option<String>,
+    /// The AWS region.
+    #[arg(long)]
+    region: Option<String>,
+    /// The report as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
+    if args.from_table == args.to_table {
+        return Err(Failure::unusable(format!(
+            "expected --from-table and --to-table to name two tables, found {:?} for both, so source and target are the same \
+             table; name another table with --to-table, which is created if it is missing",
+            args.from_table
+        )));
+    }
+    let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region.clone()).await?;
+    let runtime: Arc<dyn Runtime> = Arc::new(
+        TokioRuntime::current()
+            .map_err(|error| Failure::under_way(format!("there is no runtime to run on: {error}")))?,
+    );
+    let port = |name: &str, kind: Kind| -> TablePort {
+        let config = Config::default()
+            .with_table(name.to_owned())
+            .with_policies(kind.policies());
+        let table = DynamoTable::new(&clients.dynamodb, &runtime, &config);
+        Arc::new(table.with_dialect(Arc::new(kind)))
+    };
+    let plan = Plan {
+        apply: args.apply,
+        watch: Span::from_secs(args.watch),
+        force: args.force,
+        life: args.to.policies().life,
+        me: "leasehold-migrate".into(),
+    };
+    let bar = ProgressBar::new(0);
+    bar.set_style(
+        ProgressStyle::with_template("{bar:40} {pos}/{len} leases, {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    let (old, new) = (port(&args.from_table, args.from), port(&args.to_table, args.to));
+    let report = migrate(&old, &new, &runtime, &plan, |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    })
+    .await
+    .map_err(|stopped| Failure::under_way(stopped.to_string()))?;
+    bar.finish_and_clear();
+    if args.json {
+        exit::print_json(&report)?;
+    } else {
+        exit::print(&told(&report, args.apply))?;
+    }
+    let whole = !report.refused && report.conflicts.is_empty() && report.unreadable.is_empty();
+    Ok(if whole { Verdict::Fine } else { Verdict::Found })
+}
+
+fn told(report: &Report, apply: bool) -> String {
+    let mut text = String::new();
+    if report.refused {
+        text.push_str("nothing was written: workers of the old table live; stop them, or say --force\n");
+    } else if !apply {
+        text.push_str("nothing was written; say --apply to do this:\n");
+    }
+    let _ = write!(
+        text,
+        "{} leases: {} to create, {} to bring up to date, {} the same already",
+        report.leases, report.created, report.updated, report.same
+    );
+    if apply && !report.refused {
+        text = text
+            .replace(" to create", " created")
+            .replace(" to bring up", " brought up");
+    }
+    if report.foreign > 0 {
+        let _ = write!(
+            text,
+            "\n{} items are no leases and stay where they are",
+            report.foreign
+        );
+    }
+    for (what, named) in [
+        ("is owned by the living", &report.live),
+        ("was left alone", &report.conflicts),
+        ("cannot be read", &report.unreadable),
+    ] {
+        for (key, why) in named.iter().take(NAMED) {
+            let _ = write!(text, "\n{key} {what}: {why}");
+        }
+        if named.len() > NAMED {
+            let _ = write!(text, "\nand {} more like it", named.len() - NAMED);
+        }
+    }
+    text
+}

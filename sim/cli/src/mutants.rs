@@ -1,0 +1,168 @@
+//! `leasehold mutants`: the catalogue of deliberate bugs.
+
+use crate::copy::{hand_over, prepare};
+use crate::exit::{self, Failure, Verdict};
+use crate::scenario;
+use leasehold_sim::deliberate::{Bug, Hunt, PLANTED, hunt};
+use clap::Args;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Put deliberate bugs into the sources, and see whether the oracles catch them, one at a time.
+///
+/// The bugs are edits of the sources, described in `sim/mutants/`. They are written into a copy of the workspace,
+/// `target/deliberate-bugs`, each behind a switch that is off; a program is built from it (a minute or two, unless that is
+/// done), and it tries them. It needs a checkout and Cargo.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  leasehold mutants --jobs 2\n  leasehold mutants --only no-parent-wait --json"
+)]
+pub(super) struct MutantsArgs {
+    /// This bug only.
+    #[arg(long, value_name = "ID", value_parser = Bug::named)]
+    only: Option<Bug>,
+    /// Give up on a bug after this many worlds.
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    seeds: u64,
+    /// How many bugs are tried at the same time; by default one for every processor.
+    #[arg(long, value_name = "J")]
+    jobs: Option<NonZeroUsize>,
+    /// Do not shrink the cases.
+    #[arg(long)]
+    no_shrink: bool,
+    /// Write the shrunk cases into this folder.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "no_shrink")]
+    keep: Option<PathBuf>,
+    /// A JSON object for every bug, one a line.
+    #[arg(long)]
+    json: bool,
+    /// Write the copy only, and say how it is built.
+    #[arg(long, exclusive = true)]
+    prepare: bool,
+}
+
+pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
+    match (PLANTED, args.prepare) {
+        (true, true) => {
+            return Err(Failure::unusable(
+                "expected a program without the deliberate bugs, which writes them into a copy of its sources, found one that has them",
+            ));
+        }
+        (true, false) => {}
+        (false, true) => return only_prepare(),
+        (false, false) => return hand_over(),
+    }
+    let bugs = match args.only {
+        Some(only) => vec![only],
+        None => Bug::all().map_err(Failure::unusable)?,
+    };
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
+    let next = AtomicUsize::new(0);
+    let (send, receive) = mpsc::channel();
+    let mut hunts: Vec<Option<Hunt>> = vec![None; bugs.len()];
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.map_or(1, NonZeroUsize::get) {
+            let (send, next, bugs) = (send.clone(), &next, &bugs);
+            scope.spawn(move || {
+                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if send
+                        .send((*bug, hunt(*bug, args.seeds, !args.no_shrink)))
+                        .is_err()
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        for (tried, hunt) in receive {
+            if let Some(at) = bugs.iter().position(|bug| *bug == tried) {
+                hunts[at] = Some(hunt);
+            }
+        }
+    });
+    let hunts: Vec<Hunt> = hunts.into_iter().flatten().collect();
+    if let Some(folder) = &args.keep {
+        for hunt in &hunts {
+            if let Some(case) = &hunt.case {
+                scenario::write(case, hunt.id, folder)?;
+            }
+        }
+    }
+    if args.json {
+        for hunt in &hunts {
+            let line = serde_json::to_string(hunt).map_err(|error| {
+                Failure::under_way(format!("the results cannot be written as JSON: {error}"))
+            })?;
+            exit::print(&line)?;
+        }
+    } else {
+        exit::print(&table(&hunts))?;
+    }
+    Ok(if hunts.iter().all(|hunt| hunt.killed) {
+        Verdict::Fine
+    } else {
+        Verdict::Found
+    })
+}
+
+fn only_prepare() -> Result<Verdict, Failure> {
+    let prepared = prepare()?;
+    let build = prepared.build();
+    let words: Vec<_> = std::iter::once(build.get_program())
+        .chain(build.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect();
+    exit::print(&format!(
+        "{}: written, {} files of it anew\nbuild it:  {}\nthen run:  {}",
+        prepared.folder.display(),
+        prepared.changed,
+        words.join(" "),
+        prepared.program().display()
+    ))?;
+    Ok(Verdict::Fine)
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A table in Markdown: that of `sim/docs/deliberate-bugs.md`.
+fn table(hunts: &[Hunt]) -> String {
+    let mut text =
+        "| bug | what it does wrong | caught by | worlds | shrunk to |\n|---|---|---|---|---|".to_owned();
+    for hunt in hunts {
+        let caught = match hunt.property {
+            Some(property) => format!("{property:?}"),
+            None => format!("**nothing meant for it** ({:?})", hunt.strays),
+        };
+        let small = hunt.shrunk.map_or_else(
+            || "–".to_owned(),
+            |size| {
+                format!(
+                    "{}, {}, {}",
+                    counted(size.workers.into(), "worker"),
+                    counted(size.shards.into(), "shard"),
+                    counted(size.events, "event")
+                )
+            },
+        );
+        text.push_str(&format!(
+            "\n| `{}` | {} | {caught} | {} | {small} |",
+            hunt.id, hunt.description, hunt.seeds_to_kill
+        ));
+    }
+    let mut worlds: Vec<u64> = hunts.iter().map(|hunt| hunt.seeds_to_kill).collect();
+    worlds.sort_unstable();
+    let killed = hunts.iter().filter(|hunt| hunt.killed).count();
+    let seconds: f64 = hunts.iter().map(|hunt| hunt.seconds).sum();
+    text.push_str(&format!(
+        "\n\n{killed} of {} caught; the median after {} worlds, the last after {}; {seconds:.1} s of one core in all",
+        hunts.len(),
+        worlds.get(worlds.len() / 2).copied().unwrap_or(0),
+        worlds.last().copied().unwrap_or(0),
+    ));
+    text
+}

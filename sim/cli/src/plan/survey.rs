@@ -1,0 +1,321 @@
+//! A table and a list of shards, compared.
+
+use super::start::{OpenAt, open_at};
+use super::{Assignment, Creation, Finding, Survey, Wait};
+use crate::input::Heartbeat;
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::internals::sync;
+use leasehold_engine::policy::{Assign, Finished, Policies};
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::{LeaseRow, RowRead};
+use leasehold_engine::shard::{HashRange, Shard};
+use leasehold_engine::time::Wall;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is to be known besides the table and the shards.
+pub(super) struct Asked<'a> {
+    /// Where shards nobody has read yet are started.
+    pub from: InitialPosition,
+    /// What follows from the table's format.
+    pub policies: Policies,
+    /// When workers said last that they live.
+    pub heartbeats: &'a [Heartbeat],
+    pub now: Wall,
+}
+
+/// A worker that has not reported for so long is taken for dead, in ms: twice the interval of reports, as KCL 3 has it. A
+/// lease duration would be too short, since reports are made every 30 s.
+const STALE_MS: i64 = 60_000;
+
+/// Everything there is to say about them.
+pub(super) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> Survey {
+    let mut survey = Survey::default();
+    let mut leases: BTreeMap<LeaseKey, &LeaseRow> = BTreeMap::new();
+    // Their keys are taken all the same.
+    let mut occupied: BTreeSet<LeaseKey> = BTreeSet::new();
+    for row in rows {
+        let mut say = |kind, detail| survey.find(kind, Some(row.key().as_str()), detail);
+        match row {
+            RowRead::Foreign { kind, key } => {
+                occupied.insert(key.clone());
+                say("foreign-row", format!("it is a {kind}, and left alone"));
+            }
+            RowRead::Unreadable { detail, key } => {
+                occupied.insert(key.clone());
+                say(
+                    "unreadable-row",
+                    format!(
+                        "{detail}; no worker reads its shard until that attribute is corrected in the table"
+                    ),
+                );
+            }
+            RowRead::Lease(lease) => {
+                if leases.insert(lease.key.clone(), lease).is_some() {
+                    say(
+                        "duplicate",
+                        "the file has this row twice: pages of different scans, perhaps".into(),
+                    );
+                }
+            }
+        }
+    }
+    survey.judge(shards, &leases, asked.policies.finished);
+    survey.plan(shards, &leases, &occupied, asked);
+    let ages = ages(asked);
+    survey.stale(&ages, &leases);
+    // Where ranks decide, rows do not tell who lives.
+    if asked.policies.assign == Assign::Count {
+        survey.assign(&leases, &ages);
+    }
+    survey
+}
+
+/// How long ago each worker reported last, in ms. It may have reported into two tables.
+fn ages(asked: &Asked<'_>) -> BTreeMap<WorkerId, i64> {
+    let mut ages = BTreeMap::new();
+    for Heartbeat { worker, at } in asked.heartbeats {
+        let age = asked.now.0.saturating_sub(at.0);
+        let least = ages.entry(worker.clone()).or_insert(age);
+        *least = age.min(*least);
+    }
+    ages
+}
+
+impl Survey {
+    fn find(&mut self, kind: &'static str, lease_key: Option<&str>, detail: String) {
+        self.findings.push(Finding {
+            kind,
+            lease_key: lease_key.map(str::to_owned),
+            detail,
+        });
+    }
+
+    /// What is wrong with the leases themselves.
+    fn judge(&mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, finished: Finished) {
+        let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+        let lineage = sync::Lineage::new(shards);
+        for (key, lease) in leases {
+            let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
+            let Some(shard) = listed.get(key.as_str()) else {
+                let detail = if let Some((_, shard)) = key.as_str().rsplit_once(':') {
+                    format!(
+                        "it is a row of KCL's multi-stream mode, which is not taken for the lease of {shard}"
+                    )
+                } else if lease.checkpoint.is_end() && finished == Finished::Never {
+                    continue;
+                } else if lease.checkpoint.is_end() {
+                    "its shard is not listed any more; it is finished, and will be removed".to_owned()
+                } else {
+                    format!(
+                        "its shard is not listed; what came after {} is gone",
+                        lease.checkpoint
+                    )
+                };
+                say(self, "orphan", detail);
+                continue;
+            };
+            if let Checkpoint::At(position) = lease.checkpoint
+                && position.sequence < shard.starting
+            {
+                let detail = format!(
+                    "its checkpoint {position} is before the first number of the shard, {}: it is of another stream, or of an \
+                     earlier one of this name",
+                    shard.starting
+                );
+                say(self, "other-stream", detail);
+            }
+            if lease.checkpoint.is_end() {
+                let children = lineage.find(&shard.id).map_or(&[][..], |n| lineage.children(n));
+                let missing: Vec<&str> = children
+                    .iter()
+                    .map(|child| lineage.shard(*child).id.as_str())
+                    .filter(|child| !leases.contains_key(*child))
+                    .collect();
+                if !missing.is_empty() {
+                    let detail = format!(
+                        "it has ended, and there is no lease for {}",
+                        missing.join(" and ")
+                    );
+                    say(self, "ended-without-children", detail);
+                }
+            }
+            if let (Some(from), Some(to)) = (&lease.handing_over, &lease.owner) {
+                say(
+                    self,
+                    "stuck-handoff",
+                    format!("it is being handed over from {from} to {to}"),
+                );
+            }
+        }
+        let ranges = leases
+            .iter()
+            .filter(|(_, lease)| !lease.checkpoint.is_end())
+            .filter_map(|(key, lease)| lease.range.or_else(|| Some(listed.get(key.as_str())?.range)));
+        for HashRange { start, end } in sync::holes(ranges) {
+            let detail = format!("no unfinished lease covers the hash keys {start} to {end}");
+            self.find("hole", None, detail);
+        }
+    }
+
+    /// What shard sync would create.
+    fn plan(
+        &mut self,
+        shards: &[Shard],
+        leases: &BTreeMap<LeaseKey, &LeaseRow>,
+        occupied: &BTreeSet<LeaseKey>,
+        asked: &Asked<'_>,
+    ) {
+        let from = asked.from;
+        let mut checkpoints: BTreeMap<LeaseKey, Checkpoint> = leases
+            .iter()
+            .map(|(key, lease)| (key.clone(), lease.checkpoint))
+            .collect();
+        for key in occupied {
+            checkpoints.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
+        }
+        if let Err(error) = sync::Lineage::new(shards).check() {
+            return self.give_up(&error);
+        }
+        let empty = leases.is_empty();
+        let listing = match (empty, from) {
+            (true, InitialPosition::AtTimestamp(time)) => Cow::Owned(self.open_at(shards, time)),
+            _ => Cow::Borrowed(shards),
+        };
+        let mut plan = match sync::plan(&checkpoints, occupied, &listing, from, empty) {
+            Ok(plan) => plan,
+            Err(error) => return self.give_up(&error),
+        };
+        if asked.policies.finished != Finished::WhenRead && !empty {
+            let unread = sync::unread(&checkpoints, occupied, shards, from, &plan.create);
+            plan.create.extend(unread);
+        }
+        for finding in &plan.findings {
+            if let sync::Finding::EndedButOpen { shard } = finding {
+                self.find("ended-but-open", Some(shard.as_str()), finding.to_string());
+            }
+        }
+        for planned in plan.create {
+            let row = planned.row;
+            checkpoints.insert(row.key.clone(), row.checkpoint);
+            self.create.push(Creation {
+                lease_key: row.key.to_string(),
+                checkpoint: row.checkpoint.to_string(),
+                parents: row.parents.iter().map(ToString::to_string).collect(),
+                reason: planned.reason,
+            });
+        }
+        self.wait(shards, &checkpoints, occupied, from);
+    }
+
+    fn give_up(&mut self, error: &sync::BadListing) {
+        self.hopeless = true;
+        self.find("bad-listing", None, error.to_string());
+    }
+
+    /// What was open at a time, if the list tells; the oldest shards, if it does not.
+    fn open_at(&mut self, shards: &[Shard], time: Wall) -> Vec<Shard> {
+        let OpenAt { shards, untold } = open_at(shards, time);
+        if untold > 0 {
+            let detail = format!(
+                "the sequence numbers of {untold} shards do not tell when these were created: they are taken for newer than the \
+                 time in --from, and their oldest listed ancestors are started; a worker starts what the service names as open \
+                 at that time"
+            );
+            self.find("unknown-times", None, detail);
+        }
+        shards
+    }
+
+    /// What gets its lease later, once those in the table and those to be created are there.
+    fn wait(
+        &mut self,
+        shards: &[Shard],
+        checkpoints: &BTreeMap<LeaseKey, Checkpoint>,
+        occupied: &BTreeSet<LeaseKey>,
+        from: InitialPosition,
+    ) {
+        let Ok(later) = sync::plan(checkpoints, occupied, shards, from, false) else {
+            return;
+        };
+        for finding in later.findings {
+            if let sync::Finding::Waits { shard, behind } = finding {
+                let key = behind.to_lease();
+                let reason = if occupied.contains(&key) {
+                    format!(
+                        "{behind} comes before it, and the row of {behind} cannot be read: no worker reads that shard"
+                    )
+                } else if checkpoints.contains_key(&key) {
+                    format!("{behind} comes before it, and has not been processed to its end")
+                } else {
+                    format!(
+                        "{behind} comes before it and is neither listed nor leased: an unfinished lease of another shard that is \
+                         not listed may still bring it"
+                    )
+                };
+                self.wait.push(Wait {
+                    lease_key: shard.to_string(),
+                    behind: behind.to_string(),
+                    reason,
+                });
+            }
+        }
+    }
+
+    /// Workers that have not reported for too long.
+    fn stale(&mut self, ages: &BTreeMap<WorkerId, i64>, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+        for (worker, age) in ages.iter().filter(|(_, age)| **age > STALE_MS) {
+            let owns =
+                |lease: &&&LeaseRow| !lease.checkpoint.is_end() && lease.actual_owner() == Some(worker);
+            let detail = format!(
+                "{worker} reported last {} s ago, and has {} unfinished leases, to be taken",
+                age / 1_000,
+                leases.values().filter(owns).count()
+            );
+            self.find("stale-worker", None, detail);
+        }
+    }
+
+    /// Who would take what nobody alive owns: the workers with the fewest leases, as a scan would show them.
+    fn assign(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>, ages: &BTreeMap<WorkerId, i64>) {
+        let is_stale = |worker: &WorkerId| ages.get(worker).is_some_and(|age| *age > STALE_MS);
+        let owner = |lease: &LeaseRow| lease.actual_owner().filter(|owner| !is_stale(owner)).cloned();
+        let unfinished = || leases.iter().filter(|(_, lease)| !lease.checkpoint.is_end());
+        let alive = ages.keys().filter(|worker| !is_stale(worker));
+        let mut counts: BTreeMap<WorkerId, usize> = alive.map(|worker| (worker.clone(), 0)).collect();
+        for owner in unfinished().filter_map(|(_, lease)| owner(lease)) {
+            *counts.entry(owner).or_default() += 1;
+        }
+        let share = unfinished().count().div_ceil(counts.len().max(1));
+        for (key, lease) in unfinished().filter(|(_, lease)| owner(lease).is_none()) {
+            let Some((worker, count)) = counts.iter_mut().min_by_key(|(_, count)| **count) else {
+                break;
+            };
+            let who = match lease.actual_owner() {
+                Some(dead) => format!("{dead} has it and does not report any more"),
+                None => "nobody has it".to_owned(),
+            };
+            let (to, reason) = (
+                worker.to_string(),
+                format!("{who}, and {worker} has only {count} of a fair share of {share}"),
+            );
+            *count += 1;
+            self.assign.push(Assignment {
+                lease_key: key.to_string(),
+                to,
+                reason,
+            });
+        }
+        let (most, least) = (counts.values().max(), counts.values().min());
+        if let (Some(most), Some(least)) = (most, least)
+            && *most > least + 1
+        {
+            let detail = format!("one worker has {most} leases and another {least}; {share} would be fair");
+            self.find("unbalanced", None, detail);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

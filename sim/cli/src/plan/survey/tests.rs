@@ -1,0 +1,314 @@
+use super::*;
+use leasehold_engine::position::{self, Position};
+use leasehold_engine::shard::HashKey;
+use leasehold_local_aws::kinesis::{SequenceNumber, SequenceParts};
+use proptest::prelude::*;
+
+const HALF: u128 = 1 << 127;
+
+fn shard(id: &str, parent: Option<&str>, open: bool, range: (u128, u128)) -> Shard {
+    Shard {
+        id: id.into(),
+        parent: parent.map(Into::into),
+        adjacent_parent: None,
+        range: HashRange {
+            start: HashKey(range.0),
+            end: HashKey(range.1),
+        },
+        starting: 10.into(),
+        ending: (!open).then(|| 20.into()),
+    }
+}
+
+fn family() -> Vec<Shard> {
+    vec![
+        shard("a", None, false, (0, u128::MAX)),
+        shard("b", Some("a"), true, (0, HALF - 1)),
+        shard("c", Some("a"), true, (HALF, u128::MAX)),
+    ]
+}
+
+fn lease(key: &str, owner: Option<&str>, checkpoint: Checkpoint) -> RowRead {
+    let mut row = LeaseRow::new(key.into(), checkpoint);
+    row.owner = owner.map(Into::into);
+    RowRead::Lease(row)
+}
+
+fn kinds(survey: &Survey) -> Vec<&str> {
+    survey.findings.iter().map(|finding| finding.kind).collect()
+}
+
+fn asked(from: InitialPosition) -> Asked<'static> {
+    Asked {
+        from,
+        policies: Policies::default(),
+        heartbeats: &[],
+        now: Wall(0),
+    }
+}
+
+#[test]
+fn an_empty_table_gets_what_is_open_at_the_initial_position() {
+    let created = |from| {
+        let survey = survey(&family(), &[], &asked(from));
+        survey
+            .create
+            .into_iter()
+            .map(|lease| lease.lease_key)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(created(InitialPosition::TrimHorizon), ["a"]);
+    assert_eq!(created(InitialPosition::Latest), ["b", "c"]);
+}
+
+#[test]
+fn an_empty_table_gets_what_was_open_at_a_time_and_the_rest_follows() {
+    let mut shards = family();
+    let numbered = |secs, shard| {
+        let parts = SequenceParts {
+            created_secs: secs,
+            position: 0,
+            time_secs: secs,
+            shard,
+        };
+        position::SequenceNumber::from_words(SequenceNumber::new(parts).to_words())
+    };
+    let at = |shards: &[Shard], secs: i64| {
+        let from = InitialPosition::AtTimestamp(Wall(secs * 1_000));
+        let survey = survey(shards, &[], &asked(from));
+        let created = survey.create.iter().map(|lease| lease.lease_key.clone());
+        let waits = survey
+            .wait
+            .iter()
+            .map(|wait| format!("{} {}", wait.lease_key, wait.behind));
+        assert!(
+            survey
+                .create
+                .iter()
+                .all(|lease| lease.checkpoint == "AT_TIMESTAMP")
+        );
+        (
+            created.collect::<Vec<_>>().join(" "),
+            waits.collect::<Vec<_>>().join(", "),
+            kinds(&survey).join(" "),
+        )
+    };
+    let text = |parts: [&str; 3]| (parts[0].to_owned(), parts[1].to_owned(), parts[2].to_owned());
+    // Where the numbers tell no times, nothing that was open can be left out.
+    let unknown = text(["a", "b a, c a", "hole unknown-times"]);
+    assert_eq!(at(&shards, 5_000), unknown);
+    for (n, secs) in [1_000, 2_000, 2_000].into_iter().enumerate() {
+        shards[n].starting = numbered(secs, n as u32);
+    }
+    let before = text(["a", "b a, c a", "hole"]);
+    for secs in [500, 1_500, 2_000] {
+        assert_eq!(at(&shards, secs), before, "{secs}");
+    }
+    assert_eq!(at(&shards, 2_001), text(["b c", "", "hole"]));
+}
+
+#[test]
+fn what_gets_its_lease_later_is_told_with_what_it_waits_for() {
+    let waits = |shards: &[Shard], rows: &[RowRead]| {
+        let survey = survey(shards, rows, &asked(InitialPosition::TrimHorizon));
+        let told = |wait: Wait| (wait.lease_key, wait.behind, wait.reason);
+        survey.wait.into_iter().map(told).collect::<Vec<_>>()
+    };
+    let reasons = |ids: [&str; 2], behind: &str, reason: &str| {
+        ids.map(|id| (id.to_owned(), behind.to_owned(), reason.to_owned()))
+    };
+    let unread = "a comes before it, and has not been processed to its end";
+    let shards = family();
+    assert_eq!(waits(&shards, &[]), reasons(["b", "c"], "a", unread));
+    let rows = [lease("a", Some("w1"), Checkpoint::TrimHorizon)];
+    assert_eq!(waits(&shards, &rows), reasons(["b", "c"], "a", unread));
+    let unreadable = RowRead::Unreadable {
+        key: "a".into(),
+        detail: "no counter".into(),
+    };
+    let stuck = "a comes before it, and the row of a cannot be read: no worker reads that shard";
+    let rows = [unreadable, lease("z", None, Checkpoint::ShardEnd)];
+    assert_eq!(waits(&shards, &rows), reasons(["b", "c"], "a", stuck));
+    let forgotten = [lease("z", Some("w1"), Checkpoint::TrimHorizon)];
+    let lost = "a comes before it and is neither listed nor leased: an unfinished lease of another shard that is not \
+                listed may still bring it";
+    assert_eq!(waits(&shards[1..], &forgotten), reasons(["b", "c"], "a", lost));
+    let ended = [lease("a", None, Checkpoint::ShardEnd)];
+    assert_eq!(waits(&shards, &ended), [], "they are created now");
+}
+
+proptest! {
+    /// Shards with any parents among those before them, and leases of some.
+    #[test]
+    fn missing_children_are_those_that_a_search_finds(
+        parents in prop::collection::vec((0usize..12, 0usize..12), 1..12),
+        ended in prop::collection::vec(prop::option::of(any::<bool>()), 12),
+    ) {
+        let shards: Vec<Shard> = parents.iter().enumerate().map(|(n, (one, other))| {
+            let parent = |m: usize| (m < n).then(|| format!("{m:02}"));
+            let mut shard = shard(&format!("{n:02}"), parent(*one).as_deref(), false, (0, u128::MAX));
+            shard.adjacent_parent = parent(*other).as_deref().map(Into::into);
+            shard
+        }).collect();
+        let rows: Vec<LeaseRow> = shards.iter().zip(ended).filter_map(|(shard, ended)| {
+            let checkpoint = if ended? { Checkpoint::ShardEnd } else { Checkpoint::Latest };
+            Some(LeaseRow::new(shard.id.to_lease(), checkpoint))
+        }).collect();
+        let leases: BTreeMap<LeaseKey, &LeaseRow> = rows.iter().map(|row| (row.key.clone(), row)).collect();
+        let mut expected = Vec::new();
+        for row in rows.iter().filter(|row| row.checkpoint.is_end()) {
+            let missing: Vec<&str> = shards.iter()
+                .filter(|shard| shard.parents().any(|parent| parent.as_str() == row.key.as_str()))
+                .map(|shard| shard.id.as_str())
+                .filter(|id| !leases.contains_key(*id))
+                .collect();
+            if !missing.is_empty() {
+                expected.push(format!("it has ended, and there is no lease for {}", missing.join(" and ")));
+            }
+        }
+        let mut survey = Survey::default();
+        survey.judge(&shards, &leases, Finished::WhenRead);
+        let found: Vec<String> = survey.findings.into_iter()
+            .filter(|finding| finding.kind == "ended-without-children")
+            .map(|finding| finding.detail)
+            .collect();
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_hole_below_an_ended_lease_is_found_and_filled() {
+    let rows = [
+        lease("a", None, Checkpoint::ShardEnd),
+        lease("b", Some("w1"), Checkpoint::TrimHorizon),
+    ];
+    let survey = survey(&family(), &rows, &asked(InitialPosition::Latest));
+    assert_eq!(kinds(&survey), ["ended-without-children", "hole"]);
+    assert_eq!(survey.create.len(), 1);
+    assert_eq!(
+        (&*survey.create[0].lease_key, &*survey.create[0].checkpoint),
+        ("c", "TRIM_HORIZON")
+    );
+}
+
+#[test]
+fn orphans_strangers_and_other_streams_are_told_apart() {
+    let at = |number: u64| Checkpoint::At(Position::of(number.into()));
+    let rows = [
+        lease("a", Some("w1"), at(5)),
+        lease("z", Some("w1"), at(5)),
+        RowRead::Foreign {
+            key: "lock".into(),
+            kind: "LEADER".into(),
+        },
+        RowRead::Unreadable {
+            key: "x".into(),
+            detail: "no counter".into(),
+        },
+        lease("a", Some("w1"), at(5)),
+    ];
+    let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
+    assert_eq!(
+        kinds(&survey),
+        [
+            "foreign-row",
+            "unreadable-row",
+            "duplicate",
+            "other-stream",
+            "orphan"
+        ]
+    );
+}
+
+#[test]
+fn a_row_that_cannot_be_read_keeps_its_key() {
+    let unreadable = RowRead::Unreadable {
+        key: "b".into(),
+        detail: "no counter".into(),
+    };
+    let rows = [lease("a", None, Checkpoint::ShardEnd), unreadable];
+    let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
+    let created: Vec<&str> = survey.create.iter().map(|lease| &*lease.lease_key).collect();
+    assert_eq!(created, ["c"]);
+}
+
+#[test]
+fn what_nobody_has_goes_to_who_has_least_and_an_uneven_share_is_told() {
+    let rows = [
+        lease("a", Some("w1"), Checkpoint::TrimHorizon),
+        lease("b", Some("w1"), Checkpoint::TrimHorizon),
+        lease("c", Some("w1"), Checkpoint::TrimHorizon),
+        lease("d", Some("w2"), Checkpoint::TrimHorizon),
+        lease("e", None, Checkpoint::TrimHorizon),
+    ];
+    let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
+    assert_eq!(survey.assign.len(), 1);
+    assert_eq!((&*survey.assign[0].lease_key, &*survey.assign[0].to), ("e", "w2"));
+    assert!(!kinds(&survey).contains(&"unbalanced"), "3 and 2 are even enough");
+}
+
+#[test]
+fn leases_of_a_worker_that_reports_no_more_are_taken() {
+    let rows = [
+        lease("a", Some("dead"), Checkpoint::TrimHorizon),
+        lease("b", Some("dead"), Checkpoint::TrimHorizon),
+        lease("c", Some("alive"), Checkpoint::TrimHorizon),
+        lease("d", Some("silent"), Checkpoint::TrimHorizon),
+    ];
+    let beat = |worker: &str, at| Heartbeat {
+        worker: worker.into(),
+        at: Wall(at),
+    };
+    // The second report of a worker may stand in another table.
+    let heartbeats = [
+        beat("dead", 0),
+        beat("dead", 40_000),
+        beat("alive", 0),
+        beat("alive", 99_000),
+        beat("new", 90_000),
+    ];
+    let at = |now| {
+        let asked = Asked {
+            heartbeats: &heartbeats,
+            now: Wall(now),
+            ..asked(InitialPosition::TrimHorizon)
+        };
+        survey(&family(), &rows, &asked)
+    };
+    let survey = at(100_001);
+    let stale: Vec<_> = survey
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == "stale-worker")
+        .collect();
+    assert_eq!(stale.len(), 1);
+    assert!(
+        stale[0]
+            .detail
+            .starts_with("dead reported last 60 s ago, and has 2 "),
+        "{stale:?}"
+    );
+    let taken: Vec<_> = survey
+        .assign
+        .iter()
+        .map(|given| (&*given.lease_key, &*given.to))
+        .collect();
+    assert_eq!(
+        taken,
+        [("a", "new"), ("b", "alive")],
+        "one that never reported is left alone"
+    );
+    assert!(!kinds(&at(100_000)).contains(&"stale-worker") && at(100_000).assign.is_empty());
+}
+
+#[test]
+fn a_listing_that_cannot_be_meant_gives_no_plan() {
+    let shards = [
+        shard("a", None, true, (0, u128::MAX)),
+        shard("b", Some("a"), true, (0, 9)),
+    ];
+    let rows = [lease("a", None, Checkpoint::TrimHorizon)];
+    let survey = survey(&shards, &rows, &asked(InitialPosition::TrimHorizon));
+    assert!(survey.hopeless && survey.create.is_empty());
+    assert!(kinds(&survey).contains(&"bad-listing"));
+}

@@ -1,0 +1,285 @@
+//! `leasehold replay`: a trace, fed to the engine again.
+
+use crate::exit::{self, Failure, Verdict};
+use crate::explain::Explanation;
+use crate::show;
+use crate::story;
+use leasehold_sim::show::trace::TraceTimeline;
+use clap::Args;
+use leasehold::internals::{ReplayReport, TraceKind, TraceReader, TraceRecord, replay_on};
+use leasehold_engine::Engine;
+use leasehold_engine::input::{Body, Input, Outcome};
+use leasehold_engine::output::Output;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Feed a recorded trace to the engine again and compare every answer with the recorded one.
+///
+/// Stops at the first answer that differs: exit code 1. A file that is no trace, is damaged, or ends too early is
+/// refused with the number of the line: exit code 2.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  leasehold replay worker-1.jsonl\n  leasehold replay worker-1.jsonl --from 100 --until 120\n  leasehold replay worker-1.jsonl --explain shardId-000000000003\n  leasehold replay worker-1.jsonl --html worker-1.html"
+)]
+pub(super) struct ReplayArgs {
+    /// The trace.
+    file: PathBuf,
+    /// Show inputs and answers from this input on.
+    #[arg(long, value_name = "N")]
+    from: Option<u64>,
+    /// Show inputs and answers up to this input.
+    #[arg(long, value_name = "N")]
+    until: Option<u64>,
+    /// Tell everything the worker did about one shard, and why.
+    #[arg(long, value_name = "SHARD", conflicts_with_all = ["from", "until"])]
+    explain: Option<String>,
+    /// The timeline as a page of its own.
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
+    /// Accept a trace without an end, as a killed process leaves it, and replay what is there.
+    #[arg(long)]
+    partial: bool,
+    /// Results as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
+    let mut shown = Shown::new(args);
+    let mut timeline = args.html.is_some().then(TraceTimeline::default);
+    let report = replay_file(&args.file, args.partial, |n, input, outputs| {
+        shown.add(n, input, outputs);
+        if let Some(timeline) = &mut timeline {
+            timeline.add(input, outputs);
+        }
+    })?;
+    if let (Some(mut timeline), Some(out)) = (timeline, &args.html) {
+        if let Some(divergence) = &report.divergence {
+            timeline.diverged(show::describe_divergence(divergence));
+        }
+        show::write_page(out, &timeline.finish(show::title_of(&args.file)))?;
+    }
+    if args.json {
+        exit::print_json(&as_json(&report))?;
+    } else {
+        let mut text = shown.finish();
+        text.push_str(&describe(&report));
+        exit::print(&text)?;
+    }
+    Ok(match report.divergence {
+        None => Verdict::Fine,
+        Some(_) => Verdict::Found,
+    })
+}
+
+/// Replays a trace file up to its end, its first divergence or its first gap; refuses one that is not whole, unless
+/// `partial` says that a part will do.
+pub(super) fn replay_file(
+    file: &Path,
+    partial: bool,
+    each: impl FnMut(u64, &Input, &[Output]),
+) -> Result<ReplayReport, Failure> {
+    let name = file.display();
+    let refused = |error: leasehold::internals::TraceError| Failure::unusable(format!("{name}: {error}"));
+    let kind = kind_of(file)?.map_err(refused)?;
+    let reader = TraceReader::new(BufReader::new(open(file, partial)?));
+    let report = replay_on(&mut Engine::new(), reader, each).map_err(refused)?;
+    // Whoever cuts a file at a line break leaves no other sign.
+    if is_cut_off(&report) && kind == TraceKind::Full && !partial {
+        return Err(Failure::unusable(format!(
+            "{name}: line {} of the trace: expected a further record or the end record, found the end of the file \
+             after input {}; the trace was cut off here, or its process was killed (--partial replays what there is)",
+            lines_of(file)? + 1,
+            report.inputs.saturating_sub(1),
+        )));
+    }
+    Ok(report)
+}
+
+fn is_cut_off(report: &ReplayReport) -> bool {
+    !report.complete && report.gap.is_none() && report.divergence.is_none()
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::unusable(format!(
+        "expected a readable trace file, but {}: {error}",
+        path.display()
+    ))
+}
+
+/// The part of a file to be replayed: all of it, or up to the last whole line.
+fn open(path: &Path, partial: bool) -> Result<impl Read, Failure> {
+    let failed = |error| unreadable(path, &error);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut length = u64::MAX;
+    if partial {
+        length = 0;
+        let mut reader = BufReader::new(&file);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+            if line.last() == Some(&b'\n') {
+                length += line.len() as u64;
+            }
+            line.clear();
+        }
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    }
+    Ok(file.take(length))
+}
+
+fn kind_of(path: &Path) -> Result<Result<TraceKind, leasehold::internals::TraceError>, Failure> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    Ok(match TraceReader::new(BufReader::new(file)).next() {
+        Some(Ok(TraceRecord::Header { kind, .. })) => Ok(kind),
+        Some(Err(error)) => Err(error),
+        // The reader takes nothing but a header for a first line.
+        _ => Ok(TraceKind::Full),
+    })
+}
+
+fn lines_of(path: &Path) -> Result<u64, Failure> {
+    let failed = |error| unreadable(path, &error);
+    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+    let (mut lines, mut line) = (0, Vec::new());
+    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        lines += 1;
+        line.clear();
+    }
+    Ok(lines)
+}
+
+fn as_json(report: &ReplayReport) -> Value {
+    json!({
+        "inputs": report.inputs,
+        "divergence": report.divergence.as_ref().map(|divergence| json!({
+            "input": divergence.input,
+            "expected": divergence.expected,
+            "found": divergence.found,
+            "outputs": divergence.outputs,
+        })),
+        "digest": report.digest.to_string(),
+        "gap": report.gap,
+        "complete": report.complete,
+    })
+}
+
+fn describe(report: &ReplayReport) -> String {
+    let mut text = String::new();
+    match &report.divergence {
+        Some(divergence) => {
+            let _ = writeln!(
+                text,
+                "DIVERGENCE at input {}: expected {}, found {}",
+                divergence.input, divergence.expected, divergence.found
+            );
+            for output in &divergence.outputs {
+                let _ = writeln!(text, "  now: {}", describe_output(output));
+            }
+            let _ = write!(
+                text,
+                "the first {} inputs were answered as recorded",
+                divergence.input
+            );
+        }
+        None => {
+            let _ = write!(
+                text,
+                "no divergence: {} inputs were answered as recorded, digest {}",
+                report.inputs, report.digest
+            );
+        }
+    }
+    if let Some(gap) = report.gap {
+        let _ = write!(
+            text,
+            "\nfrom input {gap} on, inputs were not recorded; what follows cannot be replayed"
+        );
+    } else if is_cut_off(report) {
+        text.push_str("\nthe trace has no end: its process was killed, or the file was cut off");
+    }
+    text
+}
+
+/// The lines that were asked for.
+struct Shown<'a> {
+    args: &'a ReplayArgs,
+    explanation: Option<Explanation>,
+    text: String,
+}
+
+impl<'a> Shown<'a> {
+    fn new(args: &'a ReplayArgs) -> Self {
+        Self {
+            args,
+            explanation: args.explain.as_deref().map(Explanation::of),
+            text: String::new(),
+        }
+    }
+
+    fn finish(self) -> String {
+        let told = self.explanation.map(Explanation::finish);
+        told.unwrap_or(self.text)
+    }
+
+    fn add(&mut self, n: u64, input: &Input, outputs: &[Output]) {
+        if self.args.json {
+            return;
+        }
+        if let Some(explanation) = &mut self.explanation {
+            explanation.add(n, input, outputs);
+            return;
+        }
+        let (from, until) = (self.args.from, self.args.until);
+        if (from.is_none() && until.is_none())
+            || from.is_some_and(|from| n < from)
+            || until.is_some_and(|until| n > until)
+        {
+            return;
+        }
+        let _ = writeln!(
+            self.text,
+            "{n:>7}  {:>12}  {}",
+            input.at,
+            describe_input(&input.body)
+        );
+        for output in outputs {
+            let _ = writeln!(self.text, "{:>23}  {}", "", describe_output(output));
+        }
+    }
+}
+
+pub(super) fn describe_input(body: &Body) -> String {
+    match body {
+        Body::Boot(boot) => format!("boot of {} (incarnation {:x})", boot.worker, boot.incarnation),
+        Body::Tick => "tick".to_owned(),
+        Body::Done { op, outcome } => {
+            let outcome = match outcome {
+                Outcome::Applied(reply) => format!("applied: {}", compact(reply)),
+                Outcome::Refused(refusal) => format!("refused: {}", compact(refusal)),
+                Outcome::NotSent(cause) => format!("not sent: {}", compact(cause)),
+                Outcome::Unknown(cause) => format!("outcome unknown: {}", compact(cause)),
+            };
+            format!("{op} done, {outcome}")
+        }
+        Body::Call(call) => format!("call {}", compact(call)),
+    }
+}
+
+pub(super) fn describe_output(output: &Output) -> String {
+    match output {
+        Output::Do(command) => format!(
+            "-> {} until {}: {}",
+            command.op,
+            command.give_up,
+            compact(&command.effect)
+        ),
+        Output::Tell(notice) => format!(" * {}", story::tell(notice)),
+    }
+}
+
+fn compact(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| format!("(not to be shown: {error})"))
+}

@@ -1,0 +1,177 @@
+//! Scenario files: running them, and writing one for what a seed violates.
+
+use crate::exit::{self, Failure, Verdict};
+use leasehold_sim::deliberate::{HOW, PLANTED};
+use leasehold_sim::museum::of_ours;
+use leasehold_sim::run::{Cancel, Options, run_plan};
+use leasehold_sim::scenario::Scenario;
+use leasehold_sim::shrink::{Shrunk, Size, shrink};
+use leasehold_sim::swarm::Plan;
+use serde::Serialize;
+use serde_json::json;
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Reads a scenario file.
+pub(super) fn read(path: &Path) -> Result<Scenario, Failure> {
+    let name = path.display();
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::unusable(format!("expected a readable scenario file, but {name}: {error}"))
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        Failure::unusable(format!(
+            "{name}: expected a text in UTF-8, found other bytes after the first {}",
+            error.utf8_error().valid_up_to()
+        ))
+    })?;
+    text.parse()
+        .map_err(|error| Failure::unusable(format!("{name}: {error}")))
+}
+
+/// Runs the world of a scenario file and shows it.
+/// `ours`: with our workers in the place of others', which must do nothing wrong.
+pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Failure> {
+    let mut scenario = read(path)?;
+    if ours {
+        (scenario.plan, scenario.violates) = (of_ours(&scenario.plan), None);
+    }
+    let bug = scenario.bug;
+    let planted = bug.filter(|_| PLANTED);
+    let options = Options {
+        log: !as_json,
+        bug: planted,
+        // What else another's program violates does not end its world.
+        only: scenario
+            .violates
+            .filter(|_| scenario.plan.has_others())
+            .into_iter()
+            .collect(),
+        ..Options::default()
+    };
+    let found = run_plan(scenario.plan.clone(), &options)
+        .map_err(|panic| Failure::under_way(format!("the world ended in a panic: {panic}")))?;
+    let judged = scenario.judge(&found, planted.is_some());
+    if as_json {
+        exit::print_json(&json!({
+            "scenario": path,
+            "violations": found.violations,
+            "as_expected": judged.is_ok(),
+            "inputs": found.inputs,
+            "simulated_seconds": found.simulated as f64 / 1e6,
+            "digest": format!("{:016x}", found.digest),
+        }))?;
+    } else {
+        let mut text = found.log.join("\n");
+        for violation in &found.violations {
+            let _ = write!(
+                text,
+                "\n\nVIOLATION of {:?} at {:.3} s: {}",
+                violation.property,
+                violation.at as f64 / 1e6,
+                violation.summary
+            );
+        }
+        if let (Some(bug), None) = (bug, planted) {
+            let _ = write!(
+                text,
+                "\n\nthe bug {bug:?} is not in this program, so the sound engine was run; {HOW}"
+            );
+        }
+        let verdict = match &judged {
+            Ok(()) => "as the scenario says".to_owned(),
+            Err(difference) => difference.clone(),
+        };
+        let _ = write!(
+            text,
+            "\n\n{verdict}; {} inputs, digest {:016x}",
+            found.inputs, found.digest
+        );
+        exit::print(&text)?;
+    }
+    Ok(
+        if found.violations.iter().all(|violation| violation.of_others) && judged.is_ok() {
+            Verdict::Fine
+        } else {
+            Verdict::Found
+        },
+    )
+}
+
+/// A failure that was shrunk and written down.
+#[derive(Debug, Serialize)]
+pub(super) struct Kept {
+    /// The scenario.
+    pub file: PathBuf,
+    #[serde(flatten)]
+    pub size: Size,
+    /// How many worlds were run for it.
+    pub runs: u32,
+    /// What is violated.
+    pub about: String,
+    /// The command that shows it again.
+    pub again: String,
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        let Size {
+            workers,
+            shards,
+            events,
+        } = self.size;
+        writeln!(
+            f,
+            "shrunk to {workers} workers, {shards} shards and {events} events in {} runs: {}",
+            self.runs, self.about
+        )?;
+        writeln!(f, "  again: {}", self.again)?;
+        writeln!(
+            f,
+            "  its column log: {}",
+            self.file.with_extension("log").display()
+        )?;
+        write!(f, "  keep it as a regression test: cp {file} sim/scenarios/")
+    }
+}
+
+/// Shrinks what a drawn world violates and writes it into a folder. None: it violates nothing any more, or this was cancelled.
+pub(super) fn keep(plan: &Plan, folder: &Path, cancel: &Cancel) -> Result<Option<Kept>, Failure> {
+    match shrink(plan, None, cancel) {
+        Some(shrunk) => {
+            let property = shrunk.scenario.violates.map(|property| format!("-{property:?}"));
+            let name = format!("seed-{}{}", plan.seed, property.unwrap_or_default());
+            write(&shrunk, &name, folder).map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+/// Writes a shrunk world and its column log.
+pub(super) fn write(shrunk: &Shrunk, name: &str, folder: &Path) -> Result<Kept, Failure> {
+    let scenario = &shrunk.scenario;
+    let file = folder.join(format!("{name}.toml"));
+    let options = Options {
+        log: true,
+        bug: scenario.bug,
+        ..Options::default()
+    };
+    let log = run_plan(scenario.plan.clone(), &options)
+        .map_or_else(|panic| format!("a panic: {panic}"), |found| found.log.join("\n"));
+    let failed = |error: std::io::Error| {
+        Failure::under_way(format!(
+            "{} cannot be written: {error}; choose another folder with --failures",
+            file.display()
+        ))
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    std::fs::write(&file, scenario.to_string()).map_err(failed)?;
+    std::fs::write(file.with_extension("log"), log + "\n").map_err(failed)?;
+    Ok(Kept {
+        again: format!("leasehold sim --scenario {}", file.display()),
+        size: shrunk.size,
+        runs: shrunk.runs,
+        about: scenario.about.clone(),
+        file,
+    })
+}

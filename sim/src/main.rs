@@ -1,9 +1,0 @@
-//! The `leasehold` command.
-
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    leasehold_sim::cli::main()
-}
