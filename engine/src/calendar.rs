@@ -2,7 +2,6 @@
 //!
 //! All are in UTC, of the Gregorian calendar, and count nanoseconds since 1970, unless they say otherwise.
 
-use crate::time::Wall;
 use std::fmt;
 
 const SECOND: u64 = 1_000_000_000;
@@ -72,7 +71,7 @@ fn spell(seconds: u64, between: char) -> String {
 
 /// As RFC 3339 spells a time in UTC: as many digits of the fraction as needed, and `Z`. A year before 0 has a sign, and one
 /// after 9999 has more digits, which RFC 3339 does not know.
-pub(crate) fn write_rfc3339(f: &mut fmt::Formatter<'_>, Wall(millis): Wall) -> fmt::Result {
+pub(crate) fn write_rfc3339(f: &mut fmt::Formatter<'_>, millis: i64) -> fmt::Result {
     const DAY: i64 = 86_400_000;
     let (year, month, day) = civil(millis.div_euclid(DAY));
     let of_day = millis.rem_euclid(DAY) as u64;

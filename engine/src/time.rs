@@ -121,7 +121,7 @@ impl fmt::Display for Mono {
 
 impl fmt::Display for Wall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::calendar::write_rfc3339(f, *self)
+        crate::calendar::write_rfc3339(f, self.0)
     }
 }
 

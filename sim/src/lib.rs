@@ -1,19 +1,45 @@
-//! The deterministic simulator: fleets of workers over in-memory Kinesis and DynamoDB, faults, oracles and replay.
+#![doc = include_str!("../README.md")]
+//! # Where to read on
+//!
+//! Each module builds on those before it; a test (`tests/tidy/tests/circles.rs`) sees to it that none looks back.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`draws`], [`span`] | keyed randomness; lengths of time as texts |
+//! | [`oracles`] | facts about a world, and what judges them |
+//! | [`report`], [`recording`], [`marks`] | what is kept of a world, to be counted, shown and compared |
+//! | [`faults`] | everything that can go wrong |
+//! | [`originals`] | programs of other libraries, as workers of a world |
+//! | [`start`], [`swarm`] | what a world begins with; how plans of worlds are drawn |
+//! | [`whatif`] | a beginning made of a real stream and its lease table |
+//! | [`world`] | one world: workers, services, network and operators in one virtual time |
+//! | [`run`] | one world or many |
+//! | [`scenario`], [`shrink`] | a world as a text, and how it is made smaller |
+//! | [`exhaust`] | every order of events of a small scope |
+//! | [`deliberate`], [`hunt`] | bugs put into a copy of the sources, and the search for each |
+//! | [`museum`] | known hazards of other libraries, and ours beside them |
+//! | [`show`] | timelines and diagrams |
 
 pub mod cheap;
 pub mod deliberate;
 pub mod draws;
 pub mod exhaust;
 pub mod faults;
+pub mod hunt;
 pub mod marks;
 pub mod museum;
+mod names;
+pub mod options;
 pub mod oracles;
 pub mod originals;
+pub mod recording;
 pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod show;
 pub mod shrink;
+pub mod span;
+pub mod start;
 pub mod swarm;
 pub mod whatif;
 pub mod world;

@@ -1,10 +1,11 @@
 //! Running one world or many.
 
-use crate::deliberate::{Bug, turn_on};
+pub use crate::options::{Cancel, Options};
+
+use crate::deliberate::turn_on;
 use crate::marks::{BlindSpot, Together};
 use crate::oracles::{Property, Time, canary};
 use crate::swarm::Plan;
-use crate::whatif::Given;
 use crate::world::{Ending, Found, World};
 use leasehold_engine::dialect::Kind;
 use leasehold_engine::internals::Digest;
@@ -12,57 +13,9 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::time::Instant;
-
-/// A wish from outside to give worlds up, which running ones look for every few thousand events. What a world does up to then
-/// does not depend on it. By default there is none.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Option<Arc<AtomicBool>>);
-
-impl Cancel {
-    /// Worlds are given up once this is set.
-    pub fn when(asked: Arc<AtomicBool>) -> Self {
-        Self(Some(asked))
-    }
-
-    /// Whether worlds are to be given up.
-    pub fn is_asked(&self) -> bool {
-        self.0.as_ref().is_some_and(|asked| asked.load(Ordering::Relaxed))
-    }
-}
-
-/// What to do besides running.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Keep a column log (for single worlds).
-    pub log: bool,
-    /// Keep every input (for single worlds).
-    pub trace: bool,
-    /// Keep everything that is to be shown (for single worlds).
-    pub record: bool,
-    /// Keep what chance did.
-    pub strikes: bool,
-    /// End at the first violation.
-    pub stop: bool,
-    /// Violations of other properties than these end no world; none: all do.
-    pub only: Vec<Property>,
-    /// Keep the digest after every so many inputs; 0: never.
-    pub check_every: u64,
-    /// Nothing goes wrong.
-    pub no_faults: bool,
-    /// The dialects that worlds are drawn of; none: KCL's.
-    pub dialects: Vec<Kind>,
-    /// Workers of other programs stand beside ours, where they can.
-    pub mixed: bool,
-    /// Worlds begin with this stream and table.
-    pub given: Option<Given>,
-    /// The deliberate bug that is on. Without one, all are off. Only a program that is built from the copy has them.
-    pub bug: Option<Bug>,
-    /// Whether to go on.
-    pub cancel: Cancel,
-}
 
 /// What became of one world.
 #[derive(Clone, Debug)]

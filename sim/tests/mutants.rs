@@ -3,7 +3,8 @@
 //! Each takes up to some hundred worlds, so this runs in release, in the copy of the sources that has the bugs in it:
 //! see "Deliberate bugs" in CONTRIBUTING.md.
 
-use leasehold_sim::deliberate::{Bug, hunt};
+use leasehold_sim::deliberate::Bug;
+use leasehold_sim::hunt::hunt;
 use leasehold_sim::run::{Options, run_seed};
 
 /// Worlds tried for each bug.

@@ -30,6 +30,7 @@ mod logging;
 mod migrate;
 mod museum;
 mod mutants;
+mod page;
 mod plan;
 mod position;
 mod replay;

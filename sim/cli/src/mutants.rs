@@ -3,8 +3,9 @@
 use crate::copy::{hand_over, prepare};
 use crate::exit::{self, Failure, Verdict};
 use crate::scenario;
-use leasehold_sim::deliberate::{Bug, Hunt, PLANTED, hunt};
 use clap::Args;
+use leasehold_sim::deliberate::{Bug, PLANTED};
+use leasehold_sim::hunt::{Hunt, hunt};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,14 +2,14 @@
 
 use crate::exit::{self, Failure, Verdict};
 use crate::explain::Explanation;
-use crate::show;
+use crate::page;
 use crate::story;
-use leasehold_sim::show::trace::TraceTimeline;
 use clap::Args;
 use leasehold::internals::{ReplayReport, TraceKind, TraceReader, TraceRecord, replay_on};
 use leasehold_engine::Engine;
 use leasehold_engine::input::{Body, Input, Outcome};
 use leasehold_engine::output::Output;
+use leasehold_sim::show::trace::TraceTimeline;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -58,9 +58,9 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
     })?;
     if let (Some(mut timeline), Some(out)) = (timeline, &args.html) {
         if let Some(divergence) = &report.divergence {
-            timeline.diverged(show::describe_divergence(divergence));
+            timeline.diverged(page::describe_divergence(divergence));
         }
-        show::write_page(out, &timeline.finish(show::title_of(&args.file)))?;
+        page::write_page(out, &timeline.finish(page::title_of(&args.file)))?;
     }
     if args.json {
         exit::print_json(&as_json(&report))?;

@@ -3,12 +3,9 @@
 use crate::exit::{self, Failure, Verdict};
 use crate::input;
 use crate::museum;
+use crate::page;
 use crate::position::parse_position;
 use crate::scenario;
-use crate::show;
-use leasehold_sim::run::{Cancel, Options, SeedViolation, Summary, WorldReport, plan_of, run_seed, run_seeds};
-use leasehold_sim::whatif::{Given, Start, Unusable};
-use leasehold_sim::world::Ending;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::internals::{Machine as _, MemorySink, OutputDigest, Recorder};
@@ -16,6 +13,12 @@ use leasehold_engine::Engine;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::dialect::{Dialect as _, Kind};
 use leasehold_engine::input::Input;
+use leasehold_sim::run::{
+    Cancel, Options, SeedViolation, Summary, WorldReport, plan_of, run_seed, run_seeds,
+};
+use leasehold_sim::start::Start;
+use leasehold_sim::whatif::{Given, Unusable};
+use leasehold_sim::world::Ending;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -213,7 +216,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
             if let Some(path) = &args.trace {
                 write_traces(path, &report.found.trace)?;
             }
-            show::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
+            page::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
         }
         exit::print_json(&summary)?;
         return Ok(verdict(&summary.violations));
@@ -225,7 +228,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
         }
     }
     exit::print(&describe_world(&report, options.given.as_ref()))?;
-    show::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
+    page::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
     Ok(if report.found.violations.is_empty() {
         Verdict::Fine
     } else {

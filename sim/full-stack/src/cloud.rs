@@ -1,8 +1,8 @@
 //! The services of one world, and a digest of everything they were asked and answered.
 
+use leasehold_engine::internals::Digest;
 use leasehold_local_aws::dynamo::{Dynamo, DynamoConfig};
 use leasehold_local_aws::kinesis::{CreateStream, Kinesis, KinesisConfig, Stream};
-use leasehold_engine::internals::Digest;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! What a seed decides before its world begins.
 
 use crate::cloud::{STREAM, TABLE};
-use leasehold_sim::draws::Draws;
 use leasehold::{Config, ReaderConfig};
 use leasehold_engine::time::Span;
+use leasehold_sim::draws::Draws;
 
 /// One world.
 #[derive(Clone, Debug)]

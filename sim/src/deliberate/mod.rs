@@ -2,17 +2,15 @@
 //!
 //! An oracle that has never caught anything proves nothing. Each file of `sim/mutants/` describes a bug as edits of the sources.
 //! The sources themselves know nothing of it. [`Sources::plant`] writes a copy of the workspace in which every edit stands behind a switch
-//! that is off; a program that is built from the copy turns one of them on for a world, and [`hunt()`] runs world after world
+//! that is off; a program that is built from the copy turns one of them on for a world, and [`hunt`](crate::hunt) runs world after world
 //! until a property is violated that is meant for the bug.
 
 mod catalogue;
 mod edit;
-mod hunt;
 mod switch;
 mod workspace;
 
 pub use edit::{Change, Edit, apply};
-pub use hunt::{Hunt, hunt};
 pub use switch::{PLANTED, Switched, on, switch};
 pub use workspace::{FOLDER, Files, Sources, write};
 

@@ -5,10 +5,10 @@
 
 use super::world::{World, shard_name};
 use crate::draws::Draws;
+use crate::names::{record_of, shard_of};
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::world::ask::{table_ask, verb};
-use crate::world::names::{record_of, shard_of};
 use crate::world::stream::{Carry, shard_no};
 use crate::world::table::Reading;
 use leasehold_engine::ids::{FencingToken, OpId};

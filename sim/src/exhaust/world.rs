@@ -5,13 +5,12 @@
 use super::request::Flight;
 use super::scope::{RATE_ERROR_PPM, Scope};
 use crate::faults::{Faults, StreamFaults};
+use crate::names::{self, Names, record_of, shard_of};
 use crate::oracles::fact::{Mark, Verb};
 use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
 use crate::report::is_worth_a_line;
 use crate::swarm::Load;
 use crate::world::clock::Clock;
-use crate::world::names;
-use crate::world::names::{Names, record_of, shard_of};
 use crate::world::stream::Source;
 use crate::world::table::{LeaseTable, wall_ms};
 use crate::world::worker::Adapter;

@@ -2,7 +2,7 @@
 
 use super::Setting;
 use crate::draws::Draws;
-use crate::scenario::span::{micros, millis};
+use crate::span::{micros, millis};
 use serde::{Deserialize, Serialize};
 
 /// A change of one worker's wall clock.

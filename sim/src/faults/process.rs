@@ -2,7 +2,7 @@
 
 use super::{Chance, Setting, rate};
 use crate::draws::{Draws, Roll};
-use crate::scenario::span::micros;
+use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
 /// One interruption.

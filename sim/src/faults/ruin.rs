@@ -3,7 +3,7 @@
 
 use super::Setting;
 use crate::draws::Draws;
-use crate::scenario::span::micros;
+use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
 /// Five in so many worlds are ruined.

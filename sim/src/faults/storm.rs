@@ -2,7 +2,7 @@
 
 use super::Setting;
 use crate::draws::Draws;
-use crate::scenario::span::micros;
+use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
 /// Which service.

@@ -2,7 +2,7 @@
 
 use super::{Chance, Setting, churns, rate};
 use crate::draws::{Draws, Roll};
-use crate::scenario::span::{micros, millis};
+use crate::span::{micros, millis};
 use serde::{Deserialize, Serialize};
 
 /// One change of the stream's shards.

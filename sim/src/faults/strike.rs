@@ -4,7 +4,7 @@
 //! when or after how many others, so that taking one fault away leaves the others where they are.
 
 use crate::oracles::ShardNo;
-use crate::scenario::span::micros;
+use crate::span::micros;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 
 use super::{Chance, Setting, rate};
 use crate::draws::{Draws, Roll};
-use crate::scenario::span::{micros, millis};
+use crate::span::{micros, millis};
 use serde::{Deserialize, Serialize};
 
 /// Somebody else's change of the table.

@@ -2,7 +2,7 @@
 
 use super::Setting;
 use crate::draws::Draws;
-use crate::scenario::span::micros;
+use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
 /// One worker's turn: it is told to stop, and every process of it that starts from then on is configured anew.

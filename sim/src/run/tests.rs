@@ -1,6 +1,8 @@
 use super::*;
 use leasehold_engine::Engine;
 use leasehold_engine::input::Input;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 fn traced() -> Options {
     Options {

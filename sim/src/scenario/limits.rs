@@ -18,7 +18,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         if us <= DAY_US {
             Ok(())
         } else {
-            let found = super::span::show(us);
+            let found = crate::span::show(us);
             Err(format!("`{name}`: expected no more than 24 h, found \"{found}\""))
         }
     };

@@ -4,7 +4,6 @@
 //! not said is as it should be. The format is TOML; lengths of time are texts such as `"1.25 s"`.
 
 mod limits;
-pub mod span;
 mod text;
 
 pub use text::BadScenario;

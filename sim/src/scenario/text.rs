@@ -1,12 +1,13 @@
 //! Scenarios as TOML.
 
-use super::{Scenario, limits, span};
+use super::{Scenario, limits};
 use crate::deliberate::Bug;
 use crate::faults::Faults;
 use crate::oracles::Property;
 use crate::originals::Fleet;
+use crate::span;
+use crate::start::Start;
 use crate::swarm::{Load, Plan};
-use crate::whatif::Start;
 use leasehold_engine::config::Config;
 use leasehold_engine::dialect::Kind;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! A small recording as a Mermaid sequence diagram: who asked whom what, what became of it, and what went wrong.
 
-use super::recording::{Event, Recording};
 use super::words;
 use crate::oracles::fact::{Ask, How, Owner};
 use crate::oracles::{Fact, LifeNo, Time, Violation};
+use crate::recording::{Event, Recording};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fmt::Write;

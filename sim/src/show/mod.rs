@@ -2,7 +2,6 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`recording`] | what a world keeps if it is to be shown |
 //! | [`timeline`] | lanes, bars and marks: what a page draws |
 //! | [`builder`] | makes a timeline of what it is told, in the order of time |
 //! | [`world`] | the timeline of a recorded world |
@@ -15,7 +14,6 @@ pub mod builder;
 pub mod html;
 mod layout;
 pub mod mermaid;
-pub mod recording;
 pub mod timeline;
 pub mod trace;
 pub mod words;

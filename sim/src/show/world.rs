@@ -1,11 +1,11 @@
 //! The timeline of a recorded world.
 
 use super::builder::Builder;
-use super::recording::{Event, Fault, Recording};
 use super::timeline::{BarKind, LaneNo, MarkKind, ShardIx, Timeline};
 use super::words;
 use crate::oracles::fact::{Owner, Row, Verb};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::recording::{Event, Fault, Recording};
 use crate::run::WorldReport;
 use crate::world::Ending;
 use leasehold_engine::notice::{Notice, TakeReason};

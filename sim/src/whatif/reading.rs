@@ -1,7 +1,7 @@
 //! From what AWS says to a world's beginning: shards numbered densely, and everything that names them renamed.
 
-use super::{GivenRow, GivenShard, MOST, ShardState, Start, set_checkpoint};
-use crate::world::names::number;
+use crate::names::number;
+use crate::start::{GivenRow, GivenShard, MOST, ShardState, Start, set_checkpoint};
 use leasehold_engine::dialect::{Dialect as _, Kind};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::internals::sync::Lineage;

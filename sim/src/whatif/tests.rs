@@ -3,11 +3,14 @@ use crate::oracles::Property;
 use crate::run::{Cancel, Options, run_plan, run_seeds};
 use crate::scenario::Scenario;
 use crate::shrink::shrink;
+use crate::start::{GivenRow, ShardState, set_checkpoint};
 use crate::world::Ending;
+use leasehold_engine::dialect::Dialect as _;
+use leasehold_engine::policy::Finished;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
-use leasehold_engine::shard::{HashKey, Shard};
-use leasehold_engine::table::Action;
+use leasehold_engine::shard::{HashKey, HashRange, Shard};
+use leasehold_engine::table::{Action, AttributeValue, Item};
 
 const TRIM: InitialPosition = InitialPosition::TrimHorizon;
 const HALF: u128 = 1 << 127;

@@ -10,7 +10,7 @@ use crate::faults::{Chance, Direction, Fate, Landing, Reach};
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::originals;
-use crate::show::recording::RequestNo;
+use crate::recording::RequestNo;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::output::{Command, Effect, TableOp};

@@ -1,6 +1,7 @@
 //! Whether rows say of their shards what is so: the next to read them has nothing else to go by.
 
-use super::{World, names};
+use super::World;
+use crate::names;
 use crate::oracles::fact::Verb;
 use crate::oracles::{LifeNo, Property, ShardNo};
 use leasehold_engine::dialect::Kind;

@@ -3,8 +3,8 @@
 use super::Ending;
 use crate::faults::Strike;
 use crate::oracles::{LifeNo, Time, Violation};
+use crate::recording::Recording;
 use crate::report::Marks;
-use crate::show::recording::Recording;
 use leasehold_engine::input::Input;
 use std::collections::BTreeSet;
 

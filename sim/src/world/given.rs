@@ -1,16 +1,14 @@
 //! A world that begins with a stream and a table that are there already.
 
 use super::World;
-use super::names::{number, sequence};
 use super::table::{LeaseTable, wall_ms};
 use crate::draws::Draws;
-use crate::faults::Faults;
+use crate::names::{number, sequence};
 use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, ShardNo};
+use crate::start::{GivenRow, GivenShard, ShardState, Start, generations, set_checkpoint};
 use crate::swarm::{EPOCH_MS, STREAM_AGE_MS};
-use crate::whatif::{GivenRow, GivenShard, ShardState, Start, generations, set_checkpoint};
 use bytes::Bytes;
-use leasehold_engine::dialect::Kind;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::RowRead;
@@ -149,14 +147,6 @@ impl World {
             }))
         })
     }
-}
-
-/// The key of the first row that no table can have.
-pub(crate) fn refused(rows: &[GivenRow], dialect: Kind) -> Option<&str> {
-    let mut table = LeaseTable::new(dialect, &Faults::default());
-    table.create_before(0);
-    let refused = |row: &&GivenRow| !table.put_by_hand(0, &row.item);
-    rows.iter().find(refused).map(|row| row.key(dialect))
 }
 
 impl LeaseTable {

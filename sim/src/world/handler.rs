@@ -2,8 +2,8 @@
 
 use super::World;
 use super::heap::What;
-use super::names::{record_of, shard_of};
 use crate::faults::{Chance, Deed};
+use crate::names::{record_of, shard_of};
 use crate::oracles::{Fact, ShardNo, Time};
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
 use leasehold_engine::input::{Body, Call, Cause, Outcome, Refusal, Reply, Why};

@@ -1,8 +1,8 @@
 //! The tables beside the lease table, for dialects that have them: item operations on the same in-memory DynamoDB.
 
 use super::World;
-use super::names::number;
 use super::table::{LeaseTable, TABLE, wall_ms};
+use crate::names::number;
 use crate::oracles::{Property, ShardNo, Time};
 use leasehold_engine::dialect::{ItemOp, Membership, SideRead};
 use leasehold_engine::ids::{ShardId, WorkerId};

@@ -10,12 +10,11 @@ pub(crate) mod clock;
 mod described;
 mod evenness;
 mod found;
-pub(crate) mod given;
+mod given;
 mod handler;
 mod heap;
 mod luck;
 mod members;
-pub(crate) mod names;
 mod novelty;
 mod original;
 mod process;
@@ -30,10 +29,11 @@ pub(crate) mod worker;
 
 use crate::draws::Draws;
 use crate::faults::RuinKind;
+use crate::names::Names;
+use crate::options::{Cancel, Options};
 use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
+use crate::recording::Recording;
 use crate::report::{ColumnLog, Marks};
-use crate::run::{Cancel, Options};
-use crate::show::recording::Recording;
 use crate::swarm::Plan;
 use call::Flight;
 use clock::Clock;
@@ -46,7 +46,6 @@ use leasehold_engine::output::Output;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::Item;
 use luck::Luck;
-use names::Names;
 use script::Entry;
 use settle::Settling;
 use std::collections::BTreeSet;
@@ -140,7 +139,7 @@ impl World {
     /// The world of a plan, before its first moment.
     ///
     /// # Panics
-    /// If the plan asks for a stream that the fake refuses: the swarm's own fault.
+    /// If the plan asks for a stream that the in-memory Kinesis refuses: the swarm's own fault.
     pub fn new(plan: Plan, options: &Options) -> Self {
         let draws = Draws::new(plan.seed);
         // The engine counts on listings being no further behind than a scan interval.

@@ -1,9 +1,9 @@
 //! Workers that run a program others wrote: their requests become the world's, and its answers theirs.
 
 use super::World;
-use super::names::{number, shard_of};
 use super::stream::Carry;
 use super::table::LeaseTable;
+use crate::names::{number, shard_of};
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask as Asked, Mark, Owner, Row, Verb};
 use crate::originals::sdk::LEASES;

@@ -2,9 +2,9 @@
 
 use super::World;
 use super::heap::What;
-use super::names::shard_of;
 use super::table::wall_ms;
 use crate::faults::{InterruptionKind, Reshard, ReshardKind, RowEdit, RowEditKind, Ruin, RuinKind, Trim};
+use crate::names::shard_of;
 use crate::oracles::fact::{Owner, Verb};
 use crate::oracles::{Fact, ShardNo, Time};
 use leasehold_engine::ids::{LeaseKey, WorkerId};

@@ -1,17 +1,13 @@
 //! The stream as workers reach it: the in-memory Kinesis, with listings that lag.
 
 use super::given::past;
-use super::names::{Names, number, record_of, sequence};
 use super::table::wall_ms;
 use crate::draws::{Draws, Roll};
-use leasehold_local_aws::kinesis::{
-    ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord,
-    ShardFilter, ShardIndex, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
-};
 use crate::faults::StreamFaults;
+use crate::names::{Names, number, record_of, sequence};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::start::Start;
 use crate::swarm::{EPOCH_MS, Load, STREAM_AGE_MS};
-use crate::whatif::Start;
 use bytes::Bytes;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::{Cause, Fetched, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
@@ -20,6 +16,10 @@ use leasehold_engine::position::Position;
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_engine::table::Item;
 use leasehold_engine::time::Wall;
+use leasehold_local_aws::kinesis::{
+    ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord,
+    ShardFilter, ShardIndex, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
+};
 use std::sync::Arc;
 
 const STREAM: &str = "orders";
@@ -274,8 +274,9 @@ impl Source {
     }
 
     pub(crate) fn iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
-        let fake =
-            |position: Position| leasehold_local_aws::kinesis::SequenceNumber::from_words(position.sequence.words());
+        let fake = |position: Position| {
+            leasehold_local_aws::kinesis::SequenceNumber::from_words(position.sequence.words())
+        };
         let start = match from {
             IteratorFrom::TrimHorizon => IteratorStart::TrimHorizon,
             IteratorFrom::Latest => IteratorStart::Latest,

@@ -1,7 +1,7 @@
 //! The lease table as workers reach it: a dialect over the in-memory DynamoDB.
 
-use super::names::number;
 use crate::faults::{Chance, Faults};
+use crate::names::number;
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
 use leasehold_engine::dialect::{Dialect, Kind};

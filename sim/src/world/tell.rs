@@ -1,10 +1,10 @@
 //! What a world tells its oracles, its log and its recording.
 
-use super::names::{self, shard_of};
 use super::{Lease, World};
+use crate::names::{self, shard_of};
 use crate::oracles::fact::{Owner, Verb};
 use crate::oracles::{Fact, LifeNo};
-use crate::show::recording::RequestNo;
+use crate::recording::RequestNo;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Outcome, Refusal, Reply};

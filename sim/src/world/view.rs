@@ -1,6 +1,7 @@
 //! What workers say they hold: told to the oracles as it changes, so that an input that changes nothing costs little.
 
-use super::{World, names};
+use super::World;
+use crate::names;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use leasehold_engine::Held;

@@ -4,10 +4,10 @@
 //! for the service. A file with the whole list holds no times but those in the sequence numbers: a shard's first number has the
 //! second in which the shard was created.
 
-use leasehold_local_aws::kinesis::SequenceNumber;
 use leasehold_engine::internals::sync::Lineage;
 use leasehold_engine::shard::Shard;
 use leasehold_engine::time::Wall;
+use leasehold_local_aws::kinesis::SequenceNumber;
 
 /// The shards that were open at a time.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,12 +56,12 @@ fn created_ms(shard: &Shard) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold_local_aws::kinesis::{
-        CreateStream, Kinesis, KinesisConfig, ListShards, ShardFilter, ShardIndex, ShardInfo, StreamRef,
-    };
     use leasehold_engine::ids::ShardId;
     use leasehold_engine::position;
     use leasehold_engine::shard::{HashKey, HashRange};
+    use leasehold_local_aws::kinesis::{
+        CreateStream, Kinesis, KinesisConfig, ListShards, ShardFilter, ShardIndex, ShardInfo, StreamRef,
+    };
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 

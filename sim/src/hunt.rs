@@ -1,7 +1,7 @@
 //! The hunt for one bug: world after world, until an oracle that is meant for it reports a violation.
 
-use super::Bug;
 use crate::cheap;
+use crate::deliberate::Bug;
 use crate::oracles::Property;
 use crate::run::{Cancel, Options, plan_of, run_seed};
 use crate::shrink::{Shrunk, Size, shrink};

@@ -1,0 +1,55 @@
+//! Pages and diagrams of what happened, written to files.
+
+use crate::exit::Failure;
+use leasehold::internals::Divergence;
+use leasehold_sim::run::WorldReport;
+use leasehold_sim::show::timeline::Timeline;
+use leasehold_sim::show::{html, mermaid, world};
+use std::path::Path;
+
+/// What a page of a file is called.
+pub(super) fn title_of(file: &Path) -> String {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// What a page says of a trace that the engine answers otherwise.
+pub(super) fn describe_divergence(divergence: &Divergence) -> String {
+    format!(
+        "from input {} on, the engine answers otherwise than recorded",
+        divergence.input
+    )
+}
+
+/// Writes a timeline as a page.
+pub(super) fn write_page(out: &Path, timeline: &Timeline) -> Result<(), Failure> {
+    write(out, &html::page(timeline))
+}
+
+/// Writes what is asked for of a world that was recorded.
+pub(super) fn write_world(
+    report: &WorldReport,
+    page: Option<&Path>,
+    diagram: Option<&Path>,
+) -> Result<(), Failure> {
+    if let Some(out) = page {
+        write_page(out, &world::timeline(report))?;
+        eprintln!("wrote {}", out.display());
+    }
+    if let Some(out) = diagram {
+        let text = mermaid::diagram(&report.found.recording, &report.found.violations)
+            .map_err(|error| Failure::unusable(format!("{}: {error}", out.display())))?;
+        write(out, &text)?;
+        eprintln!("wrote {}", out.display());
+    }
+    Ok(())
+}
+
+fn write(out: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(out, text).map_err(|error| {
+        Failure::unusable(format!(
+            "expected to be able to write {}, but {error}; choose another path",
+            out.display()
+        ))
+    })
+}

@@ -1,0 +1,361 @@
+//! The modules of a crate depend on each other in one direction: no top-level module imports, by whatever way round, one that
+//! imports it. Tests within a module may look wherever they like.
+//!
+//! The sources are read as text, line by line, as rustfmt lays them out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The crates, by the folder of their sources.
+const CRATES: [&str; 6] = [
+    "engine/src",
+    "adapters/src",
+    "sim/local-aws/src",
+    "sim/src",
+    "sim/full-stack/src",
+    "sim/cli/src",
+];
+
+/// Imports that are known to close a circle, and are to go: crate, importing module, imported module.
+const KNOWN: &[(&str, &str, &str)] = &[
+    // `Held`, a part of the contract, is built by the worker.
+    ("engine/src", "worker", "engine"),
+    // `EndReason` is a word of commands and of notices.
+    ("engine/src", "notice", "output"),
+];
+
+/// A module and one that it names.
+type Edge = (String, String);
+
+/// Every pair of top-level modules of which one names the other, with the first place where it does so.
+#[derive(Default)]
+struct Imports(BTreeMap<Edge, String>);
+
+impl Imports {
+    /// Those of a crate.
+    fn of(root: &Path, sources: &str) -> Self {
+        let mut files = Vec::new();
+        collect(&root.join(sources).join("lib.rs"), &[], &mut files);
+        let tops: BTreeSet<&str> = files
+            .iter()
+            .filter_map(|file| Some(file.path.first()?.as_str()))
+            .collect();
+        let exported = exports(&files[0].lines, &tops);
+        let mut imports = Self::default();
+        for file in &files[1..] {
+            for (line, name) in file.names() {
+                let to = tops.get(&*name).copied().or(exported.get(&*name).copied());
+                if let Some(to) = to.filter(|to| *to != file.path[0]) {
+                    let shown = file.file.strip_prefix(root).unwrap_or(&file.file);
+                    imports
+                        .0
+                        .entry((file.path[0].clone(), to.to_owned()))
+                        .or_insert_with(|| format!("{}:{line}", shown.display()));
+                }
+            }
+        }
+        imports
+    }
+
+    /// The shortest circle, as its modules in order, the first of them once more at the end.
+    fn circle(&self) -> Option<Vec<String>> {
+        let from: BTreeSet<&String> = self.0.keys().map(|(from, _)| from).collect();
+        from.into_iter()
+            .filter_map(|module| self.way(module, module))
+            .min_by_key(Vec::len)
+    }
+
+    /// The shortest way along imports, of at least one.
+    fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
+        let mut ways = vec![vec![from.to_owned()]];
+        let mut seen = BTreeSet::new();
+        while !ways.is_empty() {
+            let mut longer = Vec::new();
+            for way in ways {
+                let last = way.last().map_or("", String::as_str);
+                for (_, next) in self.0.keys().filter(|(from, _)| from == last) {
+                    let mut way = way.clone();
+                    way.push(next.clone());
+                    if next == to {
+                        return Some(way);
+                    }
+                    if seen.insert(next.clone()) {
+                        longer.push(way);
+                    }
+                }
+            }
+            ways = longer;
+        }
+        None
+    }
+
+    /// What is wrong with a crate whose known circles are these, as text; empty if nothing is.
+    fn judge(mut self, known: &[Edge]) -> String {
+        let mut wrong = String::new();
+        for (from, to) in known {
+            if !self.0.contains_key(&(from.clone(), to.clone())) || self.way(to, from).is_none() {
+                let _ = writeln!(
+                    wrong,
+                    "expected the known circle through {from} -> {to}, found none: take it from the list KNOWN"
+                );
+            }
+        }
+        self.0.retain(|edge, _| !known.contains(edge));
+        if let Some(circle) = self.circle() {
+            let _ = writeln!(
+                wrong,
+                "expected no circle of imports, found {}; let what both need move into the lower module",
+                circle.join(" -> ")
+            );
+            for pair in circle.windows(2) {
+                let place = &self.0[&(pair[0].clone(), pair[1].clone())];
+                let _ = writeln!(wrong, "  {} names {} in {place}", pair[0], pair[1]);
+            }
+        }
+        wrong
+    }
+}
+
+/// A file of a crate.
+struct File {
+    file: PathBuf,
+    /// Its module, from the root.
+    path: Vec<String>,
+    /// Its lines without comments and tests, each with the number of modules within the file around it.
+    lines: Vec<(usize, String)>,
+}
+
+impl File {
+    fn read(file: &Path, path: &[String]) -> Self {
+        let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        Self {
+            file: file.to_owned(),
+            path: path.to_vec(),
+            lines: code(&text),
+        }
+    }
+
+    /// What it names right below the root of its crate, with the number of the line.
+    fn names(&self) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        for (n, (inner, line)) in self.lines.iter().enumerate() {
+            let root = "super::".repeat(self.path.len() + inner);
+            for prefix in ["crate::", root.as_str()] {
+                for (at, _) in line.match_indices(prefix) {
+                    let before = line[..at].chars().next_back();
+                    if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                        continue;
+                    }
+                    let rest = self.rest_of_use(n, &line[at + prefix.len()..]);
+                    found.extend(firsts(&rest).into_iter().map(|name| (n + 1, name)));
+                }
+            }
+        }
+        found
+    }
+
+    /// A group in braces may go on in the lines that follow.
+    fn rest_of_use(&self, n: usize, rest: &str) -> String {
+        let mut text = rest.to_owned();
+        let mut following = self.lines[n + 1..].iter();
+        while text.starts_with('{')
+            && text.matches('{').count() > text.matches('}').count()
+            && let Some((_, line)) = following.next()
+        {
+            text.push_str(line.trim());
+        }
+        text
+    }
+}
+
+/// The lines of a text that are neither comments nor tests. Others become empty, so that lines keep their numbers.
+fn code(text: &str) -> Vec<(usize, String)> {
+    let mut lines = Vec::new();
+    // The indentation of each module around the line, and whether it is of tests.
+    let mut around: Vec<(usize, bool)> = Vec::new();
+    let mut of_tests = false;
+    for line in text.lines() {
+        let code = line.trim_start();
+        let indent = line.len() - code.len();
+        if code == "}" && around.last().is_some_and(|(of, _)| *of == indent) {
+            around.pop();
+        }
+        let hidden = of_tests || code.starts_with("//") || around.iter().any(|(_, tests)| *tests);
+        lines.push((around.len(), if hidden { String::new() } else { code.to_owned() }));
+        if module(code).is_some() && code.ends_with('{') {
+            around.push((indent, of_tests));
+        }
+        let tests_begin = code.starts_with("#[cfg(test)]") || code.starts_with("#[cfg(all(test,");
+        of_tests = tests_begin || of_tests && code.starts_with('#');
+    }
+    lines
+}
+
+/// The name of the module that a line declares.
+fn module(code: &str) -> Option<&str> {
+    let (before, after) = code.split_once("mod ")?;
+    let declares = before.is_empty() || before.starts_with("pub") && before.ends_with(' ');
+    declares.then(|| after.trim_end_matches([' ', '{', ';']))
+}
+
+/// A module's file, and those of its modules.
+fn collect(file: &Path, path: &[String], files: &mut Vec<File>) {
+    let read = File::read(file, path);
+    let declared: Vec<String> = read
+        .lines
+        .iter()
+        .filter(|(_, code)| code.ends_with(';'))
+        .filter_map(|(_, code)| module(code).map(str::to_owned))
+        .collect();
+    files.push(read);
+    let folder = match file.file_name().and_then(|name| name.to_str()) {
+        Some("lib.rs" | "mod.rs") => file.with_file_name(""),
+        _ => file.with_extension(""),
+    };
+    for name in declared {
+        let alone = folder.join(format!("{name}.rs"));
+        let file = if alone.exists() {
+            alone
+        } else {
+            folder.join(&name).join("mod.rs")
+        };
+        collect(&file, &[path, &[name]].concat(), files);
+    }
+}
+
+/// The names that the root exports of its modules.
+fn exports<'a>(root: &[(usize, String)], tops: &BTreeSet<&'a str>) -> BTreeMap<String, &'a str> {
+    let text: String = root.iter().map(|(_, line)| line.as_str()).collect();
+    let mut exported = BTreeMap::new();
+    for statement in text.split(';') {
+        let Some((_, path)) = statement.split_once("use ") else {
+            continue;
+        };
+        let Some((module, names)) = path.split_once("::") else {
+            continue;
+        };
+        if let Some(top) = tops.get(module) {
+            let names = names.split(|c: char| !c.is_alphanumeric() && c != '_');
+            exported.extend(
+                names
+                    .filter(|name| !name.is_empty())
+                    .map(|name| (name.to_owned(), *top)),
+            );
+        }
+    }
+    exported
+}
+
+/// The first segments of a path: one, or those of a group in braces.
+fn firsts(path: &str) -> Vec<String> {
+    let word = |text: &str| {
+        text.trim()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
+    let Some(group) = path.strip_prefix('{') else {
+        return vec![word(path)];
+    };
+    let mut depth = 0;
+    let mut members = vec![String::new()];
+    for c in group.chars() {
+        match c {
+            '}' if depth == 0 => break,
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => members.push(String::new()),
+            _ => {}
+        }
+        if let Some(last) = members.last_mut() {
+            last.push(c);
+        }
+    }
+    members
+        .iter()
+        .map(|member| word(member.trim_start_matches(',')))
+        .collect()
+}
+
+#[test]
+fn top_level_modules_import_in_one_direction() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut wrong = String::new();
+    for sources in CRATES {
+        let known: Vec<Edge> = KNOWN
+            .iter()
+            .filter(|(of, _, _)| *of == sources)
+            .map(|(_, from, to)| ((*from).to_owned(), (*to).to_owned()))
+            .collect();
+        let told = Imports::of(&root, sources).judge(&known);
+        if !told.is_empty() {
+            let _ = write!(wrong, "\nin {sources}: {told}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Imports between modules, as `a-b` for a that imports b.
+fn imports(edges: &[&str]) -> Imports {
+    let pair = |edge: &&str| {
+        let (from, to) = edge.split_once('-').expect("a pair");
+        ((from.to_owned(), to.to_owned()), format!("{from}.rs:1"))
+    };
+    Imports(edges.iter().map(pair).collect())
+}
+
+#[test]
+fn a_circle_is_named_with_the_places_that_close_it() {
+    assert_eq!(imports(&["a-b", "b-c", "a-c"]).judge(&[]), "");
+    let told = imports(&["a-b", "b-c", "c-a", "d-a"]).judge(&[]);
+    assert!(told.contains("found a -> b -> c -> a;"), "{told}");
+    assert!(told.contains("c names a in c.rs:1"), "{told}");
+}
+
+#[test]
+fn a_known_circle_that_is_gone_must_leave_the_list() {
+    let known = [("b".to_owned(), "a".to_owned())];
+    assert_eq!(imports(&["a-b", "b-a"]).judge(&known), "");
+    for gone in [&["a-b"][..], &["b-a"]] {
+        let told = imports(gone).judge(&known);
+        assert!(told.contains("known circle through b -> a"), "{told}");
+    }
+}
+
+#[test]
+fn names_are_found_in_groups_and_not_in_comments_or_tests() {
+    let text = "\
+use crate::{one::{A, B}, two};
+use crate::{
+    three::C,
+    four,
+};
+// use crate::five;
+fn f() -> super::six::D {
+    other_crate::seven()
+}
+mod inner {
+    use super::eight;
+    use super::super::nine;
+}
+#[cfg(test)]
+mod tests {
+    use crate::ten;
+}
+#[cfg(all(test, unix))]
+#[path = \"m_tests.rs\"]
+mod more_tests {
+    use crate::eleven;
+}
+";
+    let file = File {
+        file: PathBuf::new(),
+        path: vec!["m".to_owned()],
+        lines: code(text),
+    };
+    let mut names: Vec<String> = file.names().into_iter().map(|(_, name)| name).collect();
+    names.retain(|name| !name.is_empty());
+    assert_eq!(names, ["one", "two", "three", "four", "six", "nine"]);
+}
