@@ -152,3 +152,30 @@ fn a_worker_without_a_lease_is_not_said_to_lead_anybody() {
     let first_only = "is not in the order of leaders, as it owns no lease: 1 worker is in it";
     assert_eq!(ranks(second), [first_only]);
 }
+
+/// The answer of an end comes when the time of a stop has nearly run out, and the shard is being closed already.
+#[test]
+fn an_end_that_is_known_late_names_the_children_all_the_same() {
+    let mut rig = holder();
+    let ends = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::End { .. })));
+    let closes = |effect: &Effect| matches!(effect, Effect::Consumer(ConsumerOp::Close { .. }));
+    rig.workers[0].trap = always(move |effect| ends(effect) || closes(effect), || Trick::Hang);
+    rig.split(0);
+    while !rig.workers[0].hung.iter().any(|command| ends(&command.effect)) {
+        rig.secs(1);
+    }
+    rig.call(0, Call::Shutdown);
+    while !rig.workers[0].hung.iter().any(|command| closes(&command.effect)) {
+        rig.run(Span::from_millis(100));
+    }
+    rig.workers[0].trap = None;
+    rig.release(0);
+    let ended = rig.workers[0]
+        .notices
+        .iter()
+        .find_map(|(_, notice)| match notice {
+            Notice::Ended { children, .. } => Some(children.clone()),
+            _ => None,
+        });
+    assert_eq!(ended, Some(vec![Rig::id(3), Rig::id(4)]));
+}

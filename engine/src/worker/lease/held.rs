@@ -55,6 +55,9 @@ pub(in crate::worker) struct HeldLease {
     pub(super) movement: Movement,
     pub(super) key: LeaseKey,
     pub(super) token: FencingToken,
+    /// The children of the shard, sorted, once it was processed to its end: an end that is written may become known when the shard
+    /// is closed already.
+    pub(super) children: Vec<ShardId>,
 }
 
 /// What is known of a lease at the moment at which it becomes ours.
@@ -85,6 +88,7 @@ impl HeldLease {
             movement: Movement::new(now),
             key: taken.key,
             token: taken.token,
+            children: Vec::new(),
         }
     }
 
@@ -167,7 +171,7 @@ impl HeldLease {
     }
 
     fn emit(&mut self, cx: &mut Context, leases: &LeaseTable, kind: WriteKind) {
-        self.lane.emit(cx, leases, self.ix, kind, self.stage.children());
+        self.lane.emit(cx, leases, self.ix, kind, &self.children);
     }
 
     /// What the stage wants of the lane.
@@ -402,7 +406,7 @@ impl HeldLease {
         self.end_ownership(cx);
         self.lane.valid_until = now;
         self.lane.durable = Checkpoint::ShardEnd;
-        let children = self.stage.children().to_vec();
+        let children = self.children.clone();
         leases.ended(self.ix, self.lane.counter, &children, now);
         cx.notify(Notice::Ended {
             lease: self.key.clone(),

@@ -26,7 +26,9 @@ impl HeldLease {
             if children.is_empty() && !reading.childless {
                 return self.look_for_children(cx);
             }
-            let ending = shard_end::begin(&self.key, children.to_vec());
+            let children = children.to_vec();
+            self.children = shard_end::names(&children);
+            let ending = shard_end::begin(&self.key, children);
             self.movement.moved(now);
             return self.stage.go(|_| Stage::Ending(Box::new(ending)));
         }

@@ -25,7 +25,6 @@ const STANDSTILL: u32 = 8;
 
 /// Everything of the shard was processed, and these are its children.
 pub(super) fn begin(lease: &LeaseKey, children: Vec<ChildShard>) -> Ending {
-    let ids: BTreeSet<ShardId> = children.iter().map(|child| child.id.clone()).collect();
     let parents: BTreeSet<ShardId> = children
         .iter()
         .flat_map(|child| child.parents.iter().cloned())
@@ -34,7 +33,6 @@ pub(super) fn begin(lease: &LeaseKey, children: Vec<ChildShard>) -> Ending {
         .into_iter()
         .filter(|parent| parent.as_str() != lease.as_str());
     Ending {
-        children: ids.into_iter().collect(),
         // Until the leases are queued, this holds the end back.
         children_left: children.len() as u32,
         unresolved_parents: others.collect(),
@@ -45,6 +43,12 @@ pub(super) fn begin(lease: &LeaseKey, children: Vec<ChildShard>) -> Ending {
         look_at: Mono(0),
         told: false,
     }
+}
+
+/// The names of these children, sorted.
+pub(super) fn names(children: &[ChildShard]) -> Vec<ShardId> {
+    let names: BTreeSet<ShardId> = children.iter().map(|child| child.id.clone()).collect();
+    names.into_iter().collect()
 }
 
 /// What a listing says of the leases that may still create others.

@@ -81,8 +81,6 @@ impl Reading {
 /// A shard that was processed to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Ending {
-    /// Its children, sorted.
-    pub(super) children: Vec<ShardId>,
     /// How many of the children's leases are not known to exist yet.
     pub(super) children_left: u32,
     /// Children whose leases wait for their other parents' leases to exist.
@@ -189,17 +187,6 @@ impl Stage {
             Stage::Ending(ending) => Some(ending),
             Stage::Draining { ending, .. } => ending.as_deref_mut(),
             _ => None,
-        }
-    }
-
-    /// The children of a shard whose end is written, or was to be.
-    pub(super) fn children(&self) -> &[ShardId] {
-        match self {
-            Stage::Ending(ending) => &ending.children,
-            Stage::Draining {
-                ending: Some(ending), ..
-            } => &ending.children,
-            _ => &[],
         }
     }
 }
