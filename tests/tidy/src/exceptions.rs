@@ -99,7 +99,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "tests/tests/interop/mixed_kinsumer.rs", "a_fleet_is_moved_over_and_back_and_the_lead_with_it", STORY),
     allow("function-length", "tests/tests/sdk_rust.rs", "kinesis_answers_are_typed", CASES),
     allow("function-length", "tests/tests/sdk_rust.rs", "dynamodb_answers_are_typed", CASES),
-    allow("word", "ARCHITECTURE.md", "whoever", UNWRITTEN),
     allow("word", "CHANGELOG.md", "whoever", UNWRITTEN),
     allow("word", "sim/docs/deliberate-bugs.md", "whoever", UNWRITTEN),
     allow("word", "sim/cli/src/explain/wording.rs", "whoever", UNWRITTEN),
