@@ -255,8 +255,8 @@ mod tests {
         assert_eq!(
             events.lines(),
             [
-                "INFO message=begins as w:1f, believing in a lease for 9.000s kind=\"booted\" worker=w:1f ",
-                "WARN message=lost shardId-000000000001: its row is gone kind=\"lost\" worker=w:1f \
+                "INFO message=started as w:1f; a lease is valid for 9.000s after its last confirmed renewal was sent kind=\"booted\" worker=w:1f ",
+                "WARN message=lost shardId-000000000001: its row was removed, and could not be put back kind=\"lost\" worker=w:1f \
                  lease=shardId-000000000001 ",
             ]
         );

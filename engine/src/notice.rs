@@ -226,13 +226,14 @@ impl Notice {
     }
 }
 
-/// A sentence without its subject, which is the worker.
+/// An event as one line. Where a line names no subject, the subject is the worker.
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::Booted { worker, hold } => {
-                write!(f, "begins as {worker}, believing in a lease for {hold}")
-            }
+            Notice::Booted { worker, hold } => write!(
+                f,
+                "started as {worker}; a lease is valid for {hold} after its last confirmed renewal was sent"
+            ),
             Notice::TableReady { created: true } => f.write_str("created the lease table"),
             Notice::TableReady { created: false } => f.write_str("found the lease table"),
             Notice::Scanned {
@@ -244,13 +245,13 @@ impl fmt::Display for Notice {
                 unreadable,
             } => write!(
                 f,
-                "saw {leases} leases, {unfinished} of them unfinished, of {workers} workers ({pages} pages, {foreign} \
-                 foreign and {unreadable} unreadable items)"
+                "scanned the lease table: {leases} leases, {unfinished} of them unfinished, {workers} workers ({pages} pages, \
+                 {foreign} foreign items, {unreadable} unreadable items)"
             ),
             Notice::Unreadable { key, detail, lasting } => {
-                write!(f, "cannot read the row of {key}")?;
+                write!(f, "row of {key} cannot be read")?;
                 if *lasting > Span::ZERO {
-                    write!(f, " for {lasting} now")?;
+                    write!(f, " (for {lasting} so far)")?;
                 }
                 write!(
                     f,
@@ -260,55 +261,58 @@ impl fmt::Display for Notice {
             Notice::Rank {
                 rank: Some(rank),
                 workers,
-            } => write!(f, "is number {} of {workers} in the order of leaders", rank + 1),
+            } => write!(f, "has rank {} of {workers} in the order of leaders", rank + 1),
             Notice::Rank {
                 rank: None,
                 workers: 0,
-            } => f.write_str("is not in the order of leaders, which is empty: no worker owns a lease"),
+            } => f.write_str("has no rank in the order of leaders, which is empty: no worker owns a lease"),
             Notice::Rank { rank: None, workers } => write!(
                 f,
-                "is not in the order of leaders, as it owns no lease: {} in it",
+                "has no rank in the order of leaders, because it owns no lease: {} in it",
                 Count(*workers, "worker is", "workers are")
             ),
             Notice::Chose(choice) => write!(f, "{choice}"),
-            Notice::Took { lease, why, .. } => write!(f, "took {lease}{why}"),
+            Notice::Took { lease, why, .. } => why.sentence(f, lease),
             Notice::MissedTake {
                 lease,
                 owner: Some(owner),
             } => write!(f, "did not get {lease}: its row names {owner}"),
             Notice::MissedTake { lease, owner: None } => {
-                write!(f, "did not get {lease}, which it tried to take")
+                write!(f, "did not get {lease}: its row changed before the take")
             }
-            Notice::Spared { lease } => write!(f, "leaves {lease} to others, as it has its share by now"),
-            Notice::Claimed { lease, owner } => write!(f, "asked {owner} for {lease}"),
-            Notice::Adopted { lease, counter } => {
-                write!(
-                    f,
-                    "found that its own write to {lease} had been applied after all (counter {counter})"
-                )
+            Notice::Spared { lease } => {
+                write!(f, "left {lease} to other workers: this worker has its fair share")
             }
-            Notice::Fenced { lease } => write!(f, "is not sure any more to own {lease}, and pauses it"),
-            Notice::Resumed { lease } => write!(f, "is sure again to own {lease}"),
+            Notice::Claimed { lease, owner } => write!(f, "asked {owner} to hand over {lease}"),
+            Notice::Adopted { lease, counter } => write!(
+                f,
+                "write of unknown outcome to {lease} was applied: its row shows counter {counter} of this worker"
+            ),
+            Notice::Fenced { lease } => write!(
+                f,
+                "lease of {lease} may have expired: its last renewal was not confirmed in time; pausing {lease}"
+            ),
+            Notice::Resumed { lease } => write!(f, "lease of {lease} is confirmed again; resuming"),
             Notice::Lost { lease, why } => write!(f, "lost {lease}{why}"),
             Notice::Released { lease } => write!(f, "released {lease}"),
-            Notice::Restoring { lease } => write!(f, "puts back the removed row of {lease}"),
+            Notice::Restoring { lease } => write!(f, "row of {lease} was removed; putting it back"),
             Notice::Mending { lease } => write!(
                 f,
-                "puts back the counter that somebody removed from the row of {lease}"
+                "counter was removed from the row of {lease}; the next write puts it back"
             ),
-            Notice::Blocked { lease, parents } => write!(f, "has {lease} wait for {}", Ids(parents)),
-            Notice::Opened { lease, from, .. } => write!(f, "processes {lease} from {from}"),
+            Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {}", Ids(parents)),
+            Notice::Opened { lease, from, .. } => write!(f, "started processing {lease} from {from}"),
             Notice::Closed { lease, reason, .. } => {
                 let why = match reason {
                     EndReason::ShardEnded => "the shard has ended",
                     EndReason::LeaseLost => "the lease was lost",
-                    EndReason::Shutdown => "shutdown",
-                    EndReason::HandedOver => "handed over",
+                    EndReason::Shutdown => "the worker shuts down",
+                    EndReason::HandedOver => "the lease is handed over",
                     EndReason::SourceGone => "the worker cannot go on with its stream and table",
                 };
                 write!(f, "stopped processing {lease}: {why}")
             }
-            Notice::Checkpointed { lease, position } => write!(f, "is at {position} of {lease}"),
+            Notice::Checkpointed { lease, position } => write!(f, "checkpointed {lease} at {position}"),
             Notice::Ended { lease, children } if children.is_empty() => {
                 write!(f, "finished {lease}, which has no children")
             }
@@ -322,13 +326,13 @@ impl fmt::Display for Notice {
             }
             Notice::Hole { range, seen, needed } => write!(
                 f,
-                "sees no unfinished lease for the hash keys {} to {} ({seen} of {needed} times)",
+                "no unfinished lease covers the hash keys {} to {} (scan {seen} of {needed})",
                 range.start, range.end
             ),
-            Notice::Listing { why } => write!(f, "lists the shards: {why}"),
-            Notice::BadListing { detail } => write!(f, "cannot use the list of shards: {detail}"),
+            Notice::Listing { why } => write!(f, "listing the shards: {why}"),
+            Notice::BadListing { detail } => write!(f, "list of shards cannot be used: {detail}"),
             Notice::Planned { create, shards } => {
-                write!(f, "plans {create} new leases for {shards} shards")
+                write!(f, "planned {create} new leases for {shards} shards")
             }
             Notice::Created {
                 lease,
@@ -339,40 +343,36 @@ impl fmt::Display for Notice {
             Notice::HandlerFailed {
                 lease,
                 attempt,
-                again_in: Some(again_in),
+                again_in,
                 detail,
-            } => write!(
-                f,
-                "calls the handler of {lease} again in {again_in}, as attempt {attempt} failed: {detail}"
-            ),
-            Notice::HandlerFailed {
-                lease,
-                attempt,
-                again_in: None,
-                detail,
-            } => write!(
-                f,
-                "leaves records of {lease} to its next owner, as attempt {attempt} failed: {detail}"
-            ),
+            } => {
+                write!(f, "handler failed for {lease} (attempt {attempt}): {detail}; ")?;
+                match again_in {
+                    Some(again_in) => write!(f, "retrying in {again_in}"),
+                    None => f.write_str(
+                        "not retrying: the lease is given up, and its next owner gets the records",
+                    ),
+                }
+            }
             Notice::Trimmed { lease, detail } => {
                 write!(
                     f,
-                    "found records of {lease} trimmed before they were read: {detail}"
+                    "records of {lease} were trimmed before they were read: {detail}"
                 )
             }
             Notice::Stalled { lease, idle, why } => {
-                write!(f, "has not moved {lease} for {idle}: {why}")
+                write!(f, "{lease} has made no progress for {idle}: {why}")
             }
-            Notice::Moving { lease, after } => write!(f, "moves {lease} again, after {after}"),
+            Notice::Moving { lease, after } => write!(f, "{lease} makes progress again after {after}"),
             Notice::Trouble {
                 what, how, again_in, ..
-            } => write!(f, "could not {what}: {how}; again in {again_in}"),
+            } => write!(f, "could not {what}: {how}; retrying in {again_in}"),
             Notice::Stray { what } => write!(f, "ignored {what}"),
             Notice::Fatal(fatal) => write!(f, "cannot go on: {fatal}"),
-            Notice::ShuttingDown { held: 1 } => f.write_str("shuts down with 1 lease"),
-            Notice::ShuttingDown { held } => write!(f, "shuts down with {held} leases"),
-            Notice::Stopped(summary) => write!(f, "has stopped{summary}"),
-            Notice::Yields { lease } => write!(f, "lets go of {lease}, which is another's turn"),
+            Notice::ShuttingDown { held: 1 } => f.write_str("shutting down with 1 lease"),
+            Notice::ShuttingDown { held } => write!(f, "shutting down with {held} leases"),
+            Notice::Stopped(summary) => write!(f, "stopped{summary}"),
+            Notice::Yields { lease } => write!(f, "giving up {lease}: by rank it is another member's"),
             Notice::Continued {
                 table,
                 leases,

@@ -112,7 +112,7 @@ fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
             .all(|why| **why == Stall::UnreadableParents(parent.clone())),
         "{stalls:?}"
     );
-    assert!(stalls[0].to_string().contains("must be corrected in the table"));
+    assert!(stalls[0].to_string().contains("correct that row in the table"));
 }
 
 fn told(rig: &Rig, wanted: fn(&Notice) -> bool) -> usize {

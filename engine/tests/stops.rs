@@ -126,7 +126,8 @@ fn a_handler_that_fails_during_a_stop_is_not_said_to_be_called_again() {
     assert_eq!(
         failed,
         [format!(
-            "leaves records of {} to its next owner, as attempt 1 failed: refused: HandlerFailed",
+            "handler failed for {} (attempt 1): refused: HandlerFailed; not retrying: the lease is given up, and its next \
+             owner gets the records",
             Rig::id(0)
         )]
     );
@@ -147,9 +148,9 @@ fn a_worker_without_a_lease_is_not_said_to_lead_anybody() {
             .map(|(_, notice)| notice.to_string())
             .collect()
     };
-    let empty = "is not in the order of leaders, which is empty: no worker owns a lease";
-    assert_eq!(ranks(0), [empty, "is number 1 of 1 in the order of leaders"]);
-    let first_only = "is not in the order of leaders, as it owns no lease: 1 worker is in it";
+    let empty = "has no rank in the order of leaders, which is empty: no worker owns a lease";
+    assert_eq!(ranks(0), [empty, "has rank 1 of 1 in the order of leaders"]);
+    let first_only = "has no rank in the order of leaders, because it owns no lease: 1 worker is in it";
     assert_eq!(ranks(second), [first_only]);
 }
 

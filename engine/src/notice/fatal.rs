@@ -39,13 +39,13 @@ impl fmt::Display for Fatal {
             Fatal::Config { detail } => write!(f, "the configuration cannot work: {detail}"),
             Fatal::TableIncompatible { table } => write!(
                 f,
-                "expected table {table:?} to have the primary key of this dialect, a string, and no sort key, found another \
-                 key: the table belongs to another application, or to a fleet of another dialect; choose another table name, \
-                 or the dialect that wrote it"
+                "expected table {table:?} to have the primary key of this lease format, a string, and no sort key, found \
+                 another key: the table belongs to another application, or to a fleet with another lease format; choose another \
+                 table name, or the format that wrote it"
             ),
             Fatal::TableGone { table } => write!(
                 f,
-                "expected table {table:?} to be there, but it was deleted while in use, and with it all checkpoints; \
+                "expected table {table:?} to be there, found that it was deleted while in use, and with it all checkpoints; \
                  restore it from a backup, or start again to create it anew and read from the initial position"
             ),
             Fatal::TableUnusable { table, detail } => write!(
@@ -68,7 +68,7 @@ impl fmt::Display for Fatal {
                 detail,
             } => write!(
                 f,
-                "expected the leases in table {table:?} to be of stream {stream:?}, but of {lease} {detail}: the table was \
+                "expected the leases in table {table:?} to be of stream {stream:?}, but found of {lease} that {detail}: the table was \
                  filled from another stream, or from an earlier one of this name; choose another table name, or delete the \
                  table to begin with this stream anew"
             ),

@@ -18,7 +18,7 @@ pub struct Choice {
     pub left: Vec<LeaseKey>,
     /// How many there were to choose from.
     pub candidates: u32,
-    /// Whom they are stolen from; absent: nobody lives on them.
+    /// The worker that they are stolen from; absent: they are free.
     pub victim: Option<WorkerId>,
     /// Unfinished leases of each live worker, the busiest first. We are always in it.
     pub counts: Vec<(WorkerId, u32)>,
@@ -39,12 +39,19 @@ impl Choice {
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "chose {} of {} ", self.taken, self.candidates)?;
         match &self.victim {
-            Some(victim) => write!(f, "leases of {victim}")?,
-            None => f.write_str("free leases")?,
+            Some(victim) => write!(
+                f,
+                "stealing {} of {} leases of {victim}",
+                self.taken, self.candidates
+            )?,
+            None => write!(f, "taking {} of {} free leases", self.taken, self.candidates)?,
         }
-        write!(f, ": has {}, and {} is a fair share", self.ours, self.target)
+        write!(
+            f,
+            ": this worker has {}, and its fair share is {}",
+            self.ours, self.target
+        )
     }
 }
 
@@ -54,9 +61,9 @@ impl fmt::Display for Choice {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum TakeReason {
-    /// Nobody owned it.
+    /// It had no owner.
     Unowned,
-    /// Its owner showed no life for longer than the lease lasts.
+    /// It expired: its row did not change for longer than a lease lasts.
     Expired { owner: WorkerId, idle: Span },
     /// Its owner has more than its share.
     Stolen {
@@ -75,7 +82,7 @@ pub enum TakeReason {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum LossReason {
-    /// The row names somebody else.
+    /// The row names another worker, or none.
     Taken {
         by: Option<WorkerId>,
         row: Box<LeaseRow>,
@@ -88,24 +95,25 @@ pub enum LossReason {
     AlreadyEnded,
 }
 
-/// What follows "took (the lease)" in a sentence.
-impl fmt::Display for TakeReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl TakeReason {
+    /// Writes that a lease was taken, and why.
+    pub(super) fn sentence(&self, f: &mut fmt::Formatter<'_>, lease: &LeaseKey) -> fmt::Result {
         match self {
-            TakeReason::Unowned => Ok(()),
-            TakeReason::Expired { owner, idle } => write!(f, ": {owner} has shown no life for {idle}"),
+            TakeReason::Unowned => write!(f, "took {lease}, which had no owner"),
+            TakeReason::Expired { owner, idle } => write!(
+                f,
+                "took {lease} from {owner}: the lease expired, as its row did not change for {idle}"
+            ),
             TakeReason::Stolen {
                 owner,
                 theirs,
                 ours,
                 target,
-            } => {
-                write!(
-                    f,
-                    " from {owner}, who had {theirs} to its {ours}; {target} is fair"
-                )
-            }
-            TakeReason::Ours => f.write_str(", which names it already"),
+            } => write!(
+                f,
+                "stole {lease} from {owner}, which had {theirs} leases: this worker had {ours}, and its fair share is {target}"
+            ),
+            TakeReason::Ours => write!(f, "took {lease}, whose row named this worker already"),
         }
     }
 }
@@ -115,10 +123,10 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LossReason::Taken { by: Some(by), .. } => write!(f, " to {by}"),
-            LossReason::Taken { by: None, .. } => f.write_str(": its row names nobody"),
-            LossReason::RowGone => f.write_str(": its row is gone"),
-            LossReason::Unreadable => f.write_str(": its row is no lease any more"),
-            LossReason::AlreadyEnded => f.write_str(": it had ended already"),
+            LossReason::Taken { by: None, .. } => f.write_str(": its row names no owner"),
+            LossReason::RowGone => f.write_str(": its row was removed, and could not be put back"),
+            LossReason::Unreadable => f.write_str(": its row cannot be read as a lease any more"),
+            LossReason::AlreadyEnded => f.write_str(": its row says that the shard has ended"),
         }
     }
 }

@@ -56,42 +56,56 @@ pub enum Stall {
     Closing,
 }
 
-/// What follows "has not moved (the lease) for (a while):" in a sentence.
+/// What follows "(the shard) has made no progress for (a while):" in a sentence.
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stall::Settling => f.write_str("it was stolen, and its former owner may still believe in it"),
-            Stall::Parents(parents) => write!(f, "it waits for {} to end", super::Ids(parents)),
+            Stall::Settling => f.write_str(
+                "the lease was stolen, and its former owner may still count on it for a lease duration",
+            ),
+            Stall::Parents(parents) => write!(f, "the shard waits for {} to end", super::Ids(parents)),
             Stall::UnreadableParents(parents) => write!(
                 f,
-                "it waits for {} to end, which no worker reads: a row that cannot be read must be corrected in the table",
+                "the shard waits for {} to end, but a row that cannot be read keeps all workers from it: correct that row in \
+                 the table",
                 super::Ids(parents)
             ),
-            Stall::Opening => f.write_str("the application has not opened it yet"),
-            Stall::OpenFails { attempts } => write!(f, "the application failed to open it {attempts} times"),
+            Stall::Opening => f.write_str("the application has not opened the shard yet"),
+            Stall::OpenFails { attempts } => {
+                write!(f, "the application failed to open the shard {attempts} times")
+            }
             Stall::Handler { attempt } => {
                 write!(
                     f,
-                    "its handler has not returned (attempt {attempt} at this batch)"
+                    "the handler has not returned (attempt {attempt} with this batch)"
                 )
             }
             Stall::HandlerFails { attempts } => {
-                write!(f, "its handler failed {attempts} times with the same batch")
+                write!(f, "the handler failed {attempts} times with the same batch")
             }
-            Stall::Fenced => f.write_str("its lease could not be renewed in time, and may be another's"),
-            Stall::Missing => f.write_str("it, or a child of it, was not found; the shards are being listed"),
-            Stall::ReadsFail { failures } => write!(f, "reading it failed {failures} times in a row"),
-            Stall::ReadsEmpty => f.write_str("reads bring nothing, though it is not at its tip"),
+            Stall::Fenced => {
+                f.write_str("the lease was not renewed in time, and another worker may have taken it")
+            }
+            Stall::Missing => {
+                f.write_str("the shard or one of its children was not found; listing the shards")
+            }
+            Stall::ReadsFail { failures } => {
+                write!(f, "reads of the shard failed {failures} times in a row")
+            }
+            Stall::ReadsEmpty => f.write_str("reads return no records, although the shard is not at its tip"),
             Stall::CoParents(parents) => write!(
                 f,
-                "it has ended, and {} must have a lease before that is written",
+                "the shard has ended, and {} must have a lease before its end is written",
                 super::Ids(parents)
             ),
             Stall::Children { left } => {
-                write!(f, "it has ended, and {left} of its children have no lease yet")
+                write!(
+                    f,
+                    "the shard has ended, and {left} of its children have no lease yet"
+                )
             }
-            Stall::Writing => f.write_str("its row cannot be written"),
-            Stall::Closing => f.write_str("the application has not closed it yet"),
+            Stall::Writing => f.write_str("the row of the lease cannot be written"),
+            Stall::Closing => f.write_str("the application has not closed the shard yet"),
         }
     }
 }

@@ -38,7 +38,7 @@ pub enum Left {
     Settling,
     /// A take of it was under way, and may have been executed.
     Taking,
-    /// The application had not let go of its shard.
+    /// The application had not closed its shard.
     Busy,
 }
 
@@ -52,7 +52,7 @@ impl StopSummary {
     }
 }
 
-/// What follows "(the worker) has stopped" in a sentence.
+/// What follows "(the worker) stopped" in a sentence.
 impl fmt::Display for StopSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -105,9 +105,9 @@ impl fmt::Display for Left {
             Left::Failed { times: 1 } => f.write_str("its release failed"),
             Left::Failed { times } => write!(f, "its release failed {times} times"),
             Left::Unanswered => f.write_str("its release was not acknowledged"),
-            Left::Settling => f.write_str("it was stolen, and its former owner may still believe in it"),
+            Left::Settling => f.write_str("it was stolen, and its former owner may still count on it"),
             Left::Taking => f.write_str("it was being taken"),
-            Left::Busy => f.write_str("the application had not let go of it"),
+            Left::Busy => f.write_str("the application had not closed its shard"),
         }
     }
 }

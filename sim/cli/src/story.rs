@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(
             tell(&notice),
-            "took shard-3 from worker-1, who had 4 to its 1; 2 is fair"
+            "stole shard-3 from worker-1, which had 4 leases: this worker had 1, and its fair share is 2"
         );
     }
 
@@ -134,6 +134,9 @@ mod tests {
             lease: "shardId-".into(),
             why: LossReason::RowGone,
         };
-        assert_eq!(tell(&lost), "lost shardId-: its row is gone");
+        assert_eq!(
+            tell(&lost),
+            "lost shardId-: its row was removed, and could not be put back"
+        );
     }
 }

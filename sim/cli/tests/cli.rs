@@ -208,7 +208,7 @@ fn a_replay_shows_what_is_asked_for() {
         .collect();
     let told = told.concat();
     assert!(
-        told.contains("took shard-1") && told.contains("processes shard-1 from"),
+        told.contains("took shard-1") && told.contains("started processing shard-1 from"),
         "{told}"
     );
     assert!(!told.contains("took shard-0"), "{told}");

@@ -290,7 +290,7 @@ fn a_second_signal_ends_a_consumer_at_once_although_stdout_takes_nothing() {
         consumer.until_stdout_is_full();
         signal(&consumer.process, name);
         until("it shuts down", Duration::from_secs(10), || {
-            consumer.has_said("shuts down with")
+            consumer.has_said("shutting down with")
         });
         signal(&consumer.process, name);
         let ended = ended(&mut consumer.process, Duration::from_secs(5));

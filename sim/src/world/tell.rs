@@ -44,7 +44,7 @@ impl World {
             self.fact(Fact::GivesUp { life });
         }
         if crate::report::is_worth_a_line(notice) {
-            self.note_line(|| format!("w{w} {notice}"));
+            self.note_line(|| format!("w{w}: {notice}"));
         }
     }
 
