@@ -89,7 +89,7 @@ pub use leasehold_engine::config::{
 };
 pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 pub use leasehold_engine::notice::{
-    Choice, Fatal, Left, LossReason, Notice, Severity, Stall, StopSummary, TakeReason,
+    Choice, Fatal, Left, ListReason, LossReason, Notice, Severity, Stall, StopSummary, TakeReason,
 };
 pub use leasehold_engine::output::EndReason;
 pub use leasehold_engine::position::{BadSequenceNumber, Checkpoint, Position, SequenceNumber};

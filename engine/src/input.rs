@@ -8,6 +8,7 @@ use crate::row::RowRead;
 use crate::shard::{ChildShard, Shard};
 use crate::time::{Mono, Wall};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One input: when, and what. A recorded sequence of these is a whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -231,7 +232,22 @@ pub enum Why {
     Gone,
 }
 
-/// Why a command was not executed, or why nobody knows.
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::ConditionFailed => "the condition of the write did not hold",
+            Why::NotFound => "the table, stream or shard does not exist",
+            Why::InUse => "the resource is in use",
+            Why::Expired => "the iterator or page token has expired",
+            Why::Denied => "access was denied",
+            Why::Invalid => "the service calls the request invalid",
+            Why::HandlerFailed => "the handler returned an error",
+            Why::Gone => "the batch or iterator is not in memory any more",
+        })
+    }
+}
+
+/// Why a command was not executed, or why it is not known whether it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -251,4 +267,19 @@ pub enum Cause {
     Client,
     /// An answer that could not be read.
     Garbled,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Timeout => "the request timed out",
+            Cause::Network => "the connection broke",
+            Cause::Server => "the service failed",
+            Cause::Throttled => "the service throttled the request",
+            Cause::Credentials => "no usable credentials were found",
+            Cause::Cancelled => "the request was cancelled",
+            Cause::Client => "the client cannot make the request",
+            Cause::Garbled => "the answer could not be read",
+        })
+    }
 }

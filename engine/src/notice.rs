@@ -17,7 +17,7 @@ mod stop;
 
 pub use fatal::Fatal;
 pub use kind::Severity;
-pub use reason::{Choice, LossReason, TakeReason};
+pub use reason::{Choice, ListReason, LossReason, TakeReason};
 pub use stall::Stall;
 use stop::Count;
 pub use stop::{Left, StopSummary};
@@ -110,7 +110,7 @@ pub enum Notice {
         needed: u32,
     },
     /// The shards are being listed.
-    Listing { why: String },
+    Listing { why: ListReason },
     /// The listing cannot be used.
     BadListing { detail: String },
     /// What is missing and will be created.

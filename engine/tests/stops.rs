@@ -126,7 +126,7 @@ fn a_handler_that_fails_during_a_stop_is_not_said_to_be_called_again() {
     assert_eq!(
         failed,
         [format!(
-            "handler failed for {} (attempt 1): refused: HandlerFailed; not retrying: the lease is given up, and its next \
+            "handler failed for {} (attempt 1): the handler returned an error; not retrying: the lease is given up, and its next \
              owner gets the records",
             Rig::id(0)
         )]

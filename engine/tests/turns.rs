@@ -3,7 +3,7 @@
 use crate::rig::Rig;
 use crate::rig::side::{beside, fleet, share, stamp};
 use leasehold_engine::members::*;
-use leasehold_engine::notice::Notice;
+use leasehold_engine::notice::{ListReason, Notice};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
@@ -121,8 +121,15 @@ fn a_shard_of_anothers_without_a_lease_is_not_asked_for() {
     assert!(gone.is_some());
     let since = rig.now;
     let repairs = |rig: &Rig| {
+        use ListReason::{SharedList, SharedShardWithoutLease};
         let asked = |(at, notice): &&(Mono, Notice)| {
-            *at >= since && matches!(notice, Notice::Listing { why } if why.contains("shared out"))
+            *at >= since
+                && matches!(
+                    notice,
+                    Notice::Listing {
+                        why: SharedList | SharedShardWithoutLease
+                    }
+                )
         };
         rig.workers[0].notices.iter().filter(asked).count()
     };

@@ -4,9 +4,10 @@ use leasehold::dialect::{Dialect, Kcl, Kind, Policies};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
     BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, EndReason, Error, Fatal, Fence,
-    FencingToken, Handler, HandlerFn, HashKey, InitialPosition, LeaseKey, Left, LossReason, MembersConfig,
-    Misplaced, Mono, NotTaken, Notice, OptionInfo, Position, ReaderConfig, Record, SequenceNumber, Severity,
-    ShardId, ShardInfo, Span, Stall, StopSummary, TakeReason, TraceSink, Wall, Worker, WorkerId,
+    FencingToken, Handler, HandlerFn, HashKey, InitialPosition, LeaseKey, Left, ListReason, LossReason,
+    MembersConfig, Misplaced, Mono, NotTaken, Notice, OptionInfo, Position, ReaderConfig, Record,
+    SequenceNumber, Severity, ShardId, ShardInfo, Span, Stall, StopSummary, TakeReason, TraceSink, Wall,
+    Worker, WorkerId,
 };
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -105,6 +106,10 @@ fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
         } => {
             let _: &Checkpoint = &row.checkpoint;
             Some((lease.clone(), format!("{by:?}")))
+        }
+        Notice::Listing { why } => {
+            let _: &ListReason = why;
+            None
         }
         Notice::Stalled { lease, why, .. } => {
             let why: &Stall = why;

@@ -1,4 +1,4 @@
-//! Why a lease was chosen, taken or lost.
+//! Why a lease was chosen, taken or lost, and why the shards are listed.
 
 use crate::ids::{LeaseKey, WorkerId};
 use crate::row::LeaseRow;
@@ -128,5 +128,51 @@ impl fmt::Display for LossReason {
             LossReason::Unreadable => f.write_str(": its row cannot be read as a lease any more"),
             LossReason::AlreadyEnded => f.write_str(": its row says that the shard has ended"),
         }
+    }
+}
+
+/// Why the shards of the stream are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ListReason {
+    /// The lease table is empty, and is to be filled.
+    TableIsEmpty,
+    /// The lease table had leases before this worker began: they are compared with the shards, since the table may have been
+    /// filled from another stream.
+    TableWasThere,
+    /// Part of the hash space has no unfinished lease.
+    Hole,
+    /// Some rows lack their hash range.
+    RangesUnknown,
+    /// The table does not say what the parents of some leases are.
+    ParentsUnknown,
+    /// A parent of a leased shard has no lease.
+    ParentWithoutLease,
+    /// A finished lease may be removed once its shard is listed no more.
+    MayBeForgotten,
+    /// A read did not find a shard, or the children of one that ended.
+    ShardNotFound,
+    /// The list of shards that the members share is compared with the stream.
+    SharedList,
+    /// A shard of the list that the members share has no lease.
+    SharedShardWithoutLease,
+}
+
+/// What follows "listing the shards:" in a sentence.
+impl fmt::Display for ListReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ListReason::TableIsEmpty => "the lease table is empty",
+            ListReason::TableWasThere => "the leases in the table must be of this stream",
+            ListReason::Hole => "part of the hash space has no unfinished lease",
+            ListReason::RangesUnknown => "some rows lack their hash range",
+            ListReason::ParentsUnknown => "the parents of some leases are not known",
+            ListReason::ParentWithoutLease => "a parent has no lease",
+            ListReason::MayBeForgotten => "the stream may have forgotten shards whose leases are finished",
+            ListReason::ShardNotFound => "a shard, or a child of one that ended, was not found",
+            ListReason::SharedList => "the list of shards that members share is compared with the stream",
+            ListReason::SharedShardWithoutLease => "a shard of the list that members share has no lease",
+        })
     }
 }

@@ -192,7 +192,7 @@ pub enum How {
     Refused(Why),
     /// It was not executed.
     NotSent(Cause),
-    /// Nobody knows. Reading changes nothing, so it is tried again as if it had not been executed.
+    /// Whether it was executed is not known. Reading changes nothing, so it is tried again as if it had not been.
     Unknown(Cause),
     /// The answer is not one to this command.
     Mismatched,
@@ -201,9 +201,8 @@ pub enum How {
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            How::Refused(why) => write!(f, "refused: {why:?}"),
-            How::NotSent(cause) => write!(f, "not executed: {cause:?}"),
-            How::Unknown(cause) => write!(f, "outcome unknown: {cause:?}"),
+            How::Refused(why) => write!(f, "{why}"),
+            How::NotSent(cause) | How::Unknown(cause) => write!(f, "{cause}"),
             How::Mismatched => f.write_str("expected an answer to this command, found another kind"),
         }
     }

@@ -5,7 +5,7 @@ use super::phase::Phase;
 use crate::config::{Config, InitialPosition};
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
-use crate::notice::{Fatal, Notice, TakeReason};
+use crate::notice::{Fatal, ListReason, Notice, TakeReason};
 use crate::output::{Command, ConsumerOp, Effect, Output, StreamOp, TableOp};
 use crate::policy::{Assign, Finished, Lineage};
 use crate::row::Change;
@@ -49,7 +49,7 @@ pub(super) struct RowWriteId(pub(super) u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// List the shards, unless they are being listed: something is missing, or not understood. With the reason.
-    ListShards(&'static str),
+    ListShards(ListReason),
     /// Scan the table at this moment at the latest, but not too soon after the last scan.
     Rescan(Mono),
     /// Find out whether the lease table is gone: an operation did not find it.

@@ -27,8 +27,8 @@ mod startup;
 
 use crate::engine::Held;
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
-use crate::input::{Boot, Call, Outcome};
-use crate::notice::{Fatal, Notice};
+use crate::input::{Boot, Call, Outcome, Why};
+use crate::notice::{Fatal, ListReason, Notice};
 use crate::output::{EndReason, Output};
 use crate::time::{Mono, Span, Wall};
 use assignment::Assignment;
@@ -174,8 +174,7 @@ impl Worker {
         } else {
             self.shard_sync.on_filled_table();
             if !cx.has_recognised() {
-                let why = "there is a lease table already, and it must be of this stream";
-                return cx.request(Request::ListShards(why));
+                return cx.request(Request::ListShards(ListReason::TableWasThere));
             }
             self.startup.watch_stream(cx, balance.workers());
             let deputy = self.leadership.deputy();
@@ -396,13 +395,14 @@ fn reached(at: Mono) -> Mono {
     at.min(Mono::NEVER - Span(1))
 }
 
-/// An outcome as words.
+/// An outcome that is no success, in words.
 fn describe(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Applied(reply) => format!("answered with what was not asked for: {reply:?}"),
-        Outcome::Refused(refusal) if refusal.detail.is_empty() => format!("refused: {:?}", refusal.why),
-        Outcome::Refused(refusal) => format!("refused: {:?} ({})", refusal.why, refusal.detail),
-        Outcome::NotSent(cause) => format!("not executed: {cause:?}"),
-        Outcome::Unknown(cause) => format!("outcome unknown: {cause:?}"),
+        Outcome::Applied(reply) => format!("expected an answer to this command, found {reply:?}"),
+        Outcome::Refused(refusal) if refusal.detail.is_empty() => refusal.why.to_string(),
+        Outcome::Refused(refusal) if refusal.why == Why::HandlerFailed => refusal.detail.clone(),
+        Outcome::Refused(refusal) => format!("{} ({})", refusal.why, refusal.detail),
+        Outcome::NotSent(cause) => cause.to_string(),
+        Outcome::Unknown(cause) => format!("{cause}, and the command may have been executed"),
     }
 }

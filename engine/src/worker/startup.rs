@@ -6,7 +6,7 @@ use super::describe;
 use crate::config::TABLE_PATIENCE;
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Reply, StreamState, TableState, Why};
-use crate::notice::{Fatal, Notice};
+use crate::notice::{Fatal, ListReason, Notice};
 use crate::output::{StreamOp, TableOp};
 use crate::time::{Mono, Span, Wall};
 
@@ -178,7 +178,12 @@ impl Startup {
                     self.table_since = cx.now();
                 }
                 if cx.now().since(self.table_since) > TABLE_PATIENCE {
-                    let detail = format!("{state:?} for more than {TABLE_PATIENCE}");
+                    let state = match state {
+                        TableState::Deleting => "a table that is being deleted",
+                        TableState::Missing => "no table",
+                        _ => "a table that is being created",
+                    };
+                    let detail = format!("{state}, for more than {TABLE_PATIENCE}");
                     return cx.request(Request::Stop(Fatal::TableUnusable { table, detail }));
                 }
                 self.poll(cx);
@@ -256,7 +261,7 @@ impl Startup {
         } else if std::mem::take(&mut self.stream_doubt) {
             // Many shards may end at once; one listing in a while answers for all of them.
             self.rest_until = cx.now() + STREAM_PAUSE;
-            cx.request(Request::ListShards("a shard was not found"));
+            cx.request(Request::ListShards(ListReason::ShardNotFound));
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::members::Members;
 use super::{MAX_TAKES, report_choice};
+use crate::notice::ListReason;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, LeaseTable};
 use std::collections::BTreeSet;
@@ -61,6 +62,6 @@ pub(super) fn ask_leases(cx: &mut Context, leases: &LeaseTable) {
     let ours = |shard: &str| turns.has(shard) == Some(true);
     let mut shards = turns.shards().iter().map(|shard| shard.as_str());
     if cx.absence_is_unread() && shards.any(|shard| ours(shard) && lacks(shard)) {
-        cx.request(Request::ListShards("a shard that is shared out has no lease"));
+        cx.request(Request::ListShards(ListReason::SharedShardWithoutLease));
     }
 }

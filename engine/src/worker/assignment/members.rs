@@ -8,7 +8,7 @@ use super::member_tasks::Task;
 use crate::ids::{OpId, ShardId, WorkerId};
 use crate::input::{Outcome, TableState};
 use crate::members::{Member, MembersPage, Shared, Side};
-use crate::notice::{Fatal, Notice};
+use crate::notice::{Fatal, ListReason, Notice};
 use crate::output::TableOp;
 use crate::rank::{Lead, Roster, Turns};
 use crate::time::{Mono, Span};
@@ -118,9 +118,7 @@ impl Members {
         let now = cx.now();
         if self.wants_listing && cx.has_recognised() && !listing && cx.is_running() {
             self.wants_listing = false;
-            cx.request(Request::ListShards(
-                "the shards that are shared out are compared with the stream's",
-            ));
+            cx.request(Request::ListShards(ListReason::SharedList));
         }
         if self.flight.is_some() {
             return;

@@ -7,6 +7,7 @@ use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Reply, Why};
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, StreamOp};
+use crate::position::Position;
 use crate::reader::{self, Event, Want};
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request, Waiter};
@@ -232,7 +233,11 @@ impl HeldLease {
     }
 }
 
-/// A reader's event as words, and how long it pauses.
+fn position(position: Option<Position>) -> String {
+    position.map_or_else(|| "no position".into(), |position| position.to_string())
+}
+
+/// What went wrong with a read, in words, and how long its reader pauses.
 fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
     match event {
         Event::Trouble { how, again_in } => (how.to_string(), *again_in),
@@ -245,10 +250,23 @@ fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
         }
         Event::BadPosition { at, tries, again_in } => (
             format!(
-                "the service calls position {at} invalid ({tries} times in a row); check the lease's checkpoint"
+                "the service calls position {at} invalid ({tries} times in a row); compare the checkpoint in the row of the lease with \
+                 the stream"
             ),
             *again_in,
         ),
-        other => (format!("{other:?}"), Span::ZERO),
+        Event::Disorder { before, first, last } => (
+            format!(
+                "expected records after {}, found records from {} to {}; they are handed over all the same",
+                position(*before),
+                position(*first),
+                position(*last)
+            ),
+            Span::ZERO,
+        ),
+        Event::ShardMissing | Event::Trimmed { .. } | Event::EndOfShard => {
+            debug_assert!(false, "what is no trouble has a notice of its own");
+            (String::new(), Span::ZERO)
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::LeaseTable;
 use crate::ids::{LeaseKey, ShardId};
+use crate::notice::ListReason;
 use crate::row::LeaseRow;
 use crate::shard::{HashRange, Shard};
 use crate::time::Mono;
@@ -158,7 +159,7 @@ impl LeaseTable {
         let family = self.lineage.families.get(parent.as_str());
         let gone = family.is_some_and(|family| family.range.is_none());
         if !gone && cx.now().since(self.lineage.listed_at) >= cx.config().scan_interval {
-            cx.request(Request::ListShards("a parent has no lease"));
+            cx.request(Request::ListShards(ListReason::ParentWithoutLease));
         }
         !gone
     }

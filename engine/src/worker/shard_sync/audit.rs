@@ -1,6 +1,7 @@
 //! Looking for what has no lease, after a whole scan: then the shards are listed.
 
 use super::ShardSync;
+use crate::notice::ListReason;
 use crate::policy::Finished;
 use crate::shard::HashRange;
 use crate::sync;
@@ -65,8 +66,8 @@ impl ShardSync {
                 return;
             }
             cx.request(Request::ListShards(match hole {
-                Some(_) => "part of the hash space has no unfinished lease",
-                None => "some rows lack their hash range",
+                Some(_) => ListReason::Hole,
+                None => ListReason::RangesUnknown,
             }));
         }
     }
@@ -82,9 +83,7 @@ impl ShardSync {
             row.is_some_and(|row| !leases.knows_lineage(row))
         };
         if leases.unordered().any(unknown) {
-            return cx.request(Request::ListShards(
-                "what shards some leases came from is not known",
-            ));
+            return cx.request(Request::ListShards(ListReason::ParentsUnknown));
         }
         let (now, delay) = (cx.now(), cx.config().cleanup_delay);
         let waits = |lease: &Lease| {
@@ -94,9 +93,7 @@ impl ShardSync {
         };
         let leads = cx.config().policies.finished == Finished::WhenForgotten && deputy == 0;
         if leads && delay > Span::ZERO && leases.unordered().any(waits) {
-            cx.request(Request::ListShards(
-                "the stream may have forgotten shards that were read to their end",
-            ));
+            cx.request(Request::ListShards(ListReason::MayBeForgotten));
         }
     }
 }

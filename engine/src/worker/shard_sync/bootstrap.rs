@@ -2,6 +2,7 @@
 
 use super::listing::Purpose;
 use super::{Listed, ShardSync};
+use crate::notice::ListReason;
 use crate::shard::Shard;
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
@@ -23,7 +24,7 @@ impl ShardSync {
             return self.create_all(cx, leases, &shards);
         }
         if self.bootstrap.waited {
-            return self.listing.begin(cx, Purpose::Fill, "the lease table is empty");
+            return self.listing.begin(cx, Purpose::Fill, ListReason::TableIsEmpty);
         }
         self.bootstrap.waited = true;
         let most = cx.config().bootstrap_delay.0 + 1;

@@ -4,7 +4,7 @@ use super::Listed;
 use crate::config::InitialPosition;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
-use crate::notice::Notice;
+use crate::notice::{ListReason, Notice};
 use crate::output::{ShardFilter, StreamOp};
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
@@ -56,11 +56,11 @@ impl Listing {
     }
 
     /// Begins a listing, unless one is under way.
-    pub(super) fn begin(&mut self, cx: &mut Context, purpose: Purpose, why: &str) {
+    pub(super) fn begin(&mut self, cx: &mut Context, purpose: Purpose, why: ListReason) {
         if self.purpose.is_some() || !cx.is_running() {
             return;
         }
-        cx.notify(Notice::Listing { why: why.into() });
+        cx.notify(Notice::Listing { why });
         *self = Listing {
             purpose: Some(purpose),
             began: cx.now(),

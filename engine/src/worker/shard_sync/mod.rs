@@ -20,6 +20,7 @@ use super::context::Context;
 use super::lease_table::LeaseTable;
 use crate::ids::OpId;
 use crate::input::Outcome;
+use crate::notice::ListReason;
 use crate::row::Change;
 use crate::shard::Shard;
 use crate::time::Mono;
@@ -63,7 +64,7 @@ impl Listed {
 
 impl ShardSync {
     /// Lists all shards, unless they are being listed.
-    pub(super) fn list(&mut self, cx: &mut Context, why: &str) {
+    pub(super) fn list(&mut self, cx: &mut Context, why: ListReason) {
         self.listing.begin(cx, Purpose::Repair, why);
     }
 
