@@ -239,7 +239,7 @@ impl<M: Machine> Driver<M> {
             let outcome = match catch(work).await {
                 Ok(outcome) => outcome,
                 Err(Panicked(message)) => {
-                    tracing::error!(%op, message, "a command panicked; its outcome is unknown");
+                    tracing::error!(%op, message, "a command of the worker panicked; whether it was executed is not known");
                     Outcome::Unknown(Cause::Cancelled)
                 }
             };

@@ -72,7 +72,7 @@ pub(crate) fn unpack(record: Record, range: Option<HashRange>, misplaced: Mispla
     let Some(parts) = split(&record, aggregate) else {
         tracing::warn!(
             shard = %record.shard, position = %record.position,
-            "an aggregated record is damaged inside; handing it over whole"
+            "an aggregated record is damaged and cannot be split; handing it over as one record"
         );
         return Unpacked::Plain(record);
     };

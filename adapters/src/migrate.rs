@@ -116,13 +116,16 @@ impl Table<'_> {
                     how = match self.port.failure(id) {
                         Some(Failure { at: Some(at), why }) => format!("{why}, from {at}"),
                         Some(Failure { at: None, why }) => why,
-                        None => format!("{cause:?}"),
+                        None => cause.to_string(),
                     };
                 }
                 Outcome::Refused(refusal) if !matches!(refusal.why, Why::ConditionFailed | Why::InUse) => {
                     return Err(Stopped {
                         what: what.to_owned(),
-                        how: format!("refused: {:?} {}", refusal.why, refusal.detail),
+                        how: match refusal.detail.as_str() {
+                            "" => refusal.why.to_string(),
+                            detail => format!("{} ({detail})", refusal.why),
+                        },
                     });
                 }
                 outcome => return Ok(outcome),

@@ -60,12 +60,12 @@ impl Class {
         match self {
             Class::Network => "cannot be reached",
             Class::Timeout => "does not answer in time",
-            Class::Credentials => "cannot be asked without usable credentials",
-            Class::Client => "cannot be asked by this client",
-            Class::Cancelled => "was not waited for",
+            Class::Credentials => "cannot be called without usable credentials",
+            Class::Client => "cannot be called by this client",
+            Class::Cancelled => "did not answer before the call was cancelled",
             Class::Server => "fails",
             Class::Throttled => "throttles requests",
-            Class::Garbled => "answers what cannot be read",
+            Class::Garbled => "sends answers that cannot be read",
             Class::Denied => "denies access",
             Class::Refused => "refuses a request",
         }
@@ -242,7 +242,9 @@ impl Troubles {
             group.leases.clear();
             let more = More(std::mem::take(&mut group.more));
             let (service, said) = (service(kind), class.predicate());
-            lines.push(format!("no longer so for {since_last}: {service} {said}{more}"));
+            lines.push(format!(
+                "{service} no longer {said}: the last time was {since_last} ago{more}"
+            ));
         }
         lines
     }

@@ -23,7 +23,7 @@ fn fails(troubles: &mut Troubles, at: u64, lease: u64, outcome: &Outcome) -> Opt
             op: op(lease),
             lease: Some(&key),
             what: &format!("renew {key}"),
-            how: "not executed: Network",
+            how: "the connection broke",
         },
     )
 }
@@ -115,12 +115,12 @@ fn services_and_causes_are_told_apart() {
         op: op(1),
         lease: None,
         what: "list shards",
-        how: "refused: Denied (AccessDeniedException: no)",
+        how: "access was denied (AccessDeniedException: no)",
     };
     assert_eq!(
         troubles.trouble(now, &trouble).as_deref(),
         Some(
-            "Kinesis denies access: refused: Denied (AccessDeniedException: no); could not list shards; retrying"
+            "Kinesis denies access: access was denied (AccessDeniedException: no); could not list shards; retrying"
         )
     );
 }
@@ -135,7 +135,7 @@ fn what_answers_say_is_over_when_they_say_it_no_longer() {
     assert_eq!(answers(&mut troubles, 69_000), Vec::<String>::new());
     assert_eq!(
         answers(&mut troubles, 71_000),
-        ["no longer so for 61.000s: DynamoDB throttles requests; 1 more request had failed"]
+        ["DynamoDB no longer throttles requests: the last time was 61.000s ago; 1 more request had failed"]
     );
     assert_eq!(answers(&mut troubles, 140_000), Vec::<String>::new());
 }
@@ -162,10 +162,10 @@ fn trouble_without_a_request_is_told_in_the_words_of_the_engine() {
         op: op(1),
         lease: None,
         what: "scan the lease table",
-        how: "answered with what was not asked for: Done",
+        how: "expected an answer to this command, found Done",
     };
     assert_eq!(
         Troubles::default().trouble(Mono(0), &trouble).as_deref(),
-        Some("could not scan the lease table: answered with what was not asked for: Done")
+        Some("could not scan the lease table: expected an answer to this command, found Done")
     );
 }
