@@ -212,7 +212,7 @@ fn small() -> Timeline {
         .expect("one of two hundred worlds is small, has two workers and fails if it can");
     if bug.is_none() {
         least.found.violations.push(Violation {
-            property: Property::P14,
+            property: Property::ExclusiveOwnership,
             at: least.found.simulated / 2,
             summary: "two workers believe to own shard 0, which is said for the sake of this test".to_owned(),
             of_others: false,

@@ -10,20 +10,20 @@ use leasehold_sim::oracles::Property::{self, *};
 
 /// The bugs that fit, with the properties they break there.
 const FOUND: &[(&str, &[Property])] = &[
-    ("stamp-at-receipt", &[P14]),
-    ("unknown-is-failure", &[P3]),
-    ("unknown-is-success", &[P3, P12]),
-    ("no-adoption", &[P3]),
-    ("unguarded-create", &[P5]),
-    ("end-before-children", &[P2]),
-    ("no-parent-wait", &[P2]),
-    ("checkpoint-on-delivery", &[P1]),
-    ("no-settle", &[P14]),
-    ("no-fence", &[P14]),
-    ("no-close-when-lost", &[P13]),
-    ("blind-to-counter", &[P14]),
-    ("no-release", &[P13]),
-    ("never-expire", &[P6]),
+    ("stamp-at-receipt", &[ExclusiveOwnership]),
+    ("unknown-is-failure", &[OwnWritesRecognised]),
+    ("unknown-is-success", &[OwnWritesRecognised, ViewMatchesTable]),
+    ("no-adoption", &[OwnWritesRecognised]),
+    ("unguarded-create", &[ProgressDurable]),
+    ("end-before-children", &[ParentsFirst]),
+    ("no-parent-wait", &[ParentsFirst]),
+    ("checkpoint-on-delivery", &[EveryRecordDelivered]),
+    ("no-settle", &[ExclusiveOwnership]),
+    ("no-fence", &[ExclusiveOwnership]),
+    ("no-close-when-lost", &[StopsCleanly]),
+    ("blind-to-counter", &[ExclusiveOwnership]),
+    ("no-release", &[StopsCleanly]),
+    ("never-expire", &[LeasesOwned]),
 ];
 
 fn named(id: &str) -> Bug {
@@ -51,7 +51,7 @@ fn the_deliberate_bugs_that_fit_are_found_with_at_most_one_fault() {
             .unwrap_or_else(|| panic!("{id} was not found in {} states", report.states));
         assert!(meant.contains(&found.property), "{id}: {found:#?}");
         println!(
-            "| {id} | {:?} | {} | {} | {} | {:.1} |",
+            "| {id} | {} | {} | {} | {} | {:.1} |",
             found.property, found.faults, found.steps, report.states, report.wall_seconds
         );
     }
@@ -70,10 +70,10 @@ fn deadlines_in_rows_are_searched_too() {
     assert!(sound.violations.is_empty(), "{:#?}", sound.violations);
     assert!(sound.states > 30_000 && sound.ends > 1_000, "{sound:?}");
     for (id, meant) in [
-        ("stamp-at-receipt", P14),
-        ("unknown-is-failure", P3),
-        ("take-unguarded", P14),
-        ("no-parent-wait", P2),
+        ("stamp-at-receipt", ExclusiveOwnership),
+        ("unknown-is-failure", OwnWritesRecognised),
+        ("take-unguarded", ExclusiveOwnership),
+        ("no-parent-wait", ParentsFirst),
     ] {
         let report = exhaust(&scope(Some(named(id))), jobs(), &|_| {});
         let found = report.violations.first().map(|found| found.property);
@@ -92,7 +92,7 @@ fn taking_leases_while_stopping_is_found_with_two_faults() {
     };
     let report = exhaust(&scope, jobs(), &|_| {});
     let found = report.violations.first().map(|found| found.property);
-    assert_eq!(found, Some(P11), "in {} states", report.states);
+    assert_eq!(found, Some(OneLeader), "in {} states", report.states);
 }
 
 #[test]

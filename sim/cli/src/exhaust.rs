@@ -135,7 +135,7 @@ fn describe(report: &Report) -> String {
         }
         let _ = writeln!(
             text,
-            "VIOLATION of {:?} at {:.3} s, with {} faults and in {} steps: {}",
+            "VIOLATION of {} at {:.3} s, with {} faults and in {} steps: {}",
             violation.property,
             violation.at as f64 / 1e6,
             violation.faults,

@@ -136,7 +136,7 @@ fn table(hunts: &[Hunt]) -> String {
         "| bug | what it does wrong | caught by | worlds | shrunk to |\n|---|---|---|---|---|".to_owned();
     for hunt in hunts {
         let caught = match hunt.property {
-            Some(property) => format!("{property:?}"),
+            Some(property) => format!("`{property}`"),
             None => format!("**nothing meant for it** ({:?})", hunt.strays),
         };
         let small = hunt.shrunk.map_or_else(

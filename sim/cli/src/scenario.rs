@@ -65,7 +65,7 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
         for violation in &found.violations {
             let _ = write!(
                 text,
-                "\n\nVIOLATION of {:?} at {:.3} s: {}",
+                "\n\nVIOLATION of {} at {:.3} s: {}",
                 violation.property,
                 violation.at as f64 / 1e6,
                 violation.summary
@@ -139,7 +139,7 @@ impl fmt::Display for Kept {
 pub(super) fn keep(plan: &Plan, folder: &Path, cancel: &Cancel) -> Result<Option<Kept>, Failure> {
     match shrink(plan, None, cancel) {
         Some(shrunk) => {
-            let property = shrunk.scenario.violates.map(|property| format!("-{property:?}"));
+            let property = shrunk.scenario.violates.map(|property| format!("-{property}"));
             let name = format!("seed-{}{}", plan.seed, property.unwrap_or_default());
             write(&shrunk, &name, folder).map(Some)
         }

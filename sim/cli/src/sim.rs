@@ -243,7 +243,7 @@ fn describe_world(report: &WorldReport, given: Option<&Given>) -> String {
     for violation in &found.violations {
         let _ = writeln!(
             text,
-            "VIOLATION of {:?} at {:.3} s: {}",
+            "VIOLATION of {} at {:.3} s: {}",
             violation.property,
             violation.at as f64 / 1e6,
             match given {
@@ -356,7 +356,7 @@ fn describe_summary(summary: &Summary) -> String {
     for violation in summary.violations.iter().take(SHOWN) {
         let _ = writeln!(
             text,
-            "VIOLATION of {:?} at {:.3} s of seed {}: {}\n  again: {}",
+            "VIOLATION of {} at {:.3} s of seed {}: {}\n  again: {}",
             violation.property,
             violation.at as f64 / 1e6,
             violation.seed,

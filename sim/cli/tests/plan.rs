@@ -421,7 +421,7 @@ fn what_keeps_a_table_from_coming_right_is_named_as_in_the_files() {
     );
     let summary: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     let violation = &summary["violations"][0];
-    assert_eq!(violation["property"], "P4");
+    assert_eq!(violation["property"], "hash-space-covered");
     let said = violation["summary"].as_str().expect("a sentence");
     assert!(said.contains("cannot be read: leaseCounter"), "{said}");
     assert!(said.ends_with("is shardId-000000000091"), "{said}");

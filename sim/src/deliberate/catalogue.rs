@@ -170,7 +170,8 @@ fn read(id: &str, text: &str) -> Result<Entry, String> {
 mod tests {
     use super::*;
 
-    const EDIT: &str = "about = ''\nproperties = ['P1']\n[[edits]]\nfile = 'a.rs'\nfind = 'a'\n";
+    const EDIT: &str =
+        "about = ''\nproperties = ['every-record-delivered']\n[[edits]]\nfile = 'a.rs'\nfind = 'a'\n";
 
     fn refused(text: &str) -> String {
         read("a-bug", text).expect_err("an entry that says too little or too much")
@@ -180,9 +181,12 @@ mod tests {
     fn an_entry_says_what_is_needed_and_no_more() {
         assert!(read("a-bug", &format!("{EDIT}replace = '!BUG && a'")).is_ok());
         for (text, expected) in [
-            ("about = ''\nproperties = []\n", "found none"),
-            ("about = ''\nproperties = ['P99']\n", "P99"),
-            ("about = ''\nproperties = ['P1']\ncolour = 'red'\n", "colour"),
+            ("about = ''\nproperties = []\nedits = []\n", "found none"),
+            ("about = ''\nproperties = ['no-such']\nedits = []\n", "no-such"),
+            (
+                "about = ''\nproperties = ['every-record-delivered']\nedits = []\ncolour = 'red'\n",
+                "colour",
+            ),
             (&format!("{EDIT}replace = 'BUGS'"), "`BUG`"),
         ] {
             let sentence = refused(text);

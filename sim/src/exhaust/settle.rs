@@ -43,7 +43,7 @@ impl World {
                 let bound = self.settling_bound() / 1_000_000;
                 let now = self.now;
                 let verdict = &mut self.truth_mut().oracles.verdict;
-                verdict.report(Property::P6, now, || {
+                verdict.report(Property::LeasesOwned, now, || {
                     format!("{bound} s after the last fault, {unmet}")
                 });
                 return;

@@ -155,7 +155,7 @@ pub fn table<'a>(shown: impl IntoIterator<Item = &'a Shown>) -> String {
             format!(" ({reported})")
         };
         text.push_str(&format!(
-            "\n| `{id}` | {hazard}{reported} | {property:?} | {leasehold} |"
+            "\n| `{id}` | {hazard}{reported} | `{property}` | {leasehold} |"
         ));
     }
     text

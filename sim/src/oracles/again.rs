@@ -1,4 +1,4 @@
-//! P1: what need not be processed again is not.
+//! `every-record-delivered`: what need not be processed again is not.
 //!
 //! Records come again after a crash or a theft: those that no checkpoint covered. Within one ownership nothing comes again that
 //! its handler has said to be processed, and an ownership begins where the checkpoint stood in the row it took. Rows that were
@@ -89,14 +89,14 @@ impl Again {
                 };
                 let (through, before) = (owner.through, owner.before);
                 if first <= through {
-                    verdict.report(Property::P1, now, || {
+                    verdict.report(Property::EveryRecordDelivered, now, || {
                         format!(
                             "life {life} gave record {first} of shard {shard} to its handler again, which had processed those up to \
                              {through} under the same token"
                         )
                     });
                 } else if first <= before && !self.edited.contains(&shard) {
-                    verdict.report(Property::P1, now, || {
+                    verdict.report(Property::EveryRecordDelivered, now, || {
                         format!(
                             "life {life} gave record {first} of shard {shard} to its handler, and the checkpoint it began at covers \
                              those up to {before}"
@@ -132,7 +132,11 @@ mod tests {
     }
 
     fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
-        judge_only(Property::P1, facts.into_iter().map(|fact| (1, fact))).len()
+        judge_only(
+            Property::EveryRecordDelivered,
+            facts.into_iter().map(|fact| (1, fact)),
+        )
+        .len()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! P10: after quiet, leases stop moving. This keeps when the last one moved; the liveness phase requires an end.
+//! `fair-shares`: after quiet, leases stop moving. This keeps when the last one moved; the liveness phase requires an end.
 
 use super::fact::Verb;
 use super::{Fact, Time};

@@ -1,4 +1,4 @@
-//! P2: who creates the lease of a child believes in a parent of it, and who puts back a row that was removed, in the shard.
+//! `parents-first`: who creates the lease of a child believes in a parent of it, and who puts back a row that was removed, in the shard.
 //!
 //! Once the belief has run out, another may have ended the parent, processed the child and removed its row: created again, it
 //! would be read again. Only a parent that has long had an unfinished row is looked at: a worker that finds a hole in the
@@ -132,7 +132,7 @@ impl Birth {
                 // What is created has no owner; what is put back has.
                 if after.is_some_and(|row| row.owner == Some(Owner::Life(life))) {
                     if unsure {
-                        verdict.report(Property::P2, now, || {
+                        verdict.report(Property::ParentsFirst, now, || {
                             format!("life {life} put back the row of shard {shard} without believing in it")
                         });
                     }
@@ -140,7 +140,7 @@ impl Birth {
                 }
                 let from_its_beginning = after.is_some_and(|row| row.checkpoint == Mark::TrimHorizon);
                 if let Some(parent) = suspect.filter(|_| from_its_beginning) {
-                    verdict.report(Property::P2, now, || {
+                    verdict.report(Property::ParentsFirst, now, || {
                         format!(
                             "life {life} created the lease of shard {shard} without believing in its parent {parent}, which is \
                              not finished"
@@ -184,7 +184,7 @@ mod tests {
             (DAY, Fact::Said { life: 0 }),
             (DAY + 1, created(1, Mark::TrimHorizon)),
         ];
-        judge_only(Property::P2, early.into_iter().chain(held).chain(late)).len()
+        judge_only(Property::ParentsFirst, early.into_iter().chain(held).chain(late)).len()
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
             let found = |owner| {
                 let before = before.clone().map(|fact| (1, fact));
                 let history = before.into_iter().chain(facts(owner).map(|fact| (DAY, fact)));
-                judge_only(Property::P2, history).len()
+                judge_only(Property::ParentsFirst, history).len()
             };
             (found(Some(0)), found(None))
         };

@@ -1,4 +1,4 @@
-//! P15: requests stay within a formula in every schedule.
+//! `requests-bounded`: requests stay within a formula in every schedule.
 //!
 //! In any window of `W` (20 s, counted from the first request of its kind), one life of a worker sends no more than
 //!
@@ -111,7 +111,7 @@ impl Cost {
                 life,
                 inputs,
                 within_us,
-            } => verdict.report(Property::P15, now, || {
+            } => verdict.report(Property::RequestsBounded, now, || {
                 format!(
                     "life {life} took {inputs} inputs within {} ms, and asks to be woken at once again",
                     within_us / 1_000
@@ -158,7 +158,7 @@ impl Cost {
                     let (requests, since) = (count.requests, count.since);
                     // Once a window is enough.
                     count.allowed_more = u64::MAX / 2;
-                    verdict.report(Property::P15, now, || {
+                    verdict.report(Property::RequestsBounded, now, || {
                         format!(
                             "life {life} sent {requests} requests of kind {kind:?} within {} ms, {allowed} are allowed in {} s",
                             (now - since) / 1_000,
@@ -181,7 +181,7 @@ mod tests {
         let facts = (0..200u64).map(|n| (n * every_us, asked(0, Ask::GetRecords, 1, n, 0, 0)));
         judge(facts)
             .into_iter()
-            .filter(|&found| found == Property::P15)
+            .filter(|&found| found == Property::RequestsBounded)
             .count()
     }
 
@@ -198,6 +198,6 @@ mod tests {
             inputs: 10_000,
             within_us: 10,
         };
-        assert_eq!(judge([(7, spins)]), [Property::P15]);
+        assert_eq!(judge([(7, spins)]), [Property::RequestsBounded]);
     }
 }

@@ -1,4 +1,4 @@
-//! P4: once shard sync is quiet, leases cover the whole hash space.
+//! `hash-space-covered`: once shard sync is quiet, leases cover the whole hash space.
 //!
 //! Every open shard has a lease, or an ancestor has one that is not finished: its end will create the missing ones.
 

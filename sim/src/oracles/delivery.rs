@@ -1,4 +1,4 @@
-//! P1: nothing is skipped, and a checkpoint covers only what was reported done.
+//! `every-record-delivered`: nothing is skipped, and a checkpoint covers only what was reported done.
 //!
 //! A shard's records are numbered from 1 without gaps, so what has been processed is a prefix, and whatever is handed
 //! over next must begin inside of it or right after it. What is not promised: records before the first checkpoint of a
@@ -116,7 +116,7 @@ impl Delivery {
                         progress.loose = false;
                         if record > progress.done {
                             let done = progress.done;
-                            verdict.report(Property::P1, now, || {
+                            verdict.report(Property::EveryRecordDelivered, now, || {
                                 format!(
                                     "the checkpoint of shard {shard} was set to record {record}, but only records up to {done} \
                                      were reported done"
@@ -128,7 +128,7 @@ impl Delivery {
                             }
                         }
                     }
-                    Mark::Nowhere => verdict.report(Property::P1, now, || {
+                    Mark::Nowhere => verdict.report(Property::EveryRecordDelivered, now, || {
                         format!(
                             "the checkpoint of shard {shard} was set to a position that no record of it has"
                         )
@@ -156,7 +156,7 @@ impl Delivery {
                         progress.done = first - 1;
                     } else {
                         let done = progress.done;
-                        verdict.report_of_anybody(Property::P1, now, || {
+                        verdict.report_of_anybody(Property::EveryRecordDelivered, now, || {
                             format!(
                                 "life {life} was given records {first} to {last} of shard {shard}, but only those up to {done} \
                                  were processed before: the ones between were skipped"
@@ -202,7 +202,10 @@ mod tests {
             checkpointed(10),
             delivered(1, 0, 5, 12),
         ];
-        assert_eq!(judge_only(Property::P1, good.map(|fact| (1, fact))), []);
+        assert_eq!(
+            judge_only(Property::EveryRecordDelivered, good.map(|fact| (1, fact))),
+            []
+        );
     }
 
     #[test]
@@ -214,8 +217,8 @@ mod tests {
             delivered(1, 0, 9, 12),
         ];
         assert_eq!(
-            judge_only(Property::P1, bad.map(|fact| (1, fact))),
-            [Property::P1]
+            judge_only(Property::EveryRecordDelivered, bad.map(|fact| (1, fact))),
+            [Property::EveryRecordDelivered]
         );
     }
 
@@ -228,8 +231,8 @@ mod tests {
             checkpointed(8),
         ];
         assert_eq!(
-            judge_only(Property::P1, bad.map(|fact| (1, fact))),
-            [Property::P1]
+            judge_only(Property::EveryRecordDelivered, bad.map(|fact| (1, fact))),
+            [Property::EveryRecordDelivered]
         );
         let nowhere = changed(
             0,
@@ -238,7 +241,10 @@ mod tests {
             Some(row(Some(0), 1, Mark::At(1))),
             Some(row(Some(0), 2, Mark::Nowhere)),
         );
-        assert_eq!(judge_only(Property::P1, [(1, nowhere)]), [Property::P1]);
+        assert_eq!(
+            judge_only(Property::EveryRecordDelivered, [(1, nowhere)]),
+            [Property::EveryRecordDelivered]
+        );
     }
 
     #[test]
@@ -250,8 +256,14 @@ mod tests {
         };
         let history = [created(0, Mark::At(10)), delivered(0, 0, 11, 12)];
         let told = [given].into_iter().chain(history.clone());
-        assert_eq!(judge_only(Property::P1, told.map(|fact| (1, fact))), []);
-        assert_eq!(judge_only(Property::P1, history.map(|fact| (1, fact))).len(), 2);
+        assert_eq!(
+            judge_only(Property::EveryRecordDelivered, told.map(|fact| (1, fact))),
+            []
+        );
+        assert_eq!(
+            judge_only(Property::EveryRecordDelivered, history.map(|fact| (1, fact))).len(),
+            2
+        );
     }
 
     #[test]
@@ -271,11 +283,17 @@ mod tests {
             processed(1, 0, 120),
             checkpoint,
         ];
-        assert_eq!(judge_only(Property::P1, start.clone().map(|fact| (1, fact))), []);
+        assert_eq!(
+            judge_only(
+                Property::EveryRecordDelivered,
+                start.clone().map(|fact| (1, fact))
+            ),
+            []
+        );
         let skipping = start.into_iter().chain([delivered(0, 0, 122, 130)]);
         assert_eq!(
-            judge_only(Property::P1, skipping.map(|fact| (1, fact))),
-            [Property::P1]
+            judge_only(Property::EveryRecordDelivered, skipping.map(|fact| (1, fact))),
+            [Property::EveryRecordDelivered]
         );
     }
 

@@ -1,4 +1,4 @@
-//! P8: a hand-over that somebody began goes to whom it was promised, and costs no record twice.
+//! `hand-over-completes`: a hand-over that somebody began goes to whom it was promised, and costs no record twice.
 //!
 //! The old owner finishes what its handler is at, makes that durable, closes the shard, and only then gives up the row. So
 //! when it does, the checkpoint covers everything that was reported done under its ownership, and it hands over nothing
@@ -54,7 +54,7 @@ impl HandOvers {
             Fact::Delivered {
                 life, shard, first, ..
             } if self.gone.contains(&(shard, life)) && !self.removed.contains(&shard) => {
-                verdict.report(Property::P8, now, || {
+                verdict.report(Property::HandOverCompletes, now, || {
                     format!("life {life} handed over shard {shard}, and gave record {first} of it to its handler after that")
                 });
             }
@@ -75,7 +75,7 @@ impl HandOvers {
         self.gone.insert((shard, life));
         let got = after.and_then(|row| row.owner);
         if got != Some(next) {
-            verdict.report(Property::P8, now, || {
+            verdict.report(Property::HandOverCompletes, now, || {
                 format!("life {life} was to hand shard {shard} over to {next:?}, and it went to {got:?}")
             });
         }
@@ -87,7 +87,7 @@ impl HandOvers {
         };
         if durable < done && !self.stopping.contains(&life) && !self.removed.contains(&shard) {
             let at = before.checkpoint;
-            verdict.report(Property::P8, now, || {
+            verdict.report(Property::HandOverCompletes, now, || {
                 format!(
                     "life {life} handed shard {shard} over at {at:?}, and records up to {done} were reported done: they will \
                      be processed twice"
@@ -128,7 +128,7 @@ mod tests {
 
     fn judged(more: impl IntoIterator<Item = Fact>) -> usize {
         let facts = begun().into_iter().chain(more).map(|fact| (1, fact));
-        judge_only(Property::P8, facts).len()
+        judge_only(Property::HandOverCompletes, facts).len()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! P18: a worker that does not believe in a lease any more tells its handler to stop, at once.
+//! `double-processing-bounded`: a worker that does not believe in a lease any more tells its handler to stop, at once.
 //!
 //! What a handler does after that is not the worker's to bound; that it was not told is. Whether another worker has begun
 //! by then does not matter: it may at any moment. A process that stands still tells nobody anything.
@@ -67,7 +67,7 @@ impl Heed {
                 let ran = belief.handling.take() == Some(token);
                 let late = now.saturating_sub(belief.until);
                 if ran && !belief.told && self.binding && late > SLACK_US {
-                    verdict.report(Property::P18, now, || {
+                    verdict.report(Property::DoubleProcessingBounded, now, || {
                         format!(
                             "a handler of life {life} ran for shard {shard} for {} ms after the belief in its lease had ended, and was not told to stop",
                             late / 1_000
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn judged(then: Vec<(u64, Fact)>) -> usize {
-        judge_only(Property::P18, history(then)).len()
+        judge_only(Property::DoubleProcessingBounded, history(then)).len()
     }
 
     fn ended(at: u64) -> (u64, Fact) {
@@ -160,6 +160,6 @@ mod tests {
             ..Terms::plain(super::super::history::config())
         };
         let found = judge_under(&terms, history(vec![ended(9 * SECOND)]));
-        assert!(!found.contains(&Property::P18));
+        assert!(!found.contains(&Property::DoubleProcessingBounded));
     }
 }

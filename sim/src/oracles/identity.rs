@@ -1,4 +1,4 @@
-//! P17: a worker refuses a table that belongs to another stream, or to an earlier life of this one.
+//! `foreign-tables-refused`: a worker refuses a table that belongs to another stream, or to an earlier life of this one.
 
 use super::{Fact, LifeNo, Property, Time, Verdict};
 use std::collections::BTreeSet;
@@ -23,11 +23,15 @@ impl Identity {
                 shard,
                 verb: Some(verb),
                 ..
-            } if self.must_refuse.contains(&life) => verdict.report(Property::P17, now, || {
-                format!("life {life} made a {verb:?} of shard {shard} in a table that is of another stream")
-            }),
+            } if self.must_refuse.contains(&life) => {
+                verdict.report(Property::ForeignTablesRefused, now, || {
+                    format!(
+                        "life {life} made a {verb:?} of shard {shard} in a table that is of another stream"
+                    )
+                })
+            }
             Fact::Delivered { life, shard, .. } if self.must_refuse.contains(&life) => {
-                verdict.report(Property::P17, now, || {
+                verdict.report(Property::ForeignTablesRefused, now, || {
                     format!(
                         "life {life} was given records of shard {shard} under a lease that is of another stream"
                     )
@@ -45,7 +49,11 @@ mod tests {
     use super::*;
 
     fn judged(facts: Vec<Fact>) -> usize {
-        judge_only(Property::P17, facts.into_iter().map(|fact| (1, fact))).len()
+        judge_only(
+            Property::ForeignTablesRefused,
+            facts.into_iter().map(|fact| (1, fact)),
+        )
+        .len()
     }
 
     #[test]

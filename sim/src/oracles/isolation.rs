@@ -1,4 +1,4 @@
-//! P7: the slow or hung write of one lease does not delay another's renewal, and failures delay in proportion.
+//! `requests-on-time`: the slow or hung write of one lease does not delay another's renewal, and failures delay in proportion.
 //!
 //! Every lease that a worker holds has a lane of its own, and so have its scans. While nothing is under way on a lane, the
 //! next request comes when the first of these is due, whatever happens on other lanes:
@@ -401,7 +401,7 @@ impl Isolation {
         if now > lane.due(bounds.renewal, bounds) {
             let idle = now - lane.last;
             lane.last = now;
-            verdict.report(Property::P7, now, || {
+            verdict.report(Property::RequestsOnTime, now, || {
                 format!(
                     "life {life} holds shard {shard} and let it alone for {} ms after {} failures, {} ms are allowed",
                     idle / 1_000,
@@ -415,7 +415,7 @@ impl Isolation {
             let asked = progress.asked;
             progress.put_off(now);
             let (since, through) = (asked.unwrap_or(owed), progress.through);
-            verdict.report(Property::P7, now, || {
+            verdict.report(Property::RequestsOnTime, now, || {
                 let why = if asked.is_some() { "was asked to write" } else { "owes" };
                 format!(
                     "life {life} {why} the checkpoint of shard {shard} at record {through} for {} ms, and has nothing under way",
@@ -433,7 +433,7 @@ impl Isolation {
         if now > scans.due(bounds.scan, bounds) {
             let idle = now - scans.last;
             scans.last = now;
-            verdict.report(Property::P7, now, || {
+            verdict.report(Property::RequestsOnTime, now, || {
                 format!(
                     "life {life} has not looked at the table for {} ms after {} failures, {} ms are allowed",
                     idle / 1_000,
@@ -457,7 +457,7 @@ impl Isolation {
         if now > setups.due(every, bounds) {
             let idle = now - setups.last;
             setups.last = now;
-            verdict.report(Property::P7, now, || {
+            verdict.report(Property::RequestsOnTime, now, || {
                 format!(
                     "life {life} could not look at the stream or the table, and did not try again for {} ms after {} failures, \
                      {} ms are allowed",

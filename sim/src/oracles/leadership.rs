@@ -1,4 +1,4 @@
-//! P11: after quiet at most one worker begins to list shards (the liveness phase asks who did), and a worker that was
+//! `one-leader`: after quiet at most one worker begins to list shards (the liveness phase asks who did), and a worker that was
 //! told to stop takes nothing. Further pages do not count: a listing of a thousand shards may take longer than the quiet.
 
 use super::fact::{Ask, Verb};
@@ -37,7 +37,7 @@ impl Leadership {
                 about,
                 ..
             } if self.stopping.contains(&life) => {
-                verdict.report(Property::P11, now, || {
+                verdict.report(Property::OneLeader, now, || {
                     format!("life {life} was told to stop, and tried to take shard {about:?} after that")
                 });
             }
@@ -57,7 +57,7 @@ mod tests {
         let p11 = |facts: Vec<Fact>| {
             judge(facts.into_iter().map(|fact| (1, fact)))
                 .into_iter()
-                .filter(|&found| found == Property::P11)
+                .filter(|&found| found == Property::OneLeader)
                 .count()
         };
         assert_eq!(p11(vec![take.clone(), Fact::ShutdownAsked { life: 0 }]), 0);

@@ -1,4 +1,4 @@
-//! P13: each start of a shard is followed by exactly one end, and by nothing after it; a shard is called ended only if its
+//! `stops-cleanly`: each start of a shard is followed by exactly one end, and by nothing after it; a shard is called ended only if its
 //! end is durable; a shutdown ends within its deadline, with the leases released if the table answered.
 
 use super::fact::{Ask, How, Mark, Owner, Verb};
@@ -107,7 +107,7 @@ impl Lifecycle {
                 shutdown.reported = true;
                 // vmware-go-kcl stops no sooner than the parents have ended, and kinsumer may wait for ever.
                 verdict.of_others = of_others.contains(life);
-                verdict.report(Property::P13, now, || {
+                verdict.report(Property::StopsCleanly, now, || {
                     format!(
                         "life {life} was told to stop {} ms ago and has not, {} ms are allowed",
                         (now - shutdown.asked) / 1_000,
@@ -142,7 +142,7 @@ impl Lifecycle {
                         (Stage::Closed | Stage::Failed, true, _) | (Stage::Failed, _, true)
                     )
                 {
-                    verdict.report(Property::P13, now, || {
+                    verdict.report(Property::StopsCleanly, now, || {
                         format!("life {life} opened shard {shard} with token {token}, after token {old} which is {stage:?}")
                     });
                 }
@@ -188,14 +188,14 @@ impl Lifecycle {
                 // If the row is gone after that, the write may have been applied, and the row cleaned up.
                 let removed = self.anew.contains(&shard) && self.ends.contains(&(life, shard));
                 if reason == EndReason::ShardEnded && !removed && !self.ended.contains(&shard) {
-                    verdict.report(Property::P13, now, || {
+                    verdict.report(Property::StopsCleanly, now, || {
                         format!("life {life} closed shard {shard} as ended, and its end was never durable")
                     });
                 }
                 let through = self.through.remove(&(life, shard)).unwrap_or(0);
                 let saved = through == 0 || self.durable.get(&shard) >= Some(&Mark::At(through));
                 if reason == EndReason::Shutdown && !saved && self.in_good_order(now, life) {
-                    verdict.report(Property::P13, now, || {
+                    verdict.report(Property::StopsCleanly, now, || {
                         format!(
                             "life {life} closed shard {shard} in a shutdown in good order, and the records up to {through} that it \
                              processed are not durable"
@@ -205,7 +205,7 @@ impl Lifecycle {
                 let stage = self.stages.insert((life, shard), (token, Stage::Closed));
                 let good = matches!(stage, Some((open, Stage::Opening | Stage::Failed | Stage::Open)) if open == token);
                 if !good {
-                    verdict.report(Property::P13, now, || {
+                    verdict.report(Property::StopsCleanly, now, || {
                         format!("life {life} closed shard {shard} with token {token}, which is {stage:?}")
                     });
                 }
@@ -283,7 +283,7 @@ impl Lifecycle {
                     // A handler that does not listen cannot be ended; the deadline comes first.
                     let deaf = stage == Stage::Stopping && self.terms.deaf_us > 0;
                     if !matches!(stage, Stage::Closed | Stage::Failed) && !deaf {
-                        verdict.report(Property::P13, now, || {
+                        verdict.report(Property::StopsCleanly, now, || {
                             format!("life {life} stopped with shard {shard} (token {token}) still {stage:?}")
                         });
                     }
@@ -296,7 +296,7 @@ impl Lifecycle {
                 {
                     for (shard, owner) in self.owners.iter().enumerate() {
                         if *owner == Some(life) && self.knew.contains(&(life, shard as ShardNo)) {
-                            verdict.report(Property::P13, now, || {
+                            verdict.report(Property::StopsCleanly, now, || {
                                 format!("life {life} stopped in good order, and the row of shard {shard} still names it")
                             });
                         }
@@ -322,7 +322,7 @@ impl Lifecycle {
     ) {
         let entry = self.stages.insert((life, shard), (token, to));
         if entry != Some((token, from)) {
-            verdict.report(Property::P13, now, || {
+            verdict.report(Property::StopsCleanly, now, || {
                 format!("shard {shard} of life {life} (token {token}) became {to:?}, expected {from:?} before, found {entry:?}")
             });
         }

@@ -1,10 +1,10 @@
-//! P2: nothing of a child before the durable end of every parent; an ended parent has its children's leases.
+//! `parents-first`: nothing of a child before the durable end of every parent; an ended parent has its children's leases.
 //!
 //! A parent whose lease was removed after its end counts as ended; so does one that never had a lease, if none of its
 //! ancestors had one either (it ended before the application began). Below an ancestor that had a lease it will get one,
 //! unless the stream has forgotten it.
 //!
-//! P1 as well: what is below a leased shard starts at its oldest record, whatever the initial position is.
+//! `every-record-delivered` as well: what is below a leased shard starts at its oldest record, whatever the initial position is.
 
 use super::fact::{Mark, Verb, rewrites};
 use super::{Fact, Property, ShardNo, Time, Verdict};
@@ -176,7 +176,7 @@ impl Lineage {
                 }
                 let ended_before = std::mem::replace(&mut state.ended, true);
                 if state.children.is_empty() && !ended_before {
-                    verdict.report(Property::P2, now, || {
+                    verdict.report(Property::ParentsFirst, now, || {
                         format!("shard {shard} was marked as ended by {by:?} while it is open")
                     });
                 }
@@ -188,7 +188,7 @@ impl Lineage {
                         (began, self.shard(child).start)
                         && child_at > parent_at + SAME_FILL_US
                     {
-                        verdict.report(Property::P1, now, || {
+                        verdict.report(Property::EveryRecordDelivered, now, || {
                             format!(
                                 "shard {shard} was marked as ended, and the lease of its child {child} does not start at its \
                                  oldest record: what came before it was opened is lost"
@@ -197,7 +197,7 @@ impl Lineage {
                     }
                     let known = self.shard(child).had_row || self.shard(child).forgotten;
                     if !known && !began.is_some_and(|(at, _)| self.filled_below(child, at)) {
-                        verdict.report(Property::P2, now, || {
+                        verdict.report(Property::ParentsFirst, now, || {
                             format!("shard {shard} was marked as ended before its child {child} had a lease")
                         });
                     }
@@ -208,7 +208,7 @@ impl Lineage {
             } => {
                 for parent in self.shard(shard).parents.into_iter().flatten() {
                     if self.is_unfinished(parent) {
-                        verdict.report(Property::P2, now, || {
+                        verdict.report(Property::ParentsFirst, now, || {
                             format!(
                                 "life {life} was given record {first} of shard {shard} before the end of its parent {parent} \
                                  was durable"
@@ -254,7 +254,7 @@ mod tests {
 
     fn judged(more: impl IntoIterator<Item = Fact>) -> Vec<Property> {
         judge_only(
-            Property::P2,
+            Property::ParentsFirst,
             family().into_iter().chain(more).map(|fact| (1, fact)),
         )
     }
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_child_that_was_forgotten_needs_no_lease() {
         let one = created(1, Mark::TrimHorizon);
-        assert_eq!(judged([one.clone(), end()]), [Property::P2]);
+        assert_eq!(judged([one.clone(), end()]), [Property::ParentsFirst]);
         assert_eq!(judged([one, Fact::Forgotten { shard: 2 }, end()]), []);
     }
 
@@ -285,7 +285,7 @@ mod tests {
             judged(history.chain(close.clone()))
         };
         assert_eq!(at(Mark::Latest), []);
-        assert_eq!(at(Mark::TrimHorizon), [Property::P2]);
+        assert_eq!(at(Mark::TrimHorizon), [Property::ParentsFirst]);
     }
 
     /// The row of the first shard is changed by a hand; below it a lease is made without those between.
@@ -318,7 +318,7 @@ mod tests {
             ]))
         };
         assert_eq!(judged(None), []);
-        assert_eq!(judged(Some(Verb::Delete)), [Property::P2]);
+        assert_eq!(judged(Some(Verb::Delete)), [Property::ParentsFirst]);
     }
 
     #[test]
@@ -366,7 +366,7 @@ mod tests {
             ])
         };
         assert_eq!(judged(None), []);
-        assert_eq!(judged(Some(Verb::Delete)), [Property::P2]);
+        assert_eq!(judged(Some(Verb::Delete)), [Property::ParentsFirst]);
     }
 
     #[test]
@@ -386,8 +386,11 @@ mod tests {
             let before = family().into_iter().map(|fact| (1, fact));
             before.chain(close.clone().map(|fact| (later, fact)))
         };
-        assert_eq!(judge_only(Property::P1, history(10_000_000)), [Property::P1]);
-        assert_eq!(judge_only(Property::P1, history(2)), []);
+        assert_eq!(
+            judge_only(Property::EveryRecordDelivered, history(10_000_000)),
+            [Property::EveryRecordDelivered]
+        );
+        assert_eq!(judge_only(Property::EveryRecordDelivered, history(2)), []);
     }
 
     #[test]
@@ -405,13 +408,16 @@ mod tests {
     fn a_child_before_its_parents_end_is_found() {
         assert_eq!(
             judged([created(1, Mark::TrimHorizon), delivered(0, 1, 1, 1)]),
-            [Property::P2]
+            [Property::ParentsFirst]
         );
     }
 
     #[test]
     fn an_end_without_both_children_is_found() {
-        assert_eq!(judged([created(1, Mark::TrimHorizon), end()]), [Property::P2]);
+        assert_eq!(
+            judged([created(1, Mark::TrimHorizon), end()]),
+            [Property::ParentsFirst]
+        );
     }
 
     #[test]
@@ -425,8 +431,8 @@ mod tests {
             end(),
         ];
         assert_eq!(
-            judge_only(Property::P2, bad.map(|fact| (1, fact))),
-            [Property::P2]
+            judge_only(Property::ParentsFirst, bad.map(|fact| (1, fact))),
+            [Property::ParentsFirst]
         );
     }
 
@@ -455,8 +461,8 @@ mod tests {
             delivered(0, 3, 1, 1),
         ];
         assert_eq!(
-            judge_only(Property::P2, facts.map(|fact| (1, fact))),
-            [Property::P2]
+            judge_only(Property::ParentsFirst, facts.map(|fact| (1, fact))),
+            [Property::ParentsFirst]
         );
     }
 
@@ -474,6 +480,9 @@ mod tests {
             created(1, Mark::Latest),
             delivered(0, 1, 1, 1),
         ];
-        assert_eq!(judge_only(Property::P2, facts.map(|fact| (1, fact))), []);
+        assert_eq!(
+            judge_only(Property::ParentsFirst, facts.map(|fact| (1, fact))),
+            []
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! P19: what a worker keeps of a shard in memory stays within its budget, however long the application stalls.
+//! `memory-bounded`: what a worker keeps of a shard in memory stays within its budget, however long the application stalls.
 //!
 //! Records are asked for only while nothing waits to be processed, or less than the budget does (in bytes and in batches).
 //! So a shard never keeps more than the budget and one answer.
@@ -124,7 +124,7 @@ impl Memory {
                 if waiting.len() >= self.batches.max(1) || bytes >= self.bytes {
                     let batches = waiting.len();
                     let budget = (self.batches, self.bytes);
-                    verdict.report(Property::P19, now, || {
+                    verdict.report(Property::MemoryBounded, now, || {
                         format!(
                             "life {life} asked for more of shard {shard} with {batches} batches of {bytes} bytes waiting; its \
                              budget is {} batches and {} bytes",
@@ -177,7 +177,7 @@ mod tests {
         facts.push(asked(0, Ask::GetRecords, 0, 99, 0, 0));
         judge_under(&Terms::plain(config), facts.into_iter().map(|fact| (1, fact)))
             .into_iter()
-            .filter(|&found| found == Property::P19)
+            .filter(|&found| found == Property::MemoryBounded)
             .count()
     }
 

@@ -1,4 +1,4 @@
-//! P14: no two workers believe at the same time that they may process a shard.
+//! `exclusive-ownership`: no two workers believe at the same time that they may process a shard.
 //!
 //! A belief is a lease held, open to the application and not yet lapsed on its holder's clock. With clocks within the
 //! promised rate error no two overlap, whatever the delays: the timing rule. Without the settling of stolen leases a
@@ -102,7 +102,7 @@ impl Overlap {
             && let Some(other) = beliefs.iter().find(|belief| !belief.robbed)
         {
             let (other, other_until) = (other.life, other.until);
-            verdict.report(Property::P14, now, || {
+            verdict.report(Property::ExclusiveOwnership, now, || {
                 format!(
                     "lives {other} and {life} both believe in shard {shard}: the one for {} ms more, the other for {} ms",
                     (other_until - now) / 1_000,
@@ -135,7 +135,7 @@ mod tests {
     fn p14(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
         judge(facts)
             .into_iter()
-            .filter(|&found| found == Property::P14)
+            .filter(|&found| found == Property::ExclusiveOwnership)
             .count()
     }
 
@@ -198,6 +198,6 @@ mod tests {
             clocks_beyond: true,
             ..Terms::plain(config())
         };
-        assert!(!judge_under(&terms, both()).contains(&Property::P14));
+        assert!(!judge_under(&terms, both()).contains(&Property::ExclusiveOwnership));
     }
 }

@@ -1,4 +1,4 @@
-//! P15, towards the application: what failed is not asked for again at once.
+//! `requests-bounded`, towards the application: what failed is not asked for again at once.
 //!
 //! After a handler that failed, or that could not begin, the next attempt under the same token is no sooner than
 //! `handler_backoff`. One that was told to stop did not fail.
@@ -119,7 +119,7 @@ impl Pace {
         if let Some(failed) = failed
             && now - failed < self.pause
         {
-            verdict.report(Property::P15, now, || {
+            verdict.report(Property::RequestsBounded, now, || {
                 format!(
                     "life {life} asked shard {shard}'s handler to {what} {} ms after it had failed to, the pause is {} ms at least",
                     (now - failed) / 1_000,
@@ -151,7 +151,7 @@ mod tests {
             token: 1,
         };
         let begun = [(0, opened), (1, delivered(0, 0, 1, 5))];
-        judge_only(Property::P15, begun.into_iter().chain(then)).len()
+        judge_only(Property::RequestsBounded, begun.into_iter().chain(then)).len()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! P5: durable checkpoints never go back, across owners, re-creation and clean-up; creating never overwrites; the end
+//! `progress-durable`: durable checkpoints never go back, across owners, re-creation and clean-up; creating never overwrites; the end
 //! of a shard is final.
 
 use super::fact::{Mark, Verb, rewrites};
@@ -48,7 +48,7 @@ impl Progress {
             durable.highest = None;
         }
         if verb == Some(Verb::Create) && before.is_some() {
-            verdict.report(Property::P5, now, || {
+            verdict.report(Property::ProgressDurable, now, || {
                 format!("the row of shard {shard} was overwritten by a create of {by:?}")
             });
         }
@@ -56,7 +56,7 @@ impl Progress {
             && let Some(row) = before
             && row.checkpoint != Mark::End
         {
-            verdict.report(Property::P5, now, || {
+            verdict.report(Property::ProgressDurable, now, || {
                 format!(
                     "the row of shard {shard} was deleted by {by:?} at {:?}, before its end",
                     row.checkpoint
@@ -74,7 +74,7 @@ impl Progress {
         };
         if back && !durable.tampered {
             let highest = durable.highest;
-            verdict.report(Property::P5, now, || {
+            verdict.report(Property::ProgressDurable, now, || {
                 format!(
                     "the checkpoint of shard {shard} went back from {highest:?} to {:?} ({verb:?} by {by:?})",
                     row.checkpoint
@@ -137,7 +137,7 @@ mod tests {
         // Only this oracle's opinion: the histories are too short for the others.
         judge(facts.iter().cloned().map(|fact| (1, fact)))
             .into_iter()
-            .filter(|&p| p == Property::P5)
+            .filter(|&p| p == Property::ProgressDurable)
             .collect()
     }
 
@@ -170,7 +170,7 @@ mod tests {
         for bad in cases {
             assert_eq!(
                 judged(&[at[0].clone(), at[1].clone(), bad.clone()]),
-                [Property::P5],
+                [Property::ProgressDurable],
                 "{bad:?}"
             );
         }
@@ -185,7 +185,7 @@ mod tests {
         ];
         assert_eq!(judged(&facts), []);
         facts.push(created(0, Mark::TrimHorizon));
-        assert_eq!(judged(&facts), [Property::P5]);
+        assert_eq!(judged(&facts), [Property::ProgressDurable]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! P10, the half that a worker was told: nobody takes more leases than `max_leases` allows.
+//! `fair-shares`, the half that a worker was told: nobody takes more leases than `max_leases` allows.
 //!
 //! Asked of a worker that tried to take something, when it has said what it holds since: what it holds and what it tries to take,
 //! less what it was given without asking (a leader of another library may hand leases over).
@@ -87,7 +87,7 @@ impl Quota {
         let wanted = claims.held.union(&claims.tried).count();
         let (given, most) = (claims.given.len(), self.most as usize);
         if wanted > most + given {
-            verdict.report(Property::P10, now, || {
+            verdict.report(Property::FairShares, now, || {
                 format!(
                     "life {life} holds and takes {wanted} leases, {given} of which it was given; it was told to take no more \
                      than {most}"
@@ -119,7 +119,10 @@ mod tests {
     fn found(most: u32, facts: Vec<Fact>) -> usize {
         let terms = Terms::plain(config().with_max_leases(most));
         let found = judge_under(&terms, facts.into_iter().map(|fact| (1, fact)));
-        found.into_iter().filter(|&found| found == Property::P10).count()
+        found
+            .into_iter()
+            .filter(|&found| found == Property::FairShares)
+            .count()
     }
 
     /// Takes one lease after another.

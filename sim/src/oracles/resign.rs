@@ -1,4 +1,4 @@
-//! P6: a worker gives up only if something was taken away from it: the stream or the table, for good.
+//! `leases-owned`: a worker gives up only if something was taken away from it: the stream or the table, for good.
 
 use super::{Fact, Property, Time, Verdict};
 
@@ -11,7 +11,7 @@ impl Resign {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::Ruined | Fact::Foreign => self.ruined = true,
-            Fact::GivesUp { life } if !self.ruined => verdict.report(Property::P6, now, || {
+            Fact::GivesUp { life } if !self.ruined => verdict.report(Property::LeasesOwned, now, || {
                 format!("life {life} gave up, and nothing it needs was taken away")
             }),
             _ => {}
@@ -26,8 +26,9 @@ mod tests {
 
     #[test]
     fn who_gives_up_has_a_reason() {
-        let judged =
-            |facts: &[Fact]| judge_only(Property::P6, facts.iter().cloned().map(|fact| (1, fact))).len();
+        let judged = |facts: &[Fact]| {
+            judge_only(Property::LeasesOwned, facts.iter().cloned().map(|fact| (1, fact))).len()
+        };
         let up = Fact::GivesUp { life: 0 };
         assert_eq!(judged(&[Fact::Ruined, up.clone()]), 0);
         assert_eq!(judged(&[up]), 1);

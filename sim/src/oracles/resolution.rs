@@ -1,5 +1,5 @@
-//! P3: a write of unknown outcome is resolved before it is acted on, and our own applied write is never taken for a
-//! loss. P14 (timing): a belief is counted from the emission of a write that is known to be durable.
+//! `own-writes-recognised`: a write of unknown outcome is resolved before it is acted on, and our own applied write is never taken for a
+//! loss. `exclusive-ownership` (timing): a belief is counted from the emission of a write that is known to be durable.
 //!
 //! For every worker and lease this keeps what answers have *proved*: the highest counter shown, and when the latest
 //! proven write of the worker was emitted. A guard above the former, or a hand-over valid for longer than the latter
@@ -90,7 +90,7 @@ impl Resolution {
                     && !tampered
                 {
                     let shown = proof.counter;
-                    verdict.report(Property::P3, now, || {
+                    verdict.report(Property::OwnWritesRecognised, now, || {
                         format!(
                             "life {life} guarded a {verb:?} of shard {shard} by counter {guard}, but the highest any answer \
                              has shown it is {shown:?}: an unknown outcome was taken as success"
@@ -150,7 +150,7 @@ impl Resolution {
                 let proven = self.proofs.get(&(life, shard)).and_then(|proof| proof.emitted);
                 let end = proven.map(|emitted| emitted + hold);
                 if end.is_none_or(|end| valid_until > end) {
-                    verdict.report(Property::P14, now, || {
+                    verdict.report(Property::ExclusiveOwnership, now, || {
                         format!(
                             "life {life} handed over records of shard {shard} as valid until {valid_until}, but its last write \
                              proven durable was emitted at {proven:?}, and holds for {hold}"
@@ -158,7 +158,7 @@ impl Resolution {
                     });
                 }
                 if local >= valid_until {
-                    verdict.report(Property::P14, now, || {
+                    verdict.report(Property::ExclusiveOwnership, now, || {
                         format!(
                             "life {life} handed over records of shard {shard} at {local}, when its belief had ended at \
                              {valid_until}"
@@ -179,7 +179,7 @@ impl Resolution {
                     truth.row.is_some_and(|row| row.owner == Some(Owner::Life(life))) && truth.since <= token;
                 let proven = self.proofs.get(&(life, shard)).and_then(|proof| proof.emitted);
                 if ours && !truth.tampered && proven.is_some_and(|emitted| emitted + hold > local) {
-                    verdict.report(Property::P3, now, || {
+                    verdict.report(Property::OwnWritesRecognised, now, || {
                         format!(
                             "life {life} gave up shard {shard} as lost while the row names it and its last proven renewal is \
                              younger than {hold}: its own write was taken for a loss"
@@ -250,7 +250,7 @@ mod tests {
             shown(6),
             asked(0, RENEW, 0, 4, 6, 40),
         ];
-        assert_eq!(judged(facts, Property::P3), 0);
+        assert_eq!(judged(facts, Property::OwnWritesRecognised), 0);
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
             answered(0, RENEW, 0, 1, How::Unknown),
             asked(0, RENEW, 0, 2, 5, 20),
         ];
-        assert_eq!(judged(facts, Property::P3), 1);
+        assert_eq!(judged(facts, Property::OwnWritesRecognised), 1);
     }
 
     #[test]
@@ -273,11 +273,17 @@ mod tests {
             answered(0, RENEW, 0, 1, How::Applied),
         ];
         let with = |fact| start.iter().cloned().chain([fact]).collect::<Vec<_>>();
-        assert_eq!(judged(with(handed(30, Mono(10) + hold)), Property::P14), 0);
+        assert_eq!(
+            judged(with(handed(30, Mono(10) + hold)), Property::ExclusiveOwnership),
+            0
+        );
         // Stamped when the answer came, at 20.
-        assert_eq!(judged(with(handed(30, Mono(20) + hold)), Property::P14), 1);
+        assert_eq!(
+            judged(with(handed(30, Mono(20) + hold)), Property::ExclusiveOwnership),
+            1
+        );
         let end = Mono(10) + hold;
-        assert_eq!(judged(with(handed(end.0, end)), Property::P14), 1);
+        assert_eq!(judged(with(handed(end.0, end)), Property::ExclusiveOwnership), 1);
     }
 
     #[test]
@@ -292,8 +298,8 @@ mod tests {
                 handed(30, valid_until),
             ]
         };
-        assert_eq!(judged(facts(Mono(10) + hold), Property::P14), 0);
-        assert_eq!(judged(facts(Mono(11) + hold), Property::P14), 1);
+        assert_eq!(judged(facts(Mono(10) + hold), Property::ExclusiveOwnership), 0);
+        assert_eq!(judged(facts(Mono(11) + hold), Property::ExclusiveOwnership), 1);
     }
 
     #[test]
@@ -326,7 +332,7 @@ mod tests {
                 .chain([lost.clone()])
                 .collect()
         };
-        assert_eq!(judged(history(0), Property::P3), 1);
-        assert_eq!(judged(history(1), Property::P3), 0);
+        assert_eq!(judged(history(0), Property::OwnWritesRecognised), 1);
+        assert_eq!(judged(history(1), Property::OwnWritesRecognised), 0);
     }
 }

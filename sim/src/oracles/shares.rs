@@ -1,4 +1,4 @@
-//! P10: a worker asks for no more leases than its share.
+//! `fair-shares`: a worker asks for no more leases than its share.
 //!
 //! The share is counted from above, by what answers showed to the worker: all leases that it can take for unfinished, over
 //! those workers that it cannot take for dead. What the worker has and asks for is counted from below. What was shown while a
@@ -269,7 +269,7 @@ impl Shares {
             share = share.min(self.most);
         }
         if others + 1 > share {
-            verdict.report(Property::P10, now, || {
+            verdict.report(Property::FairShares, now, || {
                 format!(
                     "life {life} asks for the lease of shard {shard} while it has or asks for {others}; {leases} leases \
                      among {workers} workers make {share} for each"
@@ -384,7 +384,10 @@ mod tests {
         let now = facts.last().map_or(0, |(at, _)| *at);
         let more = more.into_iter().map(|fact| (now, fact));
         let found = judge_under(&terms(), facts.into_iter().chain(more));
-        found.iter().filter(|found| **found == Property::P10).count()
+        found
+            .iter()
+            .filter(|found| **found == Property::FairShares)
+            .count()
     }
 
     fn ask(ask: Ask, shard: u32) -> Fact {

@@ -1,4 +1,4 @@
-//! P16: what is held, behind and not moving is noticed in bounded time.
+//! `stalls-reported`: what is held, behind and not moving is noticed in bounded time.
 //!
 //! A worker may take twice as long as its configuration says: reaching the end of a shard, which cannot be seen from
 //! outside, counts as movement.
@@ -62,7 +62,7 @@ impl Stalls {
                 let since = behind.since;
                 if !noticed && !behind.reported && now - since > self.bound_us {
                     behind.reported = true;
-                    verdict.report(Property::P16, now, || {
+                    verdict.report(Property::StallsReported, now, || {
                         format!(
                             "life {life} has held shard {shard} for {} ms without moving it, and has not said so",
                             (now - since) / 1_000
@@ -120,7 +120,7 @@ mod tests {
         let found = judge_under(&terms, facts);
         found
             .into_iter()
-            .filter(|&property| property == Property::P16)
+            .filter(|&property| property == Property::StallsReported)
             .count()
     }
 

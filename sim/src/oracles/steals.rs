@@ -1,4 +1,4 @@
-//! P10: a worker steals no more at a time than it was told.
+//! `fair-shares`: a worker steals no more at a time than it was told.
 //!
 //! A steal is a take of a lease that its owner renewed so lately that it cannot count as expired. Between two scans no more of
 //! them are begun than `max_steals`; following an owner that renews its row meanwhile is no new one. Where leases are asked
@@ -90,7 +90,7 @@ impl Steals {
                 robber.now.insert(shard);
                 let steals = robber.now.len();
                 if steals > most {
-                    verdict.report(Property::P10, now, || {
+                    verdict.report(Property::FairShares, now, || {
                         format!("life {life} steals {steals} leases at a time, {most} are allowed")
                     });
                 }
@@ -141,7 +141,7 @@ mod tests {
 
     fn judged(facts: Vec<(u64, Fact)>) -> usize {
         let rows = (0..9).map(|shard| renewed(shard, 0, 5));
-        judge_only(Property::P10, rows.chain(facts)).len()
+        judge_only(Property::FairShares, rows.chain(facts)).len()
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! P10: what nobody lives on is asked for at once, up to the share.
+//! `fair-shares`: what nobody lives on is asked for at once, up to the share.
 //!
 //! The bound: what a whole scan showed to be free is asked for when that scan ends, all of it that the worker has room for. Scans
-//! follow each other within a scan interval and a twentieth (P7), so a free lease is asked for within that and the time of a
+//! follow each other within a scan interval and a twentieth (`requests-on-time`), so a free lease is asked for within that and the time of a
 //! scan. Free is a lease without an owner, and one whose row stood still for a lease duration. For so long as
 //! [`Config::meeting`](leasehold_engine::config::Config::meeting) after its first take, a worker may leave leases without an
 //! owner to others that may be starting.
@@ -224,7 +224,7 @@ impl Takeover {
         let Some(due) = life.due.take().filter(|due| takes < *due) else {
             return;
         };
-        verdict.report(Property::P10, now, || {
+        verdict.report(Property::FairShares, now, || {
             format!(
                 "life {no} was shown leases that nobody lives on, has room for {due} of them, and asks for {takes} now that the \
                  scan has ended: they are to be asked for within {} ms and the time of a scan",
@@ -370,7 +370,10 @@ mod tests {
 
     fn judged_under(config: Config, facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
         let found = judge_under(&Terms::plain(config), facts);
-        found.iter().filter(|found| **found == Property::P10).count()
+        found
+            .iter()
+            .filter(|found| **found == Property::FairShares)
+            .count()
     }
 
     fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {

@@ -1,4 +1,4 @@
-//! P5: a finished row goes when nobody needs it any more, not before, and it does not stay for ever.
+//! `progress-durable`: a finished row goes when nobody needs it any more, not before, and it does not stay for ever.
 //!
 //! Only where a row may go once its shard was read: its children have begun by then, and no row of a parent is left. Rows that
 //! people removed are not judged, nor what came of them.
@@ -84,7 +84,7 @@ impl Tidy {
                 }
                 let removed = verb == Some(Verb::Delete) && self.binding && !self.is_touched(shard);
                 if let Some(child) = self.waiting(shard).filter(|_| removed) {
-                    verdict.report(Property::P5, now, || {
+                    verdict.report(Property::ProgressDurable, now, || {
                         format!("the row of shard {shard} was removed, and its child {child} has not begun")
                     });
                 }
@@ -136,7 +136,7 @@ impl Tidy {
             let free = family.map(|row| row.since).max().unwrap_or(0);
             let free = free.max(since).max(self.removed_at);
             if now > free + patience {
-                verdict.report(Property::P5, now, || {
+                verdict.report(Property::ProgressDurable, now, || {
                     format!(
                         "the row of shard {shard} was needed no more {} s ago, and is still there; {} s are allowed",
                         (now - free) / 1_000_000,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn judged(then: Vec<(u64, Fact)>) -> bool {
-        judge_under(&terms(), split().into_iter().chain(then)).contains(&Property::P5)
+        judge_under(&terms(), split().into_iter().chain(then)).contains(&Property::ProgressDurable)
     }
 
     #[test]

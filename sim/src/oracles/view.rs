@@ -1,4 +1,4 @@
-//! P12: what a worker says it holds is a state the row really had under its name.
+//! `view-matches-table`: what a worker says it holds is a state the row really had under its name.
 
 use super::fact::{Mark, Owner, Row};
 use super::{Fact, Property, ShardNo, Time, Verdict};
@@ -57,7 +57,7 @@ impl View {
                 let Some(first) = known.next() else {
                     let newest = past.states.back().map(|row| row.counter);
                     if newest.is_none_or(|newest| counter > newest) {
-                        verdict.report(Property::P12, now, || {
+                        verdict.report(Property::ViewMatchesTable, now, || {
                             format!("life {life} says that shard {shard} is at counter {counter}, the row never was: {newest:?}")
                         });
                     }
@@ -66,7 +66,7 @@ impl View {
                 let matches = |row: &Row| row.owner == owner && row.checkpoint == checkpoint;
                 if !matches(first) && !known.any(matches) {
                     let found = *first;
-                    verdict.report(Property::P12, now, || {
+                    verdict.report(Property::ViewMatchesTable, now, || {
                         mismatch(life, shard, counter, checkpoint, found)
                     });
                 }
@@ -125,7 +125,7 @@ mod tests {
         );
         judge([taken, renewed, lost, held].map(|fact| (1, fact)))
             .into_iter()
-            .filter(|&found| found == Property::P12)
+            .filter(|&found| found == Property::ViewMatchesTable)
             .count()
     }
 

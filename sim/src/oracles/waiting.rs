@@ -1,4 +1,4 @@
-//! P9: one shard does not delay another.
+//! `shards-independent`: one shard does not delay another.
 //!
 //! While a worker believes in an open shard, what was fetched of it is handed over as soon as its own handler is free, and
 //! it is read on as long as little waits: whatever handlers and reads of other shards do. What may lie between is the
@@ -243,7 +243,7 @@ impl Waiting {
                 && !known.is_full(&self.terms)
                 && unread > pause_read;
             if late {
-                verdict.report(Property::P9, now, || {
+                verdict.report(Property::ShardsIndependent, now, || {
                     format!(
                         "life {life} has records of shard {shard} and its handler has been free for {} ms, {} ms are allowed",
                         idle / 1_000,
@@ -252,7 +252,7 @@ impl Waiting {
                 });
             }
             if neglected {
-                verdict.report(Property::P9, now, || {
+                verdict.report(Property::ShardsIndependent, now, || {
                     format!(
                         "life {life} has not read shard {shard} for {} ms though little of it waits, {} ms are allowed",
                         unread / 1_000,

@@ -1,4 +1,4 @@
-//! P18: the time during which two workers run handlers for one shard is measured, and bounded.
+//! `double-processing-bounded`: the time during which two workers run handlers for one shard is measured, and bounded.
 //!
 //! A belief that lapsed ends no handler by itself: it is asked to stop, and takes its time. The bound is that time, plus
 //! what a handler that does not listen takes. A process that stands still runs nothing.
@@ -87,7 +87,7 @@ impl Window {
         let bound = self.bound.filter(|_| !excused);
         if bound.is_some_and(|bound| length > bound) {
             let life = run.life;
-            verdict.report(Property::P18, now, || {
+            verdict.report(Property::DoubleProcessingBounded, now, || {
                 format!(
                     "a handler of life {life} ran for shard {shard} for {} ms after another worker's had begun",
                     length / 1_000

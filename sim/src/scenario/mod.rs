@@ -48,14 +48,14 @@ impl Scenario {
         };
         match (expected, first) {
             (Some(property), _) if violated(property).is_some() => Ok(()),
-            (Some(property), None) => Err(format!("expected a violation of {property:?}, found none")),
+            (Some(property), None) => Err(format!("expected a violation of {property}, found none")),
             (Some(property), Some(other)) => Err(format!(
-                "expected a violation of {property:?}, found one of {:?}: {}",
+                "expected a violation of {property}, found one of {}: {}",
                 other.property, other.summary
             )),
             (None, None) => Ok(()),
             (None, Some(found)) => Err(format!(
-                "expected no violation, found one of {:?} after {} ms: {}",
+                "expected no violation, found one of {} after {} ms: {}",
                 found.property,
                 found.at / 1_000,
                 found.summary

@@ -192,7 +192,7 @@ impl Builder {
 
     /// Something happened that should not have.
     pub fn violation(&mut self, violation: Violation) {
-        let text = format!("{:?}: {}", violation.property, violation.summary);
+        let text = format!("{}: {}", violation.property, violation.summary);
         self.mark(violation.at, MarkKind::Violation, None, None, text);
         self.violations.push(violation);
     }

@@ -149,7 +149,7 @@ impl Diagram {
             Some(first) => format!("w{first},stream"),
             None => "table,stream".to_owned(),
         };
-        let text = format!("VIOLATION of {:?}, {}", violation.property, violation.summary);
+        let text = format!("VIOLATION of {}, {}", violation.property, violation.summary);
         self.note(&over, violation.at, &text);
     }
 
@@ -317,7 +317,7 @@ mod tests {
         recording.fact(2_500_000, answered(8, Ask::GetRecords, How::Applied));
         recording.fact(3_000_000, answered(7, renew, How::Unknown));
         let violation = Violation {
-            property: Property::P3,
+            property: Property::OwnWritesRecognised,
             at: 3_500_000,
             summary: "it was; #lost".to_owned(),
             of_others: false,
@@ -329,7 +329,7 @@ mod tests {
              w1->>table: 7 renew shard-3 if counter 4\n    \
              Note over w1: 1.000 s fault, request 7 answer lost\n    \
              table--xw1: 7 outcome unknown\n    \
-             Note over w1,stream: 3.500 s VIOLATION of P3, it was#59; #35;lost\n"
+             Note over w1,stream: 3.500 s VIOLATION of own-writes-recognised, it was#59; #35;lost\n"
         );
     }
 

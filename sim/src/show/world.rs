@@ -27,7 +27,7 @@ pub fn timeline(report: &WorldReport) -> Timeline {
         }
         (Ending::Excused(why), []) => format!("no violation; excused from coming right: {why}"),
         (_, []) => "no violation".to_owned(),
-        (_, [one]) => format!("{:?} is violated: {}", one.property, one.summary),
+        (_, [one]) => format!("{} is violated: {}", one.property, one.summary),
         (_, [first, others @ ..]) => format!(
             "{:?} is violated first, and {} more violations follow: {}",
             first.property,

@@ -311,7 +311,7 @@ impl Search {
             runs: self.runs,
             scenario: Scenario {
                 about: format!(
-                    "{property:?} is violated after {} ms: {}",
+                    "{property} is violated after {} ms: {}",
                     case.at / 1_000,
                     case.summary
                 ),

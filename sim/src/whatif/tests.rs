@@ -247,7 +247,10 @@ fn a_row_that_cannot_be_read_is_what_keeps_a_shard_uncovered() {
     assert_eq!(found.len(), 1, "{found:?}");
     for (property, sentence) in found {
         // The child of a merge with the sound neighbour has a lease, and waits for ever.
-        assert!(matches!(property, Property::P4 | Property::P6), "{property:?}");
+        assert!(
+            matches!(property, Property::HashSpaceCovered | Property::LeasesOwned),
+            "{property:?}"
+        );
         assert!(
             sentence.contains("since the row of shard 5 cannot be read: leaseCounter"),
             "{sentence}"
@@ -269,7 +272,7 @@ fn a_checkpoint_of_another_stream_is_told() {
     assert!(
         found
             .iter()
-            .any(|(property, said)| *property == Property::P1 && said.contains(sentence)),
+            .any(|(property, said)| *property == Property::EveryRecordDelivered && said.contains(sentence)),
         "{found:?}"
     );
 }
@@ -326,7 +329,7 @@ fn a_world_is_written_as_a_scenario_with_its_beginning_and_shrunk_with_it() {
     let plan = given(broken).plan(3);
     let shrunk = shrink(&plan, None, &Cancel::default()).expect("it fails");
     let scenario = &shrunk.scenario;
-    assert_eq!(scenario.violates, Some(Property::P4));
+    assert_eq!(scenario.violates, Some(Property::HashSpaceCovered));
     assert_eq!(scenario.plan.start, plan.start);
     let again: Scenario = scenario
         .to_string()

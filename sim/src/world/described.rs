@@ -32,7 +32,7 @@ impl World {
         };
         if let Some(wrong) = wrong {
             let now = self.now;
-            self.oracles.verdict.report(Property::P4, now, || {
+            self.oracles.verdict.report(Property::HashSpaceCovered, now, || {
                 format!("by a {verb:?} of life {life}, the row of shard {shard} has {wrong}")
             });
         }

@@ -1,4 +1,4 @@
-//! P10, the half that a history cannot tell: when nothing moves any more, leases lie evenly.
+//! `fair-shares`, the half that a history cannot tell: when nothing moves any more, leases lie evenly.
 
 use super::World;
 use crate::oracles::fact::Owner;
@@ -35,7 +35,7 @@ impl World {
                 "life {} has {} unfinished leases, and life {} has {}",
                 most.0, most.1, least.0, least.1
             );
-            (Property::P10, sentence)
+            (Property::FairShares, sentence)
         })
     }
 }

@@ -132,7 +132,7 @@ impl World {
         if let Some(shard) = left_out {
             let sentence =
                 format!("shard {shard} is unfinished and not shared out: other programs would not read it");
-            return Some((Property::P4, sentence));
+            return Some((Property::HashSpaceCovered, sentence));
         }
         shards.iter().enumerate().find_map(|(place, shard)| {
             let number = number(shard.as_str())?;
@@ -143,7 +143,7 @@ impl World {
                     "shard {number} belongs to {:?}, and it is the turn of {turn}",
                     row.owner
                 );
-                (Property::P10, sentence)
+                (Property::FairShares, sentence)
             })
         })
     }

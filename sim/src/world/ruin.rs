@@ -106,8 +106,8 @@ impl World {
     pub(super) fn goes_on(&self) -> Option<(Property, String)> {
         let kind = self.ruined?;
         let property = match kind {
-            RuinKind::StreamDeleted | RuinKind::TableDeleted => Property::P16,
-            RuinKind::StreamRemade | RuinKind::TableOfAnother => Property::P17,
+            RuinKind::StreamDeleted | RuinKind::TableDeleted => Property::StallsReported,
+            RuinKind::StreamRemade | RuinKind::TableOfAnother => Property::ForeignTablesRefused,
         };
         let goes_on = |worker: &super::Worker| worker.core && worker.lives();
         let w = self.workers.iter().position(goes_on)?;

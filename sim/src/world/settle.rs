@@ -217,9 +217,11 @@ impl World {
         }
         if let Some(key) = self.harmed() {
             let key = key.clone();
-            self.oracles.verdict.report(Property::P14, now, || {
-                format!("what other people put into the table at {key} is not as they left it")
-            });
+            self.oracles
+                .verdict
+                .report(Property::ExclusiveOwnership, now, || {
+                    format!("what other people put into the table at {key} is not as they left it")
+                });
         }
         let unmet = self.unmet();
         let quiet = self.quiet();
@@ -267,7 +269,7 @@ impl World {
             .filter(|&life| self.workers.iter().any(|w| w.lives() && !w.cut && w.life == life))
             .collect();
         if listers.len() > 1 {
-            self.oracles.verdict.report(Property::P11, now, || {
+            self.oracles.verdict.report(Property::OneLeader, now, || {
                 format!("after quiet, lives {listers:?} all listed shards")
             });
         }
@@ -288,7 +290,7 @@ impl World {
         }
         let (property, sentence) = unmet.unwrap_or_else(|| {
             (
-                Property::P10,
+                Property::FairShares,
                 "leases kept moving although nothing else changed".to_owned(),
             )
         });
@@ -329,7 +331,12 @@ impl World {
                 .find_map(|worker| worker.fatal.as_ref());
             fatal.map_or_else(String::new, |why| format!(": {why}"))
         };
-        (!runs).then(|| (Property::P6, format!("no worker of the core runs{}", why())))
+        (!runs).then(|| {
+            (
+                Property::LeasesOwned,
+                format!("no worker of the core runs{}", why()),
+            )
+        })
     }
 
     /// Whether a program of others that ended is about to be started again, as whoever runs it does for ever.
@@ -360,7 +367,7 @@ impl World {
             .collect();
         uncovered(&shards).map(|shard| {
             (
-                Property::P4,
+                Property::HashSpaceCovered,
                 format!("no lease covers shard {shard}{}", self.unread(shard)),
             )
         })
@@ -405,7 +412,7 @@ impl World {
                 return None;
             }
             let sentence = format!("shard {shard} is still being handed over from {old} to {next:?}");
-            Some((Property::P8, sentence))
+            Some((Property::HandOverCompletes, sentence))
         })
     }
 
@@ -432,12 +439,12 @@ impl World {
             });
             let Some(w) = owner else {
                 let sentence = format!("shard {shard} belongs to {:?}, who is not of the core", row.owner);
-                return Some((Property::P6, sentence));
+                return Some((Property::LeasesOwned, sentence));
             };
             let idle = self.now.saturating_sub(lease.renewed);
             if idle > patience && self.plan.fleet.renews_leases() {
                 let sentence = format!("w{w} has not renewed shard {shard} for {} ms", idle / 1_000);
-                return Some((Property::P6, sentence));
+                return Some((Property::LeasesOwned, sentence));
             }
             if !self.waits_for_parents(shard)
                 && !self.workers[w]
@@ -446,7 +453,7 @@ impl World {
                     .contains_key(&(shard as ShardNo))
             {
                 return Some((
-                    Property::P6,
+                    Property::LeasesOwned,
                     format!(
                         "w{w} owns shard {shard} and does not process it{}",
                         self.unread(shard as ShardNo)
@@ -479,14 +486,17 @@ impl World {
                 }
                 // Only those that ended before the application began need no lease; coverage sees to the others.
                 if self.plan.config.initial_position() == InitialPosition::TrimHorizon {
-                    return Some((Property::P4, format!("shard {shard} never had a lease")));
+                    return Some((
+                        Property::HashSpaceCovered,
+                        format!("shard {shard} never had a lease"),
+                    ));
                 }
                 continue;
             }
             if !self.oracles.is_complete(shard as ShardNo, records) {
                 let done = self.oracles.processed(shard as ShardNo);
                 return Some((
-                    Property::P1,
+                    Property::EveryRecordDelivered,
                     format!("shard {shard} has {records} records, and {done} were processed"),
                 ));
             }
@@ -495,7 +505,7 @@ impl World {
             };
             if family.closed && !row.checkpoint.is_end() {
                 return Some((
-                    Property::P1,
+                    Property::EveryRecordDelivered,
                     format!(
                         "shard {shard} is closed and processed, its lease says {}",
                         row.checkpoint
@@ -510,7 +520,7 @@ impl World {
             };
             if behind {
                 return Some((
-                    Property::P1,
+                    Property::EveryRecordDelivered,
                     format!("the progress of shard {shard} is not durable: {}", row.checkpoint),
                 ));
             }

@@ -19,7 +19,7 @@ fn holds(shard: u32) -> Fact {
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     let mut facts: Vec<_> = facts.into_iter().collect();
     facts.sort_by_key(|(at, _)| *at);
-    judge_only(Property::P7, facts).len()
+    judge_only(Property::RequestsOnTime, facts).len()
 }
 
 /// Twenty seconds of a held lease, renewed every third if at all.

@@ -43,7 +43,7 @@ fn closed_for(reason: EndReason) -> Fact {
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     judge(facts)
         .into_iter()
-        .filter(|&found| found == Property::P13)
+        .filter(|&found| found == Property::StopsCleanly)
         .count()
 }
 

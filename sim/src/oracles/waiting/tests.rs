@@ -49,7 +49,7 @@ fn born() -> Fact {
 
 fn judged(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     let facts = open().into_iter().chain(more);
-    judge_only(Property::P9, facts).len()
+    judge_only(Property::ShardsIndependent, facts).len()
 }
 
 /// Read again all the time, so that only hand-overs are judged.
