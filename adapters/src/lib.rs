@@ -35,6 +35,7 @@
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
 //! | the services | [`aws`]: the SDK's clients |
 //! | the format of the lease table | [`dialect`] |
+//! | the words of this project, and the KCL's | [`glossary`] |
 //! | simulations of an application | [`runtime`]: clock, timers, tasks and entropy of a worker; [`TraceSink`] |
 //!
 //! The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
@@ -107,6 +108,9 @@ pub mod dialect {
     pub use leasehold_engine::dialect::{Dialect, Kcl, Kind, Kinsumer};
     pub use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
 }
+
+#[doc = include_str!("../GLOSSARY.md")]
+pub mod glossary {}
 
 #[cfg(test)]
 #[cfg_attr(
