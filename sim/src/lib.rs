@@ -9,7 +9,7 @@
 //! | [`oracles`] | facts about a world, and what judges them |
 //! | [`report`], [`recording`], [`marks`] | what is kept of a world, to be counted, shown and compared |
 //! | [`faults`] | everything that can go wrong |
-//! | [`originals`] | programs of other libraries, as workers of a world |
+//! | [`peers`] | programs of other libraries, as workers of a world |
 //! | [`start`], [`swarm`] | what a world begins with; how plans of worlds are drawn |
 //! | [`whatif`] | a beginning made of a real stream and its lease table |
 //! | [`world`] | one world: workers, services, network and operators in one virtual time |
@@ -31,7 +31,7 @@ pub mod museum;
 mod names;
 pub mod options;
 pub mod oracles;
-pub mod originals;
+pub mod peers;
 pub mod recording;
 pub mod report;
 pub mod run;

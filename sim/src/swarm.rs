@@ -7,7 +7,7 @@ mod mixed;
 
 use crate::draws::Draws;
 use crate::faults::{Faults, Setting, UpgradeFaults, churns};
-use crate::originals::Fleet;
+use crate::peers::Fleet;
 use crate::span::micros;
 use crate::start::Start;
 use leasehold_engine::config::{Config, InitialPosition, MembersConfig, ReaderConfig};

@@ -8,7 +8,7 @@ mod catalogue;
 pub use catalogue::EXHIBITS;
 
 use crate::oracles::Property;
-use crate::originals::{Fleet, Program};
+use crate::peers::{Fleet, Program};
 use crate::run::{Options, run_plan};
 use crate::scenario::Scenario;
 use crate::swarm::Plan;

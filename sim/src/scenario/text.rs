@@ -4,7 +4,7 @@ use super::{Scenario, limits};
 use crate::deliberate::Bug;
 use crate::faults::Faults;
 use crate::oracles::Property;
-use crate::originals::Fleet;
+use crate::peers::Fleet;
 use crate::span;
 use crate::start::Start;
 use crate::swarm::{Load, Plan};

@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::draws::Draws;
 use crate::faults::{ApplicationFaults, Faults, InterruptionKind, ProcessFaults, StreamFaults};
-use crate::originals::{Fleet, Program};
+use crate::peers::{Fleet, Program};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::dialect::Kind;
 

@@ -5,7 +5,7 @@ use super::stream::shard_no;
 use crate::names::shard_of;
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};
-use crate::originals;
+use crate::peers;
 use leasehold_engine::input::{Outcome, Refusal, Why};
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp, TableOp};
 use leasehold_engine::row::Change;
@@ -15,7 +15,7 @@ use leasehold_local_aws::kinesis::ShardIterator;
 pub(super) enum Request {
     Table(TableOp),
     /// As another program makes it.
-    Item(originals::Request),
+    Item(peers::Request),
     DescribeStream,
     List {
         filter: ShardFilter,

@@ -9,7 +9,7 @@ use super::table::{Reading, wall_ms};
 use crate::faults::{Chance, Direction, Fate, Landing, Reach};
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
-use crate::originals;
+use crate::peers;
 use crate::recording::RequestNo;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// Sends what another program asks of the table.
-    pub(super) fn issue_item(&mut self, w: usize, op: OpId, request: originals::Request) {
+    pub(super) fn issue_item(&mut self, w: usize, op: OpId, request: peers::Request) {
         let (ask, about) = request.ask(self.table.dialect);
         self.send(w, op, Mono::NEVER, Request::Item(request), ask, about);
     }
@@ -421,7 +421,7 @@ impl World {
             .take()
             .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
         self.land(id, flight);
-        if self.workers[w].original.is_some() {
+        if self.workers[w].peer.is_some() {
             return self.answer_original(w, op, outcome, carry);
         }
         if let Some(fact) = carry.fetched(life, &outcome) {

@@ -113,7 +113,7 @@ impl World {
         }
         let core = self.workers.iter().filter(|worker| worker.core);
         let mut members: Vec<&WorkerId> = core
-            .filter_map(|worker| match &worker.original {
+            .filter_map(|worker| match &worker.peer {
                 Some(_) => self.names.name(worker.life),
                 None => worker.engine.as_ref()?.worker(),
             })

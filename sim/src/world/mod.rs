@@ -16,7 +16,7 @@ mod heap;
 mod luck;
 mod members;
 mod novelty;
-mod original;
+mod peer;
 mod process;
 mod ruin;
 mod script;

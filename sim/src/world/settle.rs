@@ -86,7 +86,7 @@ impl World {
                 // Whoever told another program to stop kills it in the end: vmware-go-kcl waits for parents first, and kinsumer
                 // may wait for ever.
                 let worker = &self.workers[w];
-                if worker.stopping && worker.original.is_some() && self.plan.is_mixed() {
+                if worker.stopping && worker.peer.is_some() && self.plan.is_mixed() {
                     self.crash(w, 0, 0);
                 }
             } else if dies {

@@ -6,7 +6,7 @@ use super::heap::What;
 use super::stream::Carry;
 use crate::faults::Deed;
 use crate::oracles::{LifeNo, ShardNo, Time};
-use crate::originals::Process;
+use crate::peers::Process;
 use leasehold_engine::Engine;
 use leasehold_local_aws::kinesis::ShardIterator;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Worker {
     /// Alive while there is one of these: ours, or a process of a program that others wrote.
     pub engine: Option<Engine>,
-    pub original: Option<Process>,
+    pub peer: Option<Process>,
     /// Counts processes, so that what was meant for a former one is not taken by the next.
     pub generation: u32,
     pub life: LifeNo,
@@ -66,7 +66,7 @@ impl Worker {
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             engine: None,
-            original: None,
+            peer: None,
             generation: 0,
             life: 0,
             clock,
@@ -88,13 +88,13 @@ impl Worker {
 
     /// Whether its process is there.
     pub(super) fn lives(&self) -> bool {
-        self.engine.is_some() || self.original.is_some()
+        self.engine.is_some() || self.peer.is_some()
     }
 
     /// The process is gone, and all it knew.
     pub(super) fn end(&mut self) {
         self.engine = None;
-        self.original = None;
+        self.peer = None;
         self.generation += 1;
         self.wake = Time::MAX;
         self.wanted = Time::MAX;

@@ -6,8 +6,8 @@ use super::table::LeaseTable;
 use crate::names::{number, shard_of};
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask as Asked, Mark, Owner, Row, Verb};
-use crate::originals::sdk::LEASES;
-use crate::originals::{Ask, Exit, ItemOp, Process, Program, Request};
+use crate::peers::sdk::LEASES;
+use crate::peers::{Ask, Exit, ItemOp, Process, Program, Request};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::dialect::Dialect;
 use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
@@ -36,7 +36,7 @@ impl World {
         };
         let (config, fleet) = (self.plan.config.clone(), self.plan.fleet.clone());
         let seed = draw(seed, "original", "", incarnation);
-        self.workers[w].original = Some(Process::of(program, seed, name.clone(), config, fleet));
+        self.workers[w].peer = Some(Process::of(program, seed, name.clone(), config, fleet));
         self.begin_life(w, &WorkerId::from(name));
         self.oracles.note_other(self.workers[w].life);
         self.run_original(w);
@@ -53,7 +53,7 @@ impl World {
 
     /// Gives an input to a process, if that is what the worker is.
     pub(super) fn handle_original(&mut self, w: usize, body: &Body) -> bool {
-        let Some(process) = &self.workers[w].original else {
+        let Some(process) = &self.workers[w].peer else {
             return false;
         };
         self.inputs += 1;
@@ -84,7 +84,7 @@ impl World {
 
     fn run_original(&mut self, w: usize) {
         let worker = &mut self.workers[w];
-        let Some(process) = &mut worker.original else {
+        let Some(process) = &mut worker.peer else {
             return;
         };
         let (mono, wall) = (worker.clock.mono(self.now), worker.clock.wall(self.now));
@@ -135,7 +135,7 @@ impl World {
         if self.plan.fleet.stealing {
             return false;
         }
-        let living = self.workers.iter().filter(|worker| worker.original.is_some());
+        let living = self.workers.iter().filter(|worker| worker.peer.is_some());
         let mut lives = living.map(|worker| Owner::Life(worker.life));
         let owner = self.names.owner(name);
         lives.any(|life| life == owner)
