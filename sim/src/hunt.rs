@@ -1,8 +1,8 @@
 //! The hunt for one bug: world after world, until an oracle that is meant for it reports a violation.
 
-use crate::cheap;
 use crate::deliberate::Bug;
 use crate::oracles::Property;
+use crate::quick;
 use crate::run::{Cancel, Options, plan_of, run_seed};
 use crate::shrink::{Shrunk, Size, shrink};
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub fn hunt(bug: Bug, seeds: u64, shrunk: bool) -> Hunt {
     let mut run = 0;
     let worlds: Box<dyn Iterator<Item = u64>> = match bug.first_world() {
         Some(first) => Box::new(first..first + seeds),
-        None => Box::new(cheap::first(seeds, &options)),
+        None => Box::new(quick::first(seeds, &options)),
     };
     for seed in worlds {
         run += 1;

@@ -11,7 +11,7 @@
 //! | [`faults`] | everything that can go wrong |
 //! | [`peers`] | programs of other libraries, as workers of a world |
 //! | [`start`], [`swarm`] | what a world begins with; how plans of worlds are drawn |
-//! | [`whatif`] | a beginning made of a real stream and its lease table |
+//! | [`what_if`] | a beginning made of a real stream and its lease table |
 //! | [`world`] | one world: workers, services, network and operators in one virtual time |
 //! | [`run`] | one world or many |
 //! | [`scenario`], [`shrink`] | a world as a text, and how it is made smaller |
@@ -20,7 +20,6 @@
 //! | [`museum`] | known hazards of other libraries, and ours beside them |
 //! | [`show`] | timelines and diagrams |
 
-pub mod cheap;
 pub mod deliberate;
 pub mod draws;
 pub mod exhaust;
@@ -32,6 +31,7 @@ mod names;
 pub mod options;
 pub mod oracles;
 pub mod peers;
+pub mod quick;
 pub mod recording;
 pub mod report;
 pub mod run;
@@ -41,5 +41,5 @@ pub mod shrink;
 pub mod span;
 pub mod start;
 pub mod swarm;
-pub mod whatif;
+pub mod what_if;
 pub mod world;

@@ -2,7 +2,7 @@
 
 use crate::deliberate::Bug;
 use crate::oracles::Property;
-use crate::whatif::Given;
+use crate::what_if::Given;
 use leasehold_engine::dialect::Kind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! What a world begins with, if not with nothing: a stream and its lease table, as values that can be written into a scenario.
 //!
-//! Shards are numbered from 0 without gaps, parents before children. The module [`whatif`](crate::whatif) makes such a beginning
+//! Shards are numbered from 0 without gaps, parents before children. The module [`what_if`](crate::what_if) makes such a beginning
 //! of what AWS says about a real stream and its table.
 
 use crate::names::number;

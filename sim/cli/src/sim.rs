@@ -17,7 +17,7 @@ use leasehold_sim::run::{
     Cancel, Options, SeedViolation, Summary, WorldReport, plan_of, run_seed, run_seeds,
 };
 use leasehold_sim::start::Start;
-use leasehold_sim::whatif::{Given, Unusable};
+use leasehold_sim::what_if::{Given, Unusable};
 use leasehold_sim::world::Ending;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The cheapest worlds of each table format are sound: what a small change of the engine is tried against.
 
 use leasehold_engine::dialect::Kind;
-use leasehold_sim::cheap;
+use leasehold_sim::quick;
 use leasehold_sim::run::{Options, run_seed};
 
 /// As many of the first 128 worlds of each.
@@ -14,7 +14,7 @@ fn the_cheapest_worlds_are_sound() {
             dialects: vec![kind],
             ..Options::default()
         };
-        for seed in cheap::first(128, &options).take(WORLDS) {
+        for seed in quick::first(128, &options).take(WORLDS) {
             let found = run_seed(seed, &options).found.violations;
             assert!(found.is_empty(), "{kind:?}, seed {seed}: {found:?}");
         }

@@ -1,9 +1,9 @@
-//! Which worlds to run first: most bugs show in the cheap ones, and most of the time goes into few others.
+//! Which worlds to run first: most bugs show in the quick ones, and most of the time goes into few others.
 
 use crate::run::{Options, plan_of};
 use crate::swarm::Plan;
 
-/// Of so many worlds, the cheap ones come first.
+/// Of so many worlds, the quick ones come first.
 const WINDOW: u64 = 128;
 
 /// The seeds below this one, in the order in which their worlds are best run.
