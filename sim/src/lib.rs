@@ -17,16 +17,16 @@
 //! | [`scenario`], [`shrink`] | a world as a text, and how it is made smaller |
 //! | [`exhaust`] | every order of events of a small scope |
 //! | [`deliberate`], [`hunt`] | bugs put into a copy of the sources, and the search for each |
-//! | [`museum`] | known hazards of other libraries, and ours beside them |
+//! | [`hazards`] | known hazards of other libraries, and ours beside them |
 //! | [`show`] | timelines and diagrams |
 
 pub mod deliberate;
 pub mod draws;
 pub mod exhaust;
 pub mod faults;
+pub mod hazards;
 pub mod hunt;
 pub mod marks;
-pub mod museum;
 mod names;
 pub mod options;
 pub mod oracles;

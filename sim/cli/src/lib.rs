@@ -22,13 +22,13 @@ mod diff;
 mod exhaust;
 mod exit;
 mod explain;
+mod hazards;
 mod input;
 #[cfg(feature = "aws")]
 mod local;
 mod logging;
 #[cfg(feature = "aws")]
 mod migrate;
-mod museum;
 mod mutants;
 mod page;
 mod plan;

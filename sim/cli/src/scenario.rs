@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Failure, Verdict};
 use leasehold_sim::deliberate::{HOW, PLANTED};
-use leasehold_sim::museum::of_ours;
+use leasehold_sim::hazards::of_ours;
 use leasehold_sim::run::{Cancel, Options, run_plan};
 use leasehold_sim::scenario::Scenario;
 use leasehold_sim::shrink::{Shrunk, Size, shrink};

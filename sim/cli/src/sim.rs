@@ -1,8 +1,8 @@
 //! `leasehold sim`: simulated worlds.
 
 use crate::exit::{self, Failure, Verdict};
+use crate::hazards;
 use crate::input;
-use crate::museum;
 use crate::page;
 use crate::position::parse_position;
 use crate::scenario;
@@ -50,7 +50,7 @@ pub(super) struct SimArgs {
     dialect: Dialect,
     /// Workers of the program that the tables come from stand beside ours, or are replaced by them. Only faults that the
     /// program gets over by itself.
-    #[arg(long, conflicts_with_all = ["scenario", "museum", "shards"])]
+    #[arg(long, conflicts_with_all = ["scenario", "hazards", "shards"])]
     mixed: bool,
     /// With --seed: record each life of a worker, for `leasehold replay`; `out.jsonl` makes `out.0.jsonl` and so on.
     #[arg(long, value_name = "FILE", requires = "seed")]
@@ -68,8 +68,8 @@ pub(super) struct SimArgs {
     #[arg(long, requires = "scenario")]
     ours: bool,
     /// Hazards of other libraries: what their programs violate in a scenario each, and what ours does there.
-    #[arg(long, conflicts_with_all = ["seed", "seeds", "dialect", "scenario", "shards"])]
-    museum: bool,
+    #[arg(long, alias = "museum", conflicts_with_all = ["seed", "seeds", "dialect", "scenario", "shards"])]
+    hazards: bool,
     /// Worlds that begin with a real stream: the shards that `aws kinesis list-shards` printed.
     #[arg(long, value_name = "FILE", requires = "leases", conflicts_with = "scenario")]
     shards: Option<PathBuf>,
@@ -133,8 +133,8 @@ pub(super) fn parse_range(text: &str) -> Result<Range<u64>, String> {
 }
 
 pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
-    if args.museum {
-        return museum::run(args.json);
+    if args.hazards {
+        return hazards::run(args.json);
     }
     check_mixed(args)?;
     match (&args.scenario, args.seed) {

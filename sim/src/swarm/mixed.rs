@@ -12,7 +12,7 @@ impl Plan {
     /// are that program's until their turn. Where no other program can stand beside ours, nothing changes.
     ///
     /// Faults that those programs do not survive by themselves are left out, or every world would show their hazards; those
-    /// have scenarios of their own (see [`crate::museum`]).
+    /// have scenarios of their own (see [`crate::hazards`]).
     pub fn mixed(self) -> Self {
         let other = match self.dialect {
             Kind::VmwareGoKcl => Program::VmwareGoKcl,

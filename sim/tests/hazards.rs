@@ -1,26 +1,26 @@
-//! Every hazard of the museum shows in the program that has it, and none shows in ours.
+//! Every hazard of the catalogue shows in the program that has it, and none shows in ours.
 #![allow(
     clippy::disallowed_methods,
     reason = "LEASEHOLD_BLESS says that texts are to be written anew"
 )]
 
-use leasehold_sim::museum::{EXHIBITS, table};
+use leasehold_sim::hazards::{HAZARDS, table};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Where the table of `sim/docs/hazards.md` is.
-const BEGIN: &str = "<!-- leasehold sim --museum -->\n";
+const BEGIN: &str = "<!-- leasehold sim --hazards -->\n";
 const END: &str = "\n<!-- end -->";
 
 #[test]
 fn every_hazard_shows_in_its_program_and_not_in_ours() {
     let mut wrong = Vec::new();
     let mut shown = Vec::new();
-    for exhibit in EXHIBITS {
-        match exhibit.show() {
+    for hazard in HAZARDS {
+        match hazard.show() {
             Ok(found) => {
                 if let Some(why) = &found.wrong {
-                    wrong.push(format!("{}: {why}", exhibit.id));
+                    wrong.push(format!("{}: {why}", hazard.id));
                 }
                 shown.push(found);
             }
@@ -48,7 +48,7 @@ fn every_hazard_shows_in_its_program_and_not_in_ours() {
 
 #[test]
 fn every_file_is_in_the_catalogue_once() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("museum");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("hazards");
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let files: BTreeSet<String> = entries
         .filter_map(|entry| {
@@ -61,7 +61,7 @@ fn every_file_is_in_the_catalogue_once() {
                 .map(str::to_owned)
         })
         .collect();
-    let ids: BTreeSet<String> = EXHIBITS.iter().map(|exhibit| exhibit.id.to_owned()).collect();
+    let ids: BTreeSet<String> = HAZARDS.iter().map(|hazard| hazard.id.to_owned()).collect();
     assert_eq!(files, ids);
-    assert_eq!(ids.len(), EXHIBITS.len(), "two exhibits have one name");
+    assert_eq!(ids.len(), HAZARDS.len(), "two hazards have one name");
 }

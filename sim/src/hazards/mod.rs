@@ -1,11 +1,11 @@
-//! The museum: hazards of other libraries, each with a scenario that shows it, and what ours makes of the same scenario.
+//! Known hazards of other libraries, each with a scenario that shows it, and what ours makes of the same scenario.
 //!
-//! A scenario of `sim/museum/` says which programs its workers run, which property they violate and in a sentence why. It
+//! A scenario of `sim/hazards/` says which programs its workers run, which property they violate and in a sentence why. It
 //! is run twice: as it is, and with our workers in the same world, under the same faults, on a table of the same format.
 
 mod catalogue;
 
-pub use catalogue::EXHIBITS;
+pub use catalogue::HAZARDS;
 
 use crate::oracles::Property;
 use crate::peers::{Fleet, Program};
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// One hazard.
 #[derive(Clone, Copy, Debug)]
-pub struct Exhibit {
+pub struct Hazard {
     /// Its name, which is also its file's.
     pub id: &'static str,
     /// The scenario.
@@ -27,7 +27,7 @@ pub struct Exhibit {
     pub ours: &'static str,
 }
 
-/// What became of an exhibit.
+/// What became of an hazard.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
     /// Its name.
@@ -50,7 +50,7 @@ pub struct Shown {
     pub wrong: Option<String>,
 }
 
-impl Exhibit {
+impl Hazard {
     /// Reads the scenario.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Exhibit {
     /// Runs both worlds.
     ///
     /// # Errors
-    /// If the exhibit is none, as a sentence.
+    /// If the hazard is none, as a sentence.
     pub fn show(&self) -> Result<Shown, String> {
         let (scenario, property, program) = self.scenario()?;
         let (found, shows) = with_original(&scenario, property);

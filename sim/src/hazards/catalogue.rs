@@ -1,21 +1,21 @@
-//! What the museum shows, by program.
+//! The known hazards, by program.
 
-use super::Exhibit;
+use super::Hazard;
 
-/// An exhibit: its name, where it was reported, what Leasehold does.
-macro_rules! exhibits {
+/// An hazard: its name, where it was reported, what Leasehold does.
+macro_rules! hazards {
     ($($id:literal, $reported:literal, $ours:literal;)*) => {
-        &[$(Exhibit {
+        &[$(Hazard {
             id: $id,
-            text: include_str!(concat!("../../museum/", $id, ".toml")),
+            text: include_str!(concat!("../../hazards/", $id, ".toml")),
             reported: $reported,
             ours: $ours,
         }),*]
     };
 }
 
-/// All exhibits.
-pub const EXHIBITS: &[Exhibit] = exhibits! {
+/// All hazards.
+pub const HAZARDS: &[Hazard] = hazards! {
     "go-zombie-checkpoint", "",
         "Each write is guarded by the last one that was seen: the former owner's is refused, and it stops.";
     "go-stale-take-over", "",

@@ -1,11 +1,11 @@
-//! `leasehold sim --museum`: hazards of other libraries, and what ours makes of them.
+//! `leasehold sim --hazards`: hazards of other libraries, and what ours makes of them.
 
 use crate::exit::{self, Failure, Verdict};
-use leasehold_sim::museum::{EXHIBITS, Shown, table};
+use leasehold_sim::hazards::{HAZARDS, Shown, table};
 
-/// Runs every exhibit and prints the table.
+/// Runs every hazard and prints the table.
 pub(super) fn run(as_json: bool) -> Result<Verdict, Failure> {
-    let shown: Result<Vec<Shown>, String> = EXHIBITS.iter().map(|exhibit| exhibit.show()).collect();
+    let shown: Result<Vec<Shown>, String> = HAZARDS.iter().map(|hazard| hazard.show()).collect();
     let shown = shown.map_err(Failure::under_way)?;
     if as_json {
         exit::print_json(&shown)?;
@@ -13,8 +13,8 @@ pub(super) fn run(as_json: bool) -> Result<Verdict, Failure> {
         exit::print(&table(&shown))?;
     }
     let wrong: Vec<_> = shown.iter().filter(|shown| shown.wrong.is_some()).collect();
-    for exhibit in &wrong {
-        eprintln!("{}: {}", exhibit.id, exhibit.wrong.as_deref().unwrap_or_default());
+    for hazard in &wrong {
+        eprintln!("{}: {}", hazard.id, hazard.wrong.as_deref().unwrap_or_default());
     }
     Ok(if wrong.is_empty() {
         Verdict::Fine
