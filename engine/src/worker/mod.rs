@@ -281,7 +281,7 @@ impl Worker {
         let (now, timeout) = (cx.now(), cx.config().table_timeout);
         let urgency = u8::from(cx.forced()) + u8::from(cx.out_of_patience());
         if let Phase::Stopping(stopping) = cx.phase_mut()
-            && stopping.hurry(urgency, now, timeout)
+            && stopping.escalate(urgency, now, timeout)
         {
             leases.wake_busy(now);
         }
@@ -311,7 +311,7 @@ impl Worker {
         let (cx, leases) = (&mut self.cx, &mut self.leases);
         match request {
             Request::ListShards(why) => self.shard_sync.list(cx, why),
-            Request::Rescan(at) => self.scan.hurry(at),
+            Request::Rescan(at) => self.scan.schedule_by(at),
             Request::DoubtTable => self.startup.doubt_table(cx),
             Request::DoubtStream => self.startup.doubt_stream(cx),
             Request::StreamListed(took) => self.startup.stream_listed(cx, took),

@@ -52,7 +52,7 @@ impl Stopping {
     /// Takes note that time runs out, as far as `urgency` says. Whether that is news: then all leases are looked at again.
     ///
     /// A worker that stood still over the moments at which this was to be noticed gets the time that was to follow them.
-    pub(super) fn hurry(&mut self, urgency: u8, now: Mono, timeout: Span) -> bool {
+    pub(super) fn escalate(&mut self, urgency: u8, now: Mono, timeout: Span) -> bool {
         debug_assert!(urgency <= 2, "a stop runs out of time in two steps");
         if urgency <= self.urgency {
             return false;
@@ -146,11 +146,11 @@ mod tests {
         let at = |seconds| Mono(0) + Span::from_secs(seconds);
         let mut stopping = Stopping::new(EndReason::Shutdown, at(30), false);
         assert_eq!(stopping.wake_at(at(0), timeout), at(26));
-        assert!(!stopping.hurry(0, at(20), timeout));
-        assert!(stopping.hurry(1, at(26), timeout));
+        assert!(!stopping.escalate(0, at(20), timeout));
+        assert!(stopping.escalate(1, at(26), timeout));
         assert_eq!(stopping.deadline(), at(30), "it was in time");
-        assert!(!stopping.hurry(1, at(27), timeout));
-        assert!(stopping.hurry(2, at(50), timeout));
+        assert!(!stopping.escalate(1, at(27), timeout));
+        assert!(stopping.escalate(2, at(50), timeout));
         assert_eq!(stopping.deadline(), at(52));
     }
 

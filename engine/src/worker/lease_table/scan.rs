@@ -113,7 +113,7 @@ impl Scan {
     }
 
     /// Brings the next scan forward, but not too close to the last one. Has no effect within one.
-    pub(in crate::worker) fn hurry(&mut self, at: Mono) {
+    pub(in crate::worker) fn schedule_by(&mut self, at: Mono) {
         if !self.within {
             self.next_at = self.next_at.min(at.max(self.not_before));
         }
