@@ -87,7 +87,7 @@ pub(super) fn replay_file(
     let kind = kind_of(file)?.map_err(refused)?;
     let reader = TraceReader::new(BufReader::new(open(file, partial)?));
     let report = replay_on(&mut Engine::new(), reader, each).map_err(refused)?;
-    // Whoever cuts a file at a line break leaves no other sign.
+    // A file that was cut at a line break shows no other sign of it.
     if is_cut_off(&report) && kind == TraceKind::Full && !partial {
         return Err(Failure::unusable(format!(
             "{name}: line {} of the trace: expected a further record or the end record, found the end of the file \

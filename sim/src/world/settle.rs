@@ -83,7 +83,7 @@ impl World {
                     );
                 }
                 self.resume(w, pause);
-                // Whoever told another program to stop kills it in the end: vmware-go-kcl waits for parents first, and kinsumer
+                // An operator who told another program to stop kills it in the end: vmware-go-kcl waits for parents first, and kinsumer
                 // may wait for ever.
                 let worker = &self.workers[w];
                 if worker.stopping && worker.peer.is_some() && self.plan.is_mixed() {
@@ -339,7 +339,7 @@ impl World {
         })
     }
 
-    /// Whether a program of others that ended is about to be started again, as whoever runs it does for ever.
+    /// Whether a program of others that ended is about to be started again, as its operator does for ever.
     fn restarts(&self) -> bool {
         self.plan.has_others()
             && self.heap.planned().any(|what| match *what {

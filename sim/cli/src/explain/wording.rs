@@ -121,7 +121,9 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
             format!("A renewal's guard held, so nobody had {name} meanwhile: it goes on.")
         }
         Notice::Lost { why, .. } => format!("It lost {name}: {}.", lost(why)),
-        Notice::Released { .. } => format!("It released {name}; whoever sees that may take it at once."),
+        Notice::Released { .. } => {
+            format!("It released {name}; a worker that sees this may take it at once.")
+        }
         Notice::Restoring { .. } => {
             format!(
                 "Somebody removed the row of {name}. It is put back, as this worker holds it and knows its checkpoint."
@@ -214,7 +216,7 @@ pub(super) fn outlook(row: &LeaseRow, held: bool, config: Option<&Config>) -> St
     };
     match (row.checkpoint, row.actual_owner()) {
         (Checkpoint::ShardEnd, _) => " It is finished, so nobody takes it.".to_owned(),
-        (_, None) => " It is free: whoever has less than a fair share may take it.".to_owned(),
+        (_, None) => " It is free: a worker with less than its fair share may take it.".to_owned(),
         (_, Some(_)) => format!(
             " It is taken for expired if this stays so for {}; until then it can only be stolen.",
             config.lease_duration()

@@ -14,7 +14,7 @@ pub(super) type Span = (Bound<Position>, Bound<Position>);
 /// A stored item and its size.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The item, shared with whoever read it.
+    /// The item, shared with the answers that it is in.
     pub item: Arc<Item>,
     /// The bytes it is charged for.
     pub size: usize,
