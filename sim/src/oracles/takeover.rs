@@ -1,4 +1,4 @@
-//! `fair-shares`: what nobody lives on is asked for at once, up to the share.
+//! `fair-shares`: free leases are asked for at once, up to the share.
 //!
 //! The bound: what a whole scan showed to be free is asked for when that scan ends, all of it that the worker has room for. Scans
 //! follow each other within a scan interval and a twentieth (`requests-on-time`), so a free lease is asked for within that and the time of a
@@ -226,7 +226,7 @@ impl Takeover {
         };
         verdict.report(Property::FairShares, now, || {
             format!(
-                "life {no} was shown leases that nobody lives on, has room for {due} of them, and asks for {takes} now that the \
+                "life {no} was shown free leases, has room for {due} of them, and asks for {takes} now that the \
                  scan has ended: they are to be asked for within {} ms and the time of a scan",
                 interval / 1_000
             )

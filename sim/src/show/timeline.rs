@@ -118,7 +118,7 @@ pub enum BarKind {
     Owned,
     /// The worker's application processes the shard.
     Processing,
-    /// The worker is not sure to own it, and hands nothing over.
+    /// The lease may have expired: nothing is given to its handler.
     Fenced,
 }
 

@@ -91,6 +91,8 @@ const WORDS: &[&str] = &[
     "nobody who",
     "what came of it",
     "what is to come of it",
+    "nobody lives",
+    "is not sure",
     // What is left to do is written down elsewhere, and the project speaks of itself alone.
     "TODO",
     "FIXME",

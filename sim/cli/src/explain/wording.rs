@@ -40,7 +40,7 @@ pub(super) fn choice(choice: &Choice, name: &str, is_me: impl Fn(&LeaseKey) -> b
         ),
         None => write!(
             text,
-            " Of {} leases that nobody lives on, it takes {} now",
+            " Of {} free leases, it takes {} now",
             choice.candidates, choice.taken
         ),
     };
@@ -70,9 +70,9 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
     match notice {
         Notice::Took { token, why, .. } => {
             let why = match why {
-                TakeReason::Unowned => "nobody had it, so nobody can still believe in it".to_owned(),
+                TakeReason::Unowned => "it had no owner, so no other worker can still count on it".to_owned(),
                 TakeReason::Expired { owner, idle } => format!(
-                    "{} had shown no life for {idle}, and a lease lasts {lasts}",
+                    "the row of {} had not changed for {idle}, and a lease lasts {lasts}",
                     words::worker(owner.as_str())
                 ),
                 TakeReason::Stolen {
