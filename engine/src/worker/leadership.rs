@@ -7,6 +7,9 @@ use crate::leader;
 use crate::notice::Notice;
 use std::collections::BTreeSet;
 
+#[cfg(test)]
+mod tests;
+
 /// The longest that a worker of lower rank waits for the leader, in multiples of the leader's own patience.
 const MAX_DEPUTY: u32 = 3;
 

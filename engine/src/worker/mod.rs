@@ -24,6 +24,8 @@ mod phase;
 mod row_writes;
 mod shard_sync;
 mod startup;
+#[cfg(test)]
+mod testing;
 
 use crate::engine::Held;
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};

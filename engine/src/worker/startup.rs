@@ -10,6 +10,9 @@ use crate::notice::{Fatal, ListReason, Notice};
 use crate::output::{StreamOp, TableOp};
 use crate::time::{Mono, Span, Wall};
 
+#[cfg(test)]
+mod tests;
+
 /// The least time between two looks at the stream while running.
 const STREAM_PAUSE: Span = Span::from_secs(2);
 /// After a listing that many times as long passes before the stream is listed because of a missing shard again.

@@ -15,6 +15,8 @@ mod claims;
 mod leader;
 mod member_tasks;
 mod members;
+#[cfg(test)]
+mod tests;
 
 use super::context::Context;
 use super::lease_table::{Balance, LeaseTable};

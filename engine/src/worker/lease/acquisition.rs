@@ -16,7 +16,7 @@ use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 
 /// A take is tried again this often before it is left to the next scan.
-const MAX_TRIES: u32 = 5;
+pub(super) const MAX_TRIES: u32 = 5;
 /// A steal follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
 const MAX_CHASES: u32 = 5;
 

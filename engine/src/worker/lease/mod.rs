@@ -22,6 +22,8 @@ mod running;
 mod shard_end;
 mod stage;
 mod stall;
+#[cfg(test)]
+mod tests;
 mod waiting;
 
 pub(super) use acquisition::{Acquisition, begin as begin_acquisition};

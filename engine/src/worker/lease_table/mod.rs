@@ -18,6 +18,8 @@ mod lineage;
 mod observe;
 mod ours;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod unreadable;
 

@@ -1,6 +1,8 @@
 //! Rows that are created, filled in, claimed or removed beside the lanes of held leases: a queue with a bounded number in flight.
 
 mod claim_answers;
+#[cfg(test)]
+mod tests;
 
 use super::backoff::Backoff;
 use super::context::{Context, Request, RowWriteId, Waiter};

@@ -15,6 +15,8 @@ mod clean_up;
 mod create;
 mod listing;
 mod recognise;
+#[cfg(test)]
+mod tests;
 
 use super::context::Context;
 use super::lease_table::LeaseTable;

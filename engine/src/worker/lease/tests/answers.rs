@@ -1,0 +1,146 @@
+//! What the answers on the lane of a held lease mean.
+
+use crate::ids::OpId;
+use crate::input::{Outcome, Why};
+use crate::notice::LossReason;
+use crate::position::Checkpoint;
+use crate::row::LeaseRow;
+use crate::time::Span;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease::lane::{Lane, WriteKind};
+use crate::worker::lease::lane_answers::{Answer, From};
+use crate::worker::testing::{context, done, owned, refused, refused_by, row, seconds, shown, unknown};
+
+/// A lane whose last write left counter 5, and whose writes since are to leave 6.
+fn lane(cx: &Context) -> Lane {
+    Lane::new(cx, 5, Checkpoint::TrimHorizon, cx.now(), Span::ZERO)
+}
+
+/// The answer to an operation that was emitted just now.
+fn answer(cx: &mut Context, lane: &mut Lane, kind: WriteKind, outcome: Outcome) -> Answer {
+    let (key, emitted) = ("a".into(), cx.now());
+    let from = From {
+        key: &key,
+        kind,
+        emitted,
+    };
+    lane.on_answer(cx, &from, OpId { life: 1, n: 1 }, outcome)
+}
+
+#[test]
+fn a_write_of_unknown_outcome_that_was_applied_counts_from_when_it_was_emitted() {
+    let mut cx = context();
+    let (mut lane, began) = (lane(&cx), cx.now());
+    cx.later(seconds(3));
+    assert_eq!(
+        answer(&mut cx, &mut lane, WriteKind::Renew, unknown()),
+        Answer::Nothing
+    );
+    assert_eq!(lane.valid_until, began + cx.hold(), "nothing is assumed");
+    cx.later(seconds(2));
+    let own = refused_by(owned("a", "me", 6));
+    assert_eq!(
+        answer(&mut cx, &mut lane, WriteKind::Renew, own),
+        Answer::StillOurs
+    );
+    assert_eq!(lane.valid_until, began + seconds(3) + cx.hold());
+    assert_eq!((lane.counter, lane.unresolved), (6, None));
+    assert_eq!(cx.did().told(), ["trouble", "adopted"]);
+}
+
+#[test]
+fn a_row_with_another_owner_or_counter_is_a_loss() {
+    for row in [owned("a", "other", 6), owned("a", "me", 9), row("a")] {
+        let mut cx = context();
+        let mut lane = lane(&cx);
+        let answer = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(row.clone()));
+        let by = row.owner.clone();
+        let why = LossReason::Taken {
+            by,
+            row: Box::new(row.clone()),
+        };
+        assert_eq!(answer, Answer::Lost(why, Some(Box::new(row))));
+    }
+}
+
+#[test]
+fn a_removed_row_is_put_back_while_the_lease_is_believed_in_and_lost_afterwards() {
+    let mut cx = context();
+    let mut lane = lane(&cx);
+    assert_eq!(
+        answer(&mut cx, &mut lane, WriteKind::Read, shown(None)),
+        Answer::Restore
+    );
+    cx.later(cx.hold());
+    let gone = Answer::Lost(LossReason::RowGone, None);
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::Read, shown(None)), gone);
+}
+
+#[test]
+fn a_refusal_without_the_row_has_it_read_and_the_read_says_what_was_applied() {
+    let mut cx = context();
+    let mut lane = lane(&cx);
+    let bare = refused(Why::ConditionFailed);
+    assert_eq!(
+        answer(&mut cx, &mut lane, WriteKind::End, bare),
+        Answer::LookAtRow
+    );
+    let ended = LeaseRow {
+        checkpoint: Checkpoint::ShardEnd,
+        counter: 6,
+        ..row("a")
+    };
+    assert_eq!(
+        answer(&mut cx, &mut lane, WriteKind::Read, shown(Some(ended))),
+        Answer::Ended
+    );
+}
+
+#[test]
+fn a_release_of_unknown_outcome_is_over_when_the_row_has_no_owner() {
+    let mut cx = context();
+    let mut lane = lane(&cx);
+    answer(&mut cx, &mut lane, WriteKind::Release, unknown());
+    let free = LeaseRow {
+        counter: 6,
+        ..row("a")
+    };
+    assert_eq!(
+        answer(&mut cx, &mut lane, WriteKind::Release, refused_by(free)),
+        Answer::GivenUp
+    );
+}
+
+#[test]
+fn a_counter_that_a_person_removed_is_put_back_by_the_next_write() {
+    let mut cx = context();
+    let mut lane = lane(&cx);
+    let bare = refused_by(owned("a", "me", 0));
+    assert_eq!(
+        answer(&mut cx, &mut lane, WriteKind::Renew, bare),
+        Answer::Nothing
+    );
+    assert_eq!((cx.did().told(), lane.counter), (vec!["mending"], 0));
+}
+
+#[test]
+fn a_table_that_is_not_found_is_doubted_and_the_write_is_tried_again() {
+    let mut cx = context();
+    let mut lane = lane(&cx);
+    let answer = answer(&mut cx, &mut lane, WriteKind::Renew, refused(Why::NotFound));
+    assert_eq!(answer, Answer::Nothing);
+    assert_eq!(cx.did().requests(), [Request::DoubtTable]);
+    assert!(lane.backoff.until() > cx.now());
+}
+
+#[test]
+fn an_acknowledged_hand_over_gives_the_lease_up() {
+    let mut cx = context();
+    let mut lane = lane(&cx);
+    lane.next_owner = Some("other".into());
+    assert_eq!(
+        answer(&mut cx, &mut lane, WriteKind::HandOver, done()),
+        Answer::GivenUp
+    );
+    assert_eq!(lane.counter, 6);
+}

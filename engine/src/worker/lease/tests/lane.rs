@@ -1,0 +1,347 @@
+//! The lane alone: which write comes next; and, against a table that may do anything an answer allows, what it believes.
+
+use crate::dialect::{Dialect, Kind};
+use crate::ids::LeaseIx;
+use crate::input::{Outcome, Reply, Why};
+use crate::output::{Effect, TableOp};
+use crate::position::Checkpoint;
+use crate::row::{Change, LeaseRow, RowRead};
+use crate::table::Item;
+use crate::time::{Mono, Span};
+use crate::worker::context::Context;
+use crate::worker::lease::lane::{Lane, Wish, WriteKind};
+use crate::worker::lease::lane_answers::{Answer, From};
+use crate::worker::lease_table::LeaseTable;
+use crate::worker::testing::{
+    at, config, context, done, owned, refused, refused_by, running, seconds, shows, table, throttled, unknown,
+};
+use proptest::prelude::*;
+
+/// Every format reads the item of this name as a lease.
+const KEY: &str = "shardId-000000000000";
+
+fn lane(cx: &Context) -> Lane {
+    Lane::new(cx, 5, Checkpoint::TrimHorizon, cx.now(), Span::ZERO)
+}
+
+#[test]
+fn a_lease_is_renewed_at_its_interval_and_given_up_at_once() {
+    let cx = context();
+    let (lane, now) = (lane(&cx), cx.now());
+    assert_eq!(lane.next_write(Wish::Keep, now), None);
+    assert_eq!(lane.write_at(Wish::Keep), now + cx.config().renew_interval);
+    assert_eq!(
+        lane.next_write(Wish::Keep, now + cx.config().renew_interval),
+        Some(WriteKind::Renew)
+    );
+    assert_eq!(lane.next_write(Wish::End, now), Some(WriteKind::End));
+    assert_eq!(
+        lane.next_write(Wish::GiveUp { handed: true }, now),
+        Some(WriteKind::Release)
+    );
+    let promised = Lane {
+        next_owner: Some("other".into()),
+        ..lane
+    };
+    assert_eq!(
+        promised.next_write(Wish::GiveUp { handed: true }, now),
+        Some(WriteKind::HandOver)
+    );
+    assert_eq!(
+        promised.next_write(Wish::GiveUp { handed: false }, now),
+        Some(WriteKind::Release)
+    );
+}
+
+#[test]
+fn what_was_processed_is_saved_at_its_interval_or_when_it_is_asked_for() {
+    let cx = context();
+    let (mut lane, now) = (lane(&cx), cx.now());
+    lane.processed = Some(at(7));
+    let checkpoint = Some(WriteKind::Checkpoint(at(7)));
+    assert_eq!(lane.next_write(Wish::Keep, now), None);
+    assert_eq!(lane.next_write(Wish::Save, now), checkpoint);
+    assert_eq!(
+        lane.next_write(Wish::Keep, now + cx.config().checkpoint_interval),
+        checkpoint
+    );
+    lane.flush = true;
+    assert_eq!(lane.next_write(Wish::Keep, now), checkpoint);
+    lane.durable = Checkpoint::At(at(7));
+    assert_eq!(lane.next_write(Wish::Save, now), None);
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    /// It is executed, and the answer says so or why not.
+    Answered,
+    /// The same, but a refusal does not show the row.
+    AnsweredBare,
+    NotSent,
+    Denied,
+    /// It is executed, and the answer gets lost.
+    AnswerLost,
+    /// It is lost.
+    Lost,
+    /// It is executed before the next operation, or the one after that; the answer was given up by then.
+    Late,
+}
+
+/// A step: so long (in ms) after the last one, an operation that takes so long has this fate. Meanwhile, records were processed,
+/// or another worker looked whether the row has stood still for long enough to be taken.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    pause: u64,
+    takes: u64,
+    fate: Fate,
+    processed: bool,
+    other_looks: bool,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let fate = prop_oneof![
+        3 => Just(Fate::Answered),
+        1 => Just(Fate::AnsweredBare),
+        1 => Just(Fate::NotSent),
+        1 => Just(Fate::Denied),
+        2 => Just(Fate::AnswerLost),
+        2 => Just(Fate::Lost),
+        2 => Just(Fate::Late),
+    ];
+    let step = (0u64..5_000, 0u64..3_000, fate, any::<bool>(), any::<bool>());
+    let step = step.prop_map(|(pause, takes, fate, processed, other_looks)| Step {
+        pause,
+        takes,
+        fate,
+        processed,
+        other_looks,
+    });
+    proptest::collection::vec(step, 1..40)
+}
+
+/// A lane, and the item that it writes to.
+struct Duel {
+    kind: Kind,
+    cx: Context,
+    leases: LeaseTable,
+    ix: LeaseIx,
+    lane: Lane,
+    item: Option<Item>,
+    /// Given up on our side, and not executed yet.
+    late: Vec<(Mono, Change)>,
+    /// When the last write of ours that was executed was emitted, and when it was executed.
+    proof: (Mono, Mono),
+}
+
+impl Duel {
+    fn new(kind: Kind) -> Self {
+        let cx = running(config(kind));
+        let mut leases = table(&cx);
+        let row = owned(KEY, cx.me().as_str(), 5);
+        let ix = shows(&cx, &mut leases, row.clone());
+        let mut item = None;
+        let create = kind.encode(&Change::Create(Box::new(row)));
+        create.carry_out(&mut item).expect("there was none");
+        let (lane, proof) = (lane(&cx), (cx.now(), cx.now()));
+        let late = Vec::new();
+        Self {
+            kind,
+            cx,
+            leases,
+            ix,
+            lane,
+            item,
+            late,
+            proof,
+        }
+    }
+
+    fn row(&self) -> LeaseRow {
+        let read = self.item.as_ref().map(|item| self.kind.decode(item));
+        read.as_ref()
+            .and_then(RowRead::lease)
+            .expect("nothing removes it")
+            .clone()
+    }
+
+    /// Whether a write that was emitted at this moment is executed.
+    fn execute(&mut self, emitted: Mono, change: &Change) -> bool {
+        let write = self.kind.encode(change);
+        let applied = write.carry_out(&mut self.item).is_ok();
+        if applied {
+            self.proof = (self.proof.0.max(emitted), self.cx.now());
+        }
+        applied
+    }
+
+    fn execute_late(&mut self) {
+        for (emitted, change) in std::mem::take(&mut self.late) {
+            self.execute(emitted, &change);
+        }
+    }
+
+    /// Another worker takes the lease if nothing was executed for a lease duration.
+    fn other_looks(&mut self) {
+        if self.cx.now().since(self.proof.1) < self.cx.config().lease_duration {
+            return;
+        }
+        let row = self.row();
+        let take = Change::Take {
+            key: row.key.clone(),
+            counter: row.counter,
+            next: row.counter + 1,
+            from: row.owner.clone(),
+            checkpoint: row.checkpoint,
+            to: "other".into(),
+        };
+        let taken = self.kind.encode(&take).carry_out(&mut self.item);
+        assert!(taken.is_ok(), "it was read just now");
+    }
+
+    fn outcome(&mut self, emitted: Mono, change: Change, fate: Fate) -> Outcome {
+        match fate {
+            Fate::NotSent => throttled(),
+            Fate::Denied => refused(Why::Denied),
+            Fate::Lost => unknown(),
+            Fate::Late => {
+                self.late.push((emitted, change));
+                unknown()
+            }
+            Fate::AnswerLost => {
+                self.execute(emitted, &change);
+                unknown()
+            }
+            Fate::Answered | Fate::AnsweredBare => match (self.execute(emitted, &change), fate) {
+                (true, _) => done(),
+                (false, Fate::Answered) => refused_by(self.row()),
+                (false, _) => refused(Why::ConditionFailed),
+            },
+        }
+    }
+
+    /// Emits an operation, carries it out and takes its answer.
+    fn operate(&mut self, kind: WriteKind, step: Step) -> Answer {
+        let emitted = self.cx.now();
+        self.lane.emit(&mut self.cx, &self.leases, self.ix, kind, &[]);
+        for wish in [Wish::Keep, Wish::Save, Wish::End, Wish::GiveUp { handed: false }] {
+            assert_eq!(
+                self.lane.next_write(wish, Mono(u64::MAX - 1)),
+                None,
+                "one at a time"
+            );
+        }
+        let (op, effect) = self.cx.did().command();
+        self.cx.later(Span::from_millis(step.takes));
+        let outcome = match effect {
+            Effect::Table(TableOp::Write(change)) => {
+                assert!(change.leaves() > change.guard(), "guards grow: {change:?}");
+                self.outcome(emitted, change, step.fate)
+            }
+            Effect::Table(TableOp::Read { .. }) if matches!(step.fate, Fate::NotSent | Fate::Lost) => {
+                unknown()
+            }
+            _ => Outcome::Applied(Reply::Row(Some(Box::new(RowRead::Lease(self.row()))))),
+        };
+        assert_eq!(self.lane.settle(op), Some(kind));
+        let key = KEY.into();
+        let from = From {
+            key: &key,
+            kind,
+            emitted,
+        };
+        self.lane.on_answer(&mut self.cx, &from, op, outcome)
+    }
+
+    /// Whether it is held still.
+    fn step(&mut self, number: u64, step: Step) -> bool {
+        self.cx.later(Span::from_millis(step.pause));
+        if step.other_looks {
+            self.other_looks();
+        }
+        if step.processed {
+            self.lane.processed = Some(at(number));
+        }
+        let counter = self.lane.counter;
+        let Some(kind) = self.lane.next_write(Wish::Keep, self.cx.now()) else {
+            return true;
+        };
+        if number.is_multiple_of(2) {
+            self.execute_late();
+        }
+        let mut answer = self.operate(kind, step);
+        if answer == Answer::LookAtRow {
+            answer = self.operate(WriteKind::Read, step);
+        }
+        assert!(self.lane.counter >= counter, "counters grow");
+        self.cx.did();
+        assert_ne!(answer, Answer::Restore, "the row is there");
+        !matches!(answer, Answer::Lost(..))
+    }
+
+    fn check(&self) {
+        let latest = self.proof.0 + self.cx.hold();
+        assert!(
+            self.lane.valid_until <= latest,
+            "{:?} is after {latest:?}",
+            self.lane.valid_until
+        );
+        let ours = self.row().actual_owner() == Some(self.cx.me());
+        assert!(
+            ours || !self.lane.believes(self.cx.now()),
+            "two believe: {:?}",
+            self.row()
+        );
+        assert!(
+            self.lane.durable <= self.row().checkpoint,
+            "what is durable is in the row"
+        );
+    }
+}
+
+proptest! {
+    /// Whatever becomes of its writes, a lane believes for no longer than the hold after it emitted one that was executed, and
+    /// not while another worker has the lease.
+    #[test]
+    fn a_lane_never_believes_for_longer_than_the_hold_after_a_write_that_was_applied(steps in steps()) {
+        for kind in Kind::ALL {
+            let mut duel = Duel::new(kind);
+            for (number, step) in (1..).zip(&steps) {
+                let held = duel.step(number, *step);
+                duel.check();
+                if !held {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Where every answer comes and no other worker interferes, a lease is never lost.
+    #[test]
+    fn a_lane_whose_answers_come_keeps_its_lease(pauses in proptest::collection::vec(0u64..4_000, 1..40)) {
+        for kind in Kind::ALL {
+            let mut duel = Duel::new(kind);
+            for (number, pause) in (1..).zip(&pauses) {
+                let fate = Fate::Answered;
+                let step = Step { pause: *pause, takes: 10, fate, processed: true, other_looks: true };
+                assert!(duel.step(number, step));
+                duel.check();
+                assert!(duel.lane.believes(duel.cx.now()));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_renewal_may_be_early_and_the_belief_counts_from_the_take() {
+    let mut cx = context();
+    let took = cx.now();
+    cx.later(seconds(2));
+    let lane = Lane::new(&cx, 5, Checkpoint::TrimHorizon, took, seconds(1));
+    assert_eq!(
+        lane.renew_at,
+        took + Span(cx.config().renew_interval.0 - seconds(1).0)
+    );
+    assert!(lane.believes(took + Span(cx.hold().0 - 1)));
+    assert!(!lane.believes(took + cx.hold()));
+}

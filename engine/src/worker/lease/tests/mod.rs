@@ -1,0 +1,248 @@
+//! Leases alone, by method.
+
+mod acquisition;
+mod answers;
+mod held;
+mod lane;
+mod missing;
+mod running;
+mod shard_end;
+mod stall;
+mod waiting;
+
+use super::held::HeldLease;
+use crate::ids::{FencingToken, LeaseIx, OpId};
+use crate::input::{Fetched, Outcome, Reply};
+use crate::notice::Notice;
+use crate::output::{ConsumerOp, Effect, EndReason, StreamOp, TableOp};
+use crate::row::{Change, LeaseRow};
+use crate::shard::{ChildShard, HashRange};
+use crate::time::Span;
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::lease_table::LeaseTable;
+use crate::worker::phase::{Phase, Stopping};
+use crate::worker::testing::{at, context, done, hold, row, table};
+
+/// A worker that holds one lease, and what it has asked for.
+struct Owner {
+    cx: Context,
+    leases: LeaseTable,
+    ix: LeaseIx,
+    unanswered: Vec<(OpId, Effect)>,
+    notices: Vec<Notice>,
+    requests: Vec<Request>,
+}
+
+impl Owner {
+    /// It has taken the lease by this row.
+    fn of(row: LeaseRow) -> Self {
+        let cx = context();
+        let leases = table(&cx);
+        Self::within(cx, leases, row)
+    }
+
+    fn within(mut cx: Context, mut leases: LeaseTable, row: LeaseRow) -> Self {
+        let ix = hold(&mut cx, &mut leases, row);
+        let mut owner = Self {
+            cx,
+            leases,
+            ix,
+            unanswered: Vec::new(),
+            notices: Vec::new(),
+            requests: Vec::new(),
+        };
+        owner.listen();
+        owner
+    }
+
+    /// The application has opened the shard of `row`, and the reader has an iterator.
+    fn reading(row: LeaseRow) -> Self {
+        let mut owner = Self::of(row);
+        owner.answer_app(done());
+        owner.answer_stream(Outcome::Applied(Reply::Iterator));
+        owner.forget();
+        owner
+    }
+
+    /// The handler processes records 1 to 5.
+    fn processing() -> Self {
+        let mut owner = Self::reading(row("a"));
+        owner.answer_stream(records(1, 5));
+        assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { .. })));
+        owner
+    }
+
+    fn listen(&mut self) {
+        let did = self.cx.did();
+        self.notices.extend(did.notices().to_vec());
+        self.requests.extend(did.requests().to_vec());
+        self.unanswered.extend(did.commands());
+    }
+
+    fn forget(&mut self) {
+        self.notices.clear();
+        self.requests.clear();
+    }
+
+    fn step(&mut self) {
+        super::step(&mut self.cx, &mut self.leases, self.ix);
+        self.listen();
+    }
+
+    /// So much time passes, and the lease is looked at.
+    fn later(&mut self, span: Span) {
+        self.cx.later(span);
+        self.step();
+    }
+
+    #[track_caller]
+    fn answer(&mut self, is_it: fn(&Effect) -> bool, outcome: Outcome) {
+        let place = self.unanswered.iter().position(|(_, effect)| is_it(effect));
+        let (op, _) = self.unanswered.remove(place.expect("it was asked for"));
+        let (waiter, emitted) = self.cx.settle(op).expect("it is waited for");
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        match waiter {
+            Waiter::Lane(ix) => super::on_lane(cx, leases, ix, op, emitted, outcome),
+            Waiter::App(ix) => super::on_app(cx, leases, ix, op, outcome),
+            Waiter::Reader(ix) => super::on_read(cx, leases, ix, op, outcome),
+            Waiter::Relative(ix) => super::on_relative(cx, leases, ix, op, outcome),
+            other => panic!("{other:?} is of another room"),
+        }
+        self.listen();
+    }
+
+    #[track_caller]
+    fn answer_app(&mut self, outcome: Outcome) {
+        let is_it = |effect: &Effect| match effect {
+            Effect::Consumer(op) => !matches!(op, ConsumerOp::Abort { .. }),
+            _ => false,
+        };
+        self.answer(is_it, outcome);
+    }
+
+    #[track_caller]
+    fn answer_stream(&mut self, outcome: Outcome) {
+        self.answer(|effect| matches!(effect, Effect::Stream(_)), outcome);
+    }
+
+    /// The answer of a write to the table, or of a read.
+    #[track_caller]
+    fn answer_table(&mut self, outcome: Outcome) {
+        self.answer(|effect| matches!(effect, Effect::Table(_)), outcome);
+    }
+
+    fn find<T>(&self, pick: impl Fn(&Effect) -> Option<T>) -> Option<T> {
+        self.unanswered.iter().find_map(|(_, effect)| pick(effect))
+    }
+
+    /// What the application was asked for, and has not answered yet.
+    fn app(&self) -> Option<ConsumerOp> {
+        self.find(|effect| match effect {
+            Effect::Consumer(op) if !matches!(op, ConsumerOp::Abort { .. }) => Some(op.clone()),
+            _ => None,
+        })
+    }
+
+    fn is_aborted(&self) -> bool {
+        self.find(|effect| matches!(effect, Effect::Consumer(ConsumerOp::Abort { .. })).then_some(()))
+            .is_some()
+    }
+
+    fn stream(&self) -> Option<StreamOp> {
+        self.find(|effect| match effect {
+            Effect::Stream(op) => Some(op.clone()),
+            _ => None,
+        })
+    }
+
+    /// The write in flight.
+    fn write(&self) -> Option<Change> {
+        self.find(|effect| match effect {
+            Effect::Table(TableOp::Write(change)) => Some(change.clone()),
+            _ => None,
+        })
+    }
+
+    /// The key of the row that is being read.
+    fn row_read(&self) -> Option<String> {
+        self.find(|effect| match effect {
+            Effect::Table(TableOp::Read { key }) => Some(key.to_string()),
+            _ => None,
+        })
+    }
+
+    /// The names of the notices since this was asked last.
+    fn told(&mut self) -> Vec<&'static str> {
+        let notices = std::mem::take(&mut self.notices);
+        notices.iter().map(Notice::name).collect()
+    }
+
+    fn requests(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.requests)
+    }
+
+    fn held(&self) -> &HeldLease {
+        let lease = self.leases.get(self.ix).expect("it is known");
+        lease.held().expect("it is held")
+    }
+
+    fn holds(&self) -> bool {
+        self.leases
+            .get(self.ix)
+            .is_some_and(|lease| lease.held().is_some())
+    }
+
+    fn token(&self) -> FencingToken {
+        self.held().token
+    }
+
+    fn row(&self) -> LeaseRow {
+        self.leases.row("a").expect("it has a row").clone()
+    }
+
+    /// The worker is told to stop within its configured time.
+    fn stop(&mut self) {
+        let deadline = self.cx.now() + self.cx.config().shutdown_timeout;
+        *self.cx.phase_mut() = Phase::Stopping(Stopping::new(EndReason::Shutdown, deadline, false));
+        self.step();
+    }
+}
+
+/// Records with these numbers.
+fn records(first: u64, last: u64) -> Outcome {
+    Outcome::Applied(Reply::Records(Fetched {
+        count: (last - first + 1) as u32,
+        bytes: 100,
+        first: Some(at(first)),
+        last: Some(at(last)),
+        behind_ms: 1_000,
+        end: None,
+    }))
+}
+
+/// The end of the shard, without records.
+fn end(children: &[ChildShard]) -> Outcome {
+    Outcome::Applied(Reply::Records(Fetched {
+        count: 0,
+        bytes: 0,
+        first: None,
+        last: None,
+        behind_ms: 0,
+        end: Some(children.to_vec()),
+    }))
+}
+
+fn child(id: &str, parents: &[&str]) -> ChildShard {
+    ChildShard {
+        id: id.into(),
+        parents: parents.iter().map(|parent| (*parent).into()).collect(),
+        range: HashRange::ALL,
+    }
+}
+
+fn closes_for(op: Option<ConsumerOp>) -> Option<EndReason> {
+    match op? {
+        ConsumerOp::Close { reason, .. } => Some(reason),
+        _ => None,
+    }
+}

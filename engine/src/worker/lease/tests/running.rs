@@ -1,0 +1,78 @@
+//! While a shard is read.
+
+use super::{Owner, records};
+use crate::input::Why;
+use crate::output::{ConsumerOp, IteratorFrom, StreamOp};
+use crate::position::Position;
+use crate::worker::context::Request;
+use crate::worker::lease;
+use crate::worker::testing::{at, done, refused, row, seconds, throttled};
+
+/// The attempt at the batch that the handler has, and what it is to leave out.
+fn delivery(owner: &Owner) -> Option<(u32, Option<Position>)> {
+    match owner.app()? {
+        ConsumerOp::Deliver { attempt, after, .. } => Some((attempt, after)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_batch_is_handed_over_once_and_the_next_one_when_it_was_processed() {
+    let mut owner = Owner::processing();
+    assert_eq!(delivery(&owner), Some((1, None)));
+    owner.later(seconds(1));
+    owner.answer_stream(records(6, 9));
+    owner.answer_app(done());
+    assert_eq!(owner.held().lane.processed, Some(at(5)));
+    assert_eq!(delivery(&owner), Some((1, None)));
+    owner.answer_app(done());
+    assert_eq!(owner.held().lane.processed, Some(at(9)));
+    assert_eq!(delivery(&owner), None);
+}
+
+#[test]
+fn a_batch_whose_handler_failed_is_handed_over_again_after_a_pause_without_what_was_processed() {
+    let mut owner = Owner::processing();
+    let (ix, token) = (owner.ix, owner.token());
+    lease::on_processed(&mut owner.cx, &mut owner.leases, ix, token, at(3));
+    owner.answer_app(refused(Why::HandlerFailed));
+    assert_eq!(owner.told(), ["handler-failed"]);
+    assert_eq!(delivery(&owner), None);
+    owner.later(owner.cx.config().handler_backoff.times(2));
+    assert_eq!(delivery(&owner), Some((2, Some(at(3)))));
+}
+
+#[test]
+fn a_batch_that_is_not_in_memory_any_more_is_read_again() {
+    let mut owner = Owner::processing();
+    owner.answer_app(refused(Why::Gone));
+    owner.later(seconds(1));
+    if let Some(StreamOp::GetRecords { .. }) = owner.stream() {
+        owner.answer_stream(throttled());
+        owner.later(seconds(1));
+    }
+    let Some(StreamOp::GetIterator { from, .. }) = owner.stream() else {
+        panic!("expected an iterator, found {:?}", owner.stream())
+    };
+    assert_eq!(from, IteratorFrom::At(at(1)));
+}
+
+#[test]
+fn a_shard_that_is_not_found_is_doubted_and_not_read_until_a_listing_says_more() {
+    let mut owner = Owner::reading(row("a"));
+    owner.answer_stream(refused(Why::NotFound));
+    assert_eq!(owner.requests(), [Request::DoubtStream]);
+    assert!(owner.held().is_missing());
+    owner.later(owner.cx.config().renew_interval);
+    assert_eq!(owner.stream(), None);
+}
+
+#[test]
+fn a_read_that_fails_is_told_and_tried_again() {
+    let mut owner = Owner::reading(row("a"));
+    owner.answer_stream(throttled());
+    assert_eq!(owner.told(), ["trouble"]);
+    assert_eq!(owner.stream(), None);
+    owner.later(seconds(1));
+    assert!(matches!(owner.stream(), Some(StreamOp::GetRecords { .. })));
+}

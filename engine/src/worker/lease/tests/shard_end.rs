@@ -1,0 +1,98 @@
+//! The end of a shard.
+
+use super::{Owner, child, closes_for, end};
+use crate::output::EndReason;
+use crate::row::{Change, LeaseRow};
+use crate::time::Mono;
+use crate::worker::context::Request;
+use crate::worker::testing::{done, ended, row, shown, shows};
+
+/// A shard of which all was read: these are its children.
+fn ending(children: &[(&str, &[&str])]) -> Owner {
+    let mut owner = Owner::reading(row("a"));
+    let children: Vec<_> = children.iter().map(|(id, parents)| child(id, parents)).collect();
+    owner.answer_stream(end(&children));
+    owner
+}
+
+fn child_written(owner: &mut Owner) {
+    let ix = owner.ix;
+    owner.leases.with_held(ix, |held, _| held.on_child_written());
+    owner.step();
+}
+
+#[test]
+fn the_leases_of_the_children_come_first_then_the_end_then_the_close() {
+    let mut owner = ending(&[("b", &["a"]), ("c", &["a"])]);
+    let requests = owner.requests();
+    let created = |request: &Request| match request {
+        Request::WriteRow {
+            change: Change::Create(row),
+            child_of,
+            expires,
+            ..
+        } => {
+            assert_eq!((*child_of, *expires), (Some(owner.ix), Mono::NEVER));
+            row.key.to_string()
+        }
+        other => panic!("expected a row to be created, found {other:?}"),
+    };
+    assert_eq!(requests.iter().map(created).collect::<Vec<_>>(), ["b", "c"]);
+    child_written(&mut owner);
+    assert_eq!(owner.write(), None);
+    child_written(&mut owner);
+    assert!(matches!(owner.write(), Some(Change::End { .. })));
+
+    owner.answer_table(done());
+    assert_eq!(owner.told(), ["ended"]);
+    assert_eq!(owner.requests(), [Request::Rescan(owner.cx.now())]);
+    assert_eq!(closes_for(owner.app()), Some(EndReason::ShardEnded));
+    let ended = LeaseRow {
+        counter: 2,
+        ..ended("a", &["b", "c"])
+    };
+    assert_eq!(owner.row(), ended);
+    owner.answer_app(done());
+    assert!(!owner.holds());
+}
+
+#[test]
+fn a_merged_child_waits_until_its_other_parent_has_a_lease() {
+    let mut owner = ending(&[("m", &["a", "z"])]);
+    assert_eq!((owner.told(), owner.requests()), (vec!["blocked"], vec![]));
+    assert_eq!(owner.row_read(), Some("z".into()));
+    owner.answer_table(shown(Some(row("z"))));
+    assert_eq!(owner.requests().len(), 1, "the child's lease is created");
+
+    let mut owner = ending(&[("m", &["a", "z"])]);
+    owner.answer_table(shown(None));
+    assert_eq!(owner.requests(), [Request::DoubtStream]);
+    assert!(owner.held().is_missing());
+}
+
+#[test]
+fn children_that_have_a_lease_need_nothing_more() {
+    let mut owner = Owner::reading(row("a"));
+    shows(&owner.cx, &mut owner.leases, row("m"));
+    owner.answer_stream(end(&[child("m", &["a", "z"])]));
+    assert_eq!(owner.requests(), []);
+    assert!(matches!(owner.write(), Some(Change::End { .. })));
+}
+
+#[test]
+fn an_end_that_names_no_children_has_the_shards_listed() {
+    let mut owner = ending(&[]);
+    assert_eq!(owner.requests(), [Request::DoubtStream]);
+    assert!(owner.held().is_missing() && owner.write().is_none());
+}
+
+#[test]
+fn a_stop_waits_for_the_end_to_be_written() {
+    let mut owner = ending(&[("b", &["a"])]);
+    owner.stop();
+    assert_eq!(owner.app(), None);
+    child_written(&mut owner);
+    assert!(matches!(owner.write(), Some(Change::End { .. })));
+    owner.answer_table(done());
+    assert_eq!(closes_for(owner.app()), Some(EndReason::ShardEnded));
+}

@@ -1,0 +1,88 @@
+//! Before a shard is opened.
+
+use super::Owner;
+use crate::input::Why;
+use crate::output::{ConsumerOp, Effect, TableOp};
+use crate::row::LeaseRow;
+use crate::time::Span;
+use crate::worker::testing::{context, done, ended, refused, row, shown, shows, table, unknown};
+
+fn child() -> LeaseRow {
+    LeaseRow {
+        parents: vec!["parent".into()],
+        ..row("a")
+    }
+}
+
+fn is_opening(owner: &Owner) -> bool {
+    matches!(owner.app(), Some(ConsumerOp::Open { .. }))
+}
+
+#[test]
+fn a_shard_without_parents_is_opened_at_its_checkpoint() {
+    let owner = Owner::of(row("a"));
+    let expected = ConsumerOp::Open {
+        lease: "a".into(),
+        token: owner.token(),
+        from: row("a").checkpoint,
+        range: row("a").range,
+    };
+    assert_eq!(owner.app(), Some(expected));
+}
+
+#[test]
+fn a_shard_waits_until_a_consistent_read_shows_that_its_parent_has_ended() {
+    let mut owner = Owner::of(child());
+    assert_eq!((owner.app(), owner.row_read()), (None, Some("parent".into())));
+    owner.answer_table(shown(Some(row("parent"))));
+    assert_eq!(owner.told(), ["took", "blocked"]);
+    assert!(!is_opening(&owner) && owner.row_read().is_none());
+
+    owner.later(owner.cx.config().renew_interval);
+    owner.answer(
+        |effect| matches!(effect, Effect::Table(TableOp::Write(_))),
+        done(),
+    );
+    assert_eq!(owner.row_read(), Some("parent".into()), "it looks again");
+    owner.answer_table(shown(Some(ended("parent", &["a"]))));
+    assert!(is_opening(&owner));
+}
+
+#[test]
+fn a_parent_that_is_known_to_have_ended_is_not_asked_about_and_one_that_is_gone_is_not_waited_for() {
+    let cx = context();
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, ended("parent", &["a"]));
+    assert!(is_opening(&Owner::within(cx, leases, child())));
+
+    let mut owner = Owner::of(child());
+    owner.answer_table(shown(None));
+    assert!(is_opening(&owner));
+}
+
+#[test]
+fn a_shard_that_could_not_be_opened_is_tried_again_after_a_pause() {
+    let mut owner = Owner::of(row("a"));
+    owner.answer_app(refused(Why::HandlerFailed));
+    assert_eq!(owner.told(), ["took", "handler-failed"]);
+    assert!(!is_opening(&owner));
+    let pause = owner.leases.wake_at().since(owner.cx.now());
+    assert!(pause >= owner.cx.config().handler_backoff, "{pause}");
+    owner.later(Span(pause.0));
+    assert!(is_opening(&owner));
+}
+
+#[test]
+fn a_shard_is_not_opened_after_the_belief_has_run_out() {
+    let mut owner = Owner::of(child());
+    owner.later(owner.cx.hold());
+    owner.answer(
+        |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
+        shown(None),
+    );
+    assert!(!is_opening(&owner));
+    owner.answer_table(unknown());
+    owner.later(owner.cx.config().retry_max);
+    owner.answer_table(done());
+    assert!(is_opening(&owner), "once it is renewed");
+}

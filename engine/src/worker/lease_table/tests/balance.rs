@@ -1,0 +1,92 @@
+//! Which worker has how many leases, and which leases can be taken.
+
+use crate::config::Config;
+use crate::dialect::Kind;
+use crate::notice::TakeReason;
+use crate::time::Span;
+use crate::worker::testing::{config, context, ended, hold, owned, row, running, seconds, shows, table};
+
+#[test]
+fn live_owners_are_counted_and_what_is_free_or_expired_can_be_taken() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, owned("dead", "dead", 1));
+    cx.later(cx.config().lease_duration);
+    shows(&cx, &mut leases, owned("dead", "dead", 1));
+    shows(&cx, &mut leases, owned("live", "live", 1));
+    shows(&cx, &mut leases, row("free"));
+    shows(&cx, &mut leases, ended("done", &[]));
+    hold(&mut cx, &mut leases, row("mine"));
+
+    let balance = leases.balance(&cx);
+    let keys: Vec<_> = balance
+        .available()
+        .iter()
+        .map(|ix| leases.get(*ix).unwrap().key().as_str())
+        .collect();
+    assert_eq!(keys, ["dead", "free"]);
+    assert_eq!(
+        (
+            balance.of(cx.me()),
+            balance.of(&"live".into()),
+            balance.of(&"dead".into())
+        ),
+        (1, 1, 0)
+    );
+    assert_eq!(
+        (balance.unfinished(), balance.workers(), balance.target()),
+        (4, 2, 2)
+    );
+}
+
+#[test]
+fn a_lease_is_not_expired_a_moment_before_a_lease_duration() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, owned("a", "other", 1));
+    cx.later(cx.config().lease_duration);
+    assert!(
+        leases.balance(&cx).available().is_empty(),
+        "no answer showed that it stood still"
+    );
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, owned("a", "other", 1));
+    let almost = Span(cx.config().lease_duration.0 - 1);
+    cx.later(almost);
+    shows(&cx, &mut leases, owned("a", "other", 1));
+    assert!(leases.balance(&cx).available().is_empty());
+}
+
+#[test]
+fn a_share_is_rounded_up_and_limited_by_the_configuration() {
+    let cx = context();
+    let mut leases = table(&cx);
+    for (key, owner) in [("a", "w2"), ("b", "w2"), ("c", "w2"), ("d", "w2"), ("e", "w3")] {
+        shows(&cx, &mut leases, owned(key, owner, 1));
+    }
+    assert_eq!(leases.balance(&cx).target(), 2);
+    assert!(leases.has_room(&cx, 2) && !leases.has_room(&cx, 3));
+    let cx = running(Config {
+        max_leases: 1,
+        ..config(Kind::Kcl)
+    });
+    assert_eq!(leases.balance(&cx).target(), 1);
+}
+
+#[test]
+fn the_reason_to_take_names_the_former_owner() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let free = shows(&cx, &mut leases, row("free"));
+    let ours = shows(&cx, &mut leases, owned("ours", "me", 1));
+    let dead = shows(&cx, &mut leases, owned("dead", "other", 1));
+    cx.later(seconds(20));
+    shows(&cx, &mut leases, owned("dead", "other", 1));
+    assert_eq!(leases.reason_to_take(free, cx.me()), TakeReason::Unowned);
+    assert_eq!(leases.reason_to_take(ours, cx.me()), TakeReason::Ours);
+    let expired = TakeReason::Expired {
+        owner: "other".into(),
+        idle: seconds(20),
+    };
+    assert_eq!(leases.reason_to_take(dead, cx.me()), expired);
+}

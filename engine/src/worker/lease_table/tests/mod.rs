@@ -1,0 +1,6 @@
+//! The lease table alone, by method.
+
+mod balance;
+mod lineage;
+mod observe;
+mod scan;

@@ -1,0 +1,85 @@
+//! What a row does to the table that some answer showed.
+
+use crate::position::Checkpoint;
+use crate::row::LeaseRow;
+use crate::time::{Mono, Span};
+use crate::worker::lease_table::Scan;
+use crate::worker::testing::{context, ended, hold, owned, row, seconds, shows, table, whole_scan};
+
+#[test]
+fn a_row_is_as_old_as_answers_have_shown_it_standing_still() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let ix = shows(&cx, &mut leases, owned("a", "other", 1));
+    cx.later(seconds(4));
+    assert_eq!(leases.get(ix).unwrap().idle(), Span::ZERO, "nothing was asked");
+    shows(&cx, &mut leases, owned("a", "other", 1));
+    assert_eq!(leases.get(ix).unwrap().idle(), seconds(4));
+    shows(&cx, &mut leases, owned("a", "other", 2));
+    assert_eq!(leases.get(ix).unwrap().idle(), Span::ZERO, "its owner lives");
+}
+
+#[test]
+fn an_older_counter_is_taken_for_a_stale_read_the_first_time() {
+    let mut cx = context();
+    let (mut leases, mut scan) = (table(&cx), Scan::default());
+    let mut counter = |counter| {
+        cx.later(seconds(30));
+        whole_scan(
+            &mut cx,
+            &mut leases,
+            &mut scan,
+            vec![owned("a", "other", counter)],
+        );
+        leases.row("a").unwrap().counter
+    };
+    assert_eq!(counter(5), 5);
+    assert_eq!(counter(3), 5);
+    assert_eq!(counter(3), 3, "the row was made anew");
+    assert_eq!(leases.get(leases.find("a").unwrap()).unwrap().highest(), 5);
+}
+
+#[test]
+fn a_held_lease_is_known_from_its_own_writes_and_a_newer_row_wakes_it() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let ix = hold(&mut cx, &mut leases, row("a"));
+    cx.later(seconds(1));
+    let quiet = leases.wake_at();
+    shows(&cx, &mut leases, owned("a", "me", 1));
+    assert_eq!(leases.wake_at(), quiet, "as we left it");
+
+    shows(&cx, &mut leases, owned("a", "other", 7));
+    let lease = leases.get(ix).unwrap();
+    assert_eq!(lease.row().unwrap().owner.as_ref(), Some(cx.me()));
+    assert_eq!(lease.highest(), 7);
+    assert_eq!(
+        leases.wake_at(),
+        cx.now(),
+        "the guard of the next write settles it"
+    );
+}
+
+#[test]
+fn the_moment_is_kept_at_which_a_shard_was_seen_to_have_ended() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let ix = shows(&cx, &mut leases, row("a"));
+    assert_eq!(leases.get(ix).unwrap().ended_at(), Mono::NEVER);
+    cx.later(seconds(1));
+    let now = cx.now();
+    shows(&cx, &mut leases, ended("a", &[]));
+    cx.later(seconds(1));
+    shows(&cx, &mut leases, ended("a", &[]));
+    assert_eq!(leases.get(ix).unwrap().ended_at(), now);
+    let again = LeaseRow {
+        checkpoint: Checkpoint::TrimHorizon,
+        ..ended("a", &[])
+    };
+    shows(&cx, &mut leases, again);
+    assert_eq!(
+        leases.get(ix).unwrap().ended_at(),
+        Mono::NEVER,
+        "a person set it back"
+    );
+}

@@ -1,0 +1,90 @@
+//! Looking for what has no lease.
+
+use crate::dialect::Kind;
+use crate::notice::{ListReason, Notice};
+use crate::position::Checkpoint;
+use crate::row::LeaseRow;
+use crate::worker::context::Request;
+use crate::worker::shard_sync::ShardSync;
+use crate::worker::testing::{config, context, row, running, shows, table, tenths};
+
+/// A lease of the lower half: the upper one has none.
+fn half() -> LeaseRow {
+    LeaseRow {
+        range: Some(tenths(0, 5)),
+        ..row("a")
+    }
+}
+
+#[test]
+fn a_hole_is_believed_in_when_three_scans_in_a_row_have_shown_it() {
+    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, half());
+    for seen in 1..=2 {
+        sync.look_for_holes(&mut cx, &leases, 0);
+        let did = cx.did();
+        let range = tenths(5, 10);
+        assert_eq!(
+            did.notices(),
+            [Notice::Hole {
+                range,
+                seen,
+                needed: 3
+            }]
+        );
+        assert_eq!(did.requests(), []);
+    }
+    sync.look_for_holes(&mut cx, &leases, 0);
+    let why = ListReason::Hole;
+    assert_eq!(cx.did().requests(), [Request::ListShards(why)]);
+}
+
+#[test]
+fn a_scan_without_the_hole_begins_the_count_anew_and_deputies_wait_for_more_scans() {
+    for (deputy, scans) in [(0, 3), (1, 6), (3, 12)] {
+        let (mut cx, mut sync) = (context(), ShardSync::default());
+        let (mut leases, whole) = (table(&cx), table(&cx));
+        shows(&cx, &mut leases, half());
+        let mut rest = whole;
+        shows(&cx, &mut rest, row("a"));
+        sync.look_for_holes(&mut cx, &leases, deputy);
+        sync.look_for_holes(&mut cx, &rest, deputy);
+        cx.did();
+        let asked = (1..=20).find(|_| {
+            sync.look_for_holes(&mut cx, &leases, deputy);
+            !cx.did().requests().is_empty()
+        });
+        assert_eq!(asked, Some(scans));
+    }
+}
+
+#[test]
+fn a_hole_that_the_listing_just_before_has_shown_is_not_listed_again_at_once() {
+    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, half());
+    sync.audit.listed(cx.now());
+    for _ in 0..5 {
+        sync.look_for_holes(&mut cx, &leases, 0);
+    }
+    assert_eq!(cx.did().requests(), []);
+    cx.later(cx.config().scan_interval.per(2));
+    sync.look_for_holes(&mut cx, &leases, 0);
+    assert_eq!(cx.did().requests().len(), 1);
+}
+
+#[test]
+fn leases_whose_lineage_is_not_known_have_the_shards_listed() {
+    let (mut cx, sync) = (running(config(Kind::VmwareGoKcl)), ShardSync::default());
+    let mut leases = table(&cx);
+    sync.look_for_lineage(&mut cx, &leases, 0);
+    assert!(cx.did().is_nothing());
+    shows(
+        &cx,
+        &mut leases,
+        LeaseRow::new("a".into(), Checkpoint::TrimHorizon),
+    );
+    sync.look_for_lineage(&mut cx, &leases, 0);
+    assert_eq!(cx.did().requests().len(), 1);
+}

@@ -1,0 +1,73 @@
+//! Filling an empty table.
+
+use super::{keys, lists, page};
+use crate::dialect::Kind;
+use crate::output::ShardFilter;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
+use crate::worker::shard_sync::ShardSync;
+use crate::worker::testing::{config, row, seconds, shard, shows, starting, table};
+
+/// A worker that has seen an empty table twice, and lists the shards to fill it.
+fn filling() -> (Context, LeaseTable, ShardSync) {
+    let (mut cx, mut sync) = (starting(config(Kind::Kcl)), ShardSync::default());
+    let mut leases = table(&cx);
+    sync.on_empty_table(&mut cx, &mut leases);
+    cx.did();
+    sync.on_empty_table(&mut cx, &mut leases);
+    (cx, leases, sync)
+}
+
+#[test]
+fn an_empty_table_is_looked_at_again_after_a_random_wait() {
+    let (mut cx, mut sync) = (starting(config(Kind::Kcl)), ShardSync::default());
+    let mut leases = table(&cx);
+    sync.on_empty_table(&mut cx, &mut leases);
+    let did = cx.did();
+    let [Request::Rescan(at)] = did.requests() else {
+        panic!("expected a scan, found {did:?}")
+    };
+    assert!(at.since(cx.now()) <= cx.config().bootstrap_delay);
+    assert!(did.effects().is_empty());
+
+    sync.on_empty_table(&mut cx, &mut leases);
+    assert_eq!(cx.did().effects(), [lists(ShardFilter::AtTrimHorizon)]);
+}
+
+#[test]
+fn every_listed_shard_gets_a_lease_and_the_table_is_of_this_stream() {
+    let (mut cx, leases, mut sync) = filling();
+    let op = cx.did().op();
+    assert!(
+        sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false))
+            .is_none()
+    );
+    assert_eq!(keys(&cx.did()), ["a"]);
+    assert!(cx.has_recognised() && !sync.is_listing());
+}
+
+#[test]
+fn a_list_that_was_slow_fills_the_table_once_that_was_seen_to_be_empty_still() {
+    let (mut cx, mut leases, mut sync) = filling();
+    let op = cx.did().op();
+    cx.later(seconds(2));
+    sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false));
+    let did = cx.did();
+    assert_eq!(
+        (keys(&did).len(), did.requests().last()),
+        (0, Some(&Request::Rescan(cx.now())))
+    );
+    sync.on_empty_table(&mut cx, &mut leases);
+    assert_eq!(keys(&cx.did()), ["a"]);
+}
+
+#[test]
+fn a_table_that_another_worker_has_filled_meanwhile_is_left_alone() {
+    let (mut cx, mut leases, mut sync) = filling();
+    let op = cx.did().op();
+    shows(&cx, &mut leases, row("b"));
+    sync.on_filled_table();
+    sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false));
+    assert_eq!(keys(&cx.did()).len(), 0);
+    assert!(!sync.is_listing() && !cx.has_recognised());
+}

@@ -1,0 +1,100 @@
+//! Removing finished leases.
+
+use crate::config::Config;
+use crate::dialect::Kind;
+use crate::position::Checkpoint;
+use crate::row::{Change, LeaseRow};
+use crate::time::Span;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
+use crate::worker::shard_sync::ShardSync;
+use crate::worker::testing::{at, config, context, ended, row, running, shard, shows, table};
+
+fn begun(key: &str) -> LeaseRow {
+    LeaseRow {
+        checkpoint: Checkpoint::At(at(7)),
+        ..row(key)
+    }
+}
+
+fn removed(cx: &mut Context, leases: &LeaseTable, deputy: u32) -> Vec<String> {
+    ShardSync::default().clean_up(cx, leases, deputy);
+    let key = |request: &Request| match request {
+        Request::WriteRow {
+            change: Change::Delete { key, .. },
+            ..
+        } => key.to_string(),
+        other => panic!("expected a removal, found {other:?}"),
+    };
+    cx.did().requests().iter().map(key).collect()
+}
+
+#[test]
+fn a_finished_lease_goes_after_the_delay_once_its_children_have_begun() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, ended("a", &["b", "c"]));
+    shows(&cx, &mut leases, begun("b"));
+    shows(&cx, &mut leases, row("c"));
+    cx.later(cx.config().cleanup_delay);
+    assert!(removed(&mut cx, &leases, 0).is_empty(), "a child has not begun");
+    shows(&cx, &mut leases, begun("c"));
+    assert_eq!(removed(&mut cx, &leases, 0), ["a"]);
+    assert!(
+        removed(&mut cx, &leases, 1).is_empty(),
+        "a deputy waits for longer"
+    );
+    cx.later(cx.config().cleanup_delay);
+    assert_eq!(removed(&mut cx, &leases, 1), ["a"]);
+}
+
+#[test]
+fn a_finished_lease_stays_while_a_parent_of_it_is_there_or_it_names_no_children() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let parents = vec!["grandparent".into()];
+    shows(
+        &cx,
+        &mut leases,
+        LeaseRow {
+            parents,
+            ..ended("a", &["b"])
+        },
+    );
+    shows(&cx, &mut leases, ended("grandparent", &[]));
+    shows(&cx, &mut leases, begun("b"));
+    cx.later(cx.config().cleanup_delay);
+    assert!(removed(&mut cx, &leases, 0).is_empty());
+    leases.removed("grandparent");
+    assert_eq!(removed(&mut cx, &leases, 0), ["a"]);
+}
+
+#[test]
+fn where_an_absent_row_is_an_unread_shard_a_lease_stays_until_the_stream_forgets_it() {
+    let mut cx = running(config(Kind::VmwareGoKcl));
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, ended("a", &["b"]));
+    shows(&cx, &mut leases, begun("b"));
+    cx.later(cx.config().cleanup_delay);
+    leases.learn_lineage(&cx, &[shard("b", &["a"])], cx.now());
+    assert!(removed(&mut cx, &leases, 0).is_empty());
+    cx.later(cx.config().scan_interval);
+    leases.learn_lineage(&cx, &[shard("b", &["a"])], cx.now());
+    assert_eq!(removed(&mut cx, &leases, 0), ["a"]);
+}
+
+#[test]
+fn without_a_delay_or_where_rows_stay_for_ever_nothing_is_removed() {
+    let keeps = Config {
+        cleanup_delay: Span::ZERO,
+        ..config(Kind::Kcl)
+    };
+    for config in [keeps, config(Kind::Kinsumer)] {
+        let mut cx = running(config);
+        let mut leases = table(&cx);
+        shows(&cx, &mut leases, ended("a", &["b"]));
+        shows(&cx, &mut leases, begun("b"));
+        cx.later(Span::from_secs(100_000));
+        assert!(removed(&mut cx, &leases, 0).is_empty());
+    }
+}

@@ -1,0 +1,100 @@
+//! Creating the leases that are missing beside others.
+
+use super::{created, keys, listed};
+use crate::position::Checkpoint;
+use crate::row::LeaseRow;
+use crate::shard::Shard;
+use crate::worker::context::Request;
+use crate::worker::lease_table::Scan;
+use crate::worker::shard_sync::ShardSync;
+use crate::worker::testing::{closed, context, row, seconds, shard, shows, table, tenths, whole_scan};
+
+/// Two shards, of which only the first has a lease.
+fn shards() -> [Shard; 2] {
+    let half = |id, start, end| Shard {
+        range: tenths(start, end),
+        ..shard(id, &[])
+    };
+    [half("a", 0, 5), half("b", 5, 10)]
+}
+
+fn leased() -> Vec<LeaseRow> {
+    let range = Some(tenths(0, 5));
+    vec![LeaseRow { range, ..row("a") }]
+}
+
+#[test]
+fn a_lease_is_created_when_it_was_missing_for_a_scan_interval_and_a_scan_agrees() {
+    let (mut cx, mut sync, mut scan) = (context(), ShardSync::default(), Scan::default());
+    let mut leases = table(&cx);
+    whole_scan(&mut cx, &mut leases, &mut scan, leased());
+    let list = listed(&mut cx, &mut sync, &shards());
+    sync.create_missing(&mut cx, &leases, &list);
+    let did = cx.did();
+    assert_eq!((did.told(), keys(&did)), (vec!["planned"], vec![]));
+
+    cx.later(cx.config().scan_interval);
+    let list = listed(&mut cx, &mut sync, &shards());
+    sync.create_missing(&mut cx, &leases, &list);
+    assert_eq!(keys(&cx.did()).len(), 0, "no scan has begun since");
+
+    whole_scan(&mut cx, &mut leases, &mut scan, leased());
+    let list = listed(&mut cx, &mut sync, &shards());
+    sync.create_missing(&mut cx, &leases, &list);
+    let rows = created(&cx.did());
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (rows[0].key.as_str(), rows[0].checkpoint),
+        ("b", Checkpoint::TrimHorizon)
+    );
+}
+
+#[test]
+fn a_view_of_long_ago_creates_nothing_and_asks_for_a_scan() {
+    let (mut cx, mut sync, mut scan) = (context(), ShardSync::default(), Scan::default());
+    let mut leases = table(&cx);
+    whole_scan(&mut cx, &mut leases, &mut scan, leased());
+    cx.later(seconds(600));
+    let list = listed(&mut cx, &mut sync, &shards());
+    sync.create_missing(&mut cx, &leases, &list);
+    let did = cx.did();
+    assert_eq!(did.requests(), [Request::Rescan(cx.now())]);
+}
+
+#[test]
+fn a_list_that_contradicts_itself_is_begun_anew() {
+    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let mut leases = table(&cx);
+    shows(&cx, &mut leases, row("parent"));
+    let open_parent = [shard("parent", &[]), shard("child", &["parent"])];
+    let list = listed(&mut cx, &mut sync, &open_parent);
+    sync.create_missing(&mut cx, &leases, &list);
+    assert_eq!(cx.did().told(), ["bad-listing"]);
+    assert!(sync.is_listing());
+    assert!(sync.wake_at() > cx.now());
+
+    let sound = [closed(shard("parent", &[])), shard("child", &["parent"])];
+    let list = listed(&mut cx, &mut sync, &sound);
+    sync.create_missing(&mut cx, &leases, &list);
+    assert_eq!(cx.did().told(), ["planned"]);
+    assert!(!sync.is_listing());
+}
+
+#[test]
+fn rows_that_lack_their_range_get_it_from_the_list() {
+    let (mut cx, sync) = (context(), ShardSync::default());
+    let mut leases = table(&cx);
+    shows(
+        &cx,
+        &mut leases,
+        LeaseRow {
+            range: None,
+            ..row("a")
+        },
+    );
+    sync.fill_ranges(&mut cx, &mut leases, &shards());
+    assert_eq!(leases.row("a").unwrap().range, Some(tenths(0, 5)));
+    assert_eq!(cx.did().requests().len(), 1);
+    sync.fill_ranges(&mut cx, &mut leases, &shards());
+    assert!(cx.did().is_nothing());
+}

@@ -1,0 +1,87 @@
+//! Whether the leases are of this stream.
+
+use super::listed;
+use crate::config::{Config, InitialPosition};
+use crate::dialect::Kind;
+use crate::notice::{Fatal, Notice};
+use crate::row::LeaseRow;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
+use crate::worker::shard_sync::ShardSync;
+use crate::worker::testing::{Did, closed, config, ended, row, shard, shows, starting, table, tenths};
+
+fn beginning() -> (Context, LeaseTable, ShardSync) {
+    let cx = starting(config(Kind::Kcl));
+    let leases = table(&cx);
+    (cx, leases, ShardSync::default())
+}
+
+fn is_of_another_stream(did: &Did) -> bool {
+    matches!(did.requests(), [Request::Stop(Fatal::OtherStream { .. })])
+}
+
+#[test]
+fn leases_of_listed_shards_are_recognised() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    shows(&cx, &mut leases, row("a"));
+    let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+    assert!(sync.recognises(&mut cx, &leases, &listed));
+    assert!(cx.has_recognised() && cx.did().is_nothing());
+}
+
+#[test]
+fn a_lease_with_the_hash_range_of_another_shard_stops_the_worker() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    let range = Some(tenths(0, 5));
+    shows(&cx, &mut leases, LeaseRow { range, ..row("a") });
+    let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+    assert!(!sync.recognises(&mut cx, &leases, &listed));
+    assert!(is_of_another_stream(&cx.did()) && !cx.has_recognised());
+}
+
+#[test]
+fn a_lease_that_has_ended_before_its_shard_is_doubted_until_a_later_list_agrees() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    shows(&cx, &mut leases, ended("a", &[]));
+    let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+    assert!(!sync.recognises(&mut cx, &leases, &first));
+    assert!(cx.did().is_nothing(), "the list may lag");
+
+    cx.later(cx.config().scan_interval);
+    let mut lagged = sync.recognition.clone();
+    let fresh = listed(&mut cx, &mut sync, &[closed(shard("a", &[]))]);
+    assert!(lagged.judge(&mut cx, &leases, &fresh));
+    let second = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+    assert!(!sync.recognises(&mut cx, &leases, &second));
+    assert!(is_of_another_stream(&cx.did()));
+}
+
+#[test]
+fn a_lease_whose_shard_is_not_listed_delays_recognition_by_a_scan_interval() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    shows(&cx, &mut leases, row("trimmed"));
+    let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+    assert!(!sync.recognises(&mut cx, &leases, &first));
+    cx.later(cx.config().scan_interval);
+    let second = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+    assert!(sync.recognises(&mut cx, &leases, &second));
+    assert!(cx.did().is_nothing());
+}
+
+#[test]
+fn leases_that_begin_elsewhere_than_configured_are_told_once() {
+    let mut cx = starting(Config {
+        initial_position: InitialPosition::Latest,
+        ..config(Kind::Kcl)
+    });
+    let (mut leases, mut sync) = (table(&cx), ShardSync::default());
+    shows(&cx, &mut leases, row("a"));
+    sync.on_first_scan(&cx, &leases);
+    for told in [1, 0] {
+        let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+        assert!(sync.recognises(&mut cx, &leases, &listed));
+        let did = cx.did();
+        let continued = |notice: &&Notice| matches!(notice, Notice::Continued { leases: 1, .. });
+        assert_eq!(did.notices().iter().filter(continued).count(), told);
+    }
+}
