@@ -203,7 +203,7 @@ pub(super) fn whole_scan(
     scan: &mut Scan,
     rows: Vec<LeaseRow>,
 ) -> Scanned {
-    scan.hurry(Mono(0));
+    scan.schedule_by(Mono(0));
     scan.step(cx, leases);
     let op = cx.did().op();
     scan.on_page(cx, leases, op, page(rows, None))

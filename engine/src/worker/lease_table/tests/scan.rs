@@ -96,8 +96,8 @@ fn a_scan_is_brought_forward_but_not_too_close_to_the_last_one() {
     let mut leases = table(&cx);
     whole_scan(&mut cx, &mut leases, &mut scan, vec![]);
     let (now, interval) = (cx.now(), cx.config().scan_interval);
-    scan.hurry(now + interval.per(2));
+    scan.schedule_by(now + interval.per(2));
     assert_eq!(scan.wake_at(), now + interval.per(2));
-    scan.hurry(now);
+    scan.schedule_by(now);
     assert_eq!(scan.wake_at(), now + interval.per(8));
 }
