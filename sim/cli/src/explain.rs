@@ -331,7 +331,7 @@ mod tests {
             "Asks to take shard-0",
             "if the row still names",
             "It took shard-0",
-            "It processes shard-0 from",
+            "It started processing shard-0 from",
             "Meanwhile, without trouble",
         ] {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");

@@ -221,7 +221,7 @@ impl Consumer {
     /// Waits until all shards are processed and stdout takes no more, and tells how much is in it.
     fn until_stdout_is_full(&self) -> usize {
         until("all shards are processed", Duration::from_secs(60), || {
-            self.log().matches(" processes shardId-").count() == 4
+            self.log().matches(" started processing shardId-").count() == 4
         });
         let mut seen = (0, Instant::now());
         until("stdout is full", Duration::from_secs(60), || {

@@ -144,7 +144,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
             )
         }
         Notice::Opened { from, token, .. } => {
-            format!("It processes {name} from {from} (token {}).", token.0)
+            format!("It started processing {name} from {from} (token {}).", token.0)
         }
         Notice::Closed { reason, .. } => {
             let reason = match reason {
