@@ -41,7 +41,7 @@ async fn the_table_of_another_application_is_left_alone() {
     assert_says(
         &error,
         &[
-            "expected table \"billing\" to have the primary key of this dialect, a string",
+            "expected table \"billing\" to have the primary key of this lease format, a string",
             "belongs to another application",
             "choose another table name",
         ],
@@ -214,7 +214,7 @@ async fn a_table_deleted_under_way_ends_the_worker_and_is_not_made_again_in_sile
     assert_says(
         &error,
         &[
-            "expected table \"billing\" to be there, but it was deleted while in use, and with it all checkpoints",
+            "expected table \"billing\" to be there, found that it was deleted while in use, and with it all checkpoints",
             "restore it from a backup, or start again to create it anew and read from the initial position",
         ],
     );
