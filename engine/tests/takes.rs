@@ -360,6 +360,30 @@ fn what_another_took_first_is_its_and_not_ours() {
     assert_eq!(workers(&rig), 2);
 }
 
+/// A take of an expired lease has no answer yet, and a scan shows that the owner has renewed the row: the guard of the take
+/// cannot hold any more. The owner lives, and its lease is not the taker's.
+#[test]
+fn what_its_owner_renewed_first_is_its_and_not_ours() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(20);
+    rig.workers[0].alive = false;
+    rig.join_trapped(Some(Box::new(|effect| is_take(effect).then_some(Trick::Hang))));
+    rig.secs(rig.config.lease_duration().0 / 1_000_000 + 22);
+    let expired = |notice: &Notice| matches!(notice, Notice::Scanned { workers: 1, .. });
+    assert!(told(&rig, expired) > 0);
+    assert_eq!(rig.workers[1].hung.len(), 1, "one take without an answer");
+    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    row.counter += 1;
+    let before = rig.workers[1].notices.len();
+    rig.secs(rig.config.scan_interval().0 / 1_000_000 + 1);
+    let notices = rig.workers[1].notices[before..].iter();
+    let workers = notices.filter_map(|(_, notice)| match notice {
+        Notice::Scanned { workers, .. } => Some(*workers),
+        _ => None,
+    });
+    assert_eq!(workers.collect::<Vec<_>>(), [2]);
+}
+
 /// The answer of a take is lost, and an operator hands the lease on: the row shows that the take was applied. Until the owner has
 /// given it up, it is one of the owner's share.
 #[test]

@@ -109,6 +109,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "removed-unbegun"
     "renew-gives-up"
     "renew-late"
+    "renewer-is-dead"
     "restore-when-fenced"
     "retries-regardless"
     "row-twice-seen"

@@ -84,6 +84,11 @@ impl Acquisition {
         matches!(self.why, TakeReason::Stolen { .. })
     }
 
+    /// Whether the row has moved on since: the guard of its writes cannot hold any more.
+    pub(in crate::worker) fn is_defeated_by(&self, row: &LeaseRow) -> bool {
+        self.counter != row.counter
+    }
+
     /// Whether a write or read of it has no outcome yet.
     pub(in crate::worker) fn is_in_flight(&self) -> bool {
         !matches!(self.flight, Flight::Pause(_))

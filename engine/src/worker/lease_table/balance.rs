@@ -60,11 +60,15 @@ impl LeaseTable {
                 continue;
             };
             balance.unfinished += 1;
+            let expired = lease.idle() >= cx.config().lease_duration;
             if lease.is_ours() || lease.may_come_to(me) {
                 mine += 1;
+                if let Some(owner) = lease.renewed_by().filter(|owner| !expired && *owner != me) {
+                    // It counts as ours until the take has an answer. Its owner lives, and has a share, too.
+                    balance.counts.entry(owner.clone()).or_default();
+                }
                 continue;
             }
-            let expired = lease.idle() >= cx.config().lease_duration;
             match row.actual_owner() {
                 Some(owner) if !expired && owner != me => {
                     *balance.counts.entry(owner.clone()).or_default() += 1;

@@ -112,6 +112,14 @@ impl Lease {
         acquisition.is_some_and(|acquisition| ours || owner == acquisition.from())
     }
 
+    /// The owner that has renewed the row since our acquisition of the lease was decided on.
+    pub(in crate::worker) fn renewed_by(&self) -> Option<&WorkerId> {
+        let row = self.row.as_ref()?;
+        let acquisition = self.acquisition()?;
+        let owner = row.actual_owner()?;
+        acquisition.is_defeated_by(row).then_some(owner)
+    }
+
     /// Whether anything of ours is going on with it.
     pub(in crate::worker) fn busy(&self) -> bool {
         self.acquisition.is_some() || self.held.is_some()
