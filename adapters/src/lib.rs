@@ -34,7 +34,7 @@
 //! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
 //! | the services | [`aws`]: the SDK's clients |
-//! | the format of the lease table | [`dialect`] |
+//! | the format of the lease table | [`format`] |
 //! | the words of this project, and the KCL's | [`glossary`] |
 //! | simulations of an application | [`runtime`]: clock, timers, tasks and entropy of a worker; [`TraceSink`] |
 //!
@@ -101,11 +101,11 @@ pub use record::Record;
 pub use recorder::{NotTaken, Sink as TraceSink};
 pub use worker::{Builder, Control, Worker};
 
-/// The formats of lease tables, for [`Builder::dialect`].
+/// The formats of lease tables, for [`Builder::format`].
 ///
-/// A format that this crate does not have implements [`Dialect`](dialect::Dialect), with the types of [`engine`].
-pub mod dialect {
-    pub use leasehold_engine::dialect::{Dialect, Kcl, Kind, Kinsumer};
+/// A format that this crate does not have implements [`LeaseFormat`](format::LeaseFormat), with the types of [`engine`].
+pub mod format {
+    pub use leasehold_engine::format::{Format, Kcl, Kinsumer, LeaseFormat};
     pub use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::ports::Port;
 use crate::runtime::{BoxFuture, TokioRuntime};
-use leasehold_engine::dialect::{Dialect, Kind};
+use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::input::{Cause, Refusal, ScanPage};
 use leasehold_engine::internals::copied;
 use leasehold_engine::internals::draw_below;
@@ -16,7 +16,7 @@ const PAGE: usize = 700;
 
 #[derive(Debug)]
 struct InMemory {
-    kind: Kind,
+    kind: Format,
     state: Mutex<State>,
 }
 
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl InMemory {
-    fn new(kind: Kind) -> Arc<Self> {
+    fn new(kind: Format) -> Arc<Self> {
         Arc::new(Self {
             kind,
             state: Mutex::default(),
@@ -170,7 +170,7 @@ fn key(n: u64) -> LeaseKey {
 }
 
 /// A table with so many leases at all kinds of places.
-fn filled(kind: Kind, leases: u64) -> Arc<InMemory> {
+fn filled(kind: Format, leases: u64) -> Arc<InMemory> {
     let table = InMemory::new(kind);
     for n in 0..leases {
         let checkpoint = match draw_below(1, "checkpoint", "", n, 5) {
@@ -188,7 +188,7 @@ fn filled(kind: Kind, leases: u64) -> Arc<InMemory> {
     table
 }
 
-fn plan(to: Kind) -> Plan {
+fn plan(to: Format) -> Plan {
     Plan {
         apply: true,
         watch: Span::ZERO,
@@ -205,7 +205,7 @@ async fn run(old: &Arc<InMemory>, new: &Arc<InMemory>, plan: &Plan) -> Result<Re
 }
 
 /// The rows as they are in a table of another format, where nobody owns them.
-fn expected(old: &InMemory, to: Kind) -> Vec<LeaseRow> {
+fn expected(old: &InMemory, to: Format) -> Vec<LeaseRow> {
     let fresh = InMemory::new(to);
     for row in old.rows() {
         fresh.write(&Change::Create(Box::new(copied(&row)))).unwrap();
@@ -215,7 +215,7 @@ fn expected(old: &InMemory, to: Kind) -> Vec<LeaseRow> {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
-    for (from, to) in [(Kind::VmwareGoKcl, Kind::Kcl), (Kind::Kcl, Kind::KclRb)] {
+    for (from, to) in [(Format::VmwareGoKcl, Format::Kcl), (Format::Kcl, Format::KclRb)] {
         let old = filled(from, 10_000);
         let before = old.rows();
         let new = InMemory::new(to);
@@ -271,11 +271,11 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_unless_told_nor_while_somebody_lives() {
-    let old = filled(Kind::VmwareGoKcl, 10);
-    let new = InMemory::new(Kind::Kcl);
+    let old = filled(Format::VmwareGoKcl, 10);
+    let new = InMemory::new(Format::Kcl);
     let dry = Plan {
         apply: false,
-        ..plan(Kind::Kcl)
+        ..plan(Format::Kcl)
     };
     let report = run(&old, &new, &dry).await.unwrap();
     assert_eq!((report.leases, report.created), (10, 10));
@@ -284,7 +284,7 @@ async fn nothing_is_written_unless_told_nor_while_somebody_lives() {
     old.state().renewed = Some(key(3));
     let watching = Plan {
         watch: Span::from_secs(10),
-        ..plan(Kind::Kcl)
+        ..plan(Format::Kcl)
     };
     let report = run(&old, &new, &watching).await.unwrap();
     assert!(report.refused && report.live.len() == 1, "{report:?}");
@@ -300,8 +300,8 @@ async fn nothing_is_written_unless_told_nor_while_somebody_lives() {
 
 #[tokio::test(start_paused = true)]
 async fn an_old_table_that_is_none_of_its_format_is_said_so() {
-    let (old, new) = (InMemory::new(Kind::KclRb), InMemory::new(Kind::Kcl));
-    let plan = plan(Kind::Kcl);
+    let (old, new) = (InMemory::new(Format::KclRb), InMemory::new(Format::Kcl));
+    let plan = plan(Format::Kcl);
     let missing = run(&old, &new, &plan).await.unwrap_err().to_string();
     assert!(missing.contains("correct the name or region"), "{missing}");
     old.state().of_other_key = true;

@@ -159,7 +159,7 @@ impl Worker {
         let fences = Fences::default();
         let (table, stream) = builder
             .services
-            .ports(&builder.config, builder.dialect, &runtime, &store);
+            .ports(&builder.config, builder.format, &runtime, &store);
         let (Some(table), Some(stream)) = (table, stream) else {
             return Err(Error::Missing {
                 what: "a client for the stream and one for the table",

@@ -141,7 +141,7 @@ pub enum TableState {
     Missing,
     /// It is being created.
     Creating,
-    /// It can be used (ACTIVE or UPDATING), and its key is the one the dialect expects.
+    /// It can be used (ACTIVE or UPDATING), and its key is the one the format expects.
     Usable,
     /// It is being deleted.
     Deleting,

@@ -15,7 +15,7 @@
 //!
 //! # Where to read on
 //! In forty minutes: [`input`], [`output`] and [`row`] are all there is to say; [`config`] is how a worker is told to
-//! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`dialect`] (rows as
+//! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`format`] (rows as
 //! table items), and the private modules `sync` (which leases are missing), `leader` (who acts first), `rank` (whose turn a shard
 //! is) and `reader` (one shard being read). What ties them together is the private module `worker`; begin with its table of
 //! rooms.
@@ -27,10 +27,10 @@
 
 mod calendar;
 pub mod config;
-pub mod dialect;
 mod digest;
 mod draw;
 pub mod engine;
+pub mod format;
 pub mod ids;
 pub mod input;
 #[doc(hidden)]

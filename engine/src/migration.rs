@@ -155,7 +155,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::{Dialect, Kind};
+    use crate::format::{Format, LeaseFormat};
     use crate::position::Position;
     use crate::row::RowRead;
     use crate::table::Item;
@@ -180,7 +180,7 @@ mod tests {
         Checkpoint::At(Position::of(number.into()))
     }
 
-    fn read(kind: Kind, item: Option<&Item>) -> Option<LeaseRow> {
+    fn read(kind: Format, item: Option<&Item>) -> Option<LeaseRow> {
         match kind.decode(item?) {
             RowRead::Lease(row) => Some(row),
             other => panic!("{other:?}"),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     /// Carries out so many steps at most; how it ended, if it did.
-    fn migrate(old: &LeaseRow, kind: Kind, table: &mut Option<Item>, most: usize) -> Option<Step> {
+    fn migrate(old: &LeaseRow, kind: Format, table: &mut Option<Item>, most: usize) -> Option<Step> {
         for _ in 0..most {
             let new = read(kind, table.as_ref());
             match next(old, new.as_ref(), &me(), kind.policies().life, NOW) {
@@ -208,8 +208,8 @@ mod tests {
         ]
     }
 
-    fn kinds() -> impl Strategy<Value = Kind> {
-        prop::sample::select(Kind::ALL.to_vec())
+    fn kinds() -> impl Strategy<Value = Format> {
+        prop::sample::select(Format::ALL.to_vec())
     }
 
     proptest! {

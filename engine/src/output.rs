@@ -66,7 +66,7 @@ pub enum TableOp {
     },
     /// One guarded write. A failed guard is refused with `ConditionFailed` and, if possible, the row.
     Write(Change),
-    /// An operation on the tables beside it, where the dialect has such.
+    /// An operation on the tables beside it, where the format has such.
     Members(MembersOp),
 }
 

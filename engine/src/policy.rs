@@ -1,6 +1,6 @@
 //! What table formats differ in beyond their spelling: a few independent choices, in any combination.
 //!
-//! The machines ask these, never which format it is. A new format is a codec ([`Dialect`](crate::dialect::Dialect)) and a
+//! The machines ask these, never which format it is. A new format is a codec ([`LeaseFormat`](crate::format::LeaseFormat)) and a
 //! choice of each.
 
 use crate::time::{Span, Wall};

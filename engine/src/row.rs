@@ -1,4 +1,4 @@
-//! Lease rows, normalised: what every dialect's items are turned into, and the guarded changes made to them.
+//! Lease rows, normalised: what every format's items are turned into, and the guarded changes made to them.
 
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};

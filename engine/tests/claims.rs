@@ -1,7 +1,7 @@
 //! What is known of claims that were made, in scenes: where a lease is had from a worker that lives by asking its owner.
 
 use crate::rig::{Rig, Trick};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Body, Outcome, Reply, ScanPage};
 use leasehold_engine::output::{Command, Effect, TableOp};
@@ -11,7 +11,7 @@ use leasehold_engine::time::{Mono, Span};
 
 /// A table of so many leases, all of them another program's.
 fn theirs(leases: u32) -> Rig {
-    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), leases, 0);
+    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), leases, 0);
     for n in 0..leases {
         let row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::TrimHorizon);
         rig.table.as_mut().unwrap().insert(row.key.clone(), row);

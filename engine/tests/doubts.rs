@@ -1,7 +1,7 @@
 //! Scenes of the answers to writes of a held lease: what they prove, and what they leave open.
 
 use crate::rig::{Rig, Trap, Trick, refused};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::input::{Call, Cause, Outcome, Why};
 use leasehold_engine::notice::{LossReason, Notice};
 use leasehold_engine::output::*;
@@ -102,7 +102,7 @@ fn sent(rig: &Rig, wanted: impl Fn(&Effect) -> bool) -> usize {
 
 #[test]
 fn every_write_survives_every_answer() {
-    for kind in [Kind::Kcl, Kind::VmwareGoKcl] {
+    for kind in [Format::Kcl, Format::VmwareGoKcl] {
         for write in Write::ALL {
             for answer in Answer::ALL {
                 survives(kind, write, answer);
@@ -111,9 +111,9 @@ fn every_write_survives_every_answer() {
     }
 }
 
-fn survives(kind: Kind, write: Write, answer: Answer) {
+fn survives(kind: Format, write: Write, answer: Answer) {
     let case = format!("{kind:?}: {write:?} is {answer:?}");
-    let mut rig = Rig::with_dialect(kind.dialect(), 1, 1);
+    let mut rig = Rig::with_format(kind.codec(), 1, 1);
     rig.secs(60);
     let worker = &mut rig.workers[0];
     worker.trap = once(move |effect| write.is(effect), answer.trick());
@@ -183,8 +183,8 @@ fn survives(kind: Kind, write: Write, answer: Answer) {
 /// The first of several attempts may be the one that was applied, and others count from it.
 #[test]
 fn a_belief_is_counted_from_the_first_of_the_attempts() {
-    for kind in [Kind::Kcl, Kind::VmwareGoKcl] {
-        let mut rig = Rig::with_dialect(kind.dialect(), 1, 1);
+    for kind in [Format::Kcl, Format::VmwareGoKcl] {
+        let mut rig = Rig::with_format(kind.codec(), 1, 1);
         rig.secs(60);
         let unknown = || Outcome::Unknown(Cause::Timeout);
         let mut attempts = 0;
@@ -224,8 +224,8 @@ fn a_belief_is_counted_from_the_first_of_the_attempts() {
 /// Where numbers are times, others may act on the number that was drawn for the first attempt, whichever is acknowledged.
 #[test]
 fn an_acknowledged_attempt_counts_from_the_first_where_rows_tell_times() {
-    for kind in [Kind::Kcl, Kind::VmwareGoKcl] {
-        let mut rig = Rig::with_dialect(kind.dialect(), 1, 1);
+    for kind in [Format::Kcl, Format::VmwareGoKcl] {
+        let mut rig = Rig::with_format(kind.codec(), 1, 1);
         rig.secs(60);
         let mut attempts = 0;
         rig.workers[0].sent.clear();
@@ -253,7 +253,7 @@ fn an_acknowledged_attempt_counts_from_the_first_where_rows_tell_times() {
             .filter(|(_, notice)| matches!(notice, Notice::Fenced { .. }))
             .map(|(at, _)| *at)
             .collect();
-        let from = if kind == Kind::Kcl { fifth } else { first };
+        let from = if kind == Format::Kcl { fifth } else { first };
         assert_eq!(fenced, [from + rig.config.hold()], "{kind:?}");
     }
 }
@@ -460,7 +460,7 @@ fn a_claimed_lease_is_handed_over_whatever_becomes_of_the_answers() {
     let hands_over =
         |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::HandOver { .. })));
     for answer in Answer::ALL {
-        let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 1);
+        let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
         rig.secs(60);
         rig.workers[0].trap = once(hands_over, answer.trick());
         rig.workers[0].sent.clear();

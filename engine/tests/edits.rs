@@ -1,7 +1,7 @@
 //! What people do to rows by hand, in scenes: rows that cannot be read, and rows without what guards them.
 
 use crate::rig::Rig;
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::notice::{Notice, Stall};
 use leasehold_engine::time::Span;
@@ -123,11 +123,11 @@ fn told(rig: &Rig, wanted: fn(&Notice) -> bool) -> usize {
 /// Its owner lives, or is long dead.
 #[test]
 fn a_lease_whose_guard_was_removed_is_taken_and_read_on_in_every_format() {
-    for (format, dies) in Kind::ALL
+    for (format, dies) in Format::ALL
         .into_iter()
         .flat_map(|format| [(format, false), (format, true)])
     {
-        let mut rig = Rig::with_dialect(format.dialect(), 2, 2);
+        let mut rig = Rig::with_format(format.codec(), 2, 2);
         rig.put(0, 10);
         rig.put(1, 10);
         rig.secs(120);

@@ -1,7 +1,7 @@
 //! Scenes of shards that the stream has forgotten, or that a list only lacks; simulation found them in worlds too large to keep.
 
 use crate::rig::{Rig, Trick};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::{Fetched, Outcome, Reply, ShardPage};
 use leasehold_engine::notice::Notice;
@@ -111,7 +111,7 @@ fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_kn
 /// parent, which had no row yet, was taken for forgotten.
 #[test]
 fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
-    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 1, 0);
+    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 1, 0);
     rig.put(0, 20);
     let (left, right) = rig.split(0);
     let children = [left, right].map(Rig::id);
@@ -194,7 +194,7 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
 /// once more.
 #[test]
 fn a_single_list_does_not_show_that_a_finished_shard_is_forgotten() {
-    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 1);
+    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
     rig.put(0, 10);
     rig.secs(30);
     rig.split(0);

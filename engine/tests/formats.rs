@@ -2,7 +2,7 @@
 //! policies.
 
 use crate::rig::{Rig, Trick, refused};
-use leasehold_engine::dialect::{Dialect, Kind};
+use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Why};
 use leasehold_engine::notice::Notice;
@@ -30,7 +30,7 @@ fn text(checkpoint: Checkpoint) -> AttributeValue {
     AttributeValue::s(checkpoint.to_string())
 }
 
-impl Dialect for Toy {
+impl LeaseFormat for Toy {
     fn key_name(&self) -> &'static str {
         "shard"
     }
@@ -132,17 +132,17 @@ impl Dialect for Toy {
     }
 }
 
-fn formats() -> Vec<&'static dyn Dialect> {
-    let known = Kind::ALL
+fn formats() -> Vec<&'static dyn LeaseFormat> {
+    let known = Format::ALL
         .iter()
-        .map(|kind| kind.dialect() as &'static dyn Dialect);
-    known.chain([&Toy as &'static dyn Dialect]).collect()
+        .map(|kind| kind.codec() as &'static dyn LeaseFormat);
+    known.chain([&Toy as &'static dyn LeaseFormat]).collect()
 }
 
 #[test]
 fn shares_become_even_and_everything_is_read() {
     for format in formats() {
-        let mut rig = Rig::with_dialect(format, 6, 1);
+        let mut rig = Rig::with_format(format, 6, 1);
         for shard in 0..6 {
             rig.put(shard, 50);
         }
@@ -164,7 +164,7 @@ fn shares_become_even_and_everything_is_read() {
 #[test]
 fn children_wait_for_their_parents_and_survive_a_crash() {
     for format in formats() {
-        let mut rig = Rig::with_dialect(format, 2, 2);
+        let mut rig = Rig::with_format(format, 2, 2);
         rig.put(0, 30);
         rig.secs(60);
         let (left, right) = rig.split(0);
@@ -191,7 +191,7 @@ fn children_wait_for_their_parents_and_survive_a_crash() {
 #[test]
 fn the_rows_of_forgotten_shards_go_and_no_others() {
     for format in formats() {
-        let mut rig = Rig::with_dialect(format, 1, 1);
+        let mut rig = Rig::with_format(format, 1, 1);
         rig.put(0, 5);
         rig.secs(30);
         let (left, right) = rig.split(0);
@@ -216,7 +216,7 @@ fn the_rows_of_forgotten_shards_go_and_no_others() {
 #[test]
 fn a_claim_follows_the_row_whether_or_not_the_refusal_shows_it() {
     for shown in [true, false] {
-        let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 1);
+        let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
         rig.secs(60);
         assert_eq!(rig.owner(0), rig.owner(1));
         let (rows, mut refusals) = (rig.table.clone().unwrap_or_default(), 2);
@@ -242,7 +242,7 @@ fn a_claim_follows_the_row_whether_or_not_the_refusal_shows_it() {
 #[test]
 fn what_was_claimed_is_taken_without_a_scan() {
     for lost_answer in [false, true] {
-        let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 1);
+        let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
         rig.secs(60);
         assert_eq!(rig.owner(0), rig.owner(1));
         let mut claimed = false;
@@ -279,7 +279,7 @@ fn what_was_claimed_is_taken_without_a_scan() {
 /// An owner that is dead answers no claim: the row is looked at for two lease durations, and then left to the scans.
 #[test]
 fn a_claim_that_nobody_answers_is_not_looked_at_for_ever() {
-    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 2, 0);
+    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 0);
     let theirs = |rig: &mut Rig| {
         for n in 0..2 {
             let key = LeaseKey::from(Rig::id(n).as_str());
@@ -313,7 +313,7 @@ fn a_claim_that_nobody_answers_is_not_looked_at_for_ever() {
 /// Other programs may write a row back as they knew it, and wipe a claim with that.
 #[test]
 fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
-    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 4, 0);
+    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 4, 0);
     let theirs = |rig: &mut Rig| {
         for n in 0..4 {
             let key = LeaseKey::from(Rig::id(n).as_str());

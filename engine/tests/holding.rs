@@ -1,7 +1,7 @@
 //! Scenes of a lease that is held: what is written to its row, and when.
 
 use crate::rig::{Rig, Trick};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::input::{Call, Cause, Outcome};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
@@ -137,7 +137,7 @@ fn nothing_is_done_again_and_again_while_an_answer_is_waited_for() {
 /// Where the number in a row is a time, a second attempt would have another one, were it not kept.
 #[test]
 fn a_write_of_unknown_outcome_is_known_again_by_its_number() {
-    let mut rig = Rig::with_dialect(Kind::VmwareGoKcl.dialect(), 1, 1);
+    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 1, 1);
     rig.secs(60);
     let renews = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Renew { .. })));
     let mut first = true;

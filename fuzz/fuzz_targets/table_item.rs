@@ -6,7 +6,7 @@
 #![no_main]
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::format::{LeaseFormat, Kcl};
 use leasehold_engine::position::{Position, SequenceNumber};
 use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
 use leasehold_engine::shard::{HashKey, HashRange};
@@ -15,7 +15,7 @@ use leasehold_local_aws::dynamo::expr::{Binder, parse_condition, parse_update};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 
-/// Attributes that the dialect reads or writes.
+/// Attributes that the format reads or writes.
 const OURS: [&str; 14] = [
     "leaseKey",
     "leaseOwner",

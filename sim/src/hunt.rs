@@ -43,7 +43,7 @@ pub struct Hunt {
 pub fn hunt(bug: Bug, seeds: u64, shrunk: bool) -> Hunt {
     let options = Options {
         bug: Some(bug),
-        dialects: vec![bug.dialect()],
+        formats: vec![bug.format()],
         mixed: bug.mixed(),
         ..Options::default()
     };

@@ -18,7 +18,7 @@
 //! | [`exhaust`] | every order of events of a small scope |
 //! | [`deliberate`], [`hunt`] | bugs put into a copy of the sources, and the search for each |
 //! | [`hazards`] | known hazards of other libraries, and ours beside them |
-//! | [`show`] | timelines and diagrams |
+//! | [`timeline`] | timelines and diagrams |
 
 pub mod deliberate;
 pub mod draws;
@@ -36,10 +36,10 @@ pub mod recording;
 pub mod report;
 pub mod run;
 pub mod scenario;
-pub mod show;
 pub mod shrink;
 pub mod span;
 pub mod start;
 pub mod swarm;
+pub mod timeline;
 pub mod what_if;
 pub mod world;

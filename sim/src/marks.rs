@@ -1,6 +1,6 @@
 //! The catalogue of marks: what must occur, how often, and what was never seen together.
 //!
-//! A simulation that finds nothing means something only if it was looking. Faults must strike, and the engine must come to
+//! A simulation that finds nothing means something only if it was looking. Faults must occur, and the engine must come to
 //! its rare turns, under every family of faults.
 
 use crate::report::Marks;
@@ -34,7 +34,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/blocked", Common),
     (
         "engine/claimed",
-        Rare("a worker of KCL's dialect takes what it wants"),
+        Rare("a worker of KCL's format takes what it wants"),
     ),
     ("engine/continued", Common),
     ("engine/created", Common),
@@ -64,7 +64,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/took-expired", Common),
     ("engine/took-unowned", Common),
     ("engine/unreadable", Common),
-    ("engine/yields", Rare("a worker of KCL's dialect has no turns")),
+    ("engine/yields", Rare("a worker of KCL's format has no turns")),
     ("explicit-checkpoint", Fault),
     ("foreign-row", Fault),
     ("garbled", Fault),

@@ -3,7 +3,7 @@
 use crate::deliberate::Bug;
 use crate::oracles::Property;
 use crate::what_if::Given;
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,7 +34,7 @@ pub struct Options {
     /// Keep everything that is to be shown (for single worlds).
     pub record: bool,
     /// Keep what chance did.
-    pub strikes: bool,
+    pub request_faults: bool,
     /// End at the first violation.
     pub stop: bool,
     /// Violations of other properties than these end no world; none: all do.
@@ -43,8 +43,8 @@ pub struct Options {
     pub check_every: u64,
     /// Nothing goes wrong.
     pub no_faults: bool,
-    /// The dialects that worlds are drawn of; none: KCL's.
-    pub dialects: Vec<Kind>,
+    /// The formats that worlds are drawn of; none: KCL's.
+    pub formats: Vec<Format>,
     /// Workers of other programs stand beside ours, where they can.
     pub mixed: bool,
     /// Worlds begin with this stream and table.

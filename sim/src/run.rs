@@ -7,7 +7,7 @@ use crate::marks::{BlindSpot, Together};
 use crate::oracles::{Property, Time, canary};
 use crate::swarm::Plan;
 use crate::world::{Ending, Found, World};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::internals::Digest;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,8 +125,8 @@ impl Looking {
 pub fn plan_of(seed: u64, options: &Options) -> Plan {
     let plan = match &options.given {
         Some(given) => given.plan(seed),
-        None if options.dialects.is_empty() => Plan::draw(seed),
-        None => Plan::draw_of(seed, &options.dialects),
+        None if options.formats.is_empty() => Plan::draw(seed),
+        None => Plan::draw_of(seed, &options.formats),
     };
     if options.mixed { plan.mixed() } else { plan }
 }
@@ -180,10 +180,10 @@ fn flags(options: &Options) -> String {
     if options.mixed {
         given.push_str(" --mixed");
     }
-    match options.dialects[..] {
-        [] | [Kind::Kcl] => given,
-        [dialect] => format!(" --dialect {dialect}{given}"),
-        _ => format!(" --dialect all{given}"),
+    match options.formats[..] {
+        [] | [Format::Kcl] => given,
+        [format] => format!(" --format {format}{given}"),
+        _ => format!(" --format all{given}"),
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::names::number;
 use crate::oracles::ShardNo;
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::{Dialect as _, Kind};
+use leasehold_engine::format::{Format, LeaseFormat as _};
 use leasehold_engine::internals::sync;
 use leasehold_engine::policy::Finished;
 use leasehold_engine::position::Checkpoint;
@@ -90,20 +90,20 @@ mod item_text {
 
 impl GivenRow {
     /// Its primary key, in a table of this format.
-    pub fn key(&self, dialect: Kind) -> &str {
-        let key = self.item.get(dialect.key_name());
+    pub fn key(&self, format: Format) -> &str {
+        let key = self.item.get(format.key_name());
         key.and_then(AttributeValue::as_s).unwrap_or_default()
     }
 }
 
 /// Lets an item say another checkpoint than the row that it is, and changes nothing else of it.
-pub(crate) fn set_checkpoint(dialect: Kind, item: &mut Item, row: &LeaseRow, checkpoint: Checkpoint) {
+pub(crate) fn set_checkpoint(format: Format, item: &mut Item, row: &LeaseRow, checkpoint: Checkpoint) {
     let item_of = |checkpoint| {
         let row = LeaseRow {
             checkpoint,
             ..row.clone()
         };
-        match dialect.encode(&Change::Create(Box::new(row))).action {
+        match format.encode(&Change::Create(Box::new(row))).action {
             Action::Put(item) => item,
             _ => Item::new(),
         }
@@ -124,7 +124,7 @@ impl Start {
     ///
     /// # Errors
     /// The sentence.
-    pub fn check(&self, dialect: Kind) -> Result<(), String> {
+    pub fn check(&self, format: Format) -> Result<(), String> {
         if self.shards.is_empty() || self.shards.len() > MOST || self.rows.len() > MOST {
             return Err(format!(
                 "expected 1 to {MOST} shards and no more than {MOST} rows, found {} and {}",
@@ -171,13 +171,13 @@ impl Start {
         if !apart || !sync::holes(open.into_iter()).is_empty() {
             return Err("expected the open shards to cover the whole hash space once".into());
         }
-        self.check_rows(dialect)
+        self.check_rows(format)
     }
 
-    pub(crate) fn check_rows(&self, dialect: Kind) -> Result<(), String> {
+    pub(crate) fn check_rows(&self, format: Format) -> Result<(), String> {
         let mut keys = BTreeSet::new();
         for row in &self.rows {
-            let key = row.key(dialect);
+            let key = row.key(format);
             let known = number(key).is_none_or(|shard| (shard as usize) < self.shards.len());
             if key.is_empty() || !known || !keys.insert(key) {
                 return Err(format!(
@@ -192,7 +192,7 @@ impl Start {
                 ));
             }
         }
-        match refused(&self.rows, dialect) {
+        match refused(&self.rows, format) {
             Some(key) => Err(format!(
                 "expected rows that a table can have, found {key:?}, which DynamoDB refuses"
             )),
@@ -206,17 +206,17 @@ impl Start {
 
     /// Of every shard: whether it was processed wholly before, so that it needs no lease. It has none, and one below it has.
     /// Nothing was where every listed shard has a row that is read from the beginning.
-    pub(crate) fn passed(&self, dialect: Kind, from: InitialPosition) -> Vec<bool> {
-        let rows_stay = dialect.policies().finished != Finished::WhenRead;
+    pub(crate) fn passed(&self, format: Format, from: InitialPosition) -> Vec<bool> {
+        let rows_stay = format.policies().finished != Finished::WhenRead;
         if rows_stay && from == InitialPosition::TrimHorizon {
             return vec![false; self.shards.len()];
         }
         let mut leased = vec![false; self.shards.len()];
         let mut occupied = vec![false; self.shards.len()];
         for row in &self.rows {
-            if let Some(shard) = number(row.key(dialect)) {
+            if let Some(shard) = number(row.key(format)) {
                 occupied[shard as usize] = true;
-                leased[shard as usize] = matches!(dialect.decode(&row.item), RowRead::Lease(_));
+                leased[shard as usize] = matches!(format.decode(&row.item), RowRead::Lease(_));
             }
         }
         let mut passed = vec![false; self.shards.len()];
@@ -253,10 +253,10 @@ impl Start {
 }
 
 /// The key of the first row that no table can have.
-fn refused(rows: &[GivenRow], dialect: Kind) -> Option<&str> {
+fn refused(rows: &[GivenRow], format: Format) -> Option<&str> {
     const TABLE: &str = "given";
     let partition = KeyAttribute {
-        name: dialect.key_name().into(),
+        name: format.key_name().into(),
         key_type: KeyType::S,
     };
     let schema = KeySchema {
@@ -267,7 +267,7 @@ fn refused(rows: &[GivenRow], dialect: Kind) -> Option<&str> {
     let created = dynamo.create_table(0, &CreateTable::new(TABLE, schema));
     assert!(created.is_ok(), "an empty table can be created: {created:?}");
     let refused = |row: &&GivenRow| dynamo.operator_put(0, TABLE, &row.item).is_err();
-    rows.iter().find(refused).map(|row| row.key(dialect))
+    rows.iter().find(refused).map(|row| row.key(format))
 }
 
 /// The generation of each shard, from 0 for those open at the trim horizon. What was trimmed is of none.

@@ -11,7 +11,7 @@ use crate::peers::Fleet;
 use crate::span::micros;
 use crate::start::Start;
 use leasehold_engine::config::{Config, InitialPosition, MembersConfig, ReaderConfig};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::policy::Assign;
 use leasehold_engine::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct Plan {
     /// What it was drawn from.
     pub seed: u64,
     /// How leases are spelled in the table.
-    pub dialect: Kind,
+    pub format: Format,
     /// How many workers.
     pub workers: u32,
     /// Which programs they run.
@@ -91,20 +91,20 @@ impl Plan {
         }
     }
 
-    /// Draws the world of a seed, of one of these dialects.
+    /// Draws the world of a seed, of one of these formats.
     ///
     /// # Panics
     /// If there are none.
-    pub fn draw_of(seed: u64, dialects: &[Kind]) -> Self {
+    pub fn draw_of(seed: u64, formats: &[Format]) -> Self {
         let draws = Draws::new(seed);
-        let drawn = draws.below("dialect", 0, dialects.len() as u64);
-        Self::draw(seed).with_dialect(dialects[drawn as usize])
+        let drawn = draws.below("format", 0, formats.len() as u64);
+        Self::draw(seed).with_format(formats[drawn as usize])
     }
 
     /// The same world with its leases spelled otherwise.
-    pub fn with_dialect(mut self, dialect: Kind) -> Self {
-        self.dialect = dialect;
-        let policies = dialect.dialect().policies();
+    pub fn with_format(mut self, format: Format) -> Self {
+        self.format = format;
+        let policies = format.codec().policies();
         let lead = 1 + self.seed % 3;
         self.configure(|config| {
             let config = config.with_policies(policies);
@@ -145,7 +145,7 @@ impl Plan {
         };
         let plan = Self {
             seed,
-            dialect: Kind::Kcl,
+            format: Format::Kcl,
             workers: 0,
             fleet: Fleet::default(),
             shards: 0,
@@ -230,9 +230,9 @@ impl Plan {
     /// Now and then, no worker takes more leases than its share would be if all lived, or a few more.
     fn limited(mut self) -> Self {
         let draws = Draws::new(self.seed);
-        // Where leases are assigned by rank, nobody may take less than its turns. In a ruined world workers stop for good, and
+        // Where leases are assigned by rank, nobody may take less than its turns. In a world whose table or stream is lost for good workers stop for good, and
         // those that go on may have all they are allowed.
-        let counts = self.config.policies().assign == Assign::Count && self.faults.ruin.is_none();
+        let counts = self.config.policies().assign == Assign::Count && self.faults.permanent_loss.is_none();
         let most = self.faults.stream.most_shards(self.shards);
         let share = most.map(|most| most.div_ceil(self.workers));
         let max_leases = match share {
@@ -321,7 +321,7 @@ fn tuned(draws: Draws, promised: Config) -> Config {
         .with_retry_max(share("retry-max", 8, 4, lease_duration))
         .with_checkpoint_interval(Span(draws.between("checkpoint", 0, 0, lease_duration.0)))
         .with_max_steals(draws.between("steals", 0, 1, 4) as u32)
-        .with_settle_stolen(draws.below("settle", 0, 8) != 0)
+        .with_steal_cooldown(draws.below("settle", 0, 8) != 0)
         .with_audit_confidence(draws.between("audit", 0, 1, 3) as u32)
         .with_cleanup_delay(cleanup(draws, lease_duration.0))
         .with_bootstrap_delay(Span(draws.between("bootstrap", 0, 0, 3_000_000)))
@@ -366,13 +366,13 @@ mod tests {
     }
 
     #[test]
-    fn every_dialect_accepts_what_is_drawn() {
-        for (seed, dialect) in (0..400).flat_map(|seed| Kind::ALL.map(|dialect| (seed, dialect))) {
-            let plan = Plan::draw(seed).with_dialect(dialect);
+    fn every_format_accepts_what_is_drawn() {
+        for (seed, format) in (0..400).flat_map(|seed| Format::ALL.map(|format| (seed, format))) {
+            let plan = Plan::draw(seed).with_format(format);
             for config in plan.configs() {
-                assert_eq!(config.check(), Ok(()), "seed {seed}, {dialect}");
+                assert_eq!(config.check(), Ok(()), "seed {seed}, {format}");
             }
-            assert_eq!(plan.clone().with_dialect(dialect), plan);
+            assert_eq!(plan.clone().with_format(format), plan);
         }
     }
 

@@ -10,11 +10,11 @@
 //! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run, made small with `pngquant 64`.
 #![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 
-use leasehold_sim::deliberate::{Bug, PLANTED};
+use leasehold_sim::deliberate::{Bug, HAS_BUGS};
 use leasehold_sim::run::{Options, WorldReport, run_seed};
-use leasehold_sim::show::builder::Builder;
-use leasehold_sim::show::timeline::{BarKind, MarkKind, Timeline};
-use leasehold_sim::show::{html, world};
+use leasehold_sim::timeline::builder::Builder;
+use leasehold_sim::timeline::picture::{BarKind, MarkKind, Timeline};
+use leasehold_sim::timeline::{html, world};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -201,7 +201,7 @@ fn record(seed: u64, bug: Option<Bug>) -> WorldReport {
 /// A small world that fails: one with a deliberate bug if this is the copy that has them, else one that says it failed.
 fn small() -> Timeline {
     use leasehold_sim::oracles::{Property, Violation};
-    let bug = PLANTED.then(|| Bug::named("stamp-at-receipt").expect("a bug of the catalogue"));
+    let bug = HAS_BUGS.then(|| Bug::named("stamp-at-receipt").expect("a bug of the catalogue"));
     let mut least = (0..200)
         .map(|seed| record(seed, bug))
         .find(|report| {
@@ -239,7 +239,7 @@ fn a_small_failure_is_drawn_in_light_and_dark() {
         let state = desk.state(&page, "", theme);
         state.shows(&timeline, theme);
         // Everything is in view: every bar that is a pixel wide is drawn.
-        let wide = |bar: &&leasehold_sim::show::timeline::Bar| (bar.to - bar.from) * 900 > timeline.end;
+        let wide = |bar: &&leasehold_sim::timeline::picture::Bar| (bar.to - bar.from) * 900 > timeline.end;
         let bars = timeline.bars.iter().filter(wide).count();
         assert!(
             state.number("bars") >= bars && bars > 0,

@@ -1,18 +1,18 @@
 //! The deliberate bugs fit the sources: every edit finds its place, so that a change of the engine says at once which bugs to
 //! move. Whether the oracles catch them is another matter: see `mutants.rs`.
 
-use leasehold_sim::deliberate::{Bug, FOLDER, PLANTED, Sources, write};
+use leasehold_sim::deliberate::{Bug, FOLDER, HAS_BUGS, Sources, write};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 #[test]
 fn every_edit_of_the_catalogue_finds_its_place() {
-    if PLANTED {
+    if HAS_BUGS {
         println!("skipped: the edits are in these sources");
         return;
     }
     let sources = Sources::of_this_program().unwrap_or_else(|sentence| panic!("{sentence}"));
-    let planted = sources.plant().unwrap_or_else(|wrong| panic!("{wrong}"));
+    let has_bug = sources.with_bugs().unwrap_or_else(|wrong| panic!("{wrong}"));
     let bugs = Bug::all().unwrap_or_else(|sentence| panic!("{sentence}"));
     let files: BTreeSet<&str> = bugs
         .iter()
@@ -27,18 +27,18 @@ fn every_edit_of_the_catalogue_finds_its_place() {
     for file in files {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
         let sound = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert!(planted[Path::new(file)] != sound, "{file} is as it was");
+        assert!(has_bug[Path::new(file)] != sound, "{file} is as it was");
     }
 }
 
 #[test]
 fn a_second_copy_touches_nothing_and_removes_what_is_gone() {
-    if PLANTED {
+    if HAS_BUGS {
         println!("skipped: the edits are in these sources");
         return;
     }
     let sources = Sources::of_this_program().unwrap_or_else(|sentence| panic!("{sentence}"));
-    let mut files = sources.plant().unwrap_or_else(|wrong| panic!("{wrong}"));
+    let mut files = sources.with_bugs().unwrap_or_else(|wrong| panic!("{wrong}"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(FOLDER);
     let _ = std::fs::remove_dir_all(&folder);
     let write = |files: &_| write(files, &folder).unwrap_or_else(|sentence| panic!("{sentence}"));

@@ -3,7 +3,7 @@
 //! Each takes up to a minute, so this runs in release, in the copy of the sources that has the bugs in it: see "Deliberate bugs" in
 //! CONTRIBUTING.md.
 
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_sim::deliberate::Bug;
 use leasehold_sim::exhaust::{Scope, exhaust};
 use leasehold_sim::oracles::Property::{self, *};
@@ -61,7 +61,7 @@ fn the_deliberate_bugs_that_fit_are_found_with_at_most_one_fault() {
 #[ignore = "needs minutes, and the copy that `leasehold mutants --prepare` writes"]
 fn deadlines_in_rows_are_searched_too() {
     let scope = |bug| Scope {
-        dialect: Kind::VmwareGoKcl,
+        format: Format::VmwareGoKcl,
         faults: 1,
         bug,
         ..Scope::default()

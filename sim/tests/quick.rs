@@ -1,6 +1,6 @@
 //! The cheapest worlds of each table format are sound: what a small change of the engine is tried against.
 
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_sim::quick;
 use leasehold_sim::run::{Options, run_seed};
 
@@ -9,9 +9,9 @@ const WORLDS: usize = 24;
 
 #[test]
 fn the_cheapest_worlds_are_sound() {
-    for kind in Kind::ALL {
+    for kind in Format::ALL {
         let options = Options {
-            dialects: vec![kind],
+            formats: vec![kind],
             ..Options::default()
         };
         for seed in quick::first(128, &options).take(WORLDS) {

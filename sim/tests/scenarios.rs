@@ -7,7 +7,7 @@
     reason = "LEASEHOLD_BLESS says that texts are to be written anew"
 )]
 
-use leasehold_sim::deliberate::PLANTED;
+use leasehold_sim::deliberate::HAS_BUGS;
 use leasehold_sim::run::{Options, run_plan};
 use leasehold_sim::scenario::Scenario;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ fn what_went_wrong_once_does_not_any_more() {
 
 #[test]
 fn a_scenario_with_a_bug_shows_it() {
-    if !PLANTED {
+    if !HAS_BUGS {
         println!("skipped: this is not the copy that has the deliberate bugs in it");
         return;
     }

@@ -21,7 +21,7 @@ pub struct Target {
     /// The application's name.
     pub application: String,
     /// How leases are kept.
-    pub dialect: &'static str,
+    pub format: &'static str,
     /// Further options.
     pub more: &'static [&'static str],
     /// Where output and logs go.
@@ -70,7 +70,7 @@ impl Consumer {
             .args(["consume", "--text", "--region", "us-east-1"])
             .args(["--stream", &target.stream])
             .args(["--application", &target.application])
-            .args(["--dialect", target.dialect])
+            .args(["--format", target.format])
             .args(["--worker-id", worker])
             .args(target.more)
             .env("AWS_ENDPOINT_URL_KINESIS", &target.kinesis)

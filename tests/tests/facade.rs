@@ -1,6 +1,6 @@
 //! What an application needs is exported by the crate `leasehold` itself: this file names no other crate of the project.
 
-use leasehold::dialect::{Dialect, Kcl, Kind, Policies};
+use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
     BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, EndReason, Error, Fatal, Fence,
@@ -197,7 +197,7 @@ async fn everything_that_the_builder_takes_is_made_with_this_crate_alone() {
     let built = Worker::builder()
         .stream("orders")
         .application("billing")
-        .dialect(Kind::VmwareGoKcl)
+        .format(Format::VmwareGoKcl)
         .misplaced_aggregates(Misplaced::Keep)
         .runtime(Arc::new(runtime))
         .identity(1, 2)

@@ -118,7 +118,7 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
         dynamodb: dynoxide::start(),
         stream: STREAM.to_owned(),
         application: APPLICATION.to_owned(),
-        dialect: "kcl",
+        format: "kcl",
         more: &[],
         directory,
     };

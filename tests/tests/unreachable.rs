@@ -18,7 +18,7 @@ fn lonely(name: &str) -> (Target, String) {
         dynamodb: endpoint.clone(),
         stream: "orders".to_owned(),
         application: "billing".to_owned(),
-        dialect: "kcl",
+        format: "kcl",
         more: &[],
         directory,
     };

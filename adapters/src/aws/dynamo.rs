@@ -21,7 +21,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use leasehold_engine::config::Config;
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
 use leasehold_engine::output::TableOp;
@@ -39,7 +39,7 @@ pub struct DynamoTable {
     /// The application's name.
     pub(super) application: Arc<str>,
     table: Arc<str>,
-    pub(super) dialect: Arc<dyn Dialect + Send + Sync>,
+    pub(super) format: Arc<dyn LeaseFormat + Send + Sync>,
     pub(super) failures: Failures,
 }
 
@@ -68,20 +68,20 @@ impl DynamoTable {
             _pool: Arc::new(pool),
             application: Arc::from(config.table()),
             table: Arc::from(config.table()),
-            dialect: Arc::new(Kcl),
+            format: Arc::new(Kcl),
             failures: Failures::default(),
         }
     }
 
-    /// Reads and writes rows otherwise. The policies of the worker's configuration must be this dialect's. One that has
+    /// Reads and writes rows otherwise. The policies of the worker's configuration must be this format's. One that has
     /// further tables names them all after the application, whose name the configured table's name then is.
     #[must_use]
-    pub fn with_dialect(mut self, dialect: Arc<dyn Dialect + Send + Sync>) -> Self {
-        self.table = match dialect.membership() {
+    pub fn with_format(mut self, format: Arc<dyn LeaseFormat + Send + Sync>) -> Self {
+        self.table = match format.membership() {
             Some(membership) => membership.leases(&self.application).into(),
             None => self.application.clone(),
         };
-        self.dialect = dialect;
+        self.format = format;
         self
     }
 
@@ -147,7 +147,7 @@ impl DynamoTable {
             .client
             .scan()
             .table_name(&*self.table)
-            .set_exclusive_start_key(after.map(|key| item_to_sdk(self.dialect.key(&key))))
+            .set_exclusive_start_key(after.map(|key| item_to_sdk(self.format.key(&key))))
             .set_limit(limit.map(|limit| i32::try_from(limit.max(1)).unwrap_or(i32::MAX)))
             .customize()
             .interceptor(sent.clone())
@@ -162,7 +162,7 @@ impl DynamoTable {
             Some(key) if key.is_empty() => None,
             Some(key) => {
                 let key = item_from_sdk(key);
-                match key.get(self.dialect.key_name()).and_then(AttributeValue::as_s) {
+                match key.get(self.format.key_name()).and_then(AttributeValue::as_s) {
                     Some(key) => Some(LeaseKey::from(key)),
                     None => return Outcome::Unknown(Cause::Garbled),
                 }
@@ -178,9 +178,9 @@ impl DynamoTable {
     }
 
     async fn read(self, key: LeaseKey) -> Outcome {
-        match self.get(&self.table, self.dialect.key(&key)).await {
+        match self.get(&self.table, self.format.key(&key)).await {
             Ok(item) => {
-                let row = item.map(|item| Box::new(self.dialect.decode(&item)));
+                let row = item.map(|item| Box::new(self.format.decode(&item)));
                 Outcome::Applied(Reply::Row(row))
             }
             Err(outcome) => *outcome,
@@ -207,7 +207,7 @@ impl DynamoTable {
     }
 
     async fn write(self, change: Change) -> Outcome {
-        let write = self.dialect.encode(&change);
+        let write = self.format.encode(&change);
         let table = self.table.clone();
         self.carry_out(table, write).await
     }
@@ -317,7 +317,7 @@ impl DynamoTable {
 
     fn decode(&self, item: SdkMap<SdkValue>) -> RowRead {
         let item: Item = item_from_sdk(item);
-        self.dialect.decode(&item)
+        self.format.decode(&item)
     }
 }
 
@@ -332,11 +332,11 @@ impl Port<TableOp> for DynamoTable {
         this.failures = self.failures.of(id);
         match op {
             TableOp::Describe => {
-                let (table, key) = (this.table.clone(), this.dialect.key_name());
+                let (table, key) = (this.table.clone(), this.format.key_name());
                 Box::pin(this.describe(table, key))
             }
             TableOp::Create => {
-                let (table, key) = (this.table.clone(), this.dialect.key_name());
+                let (table, key) = (this.table.clone(), this.format.key_name());
                 Box::pin(this.create(table, key))
             }
             TableOp::Members(op) => Box::pin(this.members(op)),

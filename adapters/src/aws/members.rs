@@ -1,9 +1,9 @@
-//! The tables beside the lease table: operations on items, as the dialect spells them.
+//! The tables beside the lease table: operations on items, as the format spells them.
 
 use super::classify::classify;
 use super::dynamo::{DynamoTable, refused};
 use super::values::{item_from_sdk, item_to_sdk};
-use leasehold_engine::dialect::{ItemOp, SideRead};
+use leasehold_engine::format::{ItemOp, SideRead};
 use leasehold_engine::input::{Outcome, Why};
 use leasehold_engine::members::MembersOp;
 use leasehold_engine::table::Item;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 impl DynamoTable {
     pub(super) async fn members(self, op: MembersOp) -> Outcome {
-        let dialect = self.dialect.clone();
-        let Some(membership) = dialect.membership() else {
-            let detail = "expected a dialect with members, found one without".to_owned();
+        let format = self.format.clone();
+        let Some(membership) = format.membership() else {
+            let detail = "expected a format with members, found one without".to_owned();
             return refused(Why::Invalid, detail);
         };
         let (side, spelled) = membership.spell(&op);

@@ -4,7 +4,7 @@ use super::fake::{FakeHttp, Wire, credentials, stream, table};
 use super::values::{item_from_sdk, item_to_sdk};
 use crate::ports::Port;
 use crate::testing::op;
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::input::{Cause, Outcome, Reply, ShardPage, StreamState, TableState, Why};
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp, TableOp};
 use leasehold_engine::position::{Checkpoint, Position};
@@ -28,7 +28,7 @@ fn last(http: &FakeHttp) -> (String, Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_table_is_usable_only_with_the_key_of_the_dialect() {
+async fn a_table_is_usable_only_with_the_key_of_the_format() {
     let described = |status: &str, name: &str, kind: &str, attribute: &str| {
         json!({"Table": {
             "TableStatus": status,

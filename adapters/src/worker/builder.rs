@@ -1,7 +1,7 @@
 //! What a worker is made of: one setter for each thing.
 
 use super::Worker;
-use super::services::{Services, SharedDialect};
+use super::services::{Services, SharedFormat};
 use crate::error::Error;
 use crate::kpl::Misplaced;
 use crate::observe::NoticeFn;
@@ -10,7 +10,7 @@ use crate::recorder::Sink;
 use crate::runtime::Runtime;
 use crate::store::Store;
 use leasehold_engine::config::{Config, InitialPosition};
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::notice::Notice;
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const FLIGHT: (usize, usize) = (4_096, 4 << 20);
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     pub(super) config: Config,
-    pub(super) dialect: SharedDialect,
+    pub(super) format: SharedFormat,
     pub(super) worker_id: Option<String>,
     pub(super) runtime: Option<Arc<dyn Runtime>>,
     pub(super) on_caller: bool,
@@ -48,7 +48,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             config: Config::default(),
-            dialect: Arc::new(Kcl),
+            format: Arc::new(Kcl),
             worker_id: None,
             runtime: None,
             on_caller: false,
@@ -103,7 +103,7 @@ impl Builder {
     }
 
     /// The application's name, which is also the name of its lease table, or what the names of its tables begin with, if the
-    /// dialect has more than one. Workers with the same name share the shards. It has no default.
+    /// format has more than one. Workers with the same name share the shards. It has no default.
     pub fn application(mut self, name: impl Into<String>) -> Self {
         self.config = self.config.with_table(name);
         self
@@ -112,13 +112,13 @@ impl Builder {
     /// How rows of the lease table are spelled, and what follows from that; by default as by KCL for Java
     /// ([`Kcl`]). Where workers know each other from tables of their own, as kinsumer's do, leases last for five of the checks
     /// of [`Config::members`](leasehold_engine::config::Config::members); change both together.
-    pub fn dialect(mut self, dialect: impl Dialect + Send + Sync + 'static) -> Self {
-        self.config = self.config.with_policies(dialect.policies());
-        if dialect.membership().is_some() {
+    pub fn format(mut self, format: impl LeaseFormat + Send + Sync + 'static) -> Self {
+        self.config = self.config.with_policies(format.policies());
+        if format.membership().is_some() {
             let expiry = self.config.members().expiry();
             self.config = self.config.with_lease_duration(expiry);
         }
-        self.dialect = Arc::new(dialect);
+        self.format = Arc::new(format);
         self
     }
 

@@ -5,7 +5,7 @@ use crate::ports::{StreamPort, TablePort};
 use crate::runtime::Runtime;
 use crate::store::Store;
 use leasehold_engine::config::Config;
-use leasehold_engine::dialect::Dialect;
+use leasehold_engine::format::LeaseFormat;
 use std::sync::Arc;
 
 /// What a worker was given to keep its leases in, and to read from.
@@ -19,7 +19,7 @@ pub(super) struct Services {
     pub(super) stream: Option<MakeStream>,
 }
 
-pub(super) type SharedDialect = Arc<dyn Dialect + Send + Sync>;
+pub(super) type SharedFormat = Arc<dyn LeaseFormat + Send + Sync>;
 pub(super) type MakeStream = Box<dyn FnOnce(Store) -> StreamPort + Send>;
 
 impl Services {
@@ -69,7 +69,7 @@ impl Services {
     pub(super) fn ports(
         self,
         config: &Config,
-        dialect: SharedDialect,
+        format: SharedFormat,
         runtime: &Arc<dyn Runtime>,
         store: &Store,
     ) -> (Option<TablePort>, Option<StreamPort>) {
@@ -79,7 +79,7 @@ impl Services {
         let table = table.or_else(|| {
             let client = self.dynamodb?;
             let table = crate::aws::DynamoTable::new(&client, runtime, config);
-            Some(Arc::new(table.with_dialect(dialect)))
+            Some(Arc::new(table.with_format(format)))
         });
         #[cfg(feature = "aws")]
         let stream = stream.or_else(|| {

@@ -180,7 +180,7 @@ options! {
         max_steals, with_max_steals: u32 = 1, "1", "any";
         /// Whether a stolen lease is left idle until its former owner must know. With `true` no worker processes the shard for a
         /// lease duration. With `false` two workers may process it for up to a renewal interval, as with KCL.
-        settle_stolen, with_settle_stolen: bool = true, "true", "true or false";
+        steal_cooldown, with_steal_cooldown: bool = true, "true", "true or false";
         /// How many scans in a row must show a gap in the hash space before the shards are listed to close it. More: fewer
         /// needless requests for lists. Fewer: shards without a lease are read sooner.
         audit_confidence, with_audit_confidence: u32 = 3, "3", "at least 1";
@@ -206,8 +206,8 @@ options! {
         stall_after, with_stall_after: Span = Span::from_secs(60), "60 s", "at most 24 h";
         /// How shards are read.
         reader, with_reader: ReaderConfig = ReaderConfig::default(), "its options' defaults", "see its options";
-        /// What follows from the format of the lease table: `Dialect::policies`.
-        policies, with_policies: Policies = Policies::default(), "KCL's", "those of a dialect";
+        /// What follows from the format of the lease table: `LeaseFormat::policies`.
+        policies, with_policies: Policies = Policies::default(), "KCL's", "those of a format";
         /// How workers tell each other that they live, where leases are assigned by rank: in kinsumer's tables only.
         #[serde(skip_serializing_if = "MembersConfig::is_default")]
         members, with_members: MembersConfig = MembersConfig::default(), "its options' defaults", "see its options";

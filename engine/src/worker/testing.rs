@@ -5,7 +5,7 @@ use super::context::{Context, Request};
 use super::lease;
 use super::lease_table::{LeaseTable, Scan, Scanned};
 use crate::config::Config;
-use crate::dialect::{Dialect, Kind};
+use crate::format::{Format, LeaseFormat};
 use crate::ids::{LeaseIx, OpId, WorkerId};
 use crate::input::{Cause, Outcome, Refusal, Reply, ScanPage, Why};
 use crate::notice::{Notice, TakeReason};
@@ -16,14 +16,14 @@ use crate::shard::{HashKey, HashRange, Shard};
 use crate::time::{Mono, Span, Wall};
 
 /// A valid configuration for tables of this format.
-pub(super) fn config(kind: Kind) -> Config {
+pub(super) fn config(kind: Format) -> Config {
     let mut config = Config {
         table: "leases".into(),
         stream: "stream".into(),
         policies: kind.policies(),
         ..Config::default()
     };
-    if kind == Kind::Kinsumer {
+    if kind == Format::Kinsumer {
         config.lease_duration = config.members.expiry();
     }
     assert_eq!(config.check(), Ok(()));
@@ -47,7 +47,7 @@ pub(super) fn running(config: Config) -> Context {
 
 /// The context of a running worker with KCL's table and the default options.
 pub(super) fn context() -> Context {
-    running(config(Kind::Kcl))
+    running(config(Format::Kcl))
 }
 
 /// The lease table of a worker that has read nothing yet.

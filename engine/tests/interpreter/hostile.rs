@@ -26,7 +26,7 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
         .with_stream("orders")
         .with_scan_page_limit(u32::from(dice.byte() % 3))
         .with_max_leases(u32::from(dice.byte() % 4))
-        .with_settle_stolen(!dice.one_in(2))
+        .with_steal_cooldown(!dice.one_in(2))
         .with_max_steals(u32::from(dice.byte() % 3));
     match dice.byte() {
         0..208 => good,

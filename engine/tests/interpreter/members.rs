@@ -3,7 +3,7 @@
 use super::Dice;
 use super::world::{KEYS, OWNERS};
 use leasehold_engine::config::Config;
-use leasehold_engine::dialect::{Dialect, Kinsumer};
+use leasehold_engine::format::{Kinsumer, LeaseFormat};
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::{Outcome, Refusal, Reply, TableState, Why};
 use leasehold_engine::members::{Leader, Member, MembersChange, MembersOp, MembersPage, Shared};

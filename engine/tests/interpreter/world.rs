@@ -2,7 +2,7 @@
 
 use super::members::Members;
 use super::{Dice, hostile};
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
 use leasehold_engine::input::*;
 use leasehold_engine::output::*;

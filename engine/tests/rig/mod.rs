@@ -1,6 +1,6 @@
 //! A small fleet on one table and one stream, with instant answers: tests of behaviour that read like prose.
 //!
-//! Rows are changed as [`Change`] says, without any dialect; the simulator does the same with items, delays and faults.
+//! Rows are changed as [`Change`] says, without any format; the simulator does the same with items, delays and faults.
 
 pub mod side;
 mod stream;
@@ -10,7 +10,7 @@ pub use table::{refused, write};
 
 use leasehold_engine::Engine;
 use leasehold_engine::config::{Config, MembersConfig};
-use leasehold_engine::dialect::Dialect;
+use leasehold_engine::format::LeaseFormat;
 use leasehold_engine::ids::*;
 use leasehold_engine::input::*;
 use leasehold_engine::members::{MembersOp, Side};
@@ -60,7 +60,7 @@ pub struct Rig {
     /// What is wrong with rows that cannot be read.
     pub broken: BTreeMap<LeaseKey, String>,
     /// Rows are written and read through it, if there is one.
-    pub dialect: Option<&'static dyn Dialect>,
+    pub format: Option<&'static dyn LeaseFormat>,
     /// The tables beside the lease table.
     pub side: side::SideTables,
     pub shards: BTreeMap<ShardId, Shard>,
@@ -77,10 +77,10 @@ pub fn config() -> Config {
 
 impl Rig {
     /// The same, with rows of this format.
-    pub fn with_dialect(dialect: &'static dyn Dialect, shards: u32, workers: u32) -> Rig {
+    pub fn with_format(format: &'static dyn LeaseFormat, shards: u32, workers: u32) -> Rig {
         let mut rig = Rig::new(shards, 0);
-        rig.dialect = Some(dialect);
-        rig.configure(|config| config.with_policies(dialect.policies()));
+        rig.format = Some(format);
+        rig.configure(|config| config.with_policies(format.policies()));
         let check = rig.config.lease_duration().per(5);
         let members = MembersConfig::default()
             .with_check_interval(check)
@@ -105,7 +105,7 @@ impl Rig {
             workers: Vec::new(),
             table: Some(BTreeMap::new()),
             broken: BTreeMap::new(),
-            dialect: None,
+            format: None,
             side: side::SideTables::default(),
             shards: BTreeMap::new(),
             records: BTreeMap::new(),
@@ -146,9 +146,9 @@ impl Rig {
 
     /// Makes the tables beside the lease table, empty.
     pub fn side_tables(&mut self) {
-        let dialect = self.dialect.expect("a dialect with members");
+        let format = self.format.expect("a format with members");
         for side in Side::ALL {
-            self.side.execute(dialect, &MembersOp::Create(side));
+            self.side.execute(format, &MembersOp::Create(side));
         }
     }
 
@@ -294,14 +294,14 @@ impl Rig {
                 )),
             },
             TableOp::Members(op) => {
-                let dialect = self.dialect.expect("a dialect with members");
-                self.side.execute(dialect, op)
+                let format = self.format.expect("a format with members");
+                self.side.execute(format, op)
             }
             TableOp::Write(change) => match &mut self.table {
                 None => missing(),
-                Some(rows) => match self.dialect {
+                Some(rows) => match self.format {
                     None => write(rows, change),
-                    Some(dialect) => write_through(dialect, rows, change),
+                    Some(format) => write_through(format, rows, change),
                 },
             },
         }

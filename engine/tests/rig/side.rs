@@ -1,7 +1,7 @@
 //! The tables beside the lease table, as items.
 
 use super::{Rig, refused};
-use leasehold_engine::dialect::{Dialect, ItemOp, Kinsumer, SideRead};
+use leasehold_engine::format::{ItemOp, Kinsumer, LeaseFormat, SideRead};
 use leasehold_engine::ids::{ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Reply, TableState, Why};
 use leasehold_engine::members::{Leader, Member, MembersChange, MembersOp, MembersPage, Shared, Side};
@@ -15,8 +15,8 @@ pub struct SideTables(BTreeMap<Side, BTreeMap<Item, Item>>);
 const PAGE: usize = 2;
 
 impl SideTables {
-    pub fn execute(&mut self, dialect: &dyn Dialect, op: &MembersOp) -> Outcome {
-        let membership = dialect.membership().expect("a dialect with members");
+    pub fn execute(&mut self, format: &dyn LeaseFormat, op: &MembersOp) -> Outcome {
+        let membership = format.membership().expect("a format with members");
         let (side, spelled) = membership.spell(op);
         if spelled == ItemOp::Describe {
             let there = self.0.contains_key(&side);
@@ -106,7 +106,7 @@ impl SideTables {
 }
 
 pub fn fleet(shards: u32, workers: u32) -> Rig {
-    Rig::with_dialect(&Kinsumer, shards, workers)
+    Rig::with_format(&Kinsumer, shards, workers)
 }
 
 /// The present time in nanoseconds since 1970, as a right clock shows it.

@@ -1,6 +1,6 @@
 //! The rows, and what a write makes of them.
 
-use leasehold_engine::dialect::Dialect;
+use leasehold_engine::format::LeaseFormat;
 use leasehold_engine::ids::*;
 use leasehold_engine::input::*;
 use leasehold_engine::position::Checkpoint;
@@ -28,20 +28,20 @@ fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
 
 /// One guarded change of a row as an item.
 pub(super) fn write_through(
-    dialect: &dyn Dialect,
+    format: &dyn LeaseFormat,
     rows: &mut BTreeMap<LeaseKey, LeaseRow>,
     change: &Change,
 ) -> Outcome {
     let current = rows.get(change.key()).cloned();
     let mut item = None;
     if let Some(row) = &current {
-        let put = dialect.encode(&Change::Create(Box::new(row.clone())));
+        let put = format.encode(&Change::Create(Box::new(row.clone())));
         put.carry_out(&mut item).unwrap();
     }
-    if dialect.encode(change).carry_out(&mut item).is_err() {
+    if format.encode(change).carry_out(&mut item).is_err() {
         return refused(Why::ConditionFailed, current);
     }
-    match item.map(|item| dialect.decode(&item)) {
+    match item.map(|item| format.decode(&item)) {
         Some(RowRead::Lease(row)) => {
             rows.insert(row.key.clone(), row);
         }

@@ -48,7 +48,7 @@ impl Prepared {
 /// Writes the copy.
 pub(super) fn prepare() -> Result<Prepared, Failure> {
     let sources = Sources::of_this_program().map_err(Failure::unusable)?;
-    let files = sources.plant().map_err(|wrong| {
+    let files = sources.with_bugs().map_err(|wrong| {
         Failure::unusable(format!("the deliberate bugs do not fit the sources:\n{wrong}"))
     })?;
     let folder = sources.root().join(FOLDER);

@@ -4,9 +4,9 @@ use crate::copy::hand_over;
 use crate::exit::{self, Failure, Verdict};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::time::Span;
-use leasehold_sim::deliberate::{Bug, PLANTED};
+use leasehold_sim::deliberate::{Bug, HAS_BUGS};
 use leasehold_sim::exhaust::{Report, Scope, exhaust};
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -21,8 +21,8 @@ use std::num::NonZeroUsize;
 )]
 pub(super) struct ExhaustArgs {
     /// How leases are kept in the table.
-    #[arg(long, value_enum, default_value_t)]
-    dialect: Dialect,
+    #[arg(long, alias = "dialect", value_enum, default_value_t)]
+    format: CountedFormat,
     /// How many workers.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4))]
     workers: u32,
@@ -64,9 +64,9 @@ pub(super) struct ExhaustArgs {
     json: bool,
 }
 
-/// The dialects whose workers know each other by their leases alone.
+/// The formats whose workers know each other by their leases alone.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Dialect {
+enum CountedFormat {
     /// As the Kinesis Client Library does
     #[default]
     Kcl,
@@ -76,22 +76,22 @@ enum Dialect {
     KclRb,
 }
 
-impl From<Dialect> for Kind {
-    fn from(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Kcl => Kind::Kcl,
-            Dialect::VmwareGoKcl => Kind::VmwareGoKcl,
-            Dialect::KclRb => Kind::KclRb,
+impl From<CountedFormat> for Format {
+    fn from(format: CountedFormat) -> Self {
+        match format {
+            CountedFormat::Kcl => Format::Kcl,
+            CountedFormat::VmwareGoKcl => Format::VmwareGoKcl,
+            CountedFormat::KclRb => Format::KclRb,
         }
     }
 }
 
 pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
-    if args.mutant.is_some() && !PLANTED {
+    if args.mutant.is_some() && !HAS_BUGS {
         return hand_over();
     }
     let scope = Scope {
-        dialect: args.dialect.into(),
+        format: args.format.into(),
         workers: args.workers as usize,
         shards: args.shards,
         split: !args.no_split,

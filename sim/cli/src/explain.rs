@@ -11,7 +11,7 @@ use leasehold_engine::notice::{Choice, Notice};
 use leasehold_engine::output::{Command, ConsumerOp, Effect, Output, StreamOp, TableOp};
 use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::time::Mono;
-use leasehold_sim::show::words::{self, shorten};
+use leasehold_sim::timeline::words::{self, shorten};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! What the AWS command line prints, as shards and rows.
 
 use crate::exit::Failure;
-use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat as _};
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
 use leasehold_engine::table::{AttributeValue, Item};
@@ -145,7 +145,7 @@ pub(super) fn items(path: &Path, key_name: &str) -> Result<Vec<Item>, Failure> {
             let names: Vec<&str> = item.keys().take(5).map(AsRef::as_ref).collect();
             return Err(refused(format!(
                 "expected a row with the string {key_name} as its key, found the attributes {}; name the table's format with \
-                 --dialect",
+                 --format",
                 names.join(", ")
             )));
         }

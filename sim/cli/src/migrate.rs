@@ -5,7 +5,7 @@ use crate::exit::{self, Failure, Verdict};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::Config;
-use leasehold::dialect::{Dialect, Kind};
+use leasehold::format::{Format, LeaseFormat};
 use leasehold::internals::{
     DynamoTable, MigrationPlan as Plan, MigrationReport as Report, TablePort, migrate,
 };
@@ -28,14 +28,14 @@ const NAMED: usize = 10;
 )]
 pub(super) struct MigrateArgs {
     /// How leases are kept in the old table: kcl, vmware-go-kcl, kcl-rb or kinsumer.
-    #[arg(long, value_name = "DIALECT")]
-    from: Kind,
+    #[arg(long, value_name = "FORMAT")]
+    from: Format,
     /// The old table.
     #[arg(long, value_name = "TABLE")]
     from_table: String,
     /// How leases are kept in the new table.
-    #[arg(long, value_name = "DIALECT")]
-    to: Kind,
+    #[arg(long, value_name = "FORMAT")]
+    to: Format,
     /// The new table. It is created if it is missing.
     #[arg(long, value_name = "TABLE")]
     to_table: String,
@@ -72,12 +72,12 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
         TokioRuntime::current()
             .map_err(|error| Failure::under_way(format!("there is no runtime to run on: {error}")))?,
     );
-    let port = |name: &str, kind: Kind| -> TablePort {
+    let port = |name: &str, kind: Format| -> TablePort {
         let config = Config::default()
             .with_table(name.to_owned())
             .with_policies(kind.policies());
         let table = DynamoTable::new(&clients.dynamodb, &runtime, &config);
-        Arc::new(table.with_dialect(Arc::new(kind)))
+        Arc::new(table.with_format(Arc::new(kind)))
     };
     let plan = Plan {
         apply: args.apply,

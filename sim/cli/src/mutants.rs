@@ -4,7 +4,7 @@ use crate::copy::{hand_over, prepare};
 use crate::exit::{self, Failure, Verdict};
 use crate::scenario;
 use clap::Args;
-use leasehold_sim::deliberate::{Bug, PLANTED};
+use leasehold_sim::deliberate::{Bug, HAS_BUGS};
 use leasehold_sim::hunt::{Hunt, hunt};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(super) struct MutantsArgs {
 }
 
 pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
-    match (PLANTED, args.prepare) {
+    match (HAS_BUGS, args.prepare) {
         (true, true) => {
             return Err(Failure::unusable(
                 "expected a program without the deliberate bugs, which writes them into a copy of its sources, found one that has them",

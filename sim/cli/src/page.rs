@@ -3,8 +3,8 @@
 use crate::exit::Failure;
 use leasehold::internals::Divergence;
 use leasehold_sim::run::WorldReport;
-use leasehold_sim::show::timeline::Timeline;
-use leasehold_sim::show::{html, mermaid, world};
+use leasehold_sim::timeline::picture::Timeline;
+use leasehold_sim::timeline::{html, mermaid, world};
 use std::path::Path;
 
 /// What a page of a file is called.

@@ -9,7 +9,7 @@ use crate::input;
 use crate::position::{parse_moment, parse_position};
 use clap::Args;
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::{Dialect as _, Kind};
+use leasehold_engine::format::{Format, LeaseFormat as _};
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::time::Wall;
 use serde::Serialize;
@@ -30,7 +30,7 @@ use survey::Asked;
 /// which a worker reads nothing that is older than the time.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --dialect vmware-go-kcl --shards shards.json --leases leases.json"
+    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --format vmware-go-kcl --shards shards.json --leases leases.json"
 )]
 pub(super) struct PlanArgs {
     /// The shards of the stream: what ListShards answered.
@@ -43,8 +43,8 @@ pub(super) struct PlanArgs {
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
     /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer (its table of checkpoints).
-    #[arg(long, default_value_t = Kind::Kcl, value_name = "FORMAT")]
-    dialect: Kind,
+    #[arg(long, alias = "dialect", default_value_t = Format::Kcl, value_name = "FORMAT")]
+    format: Format,
     /// KCL 3's worker metrics: what Scan of their table answered, or of a lease table that holds them. Workers that have not
     /// reported for a minute are taken for dead, and their leases are assigned to others.
     #[arg(long, value_name = "FILE")]
@@ -122,15 +122,15 @@ fn incomplete(lease: &LeaseRow, lacks: &[&str]) -> Option<Finding> {
 }
 
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
-    let dialect = args.dialect;
-    if dialect != Kind::Kcl && (args.workers.is_some() || args.stream.is_some()) {
+    let format = args.format;
+    if format != Format::Kcl && (args.workers.is_some() || args.stream.is_some()) {
         return Err(Failure::unusable(format!(
-            "expected --workers and --stream with --dialect kcl only, found {dialect}: its tables hold no worker metrics and \
+            "expected --workers and --stream with --format kcl only, found {format}: its tables hold no worker metrics and \
              name no stream"
         )));
     }
     let shards = input::shards(&args.shards)?;
-    let mut items = input::items(&args.leases, dialect.key_name())?;
+    let mut items = input::items(&args.leases, format.key_name())?;
     let heartbeats = match &args.workers {
         Some(path) => input::heartbeats(path)?,
         None => Vec::new(),
@@ -139,15 +139,15 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some(stream) => other::take_out(&mut items, stream),
         None => Vec::new(),
     };
-    let rows: Vec<RowRead> = items.iter().map(|item| dialect.decode(item)).collect();
+    let rows: Vec<RowRead> = items.iter().map(|item| format.decode(item)).collect();
     let incomplete = rows
         .iter()
         .zip(&items)
-        .filter_map(|(row, item)| incomplete(row.lease()?, &dialect.lacks(item)));
+        .filter_map(|(row, item)| incomplete(row.lease()?, &format.lacks(item)));
     let incomplete: Vec<Finding> = incomplete.collect();
     let asked = Asked {
         from: args.from,
-        policies: dialect.policies(),
+        policies: format.policies(),
         heartbeats: &heartbeats,
         now: args.now.unwrap_or_else(this_moment),
     };

@@ -9,7 +9,7 @@ use leasehold::internals::{ReplayReport, TraceKind, TraceReader, TraceRecord, re
 use leasehold_engine::Engine;
 use leasehold_engine::input::{Body, Input, Outcome};
 use leasehold_engine::output::Output;
-use leasehold_sim::show::trace::TraceTimeline;
+use leasehold_sim::timeline::trace::TraceTimeline;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Scenario files: running them, and writing one for what a seed violates.
 
 use crate::exit::{self, Failure, Verdict};
-use leasehold_sim::deliberate::{HOW, PLANTED};
+use leasehold_sim::deliberate::{HAS_BUGS, HOW};
 use leasehold_sim::hazards::of_ours;
 use leasehold_sim::run::{Cancel, Options, run_plan};
 use leasehold_sim::scenario::Scenario;
@@ -36,10 +36,10 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
         (scenario.plan, scenario.violates) = (of_ours(&scenario.plan), None);
     }
     let bug = scenario.bug;
-    let planted = bug.filter(|_| PLANTED);
+    let has_bug = bug.filter(|_| HAS_BUGS);
     let options = Options {
         log: !as_json,
-        bug: planted,
+        bug: has_bug,
         // What else another's program violates does not end its world.
         only: scenario
             .violates
@@ -50,7 +50,7 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
     };
     let found = run_plan(scenario.plan.clone(), &options)
         .map_err(|panic| Failure::under_way(format!("the world ended in a panic: {panic}")))?;
-    let judged = scenario.judge(&found, planted.is_some());
+    let judged = scenario.judge(&found, has_bug.is_some());
     if as_json {
         exit::print_json(&json!({
             "scenario": path,
@@ -71,7 +71,7 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
                 violation.summary
             );
         }
-        if let (Some(bug), None) = (bug, planted) {
+        if let (Some(bug), None) = (bug, has_bug) {
             let _ = write!(
                 text,
                 "\n\nthe bug {bug:?} is not in this program, so the sound engine was run; {HOW}"

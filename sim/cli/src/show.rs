@@ -4,8 +4,8 @@ use crate::exit::{self, Failure, Verdict};
 use crate::page::{describe_divergence, title_of, write_page};
 use crate::replay::replay_file;
 use clap::Args;
-use leasehold_sim::show::timeline::Timeline;
-use leasehold_sim::show::trace::TraceTimeline;
+use leasehold_sim::timeline::picture::Timeline;
+use leasehold_sim::timeline::trace::TraceTimeline;
 use std::path::{Path, PathBuf};
 
 /// Show a trace as a timeline: what the worker held and processed, and everything that happened to it.

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::internals::{Machine as _, MemorySink, OutputDigest, Recorder};
 use leasehold_engine::Engine;
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::{Dialect as _, Kind};
+use leasehold_engine::format::{Format, LeaseFormat as _};
 use leasehold_engine::input::Input;
 use leasehold_sim::run::{
     Cancel, Options, SeedViolation, Summary, WorldReport, plan_of, run_seed, run_seeds,
@@ -46,8 +46,8 @@ pub(super) struct SimArgs {
     #[arg(long, value_name = "J")]
     jobs: Option<NonZeroUsize>,
     /// How leases are kept in the table.
-    #[arg(long, value_enum, default_value_t = Dialect::Kcl)]
-    dialect: Dialect,
+    #[arg(long, alias = "dialect", value_enum, default_value_t = Formats::Kcl)]
+    format: Formats,
     /// Workers of the program that the tables come from stand beside ours, or are replaced by them. Only faults that the
     /// program gets over by itself.
     #[arg(long, conflicts_with_all = ["scenario", "hazards", "shards"])]
@@ -62,13 +62,13 @@ pub(super) struct SimArgs {
     #[arg(long, value_name = "OUT", requires = "seed")]
     mermaid: Option<PathBuf>,
     /// The world of a scenario file, with a line for every change of state.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "dialect"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "format"])]
     scenario: Option<PathBuf>,
     /// With --scenario: our workers in the place of others'.
     #[arg(long, requires = "scenario")]
     ours: bool,
     /// Hazards of other libraries: what their programs violate in a scenario each, and what ours does there.
-    #[arg(long, alias = "museum", conflicts_with_all = ["seed", "seeds", "dialect", "scenario", "shards"])]
+    #[arg(long, alias = "museum", conflicts_with_all = ["seed", "seeds", "format", "scenario", "shards"])]
     hazards: bool,
     /// Worlds that begin with a real stream: the shards that `aws kinesis list-shards` printed.
     #[arg(long, value_name = "FILE", requires = "leases", conflicts_with = "scenario")]
@@ -98,7 +98,7 @@ pub(super) struct SimArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Dialect {
+enum Formats {
     /// As the Kinesis Client Library does.
     Kcl,
     /// As vmware-go-kcl does.
@@ -111,14 +111,14 @@ enum Dialect {
     All,
 }
 
-impl Dialect {
-    fn kinds(self) -> Vec<Kind> {
+impl Formats {
+    fn kinds(self) -> Vec<Format> {
         match self {
-            Dialect::Kcl => vec![Kind::Kcl],
-            Dialect::VmwareGoKcl => vec![Kind::VmwareGoKcl],
-            Dialect::KclRb => vec![Kind::KclRb],
-            Dialect::Kinsumer => vec![Kind::Kinsumer],
-            Dialect::All => Kind::ALL.to_vec(),
+            Formats::Kcl => vec![Format::Kcl],
+            Formats::VmwareGoKcl => vec![Format::VmwareGoKcl],
+            Formats::KclRb => vec![Format::KclRb],
+            Formats::Kinsumer => vec![Format::Kinsumer],
+            Formats::All => Format::ALL.to_vec(),
         }
     }
 }
@@ -146,9 +146,9 @@ pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
 
 /// Whether fleets can be mixed on these tables.
 fn check_mixed(args: &SimArgs) -> Result<(), Failure> {
-    if args.mixed && matches!(args.dialect, Dialect::Kcl | Dialect::KclRb) {
+    if args.mixed && matches!(args.format, Formats::Kcl | Formats::KclRb) {
         return Err(Failure::unusable(
-            "expected --dialect vmware-go-kcl, kinsumer or all with --mixed, found another; there is no model of the Java KCL, \
+            "expected --format vmware-go-kcl, kinsumer or all with --mixed, found another; there is no model of the Java KCL, \
              and workers of kcl-rb must not meet ours",
         ));
     }
@@ -160,13 +160,13 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
     let (Some(shards), Some(leases)) = (&args.shards, &args.leases) else {
         return Ok(None);
     };
-    let [dialect] = args.dialect.kinds()[..] else {
+    let [format] = args.format.kinds()[..] else {
         return Err(Failure::unusable(
-            "expected one dialect with --shards and --leases, that of the table, found --dialect all",
+            "expected one format with --shards and --leases, that of the table, found --format all",
         ));
     };
-    let items = input::items(leases, dialect.key_name())?;
-    let start = Start::of(dialect, &input::shards(shards)?, items).map_err(|error| match error {
+    let items = input::items(leases, format.key_name())?;
+    let start = Start::of(format, &input::shards(shards)?, items).map_err(|error| match error {
         Unusable::Shards(sentence) => Failure::unusable(format!("{}: {sentence}", shards.display())),
         Unusable::Table(sentence) => Failure::unusable(format!("{}: {sentence}", leases.display())),
     })?;
@@ -178,7 +178,7 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
     };
     Ok(Some(Given {
         start: Arc::new(start),
-        dialect,
+        format,
         from: args.from,
         flags: format!(
             " --shards {} --leases {}{from}",
@@ -193,7 +193,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
         log: !args.json,
         trace: args.trace.is_some(),
         record: args.html.is_some() || args.mermaid.is_some(),
-        dialects: args.dialect.kinds(),
+        formats: args.format.kinds(),
         mixed: args.mixed,
         given,
         ..Options::default()
@@ -204,7 +204,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
             seed..seed.saturating_add(1),
             1,
             &Options {
-                dialects: options.dialects.clone(),
+                formats: options.formats.clone(),
                 mixed: options.mixed,
                 given: options.given.clone(),
                 ..Options::default()
@@ -283,7 +283,7 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
     );
     let cancel = Cancel::when(crate::signal::flag()?);
     let options = Options {
-        dialects: args.dialect.kinds(),
+        formats: args.format.kinds(),
         mixed: args.mixed,
         given,
         cancel: cancel.clone(),

@@ -214,7 +214,7 @@ fn rows_of_another_stream_are_told() {
 #[test]
 fn rows_without_what_guards_them_are_told() {
     let shards = file("shards.json");
-    for (dialect, rows, missing) in [
+    for (format, rows, missing) in [
         (
             "kcl",
             r#"{"Items": [
@@ -234,16 +234,10 @@ fn rows_without_what_guards_them_are_told() {
             "LeaseTimeout",
         ),
     ] {
-        let leases = written(&format!("{dialect}-incomplete.json"), rows);
+        let leases = written(&format!("{format}-incomplete.json"), rows);
         let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
             .args([
-                "plan",
-                "--json",
-                "--dialect",
-                dialect,
-                "--shards",
-                &shards,
-                "--leases",
+                "plan", "--json", "--format", format, "--shards", &shards, "--leases",
             ])
             .arg(leases)
             .output();
@@ -264,17 +258,11 @@ fn rows_without_what_guards_them_are_told() {
 #[test]
 fn tables_of_other_formats_are_compared_too() {
     let shards = file("shards.json");
-    let run = |dialect: &str, rows: &str| {
-        let leases = written(&format!("{dialect}.json"), rows);
+    let run = |format: &str, rows: &str| {
+        let leases = written(&format!("{format}.json"), rows);
         let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
             .args([
-                "plan",
-                "--json",
-                "--dialect",
-                dialect,
-                "--shards",
-                &shards,
-                "--leases",
+                "plan", "--json", "--format", format, "--shards", &shards, "--leases",
             ])
             .arg(leases)
             .output();
@@ -329,20 +317,20 @@ fn what_cannot_be_used_is_refused_with_a_sentence() {
     let cases = [
         (vec!["--now".into(), "today".into()], "expected a time such as"),
         (
-            vec!["--dialect".into(), "klc".into()],
+            vec!["--format".into(), "klc".into()],
             "expected kcl or vmware-go-kcl or kcl-rb or kinsumer, found \"klc\"",
         ),
         (
             vec![
-                "--dialect".into(),
+                "--format".into(),
                 "kinsumer".into(),
                 "--stream".into(),
                 "orders".into(),
             ],
-            "expected --workers and --stream with --dialect kcl only",
+            "expected --workers and --stream with --format kcl only",
         ),
         (
-            vec!["--dialect".into(), "vmware-go-kcl".into()],
+            vec!["--format".into(), "vmware-go-kcl".into()],
             "expected a row with the string ShardID as its key",
         ),
         (
@@ -431,13 +419,13 @@ fn what_keeps_a_table_from_coming_right_is_named_as_in_the_files() {
 
 #[test]
 fn worlds_cannot_begin_with_what_is_no_table() {
-    let dialect = written(
-        "other-dialect.json",
+    let format = written(
+        "other-format.json",
         r#"{"Items": [{"shard_id": {"S": "a"}, "owner": {"S": "b"}}]}"#,
     );
     let cases = [
         (
-            dialect.to_str().expect("a path of text").to_owned(),
+            format.to_str().expect("a path of text").to_owned(),
             "expected a row with the string leaseKey as its key",
         ),
         (file("shards.json"), "expected an object with a list \"Items\""),

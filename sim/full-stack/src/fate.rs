@@ -7,7 +7,7 @@ use leasehold_sim::draws::{Draws, Roll};
 /// What becomes of a request. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// Which family of faults struck; `fair` if none did.
+    /// Which family of faults hit; `fair` if none did.
     pub family: &'static str,
     /// When the request is executed, after it was sent; absent: never.
     pub lands: Option<u64>,

@@ -9,7 +9,7 @@
 //! * Rows are readable leases, their counters grow, and only ended ones are removed, for good.
 
 use leasehold::Fence;
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{LeaseRow, RowRead};

@@ -20,7 +20,7 @@ pub struct Plan {
     pub heal_ms: u64,
     /// When the last record is written.
     pub last_record_ms: u64,
-    /// How often each family of faults strikes.
+    /// How often each family of faults hits.
     pub weather: Weather,
     /// What happens when, in order.
     pub events: Vec<(u64, Event)>,
@@ -30,7 +30,7 @@ pub struct Plan {
     pub work_ms: u64,
 }
 
-/// How often each family of faults strikes a request, per thousand.
+/// How often each family of faults hits a request, per thousand.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
     /// The request is lost.
@@ -145,7 +145,7 @@ fn config(draws: Draws) -> Config {
         .with_retry_max(ms("retry-max", 300, 2_000))
         .with_checkpoint_interval(ms("checkpoint", 200, 3_000))
         .with_max_steals(draws.between("steals", 0, 1, 3) as u32)
-        .with_settle_stolen(draws.below("settle", 0, 4) != 0)
+        .with_steal_cooldown(draws.below("settle", 0, 4) != 0)
         .with_cleanup_delay([Span::ZERO, Span::from_secs(28)][draws.below("cleanup", 0, 2) as usize])
         .with_bootstrap_delay(ms("bootstrap", 0, 1_500))
         .with_max_creates(draws.between("creates", 0, 1, 8) as u32)

@@ -6,7 +6,7 @@ use crate::ledger::Ledger;
 use crate::plan::Plan;
 use leasehold::Control;
 use leasehold::internals::MemorySink;
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_local_aws::kinesis::NewRecord;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub struct Stage(Arc<Mutex<Scene>>);
 impl Stage {
     /// The stage of a plan.
     pub fn new(plan: &Plan) -> Self {
-        let ledger = Ledger::new(plan.config.settle_stolen());
+        let ledger = Ledger::new(plan.config.steal_cooldown());
         Self(Arc::new(Mutex::new(Scene {
             cloud: Cloud::new(plan.shards),
             ledger,
@@ -48,7 +48,7 @@ pub struct Scene {
     pub ledger: Ledger,
     /// Every life of every worker, in the order of their beginnings.
     pub lives: Vec<Life>,
-    /// How many requests each family of faults struck.
+    /// How many requests each family of faults hit.
     pub families: BTreeMap<&'static str, u64>,
     /// The workers that are cut off.
     pub cut: BTreeSet<u32>,

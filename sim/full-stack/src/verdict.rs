@@ -29,7 +29,7 @@ pub struct Verdict {
     pub calls: u64,
     /// What happened to the world.
     pub events: BTreeMap<String, u64>,
-    /// How many requests each family of faults struck.
+    /// How many requests each family of faults hit.
     pub faults: BTreeMap<String, u64>,
     /// What did not hold.
     pub violations: Vec<String>,

@@ -2,7 +2,7 @@
 
 use super::edit::Edit;
 use crate::oracles::Property;
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ pub(super) struct Entry {
     pub(super) properties: Vec<Property>,
     /// The table format of the worlds in which it is looked for.
     #[serde(default)]
-    pub(super) dialect: Kind,
+    pub(super) format: Format,
     /// Whether workers of other programs stand beside ours in those worlds.
     #[serde(default)]
     pub(super) mixed: bool,
@@ -67,7 +67,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "floor-share"
     "hand-over-too-early"
     "hand-over-unfinished"
-    "hand-over-while-settling"
+    "hand-over-in-cooldown"
     "handed-on-forgotten"
     "hold-too-long"
     "keeps-others-turns"
@@ -105,7 +105,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "range-unsaid"
     "read-on-at-latest"
     "registers-once"
-    "release-while-settling"
+    "release-in-cooldown"
     "removed-unbegun"
     "renew-gives-up"
     "renew-late"

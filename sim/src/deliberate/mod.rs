@@ -1,7 +1,7 @@
 //! Deliberate bugs, which prove that the oracles see.
 //!
 //! An oracle that has never caught anything proves nothing. Each file of `sim/mutants/` describes a bug as edits of the sources.
-//! The sources themselves know nothing of it. [`Sources::plant`] writes a copy of the workspace in which every edit stands behind a switch
+//! The sources themselves know nothing of it. [`Sources::with_bugs`] writes a copy of the workspace in which every edit stands behind a switch
 //! that is off; a program that is built from the copy turns one of them on for a world, and [`hunt`](crate::hunt) runs world after world
 //! until a property is violated that is meant for the bug.
 
@@ -11,12 +11,12 @@ mod switch;
 mod workspace;
 
 pub use edit::{Change, Edit, apply};
-pub use switch::{PLANTED, Switched, on, switch};
+pub use switch::{HAS_BUGS, Switched, on, switch};
 pub use workspace::{FOLDER, Files, Sources, write};
 
 use crate::oracles::Property;
 use catalogue::{Entry, FILES, entries};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use std::fmt;
 
 /// A deliberate bug of the catalogue.
@@ -69,8 +69,8 @@ impl Bug {
     }
 
     /// The table format of the worlds in which it is looked for.
-    pub fn dialect(self) -> Kind {
-        self.entry.dialect
+    pub fn format(self) -> Format {
+        self.entry.format
     }
 
     /// Whether it shows beside workers of another program only.
@@ -113,7 +113,7 @@ impl Eq for Bug {}
 /// # Panics
 /// If this program does not have the bugs in it: what it would say of one is not true.
 pub(crate) fn turn_on(bug: Option<Bug>) -> Switched {
-    if let (Some(bug), false) = (bug, PLANTED) {
+    if let (Some(bug), false) = (bug, HAS_BUGS) {
         panic!("expected a program that has the bug {bug:?} in it, found an ordinary one; {HOW}");
     }
     switch(bug.map(Bug::number))

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 /// Whether this program has the deliberate bugs in it, each behind its switch. Only a program that is built from the copy has.
-pub const PLANTED: bool = false;
+pub const HAS_BUGS: bool = false;
 
 /// The number of no bug.
 const NONE: u16 = u16::MAX;

@@ -79,7 +79,7 @@ impl Sources {
     ///
     /// # Errors
     /// If a file cannot be read, or edits do not fit, everything that is wrong, a sentence a line.
-    pub fn plant(&self) -> Result<Files, String> {
+    pub fn with_bugs(&self) -> Result<Files, String> {
         let mut files = self.read()?;
         move_switch(&mut files)?;
         let mut changes: BTreeMap<&str, Vec<Change<'static>>> = BTreeMap::new();
@@ -137,8 +137,8 @@ fn move_switch(files: &mut Files) -> Result<(), String> {
     let switch = replace_once(
         files,
         SWITCH,
-        "const PLANTED: bool = false;",
-        "const PLANTED: bool = true;",
+        "const HAS_BUGS: bool = false;",
+        "const HAS_BUGS: bool = true;",
     )?;
     let engine = text_of(files, "engine/src/lib.rs")?;
     let lints = "[workspace.lints.rust]\n";

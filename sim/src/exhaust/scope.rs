@@ -2,7 +2,7 @@
 
 use crate::deliberate::Bug;
 use leasehold_engine::config::{Config, ReaderConfig};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::time::Span;
 use std::fmt;
 
@@ -10,7 +10,7 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// How leases are kept in the table. One whose workers know each other is not searched.
-    pub dialect: Kind,
+    pub format: Format,
     /// How many workers.
     pub workers: usize,
     /// How many shards at the beginning; the first one may be split once.
@@ -41,7 +41,7 @@ pub struct Scope {
 impl Default for Scope {
     fn default() -> Self {
         Self {
-            dialect: Kind::Kcl,
+            format: Format::Kcl,
             workers: 2,
             shards: 1,
             records: 2,
@@ -65,7 +65,7 @@ impl Scope {
     /// A configuration with few deadlines: what can happen once in a while happens about once in the life of a lease.
     pub fn config(&self) -> Config {
         Config::default()
-            .with_policies(self.dialect.dialect().policies())
+            .with_policies(self.format.codec().policies())
             .with_table("app")
             .with_stream("orders")
             .with_lease_duration(Span::from_secs(10))
@@ -99,7 +99,7 @@ impl fmt::Display for Scope {
             f,
             "{}: {} workers, {} shards of {} records{split}; at most {} faults: {} slow requests, {} pauses, {} crashes, {} \
              shutdowns; {} long",
-            self.dialect,
+            self.format,
             self.workers,
             self.shards,
             self.records,

@@ -133,7 +133,7 @@ impl World {
                 source.put(wall_ms(0), u128::MAX / u128::from(scope.shards) * shard + 1);
             }
         }
-        let table = LeaseTable::new(scope.dialect, &Faults::default());
+        let table = LeaseTable::new(scope.format, &Faults::default());
         let mut world = Self {
             now: 0,
             steps: 0,

@@ -8,11 +8,11 @@ mod call;
 mod clock;
 mod fate;
 mod outage;
+mod permanent_loss;
 mod process;
-mod ruin;
+mod request_fault;
 mod storm;
 mod stream;
-mod strike;
 mod table;
 mod upgrade;
 
@@ -21,11 +21,11 @@ pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
 pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
+pub use permanent_loss::{LossKind, PermanentLoss};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
-pub use ruin::{Ruin, RuinKind};
+pub use request_fault::{Chance, Deed, RequestFault, Site};
 pub use storm::{Service, Storm, StormFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults, Trim};
-pub use strike::{Chance, Deed, Site, Strike};
 pub use table::{RowEdit, RowEditKind, TableFaults};
 pub use upgrade::{Upgrade, UpgradeFaults};
 
@@ -56,10 +56,10 @@ pub struct Faults {
     pub application: ApplicationFaults,
     /// What is taken away for good.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ruin: Option<Ruin>,
+    pub permanent_loss: Option<PermanentLoss>,
     /// Faults of chance as a list: then nothing but what is in it is left to chance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub strikes: Option<Vec<Strike>>,
+    pub request_faults: Option<Vec<RequestFault>>,
 }
 
 /// What the families need to know about the world they are drawn for.
@@ -92,8 +92,8 @@ impl Faults {
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
-            ruin: Ruin::draw(draws, setting),
-            strikes: None,
+            permanent_loss: PermanentLoss::draw(draws, setting),
+            request_faults: None,
         }
     }
 }
@@ -101,7 +101,7 @@ impl Faults {
 impl Faults {
     /// The most that chance adds to the handling of one batch, in µs, and whether a handler may then be deaf to an abort.
     pub fn worst_handler(&self) -> (u64, bool) {
-        let Some(strikes) = &self.strikes else {
+        let Some(request_faults) = &self.request_faults else {
             let application = &self.application;
             let add = |rate: u32, us: u64| if rate > 0 { us } else { 0 };
             let most = add(application.slow, application.slow_us)
@@ -110,8 +110,8 @@ impl Faults {
             return (most, application.hangs + application.deaf > 0);
         };
         let (mut slow, mut hang, mut deaf) = (0, 0, 0);
-        for strike in strikes {
-            match strike.fault {
+        for fault in request_faults {
+            match fault.fault {
                 Chance::HandlerSlow { by_us } => slow = slow.max(by_us),
                 Chance::HandlerHangs { for_us } => hang = hang.max(for_us),
                 Chance::HandlerDeaf { for_us } => deaf = deaf.max(for_us),

@@ -15,7 +15,7 @@ pub enum Service {
     Stream,
 }
 
-/// One time of throttling. It strikes the requests of all workers alike, unlike single throttled requests.
+/// One time of throttling. It hits the requests of all workers alike, unlike single throttled requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storm {

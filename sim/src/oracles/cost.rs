@@ -7,7 +7,7 @@
 //! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12 |
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
-//! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may hurry a scan, up to eight an interval, and the pause after a failure is the least again with the next page |
+//! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may bring a scan forward, up to eight an interval, and the pause after a failure is the least again with the next page |
 //! | ListShards pages | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
 //! | about members | (10 + `lives`/`page`)·`m` + `R`·2 + 30: every check reads the list of members, in pages |
 //! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |

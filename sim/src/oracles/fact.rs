@@ -184,7 +184,7 @@ pub enum Fact {
     /// The service knows nothing of a closed shard any more.
     Forgotten { shard: ShardNo },
     /// The stream or the table is gone for good, or not what it was.
-    Ruined,
+    LostForGood,
     /// From now on the table is not of the stream.
     Foreign,
     /// What went before the world: records up to this one were processed. `ended`: a lease of the shard has no end to come,
@@ -339,7 +339,7 @@ impl Fact {
             | Fact::ShardClosed { .. }
             | Fact::Trimmed { .. }
             | Fact::Forgotten { .. }
-            | Fact::Ruined
+            | Fact::LostForGood
             | Fact::Foreign
             | Fact::Given { .. } => None,
             Fact::RowChanged { by, .. } => by,

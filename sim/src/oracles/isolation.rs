@@ -138,7 +138,7 @@ impl Lane {
 
 impl Progress {
     /// What is let go of, and no handler is at, is saved at once.
-    fn hurry(&mut self, now: Time) {
+    fn expect_now(&mut self, now: Time) {
         if self.leaving && !self.handling && !self.closed && self.owed.is_some() {
             self.asked.get_or_insert(now);
         }
@@ -344,19 +344,19 @@ impl Isolation {
             Fact::HandlerEnded { life, shard, .. } => {
                 let progress = &mut self.lease(life, shard).1;
                 progress.handling = false;
-                progress.hurry(now);
+                progress.expect_now(now);
             }
             Fact::Yields { life, shard } => {
                 let progress = &mut self.lease(life, shard).1;
                 progress.leaving = true;
-                progress.hurry(now);
+                progress.expect_now(now);
             }
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 let life = self.life(life);
                 (life.scans.used, life.setups.used, life.stopping) = (false, false, true);
                 for (_, progress) in life.leases.values_mut() {
                     progress.leaving = true;
-                    progress.hurry(now);
+                    progress.expect_now(now);
                 }
             }
             Fact::Paused { life } => self.life(life).stands = true,

@@ -30,7 +30,7 @@ pub(super) struct Overlap {
 
 impl Overlap {
     pub(super) fn new(terms: &Terms) -> Self {
-        let binding = !terms.clocks_beyond && terms.least(|config| config.settle_stolen());
+        let binding = !terms.clocks_beyond && terms.least(|config| config.steal_cooldown());
         Self {
             binding,
             shards: Vec::new(),

@@ -4,16 +4,18 @@ use super::{Fact, Property, Time, Verdict};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resign {
-    ruined: bool,
+    lost_for_good: bool,
 }
 
 impl Resign {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::Ruined | Fact::Foreign => self.ruined = true,
-            Fact::GivesUp { life } if !self.ruined => verdict.report(Property::LeasesOwned, now, || {
-                format!("life {life} gave up, and nothing it needs was taken away")
-            }),
+            Fact::LostForGood | Fact::Foreign => self.lost_for_good = true,
+            Fact::GivesUp { life } if !self.lost_for_good => {
+                verdict.report(Property::LeasesOwned, now, || {
+                    format!("life {life} gave up, and nothing it needs was taken away")
+                })
+            }
             _ => {}
         }
     }
@@ -30,7 +32,7 @@ mod tests {
             judge_only(Property::LeasesOwned, facts.iter().cloned().map(|fact| (1, fact))).len()
         };
         let up = Fact::GivesUp { life: 0 };
-        assert_eq!(judged(&[Fact::Ruined, up.clone()]), 0);
+        assert_eq!(judged(&[Fact::LostForGood, up.clone()]), 0);
         assert_eq!(judged(&[up]), 1);
     }
 }

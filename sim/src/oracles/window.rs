@@ -48,7 +48,7 @@ const SLACK_US: u64 = 50_000;
 
 impl Window {
     pub(super) fn new(terms: &Terms) -> Self {
-        let binding = !terms.clocks_beyond && terms.least(|config| config.settle_stolen());
+        let binding = !terms.clocks_beyond && terms.least(|config| config.steal_cooldown());
         let bound = binding.then_some(terms.abort_us + terms.deaf_us + SLACK_US);
         Self {
             bound,

@@ -1,6 +1,6 @@
 //! Which programs the workers of a world run.
 
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use serde::{Deserialize, Serialize};
 
 /// A program that a worker can be.
@@ -30,12 +30,12 @@ impl Program {
     }
 
     /// The format of its tables, unless any will do.
-    fn dialect(self) -> Option<Kind> {
+    fn format(self) -> Option<Format> {
         match self {
             Self::Leasehold => None,
-            Self::VmwareGoKcl => Some(Kind::VmwareGoKcl),
-            Self::KclRb => Some(Kind::KclRb),
-            Self::Kinsumer => Some(Kind::Kinsumer),
+            Self::VmwareGoKcl => Some(Format::VmwareGoKcl),
+            Self::KclRb => Some(Format::KclRb),
+            Self::Kinsumer => Some(Format::Kinsumer),
         }
     }
 
@@ -84,11 +84,11 @@ pub enum Application {
 
 impl Fleet {
     /// Whether these programs can share a table of this format, under that name; if not, why, as a sentence.
-    pub(crate) fn check(&self, dialect: Kind) -> Result<(), String> {
+    pub(crate) fn check(&self, format: Format) -> Result<(), String> {
         for program in &self.programs {
-            if program.dialect().is_some_and(|needed| needed != dialect) {
+            if program.format().is_some_and(|needed| needed != format) {
                 return Err(format!(
-                    "`fleet.programs`: expected programs of the dialect {dialect}, found {}",
+                    "`fleet.programs`: expected programs of the format {format}, found {}",
                     program.name()
                 ));
             }
@@ -148,16 +148,16 @@ mod tests {
             ..Fleet::default()
         };
         let mixed = fleet(&[Program::VmwareGoKcl, Program::Leasehold], Some("worker"));
-        assert_eq!(mixed.check(Kind::VmwareGoKcl), Ok(()));
-        assert!(mixed.check(Kind::Kinsumer).is_err());
+        assert_eq!(mixed.check(Format::VmwareGoKcl), Ok(()));
+        assert!(mixed.check(Format::Kinsumer).is_err());
         let members = fleet(&[Program::Kinsumer, Program::Leasehold], None);
-        assert_eq!(members.check(Kind::Kinsumer), Ok(()));
+        assert_eq!(members.check(Format::Kinsumer), Ok(()));
         for (wrong, word) in [
             (mixed, "vmware-go-kcl"),
             (members, "kinsumer"),
             (fleet(&[], Some("")), "1 to 100"),
         ] {
-            let error = wrong.check(Kind::Kcl).unwrap_err();
+            let error = wrong.check(Format::Kcl).unwrap_err();
             assert!(error.contains(word), "{error}");
         }
     }

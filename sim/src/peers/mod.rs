@@ -2,7 +2,7 @@
 //!
 //! Each model is the program's own control flow, one `async fn` per goroutine or thread, run by a small executor
 //! (`process.rs`). It asks its world for what the program asks AWS for, with the program's own conditions; so every fault
-//! strikes it as it strikes our workers, and what comes of it is judged by the same oracles. Those that compare a worker's
+//! hits it as it hits our workers, and what comes of it is judged by the same oracles. Those that compare a worker's
 //! beliefs, requests and buffers with what was promised for ours have nothing to say about others.
 //!
 //! | file | program |

@@ -23,20 +23,20 @@ fn a_seed_fixes_everything() {
 #[test]
 fn what_chance_did_can_be_done_again_from_a_list() {
     let recorded = Options {
-        strikes: true,
+        request_faults: true,
         ..Options::default()
     };
     let mut struck = 0;
     // Worlds that are not large.
     for seed in (16..24).chain(26..31) {
         let drawn = run_seed(seed, &recorded).found;
-        struck += drawn.strikes.len();
+        struck += drawn.request_faults.len();
         let mut plan = Plan::draw(seed);
-        plan.faults.strikes = Some(drawn.strikes);
+        plan.faults.request_faults = Some(drawn.request_faults);
         let listed = run_plan(plan, &Options::default()).map(|found| found.digest);
         assert_eq!(listed, Ok(drawn.digest), "seed {seed}");
     }
-    assert!(struck > 400, "only {struck} strikes in 13 worlds");
+    assert!(struck > 400, "only {struck} faults in 13 worlds");
 }
 
 #[test]

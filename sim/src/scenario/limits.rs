@@ -35,10 +35,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     let rate = |name: &str, per_mille: u32| within(name, per_mille.into(), 0, 1_000);
     within("workers", plan.workers.into(), 1, 100)?;
     within("shards", plan.shards.into(), 1, 10_000)?;
-    plan.fleet.check(plan.dialect)?;
+    plan.fleet.check(plan.format)?;
     if let Some(start) = &plan.start {
         start
-            .check(plan.dialect)
+            .check(plan.format)
             .map_err(|error| format!("`start`: {error}"))?;
         let shards = start.shards.len() as u64;
         within("shards", plan.shards.into(), shards, shards)?;
@@ -161,8 +161,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         span("faults.stream.trims.at", trim.at)?;
         span("faults.stream.trims.keep", trim.keep)?;
     }
-    if let Some(ruin) = &plan.faults.ruin {
-        span("faults.ruin.at", ruin.at)?;
+    if let Some(loss) = &plan.faults.permanent_loss {
+        span("faults.permanent_loss.at", loss.at)?;
     }
     rate("faults.stream.read_throttled", stream.read_throttled)?;
     rate("faults.stream.empty_read", stream.empty_read)?;
@@ -188,8 +188,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     ] {
         rate(&format!("faults.application.{name}"), per_mille)?;
     }
-    for strike in plan.faults.strikes.iter().flatten() {
-        let us = match strike.fault {
+    for fault in plan.faults.request_faults.iter().flatten() {
+        let us = match fault.fault {
             Chance::Slow {
                 request_us,
                 answer_us,
@@ -205,7 +205,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             Chance::Stop { after_us, gap_us } => after_us.max(gap_us),
             _ => 0,
         };
-        span(&format!("faults.strikes, on \"{}\"", strike.on), us)?;
+        span(&format!("faults.request_faults, on \"{}\"", fault.on), us)?;
     }
     Ok(())
 }

@@ -27,14 +27,14 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Whether what was found is what the scenario says; if not, the difference as a sentence. `planted`: the bug it names
+    /// Whether what was found is what the scenario says; if not, the difference as a sentence. `has_bug`: the bug it names
     /// was there.
     ///
     /// # Errors
     /// If a property was violated that should not have been, or the other way round.
-    pub fn judge(&self, found: &Found, planted: bool) -> Result<(), String> {
+    pub fn judge(&self, found: &Found, has_bug: bool) -> Result<(), String> {
         // A bug that was found and mended leaves a scenario in which nothing goes wrong any more.
-        let expected = self.violates.filter(|_| planted || self.bug.is_none());
+        let expected = self.violates.filter(|_| has_bug || self.bug.is_none());
         let violated = |property| {
             found
                 .violations

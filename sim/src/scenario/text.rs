@@ -9,7 +9,7 @@ use crate::span;
 use crate::start::Start;
 use crate::swarm::{Load, Plan};
 use leasehold_engine::config::Config;
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -65,7 +65,7 @@ struct Text {
     #[serde(default, with = "seed")]
     seed: u64,
     #[serde(default, skip_serializing_if = "is_kcl")]
-    dialect: Kind,
+    format: Format,
     workers: u32,
     #[serde(default)]
     fleet: Fleet,
@@ -84,8 +84,8 @@ struct Text {
     start: Option<Start>,
 }
 
-fn is_kcl(dialect: &Kind) -> bool {
-    *dialect == Kind::Kcl
+fn is_kcl(format: &Format) -> bool {
+    *format == Format::Kcl
 }
 
 impl FromStr for Scenario {
@@ -112,7 +112,7 @@ impl FromStr for Scenario {
             .transpose()?;
         let plan = Plan {
             seed: text.seed,
-            dialect: Kind::Kcl,
+            format: Format::Kcl,
             workers: text.workers,
             fleet: text.fleet,
             shards: text.shards,
@@ -123,7 +123,7 @@ impl FromStr for Scenario {
             faults: text.faults,
             start: text.start.map(Arc::new),
         }
-        .with_dialect(text.dialect);
+        .with_format(text.format);
         limits::check(&plan).map_err(BadScenario)?;
         let bug = text.mutant.as_deref().map(Bug::named).transpose();
         let bug = bug.map_err(|sentence| BadScenario(format!("`mutant`: {sentence}")))?;
@@ -227,7 +227,7 @@ impl fmt::Display for Scenario {
             violates: self.violates,
             mutant: self.bug.map(|bug| bug.id().to_owned()),
             seed: self.plan.seed,
-            dialect: self.plan.dialect,
+            format: self.plan.format,
             workers: self.plan.workers,
             fleet: self.plan.fleet.clone(),
             shards: self.plan.shards,
@@ -256,7 +256,7 @@ impl fmt::Display for Scenario {
 
 /// A configuration's options that are not as in `plain`.
 fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Error> {
-    // They follow from the dialect.
+    // They follow from the format.
     let config = config
         .clone()
         .with_policies(plain.policies())
@@ -415,8 +415,8 @@ mod tests {
                 "`config.lease_duration`: expected a length of time such as \"2 s\", found 5",
             ),
             (
-                "version = 1\nworkers = 2\nshards = 1\nfaults_last = \"1 s\"\n[faults]\nstrikes = [{ on = \"w9\", fault = \"throttled\" }]",
-                "line 6: expected what a fault strikes",
+                "version = 1\nworkers = 2\nshards = 1\nfaults_last = \"1 s\"\n[faults]\nrequest_faults = [{ on = \"w9\", fault = \"throttled\" }]",
+                "line 6: expected what a fault hits",
             ),
         ];
         for (text, expected) in cases {

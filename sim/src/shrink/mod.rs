@@ -115,7 +115,7 @@ impl Search {
             return None;
         }
         let options = Options {
-            strikes: true,
+            request_faults: true,
             stop: true,
             bug: self.bug,
             cancel: self.cancel.clone(),
@@ -145,7 +145,7 @@ impl Search {
             .iter()
             .find(|violation| self.is_wanted(violation.property) && violation.of_others <= self.of_others)?;
         let mut plan = plan.clone();
-        plan.faults.strikes = Some(found.strikes);
+        plan.faults.request_faults = Some(found.request_faults);
         Some(Case {
             summary: violation.summary.clone(),
             at: violation.at,
@@ -188,7 +188,7 @@ impl Search {
             if found.len() >= CANDIDATES || self.inputs >= until || self.is_spent() {
                 break;
             }
-            let mut plan = Plan::draw(draws.roll("smaller", n).bits() >> 1).with_dialect(first.dialect);
+            let mut plan = Plan::draw(draws.roll("smaller", n).bits() >> 1).with_format(first.format);
             let (workers, shards) = (1 + n / 2 % 3, 1 + n % 2);
             if first.is_mixed() {
                 plan = plan.mixed();

@@ -1,14 +1,15 @@
 //! The faults of a world as a list of parts that can each be taken away.
 
 use crate::faults::{
-    Interruption, InterruptionKind, Outage, Reshard, RowEdit, Ruin, Storm, Strike, Trim, Upgrade, WallStep,
+    Interruption, InterruptionKind, Outage, PermanentLoss, RequestFault, Reshard, RowEdit, Storm, Trim,
+    Upgrade, WallStep,
 };
 use crate::swarm::Plan;
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    Strike(Strike),
+    RequestFault(RequestFault),
     Outage(Outage),
     Storm(Storm),
     Upgrade(Upgrade),
@@ -17,7 +18,7 @@ pub(super) enum Part {
     Reshard(Reshard),
     Edit(RowEdit),
     Trim(Trim),
-    Ruin(Ruin),
+    PermanentLoss(PermanentLoss),
 }
 
 /// All faults of a world; the longest-lasting first, since they go with the most else.
@@ -39,8 +40,15 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
     );
     parts.extend(faults.stream.reshards.iter().cloned().map(Part::Reshard));
     parts.extend(faults.stream.trims.iter().cloned().map(Part::Trim));
-    parts.extend(faults.ruin.iter().cloned().map(Part::Ruin));
-    parts.extend(faults.strikes.iter().flatten().copied().map(Part::Strike));
+    parts.extend(faults.permanent_loss.iter().cloned().map(Part::PermanentLoss));
+    parts.extend(
+        faults
+            .request_faults
+            .iter()
+            .flatten()
+            .copied()
+            .map(Part::RequestFault),
+    );
     parts
 }
 
@@ -48,7 +56,7 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
 pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     let mut plan = plan.clone();
     let faults = &mut plan.faults;
-    let listed = faults.strikes.is_some();
+    let listed = faults.request_faults.is_some();
     faults.outage.outages.clear();
     faults.storm.storms.clear();
     faults.upgrade.turns.clear();
@@ -57,11 +65,11 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     faults.process.interruptions.clear();
     faults.stream.reshards.clear();
     faults.stream.trims.clear();
-    faults.ruin = None;
-    let mut strikes = Vec::new();
+    faults.permanent_loss = None;
+    let mut request_faults = Vec::new();
     for part in parts.iter().cloned() {
         match part {
-            Part::Strike(strike) => strikes.push(strike),
+            Part::RequestFault(fault) => request_faults.push(fault),
             Part::Outage(outage) => faults.outage.outages.push(outage),
             Part::Interruption(interruption) => faults.process.interruptions.push(interruption),
             Part::Storm(storm) => faults.storm.storms.push(storm),
@@ -70,10 +78,10 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
             Part::Reshard(reshard) => faults.stream.reshards.push(reshard),
             Part::Edit(edit) => faults.table.edits.push(edit),
             Part::Trim(trim) => faults.stream.trims.push(trim),
-            Part::Ruin(ruin) => faults.ruin = Some(ruin),
+            Part::PermanentLoss(loss) => faults.permanent_loss = Some(loss),
         }
     }
-    faults.strikes = listed.then_some(strikes);
+    faults.request_faults = listed.then_some(request_faults);
     plan
 }
 
@@ -91,7 +99,7 @@ pub(super) fn until(plan: &mut Plan, end: u64) {
         .retain(|interruption| interruption.at < end);
     faults.stream.reshards.retain(|reshard| reshard.at < end);
     faults.stream.trims.retain(|trim| trim.at < end);
-    faults.ruin.take_if(|ruin| ruin.at >= end);
+    faults.permanent_loss.take_if(|loss| loss.at >= end);
 }
 
 /// Leaves out what is about workers that are not there.
@@ -109,8 +117,8 @@ pub(super) fn keep_possible(plan: &mut Plan) {
         .process
         .interruptions
         .retain(|interruption| interruption.worker < workers);
-    if let Some(strikes) = &mut faults.strikes {
-        strikes.retain(|strike| u32::from(strike.on.worker) < workers);
+    if let Some(request_faults) = &mut faults.request_faults {
+        request_faults.retain(|fault| u32::from(fault.on.worker) < workers);
     }
 }
 
@@ -150,8 +158,8 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     for trim in &mut faults.stream.trims {
         sooner(&mut trim.at);
     }
-    if let Some(ruin) = &mut faults.ruin {
-        sooner(&mut ruin.at);
+    if let Some(loss) = &mut faults.permanent_loss {
+        sooner(&mut loss.at);
     }
     for interruption in &mut faults.process.interruptions {
         sooner(&mut interruption.at);
@@ -172,7 +180,7 @@ mod tests {
     fn a_world_is_the_sum_of_its_parts() {
         for seed in 0..200 {
             let mut plan = Plan::draw(seed);
-            plan.faults.strikes = Some(Vec::new());
+            plan.faults.request_faults = Some(Vec::new());
             assert_eq!(assemble(&plan, &of(&plan)), plan);
             assert_eq!(of(&assemble(&plan, &[])), []);
         }

@@ -24,9 +24,9 @@ pub(super) const CHANGES: &[fn(&mut Plan)] = &[
     },
 ];
 
-/// With a list of strikes, rates have no effect but on the eye.
+/// With a list of request faults, rates have no effect but on the eye.
 fn no_rates(plan: &mut Plan) {
-    if plan.faults.strikes.is_none() {
+    if plan.faults.request_faults.is_none() {
         return;
     }
     let call = &mut plan.faults.call;
@@ -136,13 +136,13 @@ mod tests {
     fn without_rates_a_world_with_a_list_is_the_same() {
         use crate::run::{Options, run_plan, run_seed};
         let recorded = Options {
-            strikes: true,
+            request_faults: true,
             ..Options::default()
         };
         for seed in 2..6 {
             let drawn = run_seed(seed, &recorded).found;
             let mut plan = Plan::draw(seed);
-            plan.faults.strikes = Some(drawn.strikes);
+            plan.faults.request_faults = Some(drawn.request_faults);
             no_rates(&mut plan);
             let bare = run_plan(plan, &Options::default()).map(|found| found.digest);
             assert_eq!(bare, Ok(drawn.digest), "seed {seed}");

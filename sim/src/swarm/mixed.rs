@@ -5,7 +5,7 @@ use crate::draws::Draws;
 use crate::faults::{ApplicationFaults, Faults, InterruptionKind, ProcessFaults, StreamFaults};
 use crate::peers::{Fleet, Program};
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 
 impl Plan {
     /// The same world with workers of the program that its tables come from beside ours. If its workers are upgraded, all
@@ -14,9 +14,9 @@ impl Plan {
     /// Faults that those programs do not survive by themselves are left out, or every world would show their hazards; those
     /// have scenarios of their own (see [`crate::hazards`]).
     pub fn mixed(self) -> Self {
-        let other = match self.dialect {
-            Kind::VmwareGoKcl => Program::VmwareGoKcl,
-            Kind::Kinsumer => Program::Kinsumer,
+        let other = match self.format {
+            Format::VmwareGoKcl => Program::VmwareGoKcl,
+            Format::Kinsumer => Program::Kinsumer,
             // There is no model of the Java KCL. Workers of kcl-rb and ours must never meet.
             _ => return self,
         };
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn every_mixed_world_has_both_programs_and_can_be_told() {
         for seed in 0..500 {
-            for dialect in [Kind::VmwareGoKcl, Kind::Kinsumer] {
-                let plan = Plan::draw(seed).with_dialect(dialect).mixed();
-                assert_eq!(plan.fleet.check(dialect), Ok(()));
+            for format in [Format::VmwareGoKcl, Format::Kinsumer] {
+                let plan = Plan::draw(seed).with_format(format).mixed();
+                assert_eq!(plan.fleet.check(format), Ok(()));
                 assert!(plan.is_mixed(), "seed {seed}");
             }
         }
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn where_nobody_else_can_be_nothing_changes() {
-        for dialect in [Kind::Kcl, Kind::KclRb] {
-            let plan = Plan::draw(7).with_dialect(dialect);
+        for format in [Format::Kcl, Format::KclRb] {
+            let plan = Plan::draw(7).with_format(format);
             assert_eq!(plan.clone().mixed(), plan);
         }
     }

@@ -12,7 +12,7 @@ use crate::draws::Draws;
 use crate::start::Start;
 use crate::swarm::{EPOCH_MS, Plan, STREAM_AGE_MS};
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::time::Wall;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Given {
     /// The stream and the table.
     pub start: Arc<Start>,
     /// How leases are kept in the table.
-    pub dialect: Kind,
+    pub format: Format,
     /// Where shards without a checkpoint are started. A time is any time of the stream's life, since worlds have a time of
     /// their own.
     pub from: InitialPosition,
@@ -33,7 +33,7 @@ pub struct Given {
 impl Given {
     /// The world of a seed that begins so: its fleet, configuration and load, and faults for a stream of this size.
     pub fn plan(&self, seed: u64) -> Plan {
-        let drawn = Plan::draw(seed).with_dialect(self.dialect);
+        let drawn = Plan::draw(seed).with_format(self.format);
         let (workers, fault_us) = (drawn.workers, drawn.fault_us);
         let mut plan = drawn.resized(workers, self.start.shards.len() as u32, fault_us);
         let from = match self.from {

@@ -2,7 +2,7 @@
 
 use crate::names::number;
 use crate::start::{GivenRow, GivenShard, MOST, ShardState, Start, set_checkpoint};
-use leasehold_engine::dialect::{Dialect as _, Kind};
+use leasehold_engine::format::{Format, LeaseFormat as _};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::internals::sync::Lineage;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
@@ -32,7 +32,7 @@ impl Start {
     ///
     /// # Errors
     /// If the listing is inconsistent or not whole, or the rows are not those of one table of this format.
-    pub fn of(dialect: Kind, listing: &[Shard], items: Vec<Item>) -> Result<Self, Unusable> {
+    pub fn of(format: Format, listing: &[Shard], items: Vec<Item>) -> Result<Self, Unusable> {
         let lineage = Lineage::new(listing);
         lineage
             .check()
@@ -45,7 +45,7 @@ impl Start {
         Lineage::new(&open)
             .check_coverage()
             .map_err(|error| Unusable::Shards(format!("of the open shards: {error}")))?;
-        let rows = keyed(dialect, items)?;
+        let rows = keyed(format, items)?;
         let trimmed = trimmed(&lineage, &rows);
         if lineage.len() + trimmed.len() > MOST || rows.len() > MOST {
             let found = lineage.len() + trimmed.len();
@@ -82,7 +82,7 @@ impl Start {
             });
         }
         let renaming = Renaming {
-            dialect,
+            format,
             lineage: &lineage,
             numbers,
         };
@@ -93,23 +93,23 @@ impl Start {
                 .collect(),
             shards,
         };
-        start.check_rows(dialect).map_err(Unusable::Table)?;
-        start.check(dialect).map_err(Unusable::Shards)?;
+        start.check_rows(format).map_err(Unusable::Table)?;
+        start.check(format).map_err(Unusable::Shards)?;
         Ok(start)
     }
 }
 
 /// The rows with what they are. Every item of a table has a key, and a table has no key twice.
-fn keyed(dialect: Kind, items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusable> {
+fn keyed(format: Format, items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusable> {
     let mut keys = BTreeSet::new();
     let mut rows = Vec::with_capacity(items.len());
     for (n, item) in items.into_iter().enumerate() {
-        let key = item.get(dialect.key_name()).and_then(AttributeValue::as_s);
+        let key = item.get(format.key_name()).and_then(AttributeValue::as_s);
         let Some(key) = key.filter(|key| !key.is_empty()) else {
             return Err(Unusable::Table(format!(
-                "item {} of the list: expected a row of a lease table of {dialect}, with the key {}, found the attributes {}",
+                "item {} of the list: expected a row of a lease table of {format}, with the key {}, found the attributes {}",
                 n + 1,
-                dialect.key_name(),
+                format.key_name(),
                 item.keys()
                     .take(5)
                     .map(AsRef::as_ref)
@@ -123,7 +123,7 @@ fn keyed(dialect: Kind, items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusab
                 n + 1
             )));
         }
-        let read = dialect.decode(&item);
+        let read = format.decode(&item);
         rows.push((item, read));
     }
     Ok(rows)
@@ -165,7 +165,7 @@ fn trimmed(lineage: &Lineage<'_>, rows: &[(Item, RowRead)]) -> BTreeMap<ShardId,
 }
 
 struct Renaming<'a> {
-    dialect: Kind,
+    format: Format,
     lineage: &'a Lineage<'a>,
     numbers: BTreeMap<&'a str, u32>,
 }
@@ -178,7 +178,7 @@ impl Renaming<'_> {
     }
 
     fn row(&self, mut item: Item, read: &RowRead) -> GivenRow {
-        let key_name = self.dialect.key_name();
+        let key_name = self.format.key_name();
         let whole = matches!(read, RowRead::Lease(_));
         for (name, value) in &mut item {
             let renamed = match value {
@@ -204,7 +204,7 @@ impl Renaming<'_> {
             None => Some(500),
         };
         set_checkpoint(
-            self.dialect,
+            self.format,
             &mut item,
             row,
             Checkpoint::At(Position::of(NOWHERE.into())),

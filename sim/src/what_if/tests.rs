@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::shrink::shrink;
 use crate::start::{GivenRow, ShardState, set_checkpoint};
 use crate::world::Ending;
-use leasehold_engine::dialect::Dialect as _;
+use leasehold_engine::format::LeaseFormat as _;
 use leasehold_engine::policy::Finished;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
@@ -47,15 +47,15 @@ fn family() -> Vec<Shard> {
 }
 
 fn lease(n: u64, owner: Option<&str>, checkpoint: Checkpoint, parents: &[u64]) -> Item {
-    lease_of(Kind::Kcl, n, owner, checkpoint, parents)
+    lease_of(Format::Kcl, n, owner, checkpoint, parents)
 }
 
-fn lease_of(dialect: Kind, n: u64, owner: Option<&str>, checkpoint: Checkpoint, parents: &[u64]) -> Item {
+fn lease_of(format: Format, n: u64, owner: Option<&str>, checkpoint: Checkpoint, parents: &[u64]) -> Item {
     let mut row = LeaseRow::new(id(n).into(), checkpoint);
     row.owner = owner.map(Into::into);
     row.counter = 1_000;
     row.parents = parents.iter().map(|parent| id(*parent).into()).collect();
-    match dialect.encode(&Change::Create(Box::new(row))).action {
+    match format.encode(&Change::Create(Box::new(row))).action {
         Action::Put(item) => item,
         other => panic!("a new row is put: {other:?}"),
     }
@@ -83,14 +83,14 @@ fn table() -> Vec<Item> {
 }
 
 fn given(items: Vec<Item>) -> Given {
-    given_of(Kind::Kcl, items)
+    given_of(Format::Kcl, items)
 }
 
-fn given_of(dialect: Kind, items: Vec<Item>) -> Given {
-    let start = Start::of(dialect, &family(), items).unwrap_or_else(|error| panic!("{error:?}"));
+fn given_of(format: Format, items: Vec<Item>) -> Given {
+    let start = Start::of(format, &family(), items).unwrap_or_else(|error| panic!("{error:?}"));
     Given {
         start: Arc::new(start),
-        dialect,
+        format,
         from: InitialPosition::TrimHorizon,
         flags: " --shards s --leases l".to_owned(),
     }
@@ -103,7 +103,7 @@ fn violations(items: Vec<Item>, worlds: u64) -> Vec<(Property, String)> {
 
 fn violations_of(given: Given, worlds: u64) -> Vec<(Property, String)> {
     let options = Options {
-        dialects: vec![given.dialect],
+        formats: vec![given.format],
         given: Some(given),
         ..Options::default()
     };
@@ -131,9 +131,9 @@ fn shards_are_numbered_densely_and_rows_renamed() {
     assert_eq!(parents, [&[][..], &[0], &[0], &[1, 2], &[3], &[3]]);
     assert_eq!(start.shards[0].state, ShardState::Trimmed);
     assert_eq!(start.shards[0].range, HashRange::ALL);
-    let keys: Vec<&str> = start.rows.iter().map(|row| row.key(Kind::Kcl)).collect();
+    let keys: Vec<&str> = start.rows.iter().map(|row| row.key(Format::Kcl)).collect();
     assert_eq!(keys, [&*id(3), &id(4), &id(5), "w1", "what"]);
-    let read = Kind::Kcl.decode(&start.rows[0].item);
+    let read = Format::Kcl.decode(&start.rows[0].item);
     assert_eq!(
         read.lease().map(|row| row.parents.clone()),
         Some(vec![id(1).into(), id(2).into()])
@@ -141,7 +141,7 @@ fn shards_are_numbered_densely_and_rows_renamed() {
     let through: Vec<Option<u32>> = start.rows.iter().map(|row| row.through).collect();
     assert_eq!(through, [None, Some(500), Some(500), None, None]);
     assert_eq!(
-        start.passed(Kind::Kcl, TRIM),
+        start.passed(Format::Kcl, TRIM),
         [true, true, true, false, false, false]
     );
 }
@@ -162,59 +162,59 @@ fn new_names_are_not_renamed_again() {
         lease(1, Some("w1"), at(1, 7), &[]),
         lease(2, Some("shardId"), at(2, 7), &[]),
     ];
-    let start = Start::of(Kind::Kcl, &listing, rows).unwrap_or_else(|error| panic!("{error:?}"));
-    let keys: Vec<&str> = start.rows.iter().map(|row| row.key(Kind::Kcl)).collect();
+    let start = Start::of(Format::Kcl, &listing, rows).unwrap_or_else(|error| panic!("{error:?}"));
+    let keys: Vec<&str> = start.rows.iter().map(|row| row.key(Format::Kcl)).collect();
     assert_eq!(keys, [id(0), id(1)]);
 }
 
 /// The same table in every format: their codecs know what to rename and where checkpoints are.
 #[test]
 fn worlds_begin_with_tables_of_every_format() {
-    for dialect in Kind::ALL {
-        let lease = |n, owner, checkpoint, parents| lease_of(dialect, n, owner, checkpoint, parents);
+    for format in Format::ALL {
+        let lease = |n, owner, checkpoint, parents| lease_of(format, n, owner, checkpoint, parents);
         let mut rows = vec![
             lease(900_000, None, Checkpoint::ShardEnd, &[800_001, 800_002]),
             lease(900_001, Some("7"), at(900_001, 70), &[900_000]),
             lease(900_002, Some("8"), at(900_002, 7), &[900_000]),
         ];
-        if dialect.policies().finished != Finished::WhenRead {
+        if format.policies().finished != Finished::WhenRead {
             rows.extend([800_001, 800_002].map(|n| lease(n, None, Checkpoint::ShardEnd, &[700_000])));
         }
-        let given = given_of(dialect, rows.clone());
+        let given = given_of(format, rows.clone());
         let through: Vec<Option<u32>> = given.start.rows.iter().map(|row| row.through).collect();
-        assert_eq!(through[..3], [None, Some(500), Some(500)], "{dialect}");
-        let said = |row: &GivenRow| dialect.decode(&row.item).lease().map(|row| row.checkpoint);
+        assert_eq!(through[..3], [None, Some(500), Some(500)], "{format}");
+        let said = |row: &GivenRow| format.decode(&row.item).lease().map(|row| row.checkpoint);
         assert_eq!(
             said(&given.start.rows[1]),
             Some(Checkpoint::At(Position::of(0.into()))),
-            "{dialect}"
+            "{format}"
         );
-        assert_eq!(violations_of(given, 10), [], "{dialect}");
+        assert_eq!(violations_of(given, 10), [], "{format}");
         // Without the row of an open shard.
         rows.remove(2);
-        assert_eq!(violations_of(given_of(dialect, rows), 10), [], "{dialect}");
+        assert_eq!(violations_of(given_of(format, rows), 10), [], "{format}");
     }
 }
 
 #[test]
 fn another_checkpoint_is_all_that_changes_of_an_item() {
-    for dialect in Kind::ALL {
-        let mut item = lease_of(dialect, 5, Some("7"), at(5, 70), &[3, 4]);
+    for format in Format::ALL {
+        let mut item = lease_of(format, 5, Some("7"), at(5, 70), &[3, 4]);
         item.insert("theirs".into(), AttributeValue::s("kept"));
-        let row = dialect.decode(&item).lease().cloned().expect("a lease");
+        let row = format.decode(&item).lease().cloned().expect("a lease");
         for checkpoint in [
             at(5, 71),
             Checkpoint::ShardEnd,
             Checkpoint::TrimHorizon,
             at(5, 70),
         ] {
-            let now = dialect.decode(&item).lease().cloned().expect("a lease");
-            set_checkpoint(dialect, &mut item, &now, checkpoint);
+            let now = format.decode(&item).lease().cloned().expect("a lease");
+            set_checkpoint(format, &mut item, &now, checkpoint);
             let expected = LeaseRow {
                 checkpoint,
                 ..row.clone()
             };
-            assert_eq!(dialect.decode(&item).lease(), Some(&expected), "{dialect}");
+            assert_eq!(format.decode(&item).lease(), Some(&expected), "{format}");
             assert_eq!(item["theirs"], AttributeValue::s("kept"));
         }
     }
@@ -345,7 +345,7 @@ fn what_no_world_can_begin_with_is_refused_with_a_sentence() {
     let shards = |change: fn(&mut Vec<Shard>)| {
         let mut family = family();
         change(&mut family);
-        match Start::of(Kind::Kcl, &family, Vec::new()) {
+        match Start::of(Format::Kcl, &family, Vec::new()) {
             Err(Unusable::Shards(sentence)) => sentence,
             other => panic!("{other:?}"),
         }
@@ -354,7 +354,7 @@ fn what_no_world_can_begin_with_is_refused_with_a_sentence() {
     assert!(shards(|family| drop(family.remove(0))).contains("left out"));
     let childless = |family: &mut Vec<Shard>| family.push(shard(950_000, &[], true, (0, 9)));
     assert!(shards(childless).contains("none of its children is listed"));
-    let table = |item: Item| match Start::of(Kind::Kcl, &family(), vec![item.clone(), item]) {
+    let table = |item: Item| match Start::of(Format::Kcl, &family(), vec![item.clone(), item]) {
         Err(Unusable::Table(sentence)) => sentence,
         other => panic!("{other:?}"),
     };
@@ -364,6 +364,6 @@ fn what_no_world_can_begin_with_is_refused_with_a_sentence() {
     );
     assert!(table(text(&[("leaseKey", "a")])).contains("found a second"));
     let long = "x".repeat(5_000);
-    let refused = Start::of(Kind::Kcl, &family(), vec![text(&[("leaseKey", &long)])]);
+    let refused = Start::of(Format::Kcl, &family(), vec![text(&[("leaseKey", &long)])]);
     assert!(matches!(refused, Err(Unusable::Table(sentence)) if sentence.contains("which DynamoDB refuses")));
 }

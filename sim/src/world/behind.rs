@@ -7,7 +7,7 @@ use crate::oracles::{Fact, ShardNo};
 impl World {
     /// Tells which shards are behind.
     pub(super) fn look_for_the_slow(&mut self) {
-        if self.is_ruined() {
+        if self.is_lost_for_good() {
             return;
         }
         let mut slow = Vec::new();

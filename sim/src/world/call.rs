@@ -2,8 +2,8 @@
 
 use super::World;
 use super::ask::{Request, outcome_mark, table_ask, verb};
+use super::chances::deed;
 use super::heap::What;
-use super::luck::deed;
 use super::stream::Carry;
 use super::table::{Reading, wall_ms};
 use crate::faults::{Chance, Direction, Fate, Landing, Reach};
@@ -79,7 +79,7 @@ impl World {
 
     /// Sends what another program asks of the table.
     pub(super) fn issue_item(&mut self, w: usize, op: OpId, request: peers::Request) {
-        let (ask, about) = request.ask(self.table.dialect);
+        let (ask, about) = request.ask(self.table.format);
         self.send(w, op, Mono::NEVER, Request::Item(request), ask, about);
     }
 
@@ -127,7 +127,7 @@ impl World {
             fate
         } else {
             let chances = self.chances_of_call(site, &mut roll, back - now);
-            self.strike(w, asked, &chances, &mut struck);
+            self.apply_chances(w, asked, &chances, &mut struck);
             let way = chances
                 .iter()
                 .find_map(|&chance| Fate::by(chance, there, back, give_up));
@@ -258,7 +258,7 @@ impl World {
     }
 
     /// Begins what chance does besides changing a request's way.
-    fn strike(&mut self, w: usize, asked: Option<RequestNo>, chances: &[Chance], struck: &mut Struck) {
+    fn apply_chances(&mut self, w: usize, asked: Option<RequestNo>, chances: &[Chance], struck: &mut Struck) {
         for &chance in chances {
             self.fault(chance.family(), Some(w), asked);
             match chance {

@@ -4,7 +4,7 @@ use super::World;
 use crate::names;
 use crate::oracles::fact::Verb;
 use crate::oracles::{LifeNo, Property, ShardNo};
-use leasehold_engine::dialect::Kind;
+use leasehold_engine::format::Format;
 use leasehold_engine::row::LeaseRow;
 use leasehold_local_aws::kinesis::ShardIndex;
 
@@ -21,7 +21,7 @@ impl World {
         let (Some(life), Some(verb), Some(row)) = (by, verb, after) else {
             return;
         };
-        if self.plan.dialect != Kind::Kcl || self.is_ruined() {
+        if self.plan.format != Format::Kcl || self.is_lost_for_good() {
             return;
         }
         let wrong = match verb {

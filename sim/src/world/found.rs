@@ -1,7 +1,7 @@
 //! What comes of a world.
 
 use super::Ending;
-use crate::faults::Strike;
+use crate::faults::RequestFault;
 use crate::oracles::{LifeNo, Time, Violation};
 use crate::recording::Recording;
 use crate::report::Marks;
@@ -38,7 +38,7 @@ pub struct Found {
     /// Every input of every life, if asked for.
     pub trace: Vec<(LifeNo, Input)>,
     /// Everything that chance did, if asked for.
-    pub strikes: Vec<Strike>,
+    pub request_faults: Vec<RequestFault>,
     /// How many state changes there were: the lines a column log has, or would have.
     pub changes: u64,
     /// Everything that happened, if asked for.

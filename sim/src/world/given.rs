@@ -66,14 +66,14 @@ impl World {
         let mut leases = vec![None; start.shards.len()];
         for row in &start.rows {
             if let (Some(shard), RowRead::Lease(lease)) = (
-                number(row.key(self.plan.dialect)),
-                self.table.dialect.decode(&row.item),
+                number(row.key(self.plan.format)),
+                self.table.format.decode(&row.item),
             ) {
                 leases[shard as usize] = Some((lease.checkpoint.is_end(), row.through));
             }
         }
         for (n, (passed, lease)) in start
-            .passed(self.plan.dialect, self.plan.config.initial_position())
+            .passed(self.plan.format, self.plan.config.initial_position())
             .into_iter()
             .zip(leases)
             .enumerate()
@@ -104,15 +104,15 @@ impl World {
     }
 
     fn put_row(&mut self, row: &GivenRow) {
-        let key = LeaseKey::from(row.key(self.plan.dialect));
+        let key = LeaseKey::from(row.key(self.plan.format));
         let mut item = row.item.clone();
         if let (Some(shard), Some(through)) = (number(key.as_str()), row.through) {
             let record = record(self.source.records(shard), through);
             if let (RowRead::Lease(row), Some(number)) =
-                (self.table.dialect.decode(&item), self.given_number(shard, record))
+                (self.table.format.decode(&item), self.given_number(shard, record))
             {
                 let checkpoint = Checkpoint::At(Position::of(number));
-                set_checkpoint(self.plan.dialect, &mut item, &row, checkpoint);
+                set_checkpoint(self.plan.format, &mut item, &row, checkpoint);
             }
         }
         let put = self.table.put_by_hand(self.now, &item);

@@ -1,10 +1,10 @@
-//! The tables beside the lease table, for dialects that have them: item operations on the same in-memory DynamoDB.
+//! The tables beside the lease table, for formats that have them: item operations on the same in-memory DynamoDB.
 
 use super::World;
 use super::table::{LeaseTable, TABLE, wall_ms};
 use crate::names::number;
 use crate::oracles::{Property, ShardNo, Time};
-use leasehold_engine::dialect::{ItemOp, Membership, SideRead};
+use leasehold_engine::format::{ItemOp, Membership, SideRead};
 use leasehold_engine::ids::{ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
 use leasehold_engine::members::{MembersOp, Side};
@@ -22,7 +22,7 @@ impl LeaseTable {
                 detail,
             })
         };
-        let Some(membership) = self.dialect.membership() else {
+        let Some(membership) = self.format.membership() else {
             return refused("there are no members in this format".into());
         };
         let (side, spelled) = membership.spell(op);
@@ -79,7 +79,7 @@ impl LeaseTable {
 
     /// The tables beside the lease table are there at once.
     pub(super) fn make_sides_at_once(&mut self, now: Time) {
-        let Some(membership) = self.dialect.membership() else {
+        let Some(membership) = self.format.membership() else {
             return;
         };
         for side in Side::ALL {
@@ -119,7 +119,7 @@ impl World {
             })
             .collect();
         members.sort();
-        let shards = self.table.shared(self.table.dialect.membership()?);
+        let shards = self.table.shared(self.table.format.membership()?);
         let left_out = (0..self.shards.len()).find(|&n| {
             let waits = self.row(n).is_some_and(|row| !row.checkpoint.is_end());
             let listed = !self.source.is_forgotten(n as ShardNo);

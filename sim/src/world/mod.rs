@@ -6,6 +6,7 @@
 pub(crate) mod ask;
 mod behind;
 mod call;
+mod chances;
 pub(crate) mod clock;
 mod described;
 mod evenness;
@@ -13,12 +14,11 @@ mod found;
 mod given;
 mod handler;
 mod heap;
-mod luck;
 mod members;
 mod novelty;
 mod peer;
+mod permanent_loss;
 mod process;
-mod ruin;
 mod script;
 mod settle;
 pub(crate) mod stream;
@@ -28,7 +28,7 @@ mod view;
 pub(crate) mod worker;
 
 use crate::draws::Draws;
-use crate::faults::RuinKind;
+use crate::faults::LossKind;
 use crate::names::Names;
 use crate::options::{Cancel, Options};
 use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
@@ -36,6 +36,7 @@ use crate::recording::Recording;
 use crate::report::{ColumnLog, Marks};
 use crate::swarm::Plan;
 use call::Flight;
+use chances::Chances;
 use clock::Clock;
 use heap::{Heap, What};
 use leasehold_engine::Engine;
@@ -45,7 +46,6 @@ use leasehold_engine::internals::Digest;
 use leasehold_engine::output::Output;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::Item;
-use luck::Luck;
 use script::Entry;
 use settle::Settling;
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ pub struct World {
     shards: Vec<Family>,
     script: Vec<(Time, Entry)>,
     puts: u64,
-    luck: Luck,
+    chances: Chances,
     /// Items that nobody but people touch, as they were put.
     strangers: Vec<(LeaseKey, Arc<Item>)>,
     /// Unknown attributes that people put on leases.
@@ -113,7 +113,7 @@ pub struct World {
     /// The items of the answer under way, for another program.
     brought: Option<(Vec<Arc<Item>>, Option<Item>)>,
     /// What was taken away for good.
-    ruined: Option<RuinKind>,
+    lost_for_good: Option<LossKind>,
     /// Whether to go on.
     cancel: Cancel,
 }
@@ -159,7 +159,7 @@ impl World {
             heap: Heap::default(),
             workers: Vec::new(),
             names: Names::default(),
-            table: LeaseTable::new(plan.dialect, &plan.faults),
+            table: LeaseTable::new(plan.format, &plan.faults),
             source,
             flights: Vec::new(),
             free_flights: Vec::new(),
@@ -167,7 +167,7 @@ impl World {
             shards: Vec::new(),
             script: Vec::new(),
             puts: 0,
-            luck: Luck::new(plan.faults.strikes.as_deref(), options.strikes),
+            chances: Chances::new(plan.faults.request_faults.as_deref(), options.request_faults),
             strangers: Vec::new(),
             attributes: Vec::new(),
             settling: None,
@@ -189,7 +189,7 @@ impl World {
             said: Vec::new(),
             only_read: false,
             brought: None,
-            ruined: None,
+            lost_for_good: None,
             cancel: options.cancel.clone(),
             plan,
         };
@@ -223,11 +223,11 @@ impl World {
         self.make_tables_of_others();
         self.observe_stream();
         self.put_given();
-        if let Some(ruin) = self.plan.faults.ruin.clone()
-            && ruin.kind == RuinKind::TableOfAnother
+        if let Some(loss) = self.plan.faults.permanent_loss.clone()
+            && loss.kind == LossKind::TableOfAnother
             && self.plan.start.is_none()
         {
-            self.ruin(ruin.kind, ruin.pick);
+            self.lose(loss.kind, loss.pick);
         }
         self.plan_script();
         self.heap.push(self.plan.load.every_us, What::Produce);
@@ -277,7 +277,7 @@ impl World {
             window_us: windows.longest_us,
             log: self.log.map(ColumnLog::into_lines).unwrap_or_default(),
             trace: self.trace.unwrap_or_default(),
-            strikes: self.luck.struck.unwrap_or_default(),
+            request_faults: self.chances.struck.unwrap_or_default(),
             changes: self.changes,
             recording: self.recording.unwrap_or_default(),
         }

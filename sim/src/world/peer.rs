@@ -9,7 +9,7 @@ use crate::oracles::fact::{Ask as Asked, Mark, Owner, Row, Verb};
 use crate::peers::sdk::LEASES;
 use crate::peers::{Ask, Exit, ItemOp, Process, Program, Request};
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::dialect::Dialect;
+use leasehold_engine::format::LeaseFormat;
 use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::{Body, Call, Outcome, Reply};
 use leasehold_engine::internals::draw;
@@ -143,7 +143,7 @@ impl World {
 
     /// A write of another program was executed.
     pub(super) fn item_written(&mut self, request: &Request, by: u32) {
-        let (Some(verb), Some(key)) = (request.verb, request.lease(self.table.dialect)) else {
+        let (Some(verb), Some(key)) = (request.verb, request.lease(self.table.format)) else {
             return;
         };
         let is_new = shard_of(&key).is_some_and(|shard| self.row(shard as usize).is_none());
@@ -158,7 +158,7 @@ impl World {
 
 impl Request {
     /// The lease it is about.
-    fn lease(&self, dialect: &dyn Dialect) -> Option<LeaseKey> {
+    fn lease(&self, format: &dyn LeaseFormat) -> Option<LeaseKey> {
         let item = match &self.op {
             ItemOp::Get { key, .. } | ItemOp::Update { key, .. } | ItemOp::Delete { key, .. } => key,
             ItemOp::Put { item, .. } => item,
@@ -167,12 +167,12 @@ impl Request {
         if self.table != LEASES {
             return None;
         }
-        let name = item.get(dialect.key_name()).and_then(AttributeValue::as_s)?;
+        let name = item.get(format.key_name()).and_then(AttributeValue::as_s)?;
         number(name).map(|_| LeaseKey::from(name))
     }
 
     /// What it is, and about which shard, for faults.
-    pub(super) fn ask(&self, dialect: &dyn Dialect) -> (Asked, Option<ShardNo>) {
+    pub(super) fn ask(&self, format: &dyn LeaseFormat) -> (Asked, Option<ShardNo>) {
         let ask = match (self.verb, &self.op) {
             _ if self.table != LEASES => Asked::Members,
             (Some(verb), _) => Asked::Write(verb),
@@ -180,7 +180,7 @@ impl Request {
             (None, ItemOp::Get { .. }) => Asked::Read,
             (None, _) => Asked::Setup,
         };
-        (ask, self.lease(dialect).as_ref().and_then(shard_of))
+        (ask, self.lease(format).as_ref().and_then(shard_of))
     }
 }
 

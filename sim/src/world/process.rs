@@ -75,7 +75,7 @@ impl World {
         let worker = &mut self.workers[w];
         worker.end();
         let generation = worker.generation;
-        let over = self.ruined.is_some() && self.settling.is_some();
+        let over = self.lost_for_good.is_some() && self.settling.is_some();
         if worker.core && !over {
             self.heap.push(
                 self.now + worker.gap_us,

@@ -3,7 +3,9 @@
 use super::World;
 use super::heap::What;
 use super::table::wall_ms;
-use crate::faults::{InterruptionKind, Reshard, ReshardKind, RowEdit, RowEditKind, Ruin, RuinKind, Trim};
+use crate::faults::{
+    InterruptionKind, LossKind, PermanentLoss, Reshard, ReshardKind, RowEdit, RowEditKind, Trim,
+};
 use crate::names::shard_of;
 use crate::oracles::fact::{Owner, Verb};
 use crate::oracles::{Fact, ShardNo, Time};
@@ -21,7 +23,7 @@ pub(super) enum Entry {
     Reshard(Reshard),
     Edit(RowEdit),
     Trim(Trim),
-    Ruin(Ruin),
+    PermanentLoss(PermanentLoss),
     Heal,
 }
 
@@ -90,10 +92,10 @@ impl World {
                 .iter()
                 .map(|trim| (trim.at, Entry::Trim(trim.clone()))),
         );
-        let ruin = faults.ruin.iter();
+        let loss = faults.permanent_loss.iter();
         script.extend(
-            ruin.filter(|ruin| ruin.kind != RuinKind::TableOfAnother)
-                .map(|ruin| (ruin.at, Entry::Ruin(ruin.clone()))),
+            loss.filter(|loss| loss.kind != LossKind::TableOfAnother)
+                .map(|loss| (loss.at, Entry::PermanentLoss(loss.clone()))),
         );
         script.push((self.plan.fault_us, Entry::Heal));
         for (entry, (at, _)) in script.iter().enumerate() {
@@ -143,14 +145,14 @@ impl World {
             }
             Entry::Edit(edit) => self.edit(&edit),
             Entry::Trim(trim) => self.trim(&trim),
-            Entry::Ruin(ruin) => self.ruin(ruin.kind, ruin.pick),
+            Entry::PermanentLoss(loss) => self.lose(loss.kind, loss.pick),
             Entry::Heal => self.heal(),
         }
     }
 
     /// Changes the shards, or tries again when the stream is not busy any more.
     pub(super) fn reshard(&mut self, kind: u8, pick: u64, tries: u8) {
-        if self.is_healed() || self.is_ruined() {
+        if self.is_healed() || self.is_lost_for_good() {
             return;
         }
         let now_ms = wall_ms(self.now);
@@ -249,7 +251,7 @@ impl World {
     /// Tells the oracles what became of the shards.
     pub(super) fn observe_stream(&mut self) {
         // Another stream of the same name is not the one whose records were to be read.
-        if let Some(RuinKind::StreamDeleted | RuinKind::StreamRemade) = self.ruined {
+        if let Some(LossKind::StreamDeleted | LossKind::StreamRemade) = self.lost_for_good {
             return;
         }
         let now_ms = wall_ms(self.now);
@@ -314,7 +316,7 @@ impl World {
     /// The service forgets what is old.
     fn trim(&mut self, trim: &Trim) {
         self.observe_stream();
-        if self.is_ruined() {
+        if self.is_lost_for_good() {
             return;
         }
         // Whatever listings still show open, or lack, is younger.
@@ -339,7 +341,7 @@ impl World {
 
     fn edit(&mut self, edit: &RowEdit) {
         let now = self.now;
-        if self.is_ruined() || !self.table.is_usable(now) {
+        if self.is_lost_for_good() || !self.table.is_usable(now) {
             return;
         }
         let text = |name: &'static str, value: String| (name.into(), AttributeValue::s(value));
@@ -348,16 +350,16 @@ impl World {
                 let key = format!("stranger-{}", edit.pick % 1_000);
                 let kind = text("entityType", "WORKER_METRIC_STATS".into());
                 self.put_stranger(
-                    Item::from([text(self.table.dialect.key_name(), key.clone()), kind]),
+                    Item::from([text(self.table.format.key_name(), key.clone()), kind]),
                     key,
                     "foreign-row",
                 );
             }
             RowEditKind::Unparsable => {
-                // No dialect can read these as what they ought to be.
+                // No format can read these as what they ought to be.
                 let key = format!("broken-{}", edit.pick % 1_000);
                 let broken = ["leaseCounter", "LeaseTimeout"].map(|name| text(name, "many".into()));
-                let key_attribute = text(self.table.dialect.key_name(), key.clone());
+                let key_attribute = text(self.table.format.key_name(), key.clone());
                 self.put_stranger(
                     broken.into_iter().chain([key_attribute]).collect(),
                     key,

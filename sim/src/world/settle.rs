@@ -162,7 +162,7 @@ impl World {
         };
         let stuck = most(|config| config.shutdown_timeout()) + faults.worst_handler().0 + 20_000_000;
         // A table that was taken away may have been waited for just then.
-        let patience = match self.is_ruined() {
+        let patience = match self.is_lost_for_good() {
             true => 2 * TABLE_PATIENCE.0,
             false => 0,
         };
@@ -212,8 +212,8 @@ impl World {
             return;
         };
         let now = self.now;
-        if self.is_ruined() {
-            return self.look_at_ruins(&settling);
+        if self.is_lost_for_good() {
+            return self.look_at_losses(&settling);
         }
         if let Some(key) = self.harmed() {
             let key = key.clone();
@@ -248,7 +248,7 @@ impl World {
     }
 
     /// All that is left to be done is to stop.
-    fn look_at_ruins(&mut self, settling: &Settling) {
+    fn look_at_losses(&mut self, settling: &Settling) {
         let after_us = self.now - settling.since;
         match self.goes_on() {
             None => {
@@ -382,7 +382,7 @@ impl World {
                 continue;
             }
             let key = LeaseKey::from(ShardIndex(n).to_string());
-            match self.table.item(&key).map(|item| self.table.dialect.decode(item)) {
+            match self.table.item(&key).map(|item| self.table.format.decode(item)) {
                 Some(RowRead::Unreadable { detail, .. }) => {
                     return format!(", since the row of shard {n} cannot be read: {detail}");
                 }

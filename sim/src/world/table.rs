@@ -1,10 +1,10 @@
-//! The lease table as workers reach it: a dialect over the in-memory DynamoDB.
+//! The lease table as workers reach it: a format over the in-memory DynamoDB.
 
 use crate::faults::{Chance, Faults};
 use crate::names::number;
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
-use leasehold_engine::dialect::{Dialect, Kind};
+use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
 use leasehold_engine::output::TableOp;
@@ -28,7 +28,7 @@ pub(super) const TABLE: &str = "app";
 pub(crate) struct LeaseTable {
     pub dynamo: Dynamo,
     /// How rows are spelled.
-    pub dialect: &'static (dyn Dialect + Send + Sync),
+    pub format: &'static (dyn LeaseFormat + Send + Sync),
     silent_refusal: bool,
     /// Nobody may create the table.
     sealed: bool,
@@ -49,12 +49,12 @@ pub(crate) fn wall_ms(now: Time) -> i64 {
 }
 
 impl LeaseTable {
-    pub(crate) fn new(dialect: Kind, faults: &Faults) -> Self {
-        let listed = faults.strikes.iter().flatten();
+    pub(crate) fn new(format: Format, faults: &Faults) -> Self {
+        let listed = faults.request_faults.iter().flatten();
         let stale = faults.table.stale > 0
             || listed
                 .into_iter()
-                .any(|strike| matches!(strike.fault, Chance::Stale { .. }));
+                .any(|fault| matches!(fault.fault, Chance::Stale { .. }));
         let faults = &faults.table;
         let config = DynamoConfig {
             create_ms: faults.create_ms,
@@ -63,7 +63,7 @@ impl LeaseTable {
         };
         Self {
             dynamo: Dynamo::new(config),
-            dialect: dialect.dialect(),
+            format: format.codec(),
             silent_refusal: faults.silent_refusal,
             sealed: false,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
@@ -106,7 +106,7 @@ impl LeaseTable {
         let current = error
             .item
             .as_deref()
-            .map(|item| Box::new(self.dialect.decode(item)));
+            .map(|item| Box::new(self.format.decode(item)));
         let detail = error.message.into_owned();
         Outcome::Refused(Refusal { why, current, detail })
     }
@@ -122,7 +122,7 @@ impl LeaseTable {
     }
 
     pub(super) fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
-        self.create_table(now_ms, TABLE, self.dialect.key_name())
+        self.create_table(now_ms, TABLE, self.format.key_name())
     }
 
     pub(super) fn create_table(
@@ -158,31 +158,31 @@ impl LeaseTable {
         let request = Scan {
             table: TABLE.to_owned(),
             limit: limit.map(|limit| limit as usize),
-            start: after.map(|key| self.dialect.key(key)),
+            start: after.map(|key| self.format.key(key)),
             as_of: reading.as_of_ms,
             ..Scan::default()
         };
         let page = self.dynamo.scan(now_ms, &request)?;
         let rows = page.items.iter().map(|item| self.decode(item)).collect();
-        let next = page.last_key.as_ref().map(|key| key_of(self.dialect, key));
+        let next = page.last_key.as_ref().map(|key| key_of(self.format, key));
         Ok(Reply::Page(ScanPage { rows, next }))
     }
 
     fn read(&mut self, now_ms: i64, key: &LeaseKey) -> Result<Reply, ApiError> {
         let request = GetItem {
             table: TABLE.to_owned(),
-            key: self.dialect.key(key),
+            key: self.format.key(key),
             consistent: true,
             ..GetItem::default()
         };
         let found = self.dynamo.get_item(now_ms, &request)?;
         Ok(Reply::Row(
-            found.item.map(|item| Box::new(self.dialect.decode(&item))),
+            found.item.map(|item| Box::new(self.format.decode(&item))),
         ))
     }
 
     fn write(&mut self, now_ms: i64, change: &Change) -> Result<Reply, ApiError> {
-        let write = self.dialect.encode(change);
+        let write = self.format.encode(change);
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
         self.carry_out(now_ms, TABLE.to_owned(), write)
@@ -266,20 +266,20 @@ impl LeaseTable {
 
     /// What an item says.
     fn decode(&self, item: &Arc<Item>) -> RowRead {
-        let key = item.get(self.dialect.key_name()).and_then(AttributeValue::as_s);
+        let key = item.get(self.format.key_name()).and_then(AttributeValue::as_s);
         let known = key
             .and_then(number)
             .and_then(|shard| self.decoded.get(shard as usize)?.as_ref());
         match known {
             Some((known, read)) if Arc::ptr_eq(known, item) => read.clone(),
-            _ => self.dialect.decode(item),
+            _ => self.format.decode(item),
         }
     }
 
     /// Ground truth: the lease in a row, as it is. To be asked for after every change of the row.
     pub(crate) fn lease(&mut self, key: &LeaseKey) -> Option<LeaseRow> {
-        let item = self.dynamo.peek(TABLE, &self.dialect.key(key))?;
-        let read = self.dialect.decode(item);
+        let item = self.dynamo.peek(TABLE, &self.format.key(key))?;
+        let read = self.format.decode(item);
         if let Some(shard) = number(key.as_str()) {
             let shard = shard as usize;
             if self.decoded.len() <= shard {
@@ -295,17 +295,17 @@ impl LeaseTable {
 
     /// Ground truth: the item of a row, as it is.
     pub(crate) fn item(&self, key: &LeaseKey) -> Option<&Arc<Item>> {
-        self.dynamo.peek(TABLE, &self.dialect.key(key))
+        self.dynamo.peek(TABLE, &self.format.key(key))
     }
 
     /// Whether rows hold the hash ranges of their shards.
     pub(crate) fn holds_ranges(&self) -> bool {
         let mut row = LeaseRow::new("shardId-000000000000".into(), Checkpoint::TrimHorizon);
         row.range = Some(HashRange::ALL);
-        let create = self.dialect.encode(&Change::Create(Box::new(row)));
+        let create = self.format.encode(&Change::Create(Box::new(row)));
         let mut item = None;
         let put = create.carry_out(&mut item);
-        let read = item.map(|item| self.dialect.decode(&item));
+        let read = item.map(|item| self.format.decode(&item));
         put.is_ok() && read.is_some_and(|read| read.lease().is_some_and(|row| row.range.is_some()))
     }
 
@@ -343,14 +343,14 @@ impl LeaseTable {
     pub(crate) fn delete_by_hand(&mut self, now: Time, key: &LeaseKey) -> bool {
         matches!(
             self.dynamo
-                .operator_delete(wall_ms(now), TABLE, &self.dialect.key(key)),
+                .operator_delete(wall_ms(now), TABLE, &self.format.key(key)),
             Ok(Some(_))
         )
     }
 }
 
-fn key_of(dialect: &dyn Dialect, key: &Item) -> LeaseKey {
-    key.get(dialect.key_name())
+fn key_of(format: &dyn LeaseFormat, key: &Item) -> LeaseKey {
+    key.get(format.key_name())
         .and_then(AttributeValue::as_s)
         .unwrap_or_default()
         .into()

@@ -1,8 +1,8 @@
 //! The same requests to our in-memory DynamoDB and to dynoxide, which others wrote: the same answers, or a difference
 //! that is listed here with its reason.
 
-mod dialect;
 mod expressions;
+mod format;
 mod known;
 mod requests;
 

@@ -66,14 +66,14 @@ impl World {
     }
 
     /// A worker of ours beside theirs, on their tables.
-    fn ours(&self, name: &str, dialect: &'static str, more: &'static [&'static str]) -> Consumer {
+    fn ours(&self, name: &str, format: &'static str, more: &'static [&'static str]) -> Consumer {
         let target = Target {
             program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
             kinesis: self.place.endpoint.clone(),
             dynamodb: self.place.endpoint.clone(),
             stream: self.place.stream.clone(),
             application: self.place.application.clone(),
-            dialect,
+            format,
             more,
             directory: self.place.directory.clone(),
         };

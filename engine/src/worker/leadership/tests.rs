@@ -1,5 +1,5 @@
 use super::*;
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::rank::Turns;
 use crate::worker::testing::{config, context, owned, row, running, shows, table};
 
@@ -44,7 +44,7 @@ fn a_rank_is_told_once_and_again_when_it_changes() {
 
 #[test]
 fn members_are_ranked_by_their_names_whatever_they_own() {
-    let (mut cx, mut room) = (running(config(Kind::Kinsumer)), Leadership::default());
+    let (mut cx, mut room) = (running(config(Format::Kinsumer)), Leadership::default());
     let mut leases = table(&cx);
     shows(&cx, &mut leases, owned("a", "me", 1));
     leases.set_turns(Turns::new(cx.me(), vec!["a".into(), "b".into()], vec![]));

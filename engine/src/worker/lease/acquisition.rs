@@ -353,7 +353,7 @@ fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     // A former owner that may live believes until its next write is refused, at the latest for a lease duration
     // after the take was applied: ours, or an earlier one that was given up and made the row ours all the same.
     let believed = acquisition.steals() || lease.prior_owner_may_believe() && why == TakeReason::Ours;
-    let settles = believed && cx.config().settle_stolen;
+    let settles = believed && cx.config().steal_cooldown;
     let open_after = if settles {
         now + cx.config().lease_duration
     } else {

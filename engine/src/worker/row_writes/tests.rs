@@ -1,6 +1,6 @@
 use super::*;
 use crate::config::Config;
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::output::Effect;
 use crate::row::LeaseRow;
 use crate::time::Span;
@@ -59,7 +59,7 @@ fn a_created_row_is_known_and_told_and_a_scan_follows() {
 fn no_more_are_in_flight_than_configured_and_what_failed_is_tried_again_after_a_pause() {
     let config = Config {
         max_creates: 1,
-        ..config(Kind::Kcl)
+        ..config(Format::Kcl)
     };
     let (mut cx, mut room) = (running(config), RowWrites::default());
     let mut leases = table(&cx);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::notice::ListReason;
 use crate::output::Effect;
 use crate::worker::testing::{self, config, done, refused, seconds, starting};
@@ -17,7 +17,7 @@ fn stream(created: Wall) -> Outcome {
 
 /// A worker that has found its table and its stream.
 fn watching() -> (Context, Startup) {
-    let (mut cx, mut startup) = (starting(config(Kind::Kcl)), Startup::default());
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
     let op = cx.did().op();
     startup.on_table_state(&mut cx, op, table(TableState::Usable));
@@ -37,7 +37,7 @@ fn looks_at_stream() -> Vec<Effect> {
 
 #[test]
 fn a_worker_finds_its_table_then_its_stream_and_scans() {
-    let (mut cx, mut startup) = (starting(config(Kind::Kcl)), Startup::default());
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
     let (op, describe) = cx.did().command();
     assert_eq!(describe, Effect::Table(TableOp::Describe));
@@ -56,7 +56,7 @@ fn a_worker_finds_its_table_then_its_stream_and_scans() {
 
 #[test]
 fn a_missing_table_is_created_and_looked_at_until_it_can_be_used() {
-    let (mut cx, mut startup) = (starting(config(Kind::Kcl)), Startup::default());
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
     let op = cx.did().op();
     startup.on_table_state(&mut cx, op, table(TableState::Missing));
@@ -77,7 +77,7 @@ fn a_missing_table_is_created_and_looked_at_until_it_can_be_used() {
 
 #[test]
 fn a_table_with_another_key_stops_the_worker() {
-    let (mut cx, mut startup) = (starting(config(Kind::Kcl)), Startup::default());
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
     let op = cx.did().op();
     startup.on_table_state(&mut cx, op, table(TableState::Incompatible));
@@ -149,7 +149,7 @@ fn a_stream_that_was_made_anew_or_is_missing_is_not_ours() {
 
 #[test]
 fn a_question_that_failed_is_asked_again_after_a_pause() {
-    let (mut cx, mut startup) = (starting(config(Kind::Kcl)), Startup::default());
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
     let op = cx.did().op();
     startup.on_table_state(&mut cx, op, testing::unknown());

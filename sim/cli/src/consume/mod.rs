@@ -22,7 +22,7 @@ use crate::signal;
 use clap::Args;
 use job::{Jobs, Unwritten};
 use last::Last;
-use leasehold::dialect::{Dialect, Kind};
+use leasehold::format::{Format, LeaseFormat};
 use leasehold::{Batch, Error, Fatal, InitialPosition, Worker};
 use leasehold_engine::config::MembersConfig;
 use leasehold_engine::time::Span;
@@ -63,13 +63,13 @@ pub(super) struct ConsumeArgs {
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
     /// How leases are kept in the table.
-    #[arg(long, default_value_t)]
-    dialect: Kind,
-    /// With --dialect kinsumer: how often members say that they live, in seconds, its shardCheckFrequency. The same for all
+    #[arg(long, alias = "dialect", default_value_t)]
+    format: Format,
+    /// With --format kinsumer: how often members say that they live, in seconds, its shardCheckFrequency. The same for all
     /// members; 60 if it is not given.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     check_interval: Option<u64>,
-    /// With --dialect kinsumer: how often the leader acts, in seconds, its leaderActionFrequency. The same for all members; as
+    /// With --format kinsumer: how often the leader acts, in seconds, its leaderActionFrequency. The same for all members; as
     /// often as the check if it is not given.
     #[arg(long, value_name = "SECONDS", requires = "check_interval", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lead_interval: Option<u64>,
@@ -87,14 +87,14 @@ pub(super) struct ConsumeArgs {
     max_records: Option<u64>,
 }
 
-/// How members tell each other that they live, if the dialect has members.
-fn members(dialect: Kind, check: Option<u64>, lead: Option<u64>) -> Result<MembersConfig, Failure> {
+/// How members tell each other that they live, if the format has members.
+fn members(format: Format, check: Option<u64>, lead: Option<u64>) -> Result<MembersConfig, Failure> {
     let Some(check) = check else {
         return Ok(MembersConfig::default());
     };
-    if dialect.membership().is_none() {
+    if format.membership().is_none() {
         return Err(Failure::unusable(format!(
-            "expected --check-interval with --dialect kinsumer, found {dialect}, which has no members"
+            "expected --check-interval with --format kinsumer, found {format}, which has no members"
         )));
     }
     Ok(MembersConfig::default()
@@ -107,7 +107,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let worker_id = args
         .worker_id
         .unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
-    let members = members(args.dialect, args.check_interval, args.lead_interval)?;
+    let members = members(args.format, args.check_interval, args.lead_interval)?;
     let mut builder = Worker::builder()
         .config(|config| {
             // What is read and written in between is no rarer.
@@ -122,7 +122,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .dynamodb(clients.dynamodb)
         .stream(args.stream)
         .application(args.application)
-        .dialect(args.dialect)
+        .format(args.format)
         .initial_position(args.from)
         .worker_id(worker_id);
     if let Some(path) = args.trace {

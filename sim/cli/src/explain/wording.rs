@@ -7,7 +7,7 @@ use leasehold_engine::output::EndReason;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::time::Span;
-use leasehold_sim::show::words::{self, shorten};
+use leasehold_sim::timeline::words::{self, shorten};
 use std::fmt::Write as _;
 
 /// What was weighed as leases were chosen, if the shard was among those to choose from.
@@ -81,7 +81,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                     ours,
                     target,
                 } => {
-                    let settles = config.is_some_and(|config| config.settle_stolen());
+                    let settles = config.is_some_and(|config| config.steal_cooldown());
                     let wait = match settles {
                         true => {
                             format!("; that one lives, so the shard rests for {lasts} until it must know")

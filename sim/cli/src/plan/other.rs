@@ -3,7 +3,7 @@
 //! KCL's multi-stream mode keys a row `account:stream:epoch:shard`, and says `account:stream:epoch` in `streamName` as well.
 
 use super::Finding;
-use leasehold_engine::dialect::{Dialect as _, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat as _};
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_local_aws::kinesis::is_stream_name;
 

@@ -320,15 +320,15 @@ fn number(item: &Item, name: &str) -> u64 {
 mod tests {
     use super::super::sdk::LEASES;
     use super::*;
-    use leasehold_engine::dialect::Kind;
+    use leasehold_engine::format::Format;
     use leasehold_engine::members::Side;
 
     #[test]
-    fn the_tables_are_those_of_the_dialect() {
-        let dialect = Kind::Kinsumer.dialect();
-        let membership = dialect.membership().expect("kinsumer's workers know each other");
+    fn the_tables_are_those_of_the_format() {
+        let format = Format::Kinsumer.codec();
+        let membership = format.membership().expect("kinsumer's workers know each other");
         let side = |side| (membership.side(LEASES, side), membership.key_name(side));
-        assert_eq!(dialect.key_name(), CHECKPOINT_KEY);
+        assert_eq!(format.key_name(), CHECKPOINT_KEY);
         assert_eq!(side(Side::Members), (CLIENTS.to_owned(), CLIENT_KEY));
         assert_eq!(side(Side::Fleet), (METADATA.to_owned(), METADATA_KEY));
     }

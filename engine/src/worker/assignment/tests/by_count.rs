@@ -2,7 +2,7 @@
 
 use super::taken;
 use crate::config::Config;
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::notice::TakeReason;
 use crate::worker::assignment::by_count::ByCount;
 use crate::worker::context::{Context, Request};
@@ -73,7 +73,7 @@ fn one_lease_is_stolen_from_a_worker_that_has_two_more_and_none_from_one_that_ha
 fn no_more_leases_are_stolen_after_one_scan_than_configured() {
     let config = Config {
         max_steals: 2,
-        ..config(Kind::Kcl)
+        ..config(Format::Kcl)
     };
     let (mut cx, mut room) = (running(config), ByCount::default());
     let mut leases = table(&cx);
@@ -84,7 +84,7 @@ fn no_more_leases_are_stolen_after_one_scan_than_configured() {
 
 #[test]
 fn where_leases_are_claimed_the_owner_is_asked_and_what_was_asked_for_counts_as_ours() {
-    let (mut cx, mut room) = (running(config(Kind::VmwareGoKcl)), ByCount::default());
+    let (mut cx, mut room) = (running(config(Format::VmwareGoKcl)), ByCount::default());
     let mut leases = table(&cx);
     busy(&cx, &mut leases, 2);
     let did = take_share(&mut cx, &leases, &mut room);

@@ -1,6 +1,6 @@
 //! Asking for leases in their rows.
 
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::row::{Change, LeaseRow};
 use crate::time::Span;
 use crate::worker::assignment::claims::{Claims, count};
@@ -8,7 +8,7 @@ use crate::worker::context::{Context, Request};
 use crate::worker::testing::{config, hold, owned, row, running, shows, table};
 
 fn context() -> Context {
-    running(config(Kind::VmwareGoKcl))
+    running(config(Format::VmwareGoKcl))
 }
 
 #[test]

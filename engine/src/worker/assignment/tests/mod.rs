@@ -7,7 +7,7 @@ mod leader;
 mod members;
 
 use super::members::Members;
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::ids::{OpId, WorkerId};
 use crate::input::{Outcome, Reply};
 use crate::members::{Member, Side};
@@ -92,7 +92,7 @@ fn member(cx: &Context, id: &str) -> Member {
 
 /// A running worker that is a member.
 fn ranked() -> (Context, LeaseTable, Members) {
-    let cx = running(config(Kind::Kinsumer));
+    let cx = running(config(Format::Kinsumer));
     let leases = table(&cx);
     (cx, leases, Members::default())
 }

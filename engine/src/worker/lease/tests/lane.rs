@@ -1,6 +1,6 @@
 //! The lane alone: which write comes next; and, against a table that may do anything an answer allows, what it believes.
 
-use crate::dialect::{Dialect, Kind};
+use crate::format::{Format, LeaseFormat};
 use crate::ids::LeaseIx;
 use crate::input::{Outcome, Reply, Why};
 use crate::output::{Effect, TableOp};
@@ -122,7 +122,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A lane, and the item that it writes to.
 struct Duel {
-    kind: Kind,
+    kind: Format,
     cx: Context,
     leases: LeaseTable,
     ix: LeaseIx,
@@ -135,7 +135,7 @@ struct Duel {
 }
 
 impl Duel {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: Format) -> Self {
         let cx = running(config(kind));
         let mut leases = table(&cx);
         let row = owned(KEY, cx.me().as_str(), 5);
@@ -304,7 +304,7 @@ proptest! {
     /// not while another worker has the lease.
     #[test]
     fn a_lane_never_believes_for_longer_than_the_hold_after_a_write_that_was_applied(steps in steps()) {
-        for kind in Kind::ALL {
+        for kind in Format::ALL {
             let mut duel = Duel::new(kind);
             for (number, step) in (1..).zip(&steps) {
                 let held = duel.step(number, *step);
@@ -319,7 +319,7 @@ proptest! {
     /// Where every answer comes and no other worker interferes, a lease is never lost.
     #[test]
     fn a_lane_whose_answers_come_keeps_its_lease(pauses in proptest::collection::vec(0u64..4_000, 1..40)) {
-        for kind in Kind::ALL {
+        for kind in Format::ALL {
             let mut duel = Duel::new(kind);
             for (number, pause) in (1..).zip(&pauses) {
                 let fate = Fate::Answered;

@@ -1,7 +1,7 @@
 //! Which worker has how many leases, and which leases can be taken.
 
 use crate::config::Config;
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::notice::TakeReason;
 use crate::time::Span;
 use crate::worker::testing::{config, context, ended, hold, owned, row, running, seconds, shows, table};
@@ -68,7 +68,7 @@ fn a_share_is_rounded_up_and_limited_by_the_configuration() {
     assert!(leases.has_room(&cx, 2) && !leases.has_room(&cx, 3));
     let cx = running(Config {
         max_leases: 1,
-        ..config(Kind::Kcl)
+        ..config(Format::Kcl)
     });
     assert_eq!(leases.balance(&cx).target(), 1);
 }

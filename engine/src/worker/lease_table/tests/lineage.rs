@@ -1,6 +1,6 @@
 //! What a list of the shards says that rows do not.
 
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::notice::ListReason;
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
@@ -14,7 +14,7 @@ fn bare(key: &str) -> LeaseRow {
 
 #[test]
 fn a_lease_without_lineage_is_taken_when_a_list_has_shown_its_shard() {
-    let cx = running(config(Kind::VmwareGoKcl));
+    let cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, bare("child"));
     assert!(leases.balance(&cx).available().is_empty());
@@ -31,7 +31,7 @@ fn a_lease_without_lineage_is_taken_when_a_list_has_shown_its_shard() {
 
 #[test]
 fn a_row_that_is_read_after_the_list_is_completed_too() {
-    let cx = running(config(Kind::VmwareGoKcl));
+    let cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     let shards = [closed(shard("parent", &[])), shard("child", &["parent"])];
     leases.learn_lineage(&cx, &shards, cx.now());
@@ -43,7 +43,7 @@ fn a_row_that_is_read_after_the_list_is_completed_too() {
 
 #[test]
 fn a_shard_is_forgotten_when_lists_have_lacked_it_for_a_scan_interval() {
-    let mut cx = running(config(Kind::VmwareGoKcl));
+    let mut cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, ended("old", &[]));
     let (key, began) = ("old".into(), cx.now());
@@ -57,7 +57,7 @@ fn a_shard_is_forgotten_when_lists_have_lacked_it_for_a_scan_interval() {
 
 #[test]
 fn a_parent_without_a_row_is_unread_as_long_as_the_stream_may_have_it() {
-    let mut cx = running(config(Kind::VmwareGoKcl));
+    let mut cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     let child = [shard("child", &["parent"])];
     leases.learn_lineage(&cx, &child, cx.now());

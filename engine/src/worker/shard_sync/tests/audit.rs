@@ -1,6 +1,6 @@
 //! Looking for what has no lease.
 
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::notice::{ListReason, Notice};
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
@@ -76,7 +76,7 @@ fn a_hole_that_the_listing_just_before_has_shown_is_not_listed_again_at_once() {
 
 #[test]
 fn leases_whose_lineage_is_not_known_have_the_shards_listed() {
-    let (mut cx, sync) = (running(config(Kind::VmwareGoKcl)), ShardSync::default());
+    let (mut cx, sync) = (running(config(Format::VmwareGoKcl)), ShardSync::default());
     let mut leases = table(&cx);
     sync.look_for_lineage(&mut cx, &leases, 0);
     assert!(cx.did().is_nothing());

@@ -1,7 +1,7 @@
 //! Filling an empty table.
 
 use super::{keys, lists, page};
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::output::ShardFilter;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
@@ -10,7 +10,7 @@ use crate::worker::testing::{config, row, seconds, shard, shows, starting, table
 
 /// A worker that has seen an empty table twice, and lists the shards to fill it.
 fn filling() -> (Context, LeaseTable, ShardSync) {
-    let (mut cx, mut sync) = (starting(config(Kind::Kcl)), ShardSync::default());
+    let (mut cx, mut sync) = (starting(config(Format::Kcl)), ShardSync::default());
     let mut leases = table(&cx);
     sync.on_empty_table(&mut cx, &mut leases);
     cx.did();
@@ -20,7 +20,7 @@ fn filling() -> (Context, LeaseTable, ShardSync) {
 
 #[test]
 fn an_empty_table_is_looked_at_again_after_a_random_wait() {
-    let (mut cx, mut sync) = (starting(config(Kind::Kcl)), ShardSync::default());
+    let (mut cx, mut sync) = (starting(config(Format::Kcl)), ShardSync::default());
     let mut leases = table(&cx);
     sync.on_empty_table(&mut cx, &mut leases);
     let did = cx.did();

@@ -1,7 +1,7 @@
 //! Removing finished leases.
 
 use crate::config::Config;
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow};
 use crate::time::Span;
@@ -71,7 +71,7 @@ fn a_finished_lease_stays_while_a_parent_of_it_is_there_or_it_names_no_children(
 
 #[test]
 fn where_an_absent_row_is_an_unread_shard_a_lease_stays_until_the_stream_forgets_it() {
-    let mut cx = running(config(Kind::VmwareGoKcl));
+    let mut cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, ended("a", &["b"]));
     shows(&cx, &mut leases, begun("b"));
@@ -87,9 +87,9 @@ fn where_an_absent_row_is_an_unread_shard_a_lease_stays_until_the_stream_forgets
 fn without_a_delay_or_where_rows_stay_for_ever_nothing_is_removed() {
     let keeps = Config {
         cleanup_delay: Span::ZERO,
-        ..config(Kind::Kcl)
+        ..config(Format::Kcl)
     };
-    for config in [keeps, config(Kind::Kinsumer)] {
+    for config in [keeps, config(Format::Kinsumer)] {
         let mut cx = running(config);
         let mut leases = table(&cx);
         shows(&cx, &mut leases, ended("a", &["b"]));

@@ -2,7 +2,7 @@
 
 use super::listed;
 use crate::config::{Config, InitialPosition};
-use crate::dialect::Kind;
+use crate::format::Format;
 use crate::notice::{Fatal, Notice};
 use crate::row::LeaseRow;
 use crate::worker::context::{Context, Request};
@@ -11,7 +11,7 @@ use crate::worker::shard_sync::ShardSync;
 use crate::worker::testing::{Did, closed, config, ended, row, shard, shows, starting, table, tenths};
 
 fn beginning() -> (Context, LeaseTable, ShardSync) {
-    let cx = starting(config(Kind::Kcl));
+    let cx = starting(config(Format::Kcl));
     let leases = table(&cx);
     (cx, leases, ShardSync::default())
 }
@@ -72,7 +72,7 @@ fn a_lease_whose_shard_is_not_listed_delays_recognition_by_a_scan_interval() {
 fn leases_that_begin_elsewhere_than_configured_are_told_once() {
     let mut cx = starting(Config {
         initial_position: InitialPosition::Latest,
-        ..config(Kind::Kcl)
+        ..config(Format::Kcl)
     });
     let (mut leases, mut sync) = (table(&cx), ShardSync::default());
     shows(&cx, &mut leases, row("a"));

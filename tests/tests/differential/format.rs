@@ -1,7 +1,7 @@
-//! The writes of the KCL dialect.
+//! The writes of the KCL format.
 
 use super::{Case, TABLE, case, compare, tables};
-use leasehold_engine::dialect::{Dialect, Kcl};
+use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, Guard, LeaseRow};
@@ -9,7 +9,7 @@ use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::table::{Action, AttributeValue, Item, render};
 use serde_json::{Map, Value, json};
 
-/// The dialect writes texts, numbers and sets of texts.
+/// The format writes texts, numbers and sets of texts.
 fn wire(value: &AttributeValue) -> Value {
     match value {
         AttributeValue::S(text) => json!({ "S": **text }),
@@ -191,7 +191,7 @@ fn states(key: &str) -> Vec<(&'static str, Option<Value>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_write_of_the_kcl_dialect_in_every_state_of_its_row() {
+async fn every_write_of_the_kcl_format_in_every_state_of_its_row() {
     let mut cases = tables();
     for (state, row) in states("shard") {
         for counter in [5, 6] {

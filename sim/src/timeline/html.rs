@@ -2,7 +2,7 @@
 //!
 //! All text comes from names that people and other programs chose. It is escaped for the place it is put in.
 
-use super::timeline::{Mark, MarkKind, Timeline};
+use super::picture::{Mark, MarkKind, Timeline};
 use super::words;
 use std::fmt::Write;
 
@@ -135,7 +135,7 @@ fn table(timeline: &Timeline) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::builder::Builder;
+    use crate::timeline::builder::Builder;
 
     /// A name that breaks out of everything that does not escape it.
     const HOSTILE: &str = "</script><script>document.body.dataset.owned=1</script><!--\"'&<b>{{data}}\u{0}";

@@ -1,7 +1,7 @@
 //! The timeline of a recorded world.
 
 use super::builder::Builder;
-use super::timeline::{BarKind, LaneNo, MarkKind, ShardIx, Timeline};
+use super::picture::{BarKind, LaneNo, MarkKind, ShardIx, Timeline};
 use super::words;
 use crate::oracles::fact::{Owner, Row, Verb};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
@@ -361,7 +361,7 @@ mod tests {
             record: true,
             ..Options::default()
         };
-        // The first is ruined: nothing is processed there.
+        // The first is lost for good: nothing is processed there.
         for seed in 1..6 {
             let report = run_seed(seed, &options);
             let timeline = timeline(&report);

@@ -1,6 +1,6 @@
 //! Both formats of this kind: what their own programs write, and what is written here.
 
-use super::super::Kind;
+use super::super::Format;
 use super::*;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position, SequenceNumber};
@@ -26,7 +26,7 @@ fn item(attributes: &[(&'static str, &str)]) -> Item {
 }
 
 fn row(item: &Item) -> LeaseRow {
-    match Kind::VmwareGoKcl.decode(item) {
+    match Format::VmwareGoKcl.decode(item) {
         RowRead::Lease(row) => row,
         other => panic!("{other:?}"),
     }
@@ -75,7 +75,7 @@ fn rows_of_ruby() {
         let all = attributes.iter().chain(&key);
         all.map(|(name, value)| ((*name).into(), value.clone())).collect()
     };
-    let read = |item: &Item| match Kind::KclRb.decode(item) {
+    let read = |item: &Item| match Format::KclRb.decode(item) {
         RowRead::Lease(row) => row,
         other => panic!("{other:?}"),
     };
@@ -106,7 +106,7 @@ fn rows_of_ruby() {
             checkpoint: row.checkpoint,
             to: "me".into(),
         };
-        let write = Kind::KclRb.encode(&take);
+        let write = Format::KclRb.encode(&take);
         write.carry_out(&mut before).unwrap();
         assert_eq!(read(before.as_ref().unwrap()).counter, NOON + 5);
         assert!(write.carry_out(&mut before).is_err());
@@ -139,20 +139,20 @@ fn what_is_no_row_says_what_was_expected() {
     ] {
         let mut item = item(&[]);
         item.insert(name.into(), value);
-        match Kind::VmwareGoKcl.decode(&item) {
+        match Format::VmwareGoKcl.decode(&item) {
             RowRead::Unreadable { detail, .. } => assert!(detail.starts_with(expected), "{detail}"),
             other => panic!("{other:?}"),
         }
     }
     let of_kcl = Item::from([("leaseKey".into(), AttributeValue::s("a"))]);
     assert!(matches!(
-        Kind::VmwareGoKcl.decode(&of_kcl),
+        Format::VmwareGoKcl.decode(&of_kcl),
         RowRead::Unreadable { .. }
     ));
 }
 
 fn told(change: &Change) -> String {
-    let rendered = render(&Kind::VmwareGoKcl.encode(change));
+    let rendered = render(&Format::VmwareGoKcl.encode(change));
     let mut text = format!(
         "{} IF {}",
         rendered.update.unwrap_or_default(),
@@ -261,8 +261,8 @@ fn changes_in_words() {
     }
 }
 
-fn dialects() -> impl Strategy<Value = Kind> {
-    prop::sample::select(vec![Kind::VmwareGoKcl, Kind::KclRb])
+fn formats() -> impl Strategy<Value = Format> {
+    prop::sample::select(vec![Format::VmwareGoKcl, Format::KclRb])
 }
 
 fn workers() -> impl Strategy<Value = WorkerId> {
@@ -310,17 +310,17 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn a_created_row_reads_as_itself(row in rows(), dialect in dialects()) {
+    fn a_created_row_reads_as_itself(row in rows(), format in formats()) {
         let mut table = None;
-        dialect.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
-        prop_assert_eq!(dialect.decode(&table.unwrap()), RowRead::Lease(row));
+        format.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
+        prop_assert_eq!(format.decode(&table.unwrap()), RowRead::Lease(row));
     }
 
     /// A take of what was read succeeds, and of anything else it does not.
     #[test]
-    fn a_take_is_of_the_row_as_read(before in rows(), now in rows(), dialect in dialects()) {
+    fn a_take_is_of_the_row_as_read(before in rows(), now in rows(), format in formats()) {
         let mut table = None;
-        dialect.encode(&Change::Create(Box::new(now.clone()))).carry_out(&mut table).unwrap();
+        format.encode(&Change::Create(Box::new(now.clone()))).carry_out(&mut table).unwrap();
         let take = Change::Take {
             key: key(),
             counter: before.counter,
@@ -329,7 +329,7 @@ proptest! {
             checkpoint: before.checkpoint,
             to: "me".into(),
         };
-        let write = dialect.encode(&take);
+        let write = format.encode(&take);
         let place = |checkpoint: Checkpoint| checkpoint.position().map(|position| position.sequence);
         let same = before.owner == now.owner
             && before.counter == now.counter
@@ -339,7 +339,7 @@ proptest! {
         if same {
             write.carry_out(&mut table).unwrap();
             let expected = LeaseRow { owner: Some("me".into()), handing_over: None, counter: LATER + 1, ..now };
-            prop_assert_eq!(dialect.decode(&table.unwrap()), RowRead::Lease(expected));
+            prop_assert_eq!(format.decode(&table.unwrap()), RowRead::Lease(expected));
         }
     }
 
@@ -347,7 +347,7 @@ proptest! {
     #[test]
     fn what_is_dropped_is_missed(row in rows()) {
         let mut table = None;
-        Kind::VmwareGoKcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
+        Format::VmwareGoKcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
         let mut item = table.unwrap();
         item.retain(|name, _| !name.starts_with("Leasehold"));
         let checkpoint = match row.checkpoint {
@@ -357,7 +357,7 @@ proptest! {
         };
         let parents = row.parents.first().cloned().into_iter().collect();
         let expected = LeaseRow { checkpoint, parents, children: vec![], range: None, ..row };
-        prop_assert_eq!(Kind::VmwareGoKcl.decode(&item), RowRead::Lease(expected));
+        prop_assert_eq!(Format::VmwareGoKcl.decode(&item), RowRead::Lease(expected));
     }
 
     /// Whatever is in a table gets an answer.
@@ -365,11 +365,11 @@ proptest! {
     fn any_item_is_read(names in prop::collection::vec(prop::sample::select(vec![
         "ShardID", "AssignedTo", "LeaseTimeout", "Checkpoint", "ParentShardId", "ClaimRequest", "LeaseholdStart", "x",
         "shard_id", "assigned_to", "lease_timeout", "checkpoint", "leasehold_deadline",
-    ]), 0..8), texts in prop::collection::vec("\\PC{0,30}", 8), numbers in any::<u8>(), dialect in dialects()) {
+    ]), 0..8), texts in prop::collection::vec("\\PC{0,30}", 8), numbers in any::<u8>(), format in formats()) {
         let item: Item = names.into_iter().zip(texts).enumerate().map(|(at, (name, text))| {
             let value = if numbers >> at & 1 == 1 { AttributeValue::n(at) } else { AttributeValue::s(text) };
             (name.into(), value)
         }).collect();
-        let _ = dialect.decode(&item);
+        let _ = format.decode(&item);
     }
 }

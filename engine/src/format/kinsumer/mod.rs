@@ -21,7 +21,7 @@ mod tests;
 #[cfg(test)]
 mod vectors;
 
-use super::{Dialect, Membership};
+use super::{LeaseFormat, Membership};
 use crate::ids::LeaseKey;
 use crate::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
@@ -31,7 +31,7 @@ use crate::table::{AttributeValue, Item, ItemWrite};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kinsumer;
 
-impl Dialect for Kinsumer {
+impl LeaseFormat for Kinsumer {
     fn key_name(&self) -> &'static str {
         rows::KEY
     }

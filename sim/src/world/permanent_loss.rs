@@ -3,7 +3,7 @@
 use super::World;
 use super::heap::What;
 use super::table::wall_ms;
-use crate::faults::RuinKind;
+use crate::faults::LossKind;
 use crate::oracles::{Fact, Property, ShardNo};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
@@ -14,33 +14,33 @@ const GAP_US: u64 = 10_000_000;
 
 impl World {
     /// Whether something was taken away for good.
-    pub(super) fn is_ruined(&self) -> bool {
-        self.ruined.is_some()
+    pub(super) fn is_lost_for_good(&self) -> bool {
+        self.lost_for_good.is_some()
     }
 
     /// Takes it away.
-    pub(super) fn ruin(&mut self, kind: RuinKind, pick: u32) {
+    pub(super) fn lose(&mut self, kind: LossKind, pick: u32) {
         // What is about to be gone may have changed a moment ago.
         self.observe_stream();
         let now_ms = wall_ms(self.now);
         let done = match kind {
-            RuinKind::StreamDeleted => self.source.delete(now_ms),
+            LossKind::StreamDeleted => self.source.delete(now_ms),
             // Leases that nobody has begun with would be right for any stream of this shape.
-            RuinKind::StreamRemade => self.has_progress() && self.source.delete(now_ms),
-            RuinKind::TableDeleted => self.delete_table(),
-            RuinKind::TableOfAnother => self.plant_table(pick),
+            LossKind::StreamRemade => self.has_progress() && self.source.delete(now_ms),
+            LossKind::TableDeleted => self.delete_table(),
+            LossKind::TableOfAnother => self.plant_table(pick),
         };
         if !done {
             return;
         }
-        self.ruined = Some(kind);
-        self.fact(Fact::Ruined);
+        self.lost_for_good = Some(kind);
+        self.fact(Fact::LostForGood);
         self.fault(kind.family(), None, None);
         self.note_line(|| format!("from now on: {}", kind.family()));
         match kind {
-            RuinKind::StreamRemade => self.heap.push(self.now + GAP_US, What::Remake),
-            RuinKind::TableOfAnother => self.fact(Fact::Foreign),
-            RuinKind::StreamDeleted | RuinKind::TableDeleted => {}
+            LossKind::StreamRemade => self.heap.push(self.now + GAP_US, What::Remake),
+            LossKind::TableOfAnother => self.fact(Fact::Foreign),
+            LossKind::StreamDeleted | LossKind::TableDeleted => {}
         }
     }
 
@@ -104,10 +104,10 @@ impl World {
 
     /// The first worker that goes on as if nothing had happened.
     pub(super) fn goes_on(&self) -> Option<(Property, String)> {
-        let kind = self.ruined?;
+        let kind = self.lost_for_good?;
         let property = match kind {
-            RuinKind::StreamDeleted | RuinKind::TableDeleted => Property::StallsReported,
-            RuinKind::StreamRemade | RuinKind::TableOfAnother => Property::ForeignTablesRefused,
+            LossKind::StreamDeleted | LossKind::TableDeleted => Property::StallsReported,
+            LossKind::StreamRemade | LossKind::TableOfAnother => Property::ForeignTablesRefused,
         };
         let goes_on = |worker: &super::Worker| worker.core && worker.lives();
         let w = self.workers.iter().position(goes_on)?;

@@ -3,7 +3,7 @@
 //! What others hold is shown as this worker saw it: from the rows that its scans and refused writes showed.
 
 use super::builder::Builder;
-use super::timeline::{BarKind, LaneNo, MarkKind, Timeline};
+use super::picture::{BarKind, LaneNo, MarkKind, Timeline};
 use super::words;
 use super::world::add_notice;
 use crate::oracles::{Property, Time, Violation};

@@ -1,7 +1,7 @@
 //! Makes a timeline of what it is told.
 
 use super::layout::{Stays, lay_out_stream};
-use super::timeline::{Bar, BarKind, Lane, LaneNo, Mark, MarkKind, Shard, ShardIx, Span, SpanKind, Timeline};
+use super::picture::{Bar, BarKind, Lane, LaneNo, Mark, MarkKind, Shard, ShardIx, Span, SpanKind, Timeline};
 use super::words;
 use crate::oracles::{Time, Violation};
 use std::collections::BTreeMap;

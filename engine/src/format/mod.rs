@@ -21,7 +21,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A table format. Pure: two of them never see each other's state, and none has any.
-pub trait Dialect {
+pub trait LeaseFormat {
     /// The name of the table's hash key attribute, a string; there is no sort key.
     fn key_name(&self) -> &'static str;
 
@@ -55,7 +55,7 @@ pub trait Dialect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Kind {
+pub enum Format {
     /// [`Kcl`].
     #[default]
     Kcl,
@@ -67,12 +67,12 @@ pub enum Kind {
     Kinsumer,
 }
 
-impl Kind {
+impl Format {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Kcl, Self::VmwareGoKcl, Self::KclRb, Self::Kinsumer];
 
     /// Its codec.
-    pub fn dialect(self) -> &'static (dyn Dialect + Send + Sync) {
+    pub fn codec(self) -> &'static (dyn LeaseFormat + Send + Sync) {
         match self {
             Self::Kcl => &Kcl,
             Self::VmwareGoKcl => &vmware_go_kcl::COLUMNS,
@@ -92,43 +92,43 @@ impl Kind {
     }
 }
 
-impl Dialect for Kind {
+impl LeaseFormat for Format {
     fn key_name(&self) -> &'static str {
-        self.dialect().key_name()
+        self.codec().key_name()
     }
 
     fn policies(&self) -> Policies {
-        self.dialect().policies()
+        self.codec().policies()
     }
 
     fn key(&self, key: &LeaseKey) -> Item {
-        self.dialect().key(key)
+        self.codec().key(key)
     }
 
     fn decode(&self, item: &Item) -> RowRead {
-        self.dialect().decode(item)
+        self.codec().decode(item)
     }
 
     fn lacks(&self, item: &Item) -> Vec<&'static str> {
-        self.dialect().lacks(item)
+        self.codec().lacks(item)
     }
 
     fn encode(&self, change: &Change) -> ItemWrite {
-        self.dialect().encode(change)
+        self.codec().encode(change)
     }
 
     fn membership(&self) -> Option<&dyn Membership> {
-        self.dialect().membership()
+        self.codec().membership()
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -140,9 +140,9 @@ impl FromStr for Kind {
     }
 }
 
-impl fmt::Debug for dyn Dialect + Send + Sync {
+impl fmt::Debug for dyn LeaseFormat + Send + Sync {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Dialect({})", self.key_name())
+        write!(f, "LeaseFormat({})", self.key_name())
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
             next: counter + 5,
             next_owner: None,
         };
-        for (dialect, counter) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 0), (kind, 7)]) {
+        for (format, counter) in Format::ALL.into_iter().flat_map(|kind| [(kind, 0), (kind, 7)]) {
             let mut changes = vec![
                 Change::Claim {
                     key: key(),
@@ -199,15 +199,13 @@ mod tests {
             }
             for change in changes {
                 let mut item = None;
-                let _ = dialect.encode(&change).carry_out(&mut item);
-                assert_eq!(item, None, "{dialect}: {change:?}");
+                let _ = format.encode(&change).carry_out(&mut item);
+                assert_eq!(item, None, "{format}: {change:?}");
             }
             let mut item = None;
             let row = LeaseRow::new(key(), Checkpoint::TrimHorizon);
-            let created = dialect
-                .encode(&Change::Create(Box::new(row)))
-                .carry_out(&mut item);
-            assert!(created.is_ok() && item.is_some(), "{dialect}");
+            let created = format.encode(&Change::Create(Box::new(row))).carry_out(&mut item);
+            assert!(created.is_ok() && item.is_some(), "{format}");
         }
     }
 
@@ -223,27 +221,23 @@ mod tests {
         ];
         let at = Checkpoint::At(Position::of(5.into()));
         let owners = [None, Some("w1")];
-        for (dialect, guards) in Kind::ALL.into_iter().zip(guards) {
+        for (format, guards) in Format::ALL.into_iter().zip(guards) {
             for (checkpoint, owner) in [at, Checkpoint::TrimHorizon]
                 .into_iter()
                 .flat_map(|checkpoint| owners.map(|owner| (checkpoint, owner)))
             {
-                let told = format!("{dialect}: {checkpoint:?} of {owner:?}");
+                let told = format!("{format}: {checkpoint:?} of {owner:?}");
                 let mut row = LeaseRow::new("shardId-000000000000".into(), checkpoint);
                 (row.owner, row.counter) = (owner.map(Into::into), 7_000_000_007);
                 let mut item = None;
-                let create = dialect.encode(&Change::Create(Box::new(row.clone())));
+                let create = format.encode(&Change::Create(Box::new(row.clone())));
                 create.carry_out(&mut item).unwrap();
-                assert_eq!(
-                    dialect.lacks(item.as_ref().unwrap()),
-                    Vec::<&str>::new(),
-                    "{told}"
-                );
+                assert_eq!(format.lacks(item.as_ref().unwrap()), Vec::<&str>::new(), "{told}");
                 item.as_mut()
                     .unwrap()
                     .retain(|name, _| !guards.contains(&&**name));
 
-                let lacks = dialect.lacks(item.as_ref().unwrap());
+                let lacks = format.lacks(item.as_ref().unwrap());
                 // Where there is no owner, there need be no deadline.
                 assert_eq!(
                     lacks.is_empty(),
@@ -256,13 +250,13 @@ mod tests {
                 );
                 row.counter = 0;
                 assert_eq!(
-                    dialect.decode(item.as_ref().unwrap()),
+                    format.decode(item.as_ref().unwrap()),
                     RowRead::Lease(row.clone()),
                     "{told}"
                 );
 
                 let take = |to: &str| {
-                    dialect.encode(&Change::Take {
+                    format.encode(&Change::Take {
                         key: row.key.clone(),
                         counter: 0,
                         next: 5,
@@ -274,8 +268,8 @@ mod tests {
                 take("w2").carry_out(&mut item).unwrap();
                 assert!(take("w3").carry_out(&mut item).is_err(), "{told}: taken twice");
                 let taken = item.unwrap();
-                assert_eq!(dialect.lacks(&taken), Vec::<&str>::new(), "{told}");
-                let read = dialect.decode(&taken);
+                assert_eq!(format.lacks(&taken), Vec::<&str>::new(), "{told}");
+                let read = format.decode(&taken);
                 let read = read.lease().unwrap();
                 assert_eq!(
                     (read.counter, read.owner.as_ref().unwrap().as_str()),

@@ -1,6 +1,6 @@
-//! Faults of chance, each bound to what it strikes.
+//! Faults of chance, each bound to the request that it hits.
 //!
-//! A world either draws them while it runs, or is given a list of them. What a fault strikes is named by what it is, not by
+//! A world either draws them while it runs, or is given a list of them. What a fault hits is named by what it is, not by
 //! when or after how many others, so that taking one fault away leaves the others where they are.
 
 use crate::oracles::ShardNo;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a worker does that a fault can strike.
+/// What a worker does that a fault can hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum Deed {
@@ -136,7 +136,7 @@ impl FromStr for Site {
         parse().ok_or_else(|| {
             let deeds: Vec<&str> = Deed::ALL.iter().map(|(_, name)| *name).collect();
             format!(
-                "expected what a fault strikes, such as \"w1.0 renew shard 3 #2\" (worker.life, one of {}, the shard if it \
+                "expected what a fault hits, such as \"w1.0 renew shard 3 #2\" (worker.life, one of {}, the shard if it \
                  is about one, which of these from 0), found {:?}",
                 deeds.join(", "),
                 text.chars().take(60).collect::<String>()
@@ -326,11 +326,11 @@ impl Chance {
     }
 }
 
-/// A fault of chance and what it strikes.
+/// A fault of chance and what it hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Strike {
-    /// What it strikes.
+pub struct RequestFault {
+    /// What it hits.
     pub on: Site,
     /// What it does.
     pub fault: Chance,

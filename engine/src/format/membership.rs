@@ -1,4 +1,4 @@
-//! How a dialect spells what workers say to each other beside the lease table: operations on items of tables of its own, so
+//! How a format spells what workers say to each other beside the lease table: operations on items of tables of its own, so
 //! that adapters and the simulator need know nothing else.
 
 use crate::ids::WorkerId;
@@ -6,7 +6,7 @@ use crate::input::Reply;
 use crate::members::{Member, MembersOp, MembersPage, Side};
 use crate::table::{Item, ItemWrite};
 
-/// The part of a dialect whose workers know each other from tables beside the lease table.
+/// The part of a format whose workers know each other from tables beside the lease table.
 pub trait Membership: Sync {
     /// The name of the lease table of an application.
     fn leases(&self, application: &str) -> String;

@@ -1,6 +1,6 @@
 //! Where bars lie: those of one lane never on each other, and those of one shard that touch in one row.
 
-use super::timeline::{Bar, LaneNo, Shard, ShardIx};
+use super::picture::{Bar, LaneNo, Shard, ShardIx};
 use crate::oracles::Time;
 use std::collections::BTreeMap;
 

@@ -10,8 +10,8 @@
 
 use super::Kinsumer;
 use super::rows::{LAST_UPDATE, get, is, nothing, stamped, written_at};
-use crate::dialect::membership::{ItemOp, Membership, SideRead, read_page};
-use crate::dialect::reading::{number, text, wrong};
+use crate::format::membership::{ItemOp, Membership, SideRead, read_page};
+use crate::format::reading::{number, text, wrong};
 use crate::ids::{ShardId, WorkerId};
 use crate::input::Reply;
 use crate::members::{Leader, Member, MembersChange, MembersOp, Shared, Side};

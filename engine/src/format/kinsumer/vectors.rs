@@ -3,7 +3,7 @@
 //! Rows are told in short: `O` the owner, `T` the second of the last write, `S` how far it was read, `F` the second at which
 //! it was finished. `null` and `empty` are values that its programs write.
 
-use super::super::{Dialect, Kind};
+use super::super::{Format, LeaseFormat};
 use crate::ids::LeaseKey;
 use crate::position::{Checkpoint, Position};
 use crate::row::{Change, Guard, LeaseRow, RowRead};
@@ -28,7 +28,7 @@ fn item(row: &str) -> Option<Item> {
     if row == "-" {
         return None;
     }
-    let mut item = Kind::Kinsumer.key(&key());
+    let mut item = Format::Kinsumer.key(&key());
     for part in row.split_whitespace() {
         let (short, value) = part.split_once('=').expect("letter and value");
         let (_, name) = NAMES
@@ -62,7 +62,7 @@ fn told(item: Option<&Item>) -> String {
 }
 
 fn row(text: &str) -> LeaseRow {
-    match Kind::Kinsumer.decode(&item(text).expect("a row")) {
+    match Format::Kinsumer.decode(&item(text).expect("a row")) {
         RowRead::Lease(row) => row,
         other => panic!("{text}: {other:?}"),
     }
@@ -118,7 +118,7 @@ fn finish(seen: &str, holder: &str) -> Change {
 /// Carries a change out on a row, and says what became of it; a refusal leaves it.
 fn after(before: &str, change: &Change) -> String {
     let mut table = item(before);
-    let refused = Kind::Kinsumer.encode(change).carry_out(&mut table).is_err();
+    let refused = Format::Kinsumer.encode(change).carry_out(&mut table).is_err();
     let told = told(table.as_ref());
     if refused {
         assert_eq!(told, before, "a refused write changes nothing");

@@ -3,7 +3,7 @@
 mod decode;
 mod encode;
 
-use super::Dialect;
+use super::LeaseFormat;
 use crate::ids::LeaseKey;
 use crate::policy::Policies;
 use crate::row::{Change, RowRead};
@@ -46,7 +46,7 @@ mod sentinel {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kcl;
 
-impl Dialect for Kcl {
+impl LeaseFormat for Kcl {
     fn key_name(&self) -> &'static str {
         name::KEY
     }

@@ -2,7 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`timeline`] | lanes, bars and marks: what a page draws |
+//! | [`picture`] | lanes, bars and marks: what a page draws |
 //! | [`builder`] | makes a timeline of what it is told, in the order of time |
 //! | [`world`] | the timeline of a recorded world |
 //! | [`trace`] | the timeline of one worker's inputs and answers |
@@ -14,7 +14,7 @@ pub mod builder;
 pub mod html;
 mod layout;
 pub mod mermaid;
-pub mod timeline;
+pub mod picture;
 pub mod trace;
 pub mod words;
 pub mod world;

@@ -1,7 +1,7 @@
 //! Rows both ways, and the tables beside them.
 
 use super::*;
-use crate::dialect::{ItemOp, SideRead};
+use crate::format::{ItemOp, SideRead};
 use crate::ids::WorkerId;
 use crate::input::Reply;
 use crate::members::{Leader, Member, MembersChange, MembersOp, Shared, Side};

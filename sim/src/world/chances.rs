@@ -1,28 +1,28 @@
-//! Chance: what strikes a request or a batch is drawn while the world runs, or is given as a list.
+//! Chance: what hits a request or a batch is drawn while the world runs, or is given as a list.
 
 use super::World;
 use crate::draws::Roll;
-use crate::faults::{Chance, Deed, Service, Site, Strike};
+use crate::faults::{Chance, Deed, RequestFault, Service, Site};
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};
 use std::collections::BTreeMap;
 
 /// What decides about chance, and what it did.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Luck {
+pub(super) struct Chances {
     /// Then nothing else happens.
     listed: Option<BTreeMap<Site, Vec<Chance>>>,
-    /// Every strike, if they are wanted.
-    pub struck: Option<Vec<Strike>>,
+    /// Every request fault, if they are wanted.
+    pub struck: Option<Vec<RequestFault>>,
     crashes_on_write: u32,
 }
 
-impl Luck {
-    pub(super) fn new(listed: Option<&[Strike]>, record: bool) -> Self {
-        let listed = listed.map(|strikes| {
+impl Chances {
+    pub(super) fn new(listed: Option<&[RequestFault]>, record: bool) -> Self {
+        let listed = listed.map(|request_faults| {
             let mut sites: BTreeMap<Site, Vec<Chance>> = BTreeMap::new();
-            for strike in strikes {
-                sites.entry(strike.on).or_default().push(strike.fault);
+            for fault in request_faults {
+                sites.entry(fault.on).or_default().push(fault.fault);
             }
             sites
         });
@@ -35,7 +35,7 @@ impl Luck {
 
     fn note(&mut self, site: Site, chances: &[Chance]) {
         if let Some(struck) = &mut self.struck {
-            struck.extend(chances.iter().map(|&fault| Strike { on: site, fault }));
+            struck.extend(chances.iter().map(|&fault| RequestFault { on: site, fault }));
         }
     }
 }
@@ -55,11 +55,11 @@ impl World {
 
     /// What chance does to a request that ordinarily takes so long, in µs.
     pub(super) fn chances_of_call(&mut self, site: Site, roll: &mut Roll, way_us: u64) -> Vec<Chance> {
-        let found = match &self.luck.listed {
+        let found = match &self.chances.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
             None => self.draw_call(site, roll, way_us),
         };
-        self.luck.note(site, &found);
+        self.chances.note(site, &found);
         found
     }
 
@@ -112,9 +112,9 @@ impl World {
                 faults
                     .process
                     .chance_of_crash(roll, way_us, self.plan.config.lease_duration().0)
-            && self.luck.crashes_on_write < faults.process.crash_on_write_most
+            && self.chances.crashes_on_write < faults.process.crash_on_write_most
         {
-            self.luck.crashes_on_write += 1;
+            self.chances.crashes_on_write += 1;
             found.push(crash);
         }
         if deed == Deed::Take && self.owner_of(site.shard).is_some() {
@@ -127,7 +127,7 @@ impl World {
 
     /// What chance does to the handling of a batch.
     pub(super) fn chances_of_batch(&mut self, site: Site, roll: &mut Roll) -> Vec<Chance> {
-        let found = match &self.luck.listed {
+        let found = match &self.chances.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
             None => {
                 let mut found = Vec::new();
@@ -148,7 +148,7 @@ impl World {
                 found
             }
         };
-        self.luck.note(site, &found);
+        self.chances.note(site, &found);
         found
     }
 }

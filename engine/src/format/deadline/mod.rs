@@ -15,7 +15,7 @@ mod tests;
 #[cfg(test)]
 mod vectors;
 
-use super::Dialect;
+use super::LeaseFormat;
 use crate::ids::LeaseKey;
 use crate::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
@@ -65,7 +65,7 @@ const SHARD_END: &str = "SHARD_END";
 /// What the names of all shards begin with. These tables have no kinds of rows, so this tells those of other people.
 const SHARD_PREFIX: &str = "shardId-";
 
-impl Dialect for Columns {
+impl LeaseFormat for Columns {
     fn key_name(&self) -> &'static str {
         self.key
     }

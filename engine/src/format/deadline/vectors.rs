@@ -3,7 +3,7 @@
 //! Rows are told in short: `A` the owner, `T` the second until when, `C` the checkpoint, `R` who claims it, `P` a parent.
 //! `null` and `empty` are values that kcl-rb writes.
 
-use super::super::{Dialect, Kind};
+use super::super::{Format, LeaseFormat};
 use crate::calendar::{spell_go, spell_ruby};
 use crate::ids::LeaseKey;
 use crate::position::{Checkpoint, Position};
@@ -18,9 +18,9 @@ fn key() -> LeaseKey {
     "shardId-000000000007".into()
 }
 
-fn name(kind: Kind, short: &str) -> &'static str {
+fn name(kind: Format, short: &str) -> &'static str {
     let names = match kind {
-        Kind::KclRb => [
+        Format::KclRb => [
             "assigned_to",
             "lease_timeout",
             "checkpoint",
@@ -39,7 +39,7 @@ fn name(kind: Kind, short: &str) -> &'static str {
 }
 
 /// The item of a row told in short; `-` is none.
-fn item(kind: Kind, row: &str) -> Option<Item> {
+fn item(kind: Format, row: &str) -> Option<Item> {
     if row == "-" {
         return None;
     }
@@ -50,7 +50,11 @@ fn item(kind: Kind, row: &str) -> Option<Item> {
             (_, "null") => AttributeValue::Null,
             (_, "empty") => AttributeValue::s(""),
             ("T", seconds) => {
-                let spell = if kind == Kind::KclRb { spell_ruby } else { spell_go };
+                let spell = if kind == Format::KclRb {
+                    spell_ruby
+                } else {
+                    spell_go
+                };
                 AttributeValue::s(spell(seconds.parse::<u64>().expect("seconds") * SECOND))
             }
             (_, text) => AttributeValue::s(text),
@@ -61,7 +65,7 @@ fn item(kind: Kind, row: &str) -> Option<Item> {
 }
 
 /// A row in short, without what is ours alone.
-fn told(kind: Kind, item: Option<&Item>) -> String {
+fn told(kind: Format, item: Option<&Item>) -> String {
     let Some(item) = item else { return "-".to_owned() };
     let mut parts = Vec::new();
     for short in ["A", "T", "C", "R", "P"] {
@@ -72,7 +76,7 @@ fn told(kind: Kind, item: Option<&Item>) -> String {
             Some(AttributeValue::S(text)) if short == "T" => {
                 let times = [100, 105, 110, 111];
                 let spelled = |seconds: &&u64| match kind {
-                    Kind::KclRb => spell_ruby(**seconds * SECOND) == **text,
+                    Format::KclRb => spell_ruby(**seconds * SECOND) == **text,
                     _ => spell_go(**seconds * SECOND) == **text || spell_go(**seconds * SECOND + 1) == **text,
                 };
                 times
@@ -87,14 +91,14 @@ fn told(kind: Kind, item: Option<&Item>) -> String {
     parts.join(" ")
 }
 
-fn row(kind: Kind, text: &str) -> LeaseRow {
+fn row(kind: Format, text: &str) -> LeaseRow {
     match kind.decode(&item(kind, text).expect("a row")) {
         RowRead::Lease(row) => row,
         other => panic!("{text}: {other:?}"),
     }
 }
 
-fn take(kind: Kind, seen: &str, to: &str) -> Change {
+fn take(kind: Format, seen: &str, to: &str) -> Change {
     let row = row(kind, seen);
     Change::Take {
         key: key(),
@@ -106,7 +110,7 @@ fn take(kind: Kind, seen: &str, to: &str) -> Change {
     }
 }
 
-fn guard(kind: Kind, seen: &str, holder: &str) -> Guard {
+fn guard(kind: Format, seen: &str, holder: &str) -> Guard {
     let row = row(kind, seen);
     Guard {
         counter: row.counter,
@@ -117,7 +121,7 @@ fn guard(kind: Kind, seen: &str, holder: &str) -> Guard {
 }
 
 /// Carries a change out on a row, and says what became of it; a refusal leaves it.
-fn after(kind: Kind, before: &str, change: &Change) -> String {
+fn after(kind: Format, before: &str, change: &Change) -> String {
     let mut table = item(kind, before);
     let refused = kind.encode(change).carry_out(&mut table).is_err();
     let told = told(kind, table.as_ref());
@@ -130,7 +134,7 @@ fn after(kind: Kind, before: &str, change: &Change) -> String {
 
 #[test]
 fn rows_of_vmware_go_kcl() {
-    let kind = Kind::VmwareGoKcl;
+    let kind = Format::VmwareGoKcl;
     let checkpoint = |seen, holder, to: u64| Change::Checkpoint {
         key: key(),
         guard: guard(kind, seen, holder),
@@ -224,7 +228,7 @@ fn rows_of_vmware_go_kcl() {
 
 #[test]
 fn rows_of_kcl_rb() {
-    let kind = Kind::KclRb;
+    let kind = Format::KclRb;
     let end = |seen, holder| Change::End {
         key: key(),
         guard: guard(kind, seen, holder),
@@ -263,7 +267,7 @@ fn rows_of_kcl_rb() {
 /// Released and leased again by the same owner within a second, a row of kcl-rb looks the same; ours does not.
 #[test]
 fn whole_seconds_hide_nothing_of_ours() {
-    let kind = Kind::KclRb;
+    let kind = Format::KclRb;
     let mut table = None;
     let mut mine = LeaseRow::new(key(), Checkpoint::TrimHorizon);
     mine.owner = Some("w".into());

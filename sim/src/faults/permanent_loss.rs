@@ -6,18 +6,18 @@ use crate::draws::Draws;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// Five in so many worlds are ruined.
+/// Five in so many worlds lose their table or stream for good.
 const RARE: u64 = 40;
 
 /// What is taken away, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ruin {
+pub struct PermanentLoss {
     /// When, in µs. A table of another stream is there from the beginning.
     #[serde(with = "micros")]
     pub at: u64,
     /// What.
-    pub kind: RuinKind,
+    pub kind: LossKind,
     /// How, where there are several ways.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pick: u32,
@@ -30,7 +30,7 @@ fn is_zero(n: &u32) -> bool {
 /// What is taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RuinKind {
+pub enum LossKind {
     /// The stream is deleted.
     StreamDeleted,
     /// The stream is deleted, and a while later another one has its name.
@@ -41,26 +41,26 @@ pub enum RuinKind {
     TableOfAnother,
 }
 
-impl RuinKind {
+impl LossKind {
     /// The family's name, for marks.
     pub fn family(self) -> &'static str {
         match self {
-            RuinKind::StreamDeleted => "stream-deleted",
-            RuinKind::StreamRemade => "stream-remade",
-            RuinKind::TableDeleted => "table-deleted",
-            RuinKind::TableOfAnother => "table-of-another",
+            LossKind::StreamDeleted => "stream-deleted",
+            LossKind::StreamRemade => "stream-remade",
+            LossKind::TableDeleted => "table-deleted",
+            LossKind::TableOfAnother => "table-of-another",
         }
     }
 }
 
-impl Ruin {
+impl PermanentLoss {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Option<Self> {
         let kind = match draws.below("ruin", 0, RARE) {
-            0 => RuinKind::StreamDeleted,
+            0 => LossKind::StreamDeleted,
             // It takes leases that were begun with, so some of these come to nothing.
-            1 | 2 => RuinKind::StreamRemade,
-            3 => RuinKind::TableDeleted,
-            4 => RuinKind::TableOfAnother,
+            1 | 2 => LossKind::StreamRemade,
+            3 => LossKind::TableDeleted,
+            4 => LossKind::TableOfAnother,
             _ => return None,
         };
         Some(Self {
