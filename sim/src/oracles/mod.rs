@@ -333,6 +333,7 @@ impl Oracles {
                 self.resolution.observe(now, fact, verdict);
                 if !of_others {
                     self.shares.observe(now, fact, verdict);
+                    self.quota.observe(now, fact, verdict);
                     self.takeover.observe(now, fact, verdict);
                 }
             }

@@ -3,7 +3,7 @@
 //! Asked of a worker that tried to take something, when it has said what it holds since: what it holds and what it tries to take,
 //! less what it was given without asking (a leader of another library may hand leases over).
 
-use super::fact::{Ask, Verb};
+use super::fact::{Ask, Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,24 @@ struct Claims {
     held: BTreeSet<ShardNo>,
     /// Held, and never asked for.
     given: BTreeSet<ShardNo>,
-    /// Takes under way.
-    tried: BTreeSet<ShardNo>,
+    /// Takes under way that may succeed, each with the owner that was shown before it.
+    tried: BTreeMap<ShardNo, Option<Owner>>,
+    /// The owner of each lease as it was shown last.
+    shown: BTreeMap<ShardNo, Option<Owner>>,
     /// Something was tried since it last said what it holds.
     fresh: bool,
+}
+
+impl Claims {
+    /// A take of a lease that is shown to be a third worker's by now cannot succeed.
+    fn shown(&mut self, life: LifeNo, shard: ShardNo, owner: Option<Owner>) {
+        let before = self.tried.get(&shard).copied();
+        let third = owner.is_some() && owner != Some(Owner::Life(life));
+        if third && before.is_some_and(|before| before != owner) {
+            self.tried.remove(&shard);
+        }
+        self.shown.insert(shard, owner);
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +59,11 @@ impl Quota {
                 ..
             } => {
                 let claims = self.lives.entry(life).or_default();
-                claims.fresh |= claims.tried.insert(shard);
+                let owner = claims.shown.get(&shard).copied().flatten();
+                claims.fresh |= claims.tried.insert(shard, owner).is_none();
+            }
+            Fact::Shown { life, shard, row, .. } => {
+                self.lives.entry(life).or_default().shown(life, shard, row.owner)
             }
             Fact::Answered {
                 life,
@@ -59,7 +77,7 @@ impl Quota {
             }
             Fact::Holds { life, shard, .. } => {
                 let claims = self.lives.entry(life).or_default();
-                if claims.held.insert(shard) && !claims.tried.contains(&shard) {
+                if claims.held.insert(shard) && !claims.tried.contains_key(&shard) {
                     claims.given.insert(shard);
                 }
             }
@@ -84,13 +102,15 @@ impl Quota {
         if !std::mem::take(&mut claims.fresh) {
             return;
         }
-        let wanted = claims.held.union(&claims.tried).count();
+        let tried: BTreeSet<ShardNo> = claims.tried.keys().copied().collect();
+        let wanted = claims.held.union(&tried).count();
         let (given, most) = (claims.given.len(), self.most as usize);
         if wanted > most + given {
             verdict.report(Property::FairShares, now, || {
                 format!(
-                    "life {life} holds and takes {wanted} leases, {given} of which it was given; it was told to take no more \
-                     than {most}"
+                    "life {life} holds {:?} and takes {:?}: {wanted} leases, {given} of which it was given; it was told to take no \
+                     more than {most}",
+                    claims.held, tried
                 )
             });
         }
@@ -100,7 +120,7 @@ impl Quota {
 #[cfg(test)]
 mod tests {
     use super::super::fact::{How, Mark};
-    use super::super::history::{answered, asked, config, judge_under};
+    use super::super::history::{answered, asked, config, judge_under, row};
     use super::*;
 
     const TAKE: Ask = Ask::Write(Verb::Take);
@@ -163,6 +183,29 @@ mod tests {
             Fact::Said { life: 0 },
         ];
         assert_eq!(found(1, one_refused), 0);
+    }
+
+    #[test]
+    fn a_take_of_what_a_third_worker_has_does_not_count_any_more() {
+        let shown = |shard, owner| Fact::Shown {
+            life: 0,
+            shard,
+            row: row(owner, 1, Mark::TrimHorizon),
+            scanned: true,
+        };
+        let then = |owner| {
+            vec![
+                shown(0, Some(1)),
+                asked(0, TAKE, 0, 1, 1, 0),
+                Fact::Said { life: 0 },
+                shown(0, owner),
+                asked(0, TAKE, 1, 2, 1, 0),
+                Fact::Said { life: 0 },
+            ]
+        };
+        assert_eq!(found(1, then(Some(2))), 0);
+        assert_eq!(found(1, then(Some(1))), 1);
+        assert_eq!(found(1, then(None)), 1);
     }
 
     #[test]

@@ -40,8 +40,8 @@ struct Stake {
     /// Writes that would bring the lease, and are not answered.
     takes: u32,
     claims: u32,
-    /// Whose it was seen to be when it was asked for.
-    asked_of: Option<Owner>,
+    /// Whose it was seen to be when it was asked for, and to whom it was being handed over.
+    asked_of: (Option<Owner>, Option<Owner>),
     /// The row says that its owner is asked for it, and the life knows.
     claimed: bool,
     /// When it was asked for last.
@@ -54,8 +54,10 @@ struct Stake {
 impl Stake {
     /// Whether a take of it is under way that may succeed, for all that its life was shown.
     fn may_be_taken(&self) -> bool {
-        let to_another = |seen: Seen| seen.row.owner != self.asked_of && seen.row.owner.is_some();
-        self.takes > 0 && !self.seen.is_some_and(to_another)
+        let (owner, next) = self.asked_of;
+        let has_owner = |seen: Seen| seen.row.owner != owner && seen.row.owner.is_some();
+        let is_promised = |seen: Seen| seen.row.next != next && seen.row.next.is_some();
+        self.takes > 0 && !self.seen.is_some_and(|seen| has_owner(seen) || is_promised(seen))
     }
 
     fn is_idle(&self) -> bool {
@@ -220,19 +222,21 @@ impl Shares {
                 }
                 (seen.row, seen.disputed, seen.older) = (row, false, false);
             }
+            // A stale read; or the row was made anew, and its reader has forgotten the former one.
             Some(seen) if row.counter < seen.row.counter && !seen.older => {
                 (seen.disputed, seen.older) = (true, true);
+                seen.early = Some((row.counter, now));
             }
             _ => {
                 let early = seen.and_then(|seen| seen.early);
-                let early = early.filter(|(counter, _)| *counter == row.counter);
-                let since = early.map_or(now, |(_, since)| since);
+                let since = early.filter(|(counter, _)| *counter == row.counter);
                 *seen = Some(Seen {
                     row,
-                    early: None,
+                    // What was shown beside scans may be newer than what this one shows.
+                    early: early.filter(|(counter, _)| *counter > row.counter),
                     older: false,
                     owner_since: now,
-                    counter_since: since,
+                    counter_since: since.map_or(now, |(_, since)| since),
                     gap: 0,
                     disputed: false,
                 });
@@ -251,7 +255,9 @@ impl Shares {
             (stake.since, stake.chosen) = (now, false);
         }
         stake.asked = Some(now);
-        stake.asked_of = stake.seen.and_then(|seen| seen.row.owner);
+        stake.asked_of = stake
+            .seen
+            .map_or((None, None), |seen| (seen.row.owner, seen.row.next));
         match verb {
             Verb::Claim => stake.claims += 1,
             _ => stake.takes += 1,
@@ -410,6 +416,39 @@ mod tests {
         let row = row(Some(1), 99, Mark::TrimHorizon);
         facts.push((hour, shown(0, row)));
         assert_eq!(judged(facts, (1..6).map(|shard| ask(TAKE, shard))), 0);
+    }
+
+    /// A row with a smaller counter is of a stale read, or was made anew. Its reader may count from when it was first shown.
+    #[test]
+    fn an_owner_of_a_row_that_stands_still_since_it_was_made_anew_may_be_dead() {
+        let lease = terms().config.lease_duration().0;
+        // Shown three times, so far apart; the first of them may be of a stale read.
+        let found = |apart: u64| {
+            let mut facts = table(&[1, 1, 1, 1, 2, 2]);
+            for _ in 0..3 {
+                let at = facts.last().unwrap().0 + apart;
+                let anew = (0..4).map(|shard| (at, shown(shard, row(Some(1), 3, Mark::TrimHorizon))));
+                facts.extend(anew);
+                let renewed = row(Some(2), at, Mark::TrimHorizon);
+                facts.extend((4..6).map(|shard| (at, shown(shard, renewed))));
+            }
+            judged(facts, (0..3).map(|shard| ask(TAKE, shard)))
+        };
+        assert_eq!(found(lease / 8 * 3), 1);
+        assert_eq!(found(lease / 2), 0);
+    }
+
+    #[test]
+    fn a_take_of_what_is_promised_to_another_does_not_count() {
+        let facts = || table(&[1, 1, 1, 1, 2, 2]);
+        let promised = Row {
+            next: Some(Owner::Life(2)),
+            ..row(Some(1), 41, Mark::TrimHorizon)
+        };
+        let two = [ask(TAKE, 0), ask(TAKE, 1)];
+        let more = |row: Row| two.clone().into_iter().chain([shown(0, row), ask(TAKE, 2)]);
+        assert_eq!(judged(facts(), more(row(Some(1), 41, Mark::TrimHorizon))), 1);
+        assert_eq!(judged(facts(), more(promised)), 0);
     }
 
     #[test]
