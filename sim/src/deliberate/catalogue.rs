@@ -65,6 +65,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "first-members-page-only"
     "first-page-only"
     "floor-share"
+    "given-is-no-news"
     "hand-over-too-early"
     "hand-over-unfinished"
     "hand-over-in-cooldown"

@@ -84,6 +84,11 @@ impl Acquisition {
         matches!(self.why, TakeReason::Stolen { .. })
     }
 
+    /// Whether the row named us as its owner already: it did not count towards our share before.
+    pub(in crate::worker) fn is_of_ours(&self) -> bool {
+        self.why == TakeReason::Ours
+    }
+
     /// Whether the row has moved on since: the guard of its writes cannot hold any more.
     pub(in crate::worker) fn is_defeated_by(&self, row: &LeaseRow) -> bool {
         self.counter != row.counter

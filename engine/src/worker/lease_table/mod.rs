@@ -64,7 +64,8 @@ pub(super) struct LeaseTable {
     touched: Aside<Touched>,
     /// Acquisitions and held leases that are not over.
     busy: u32,
-    /// Grows with what may change our share, or how much of it we have: a page of a scan, and a lease that is ours no more.
+    /// Grows with what may change our share, or how much of it we have: a page of a scan, a lease that was given to us, and a lease
+    /// that is ours no more.
     news: u64,
     scans: Scans,
     lineage: Lineage,
@@ -244,8 +245,10 @@ impl LeaseTable {
             !lease.busy(),
             "one acquisition at a time, and none of a held lease"
         );
+        let given = acquisition.is_of_ours();
         lease.acquisition = Some(Box::new(acquisition));
         self.busy += 1;
+        self.news += u64::from(given);
     }
 
     /// Changes an acquisition, if there is one.
