@@ -148,6 +148,8 @@ pub enum Notice {
     },
     /// An input that made no sense, and was ignored.
     Stray { what: String },
+    /// An invariant of the engine does not hold: this is a bug of Leasehold. The worker goes on as well as it can.
+    InvariantBroken { expected: String },
     /// The worker cannot go on.
     Fatal(Fatal),
     /// The worker shuts down.
@@ -368,6 +370,10 @@ impl fmt::Display for Notice {
                 what, how, again_in, ..
             } => write!(f, "could not {what}: {how}; retrying in {again_in}"),
             Notice::Stray { what } => write!(f, "ignored {what}"),
+            Notice::InvariantBroken { expected } => write!(
+                f,
+                "a bug in Leasehold: expected that {expected}, and found that it is not so; going on. Please report this with a trace"
+            ),
             Notice::Fatal(fatal) => write!(f, "cannot go on: {fatal}"),
             Notice::ShuttingDown { held: 1 } => f.write_str("shutting down with 1 lease"),
             Notice::ShuttingDown { held } => write!(f, "shutting down with {held} leases"),

@@ -130,6 +130,7 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::HandlerFailed { .. } => "engine/handler-failed",
         Notice::Unreadable { .. } => "engine/unreadable",
         Notice::Stray { .. } => "engine/stray",
+        Notice::InvariantBroken { .. } => "engine/invariant-broken",
         Notice::Stalled { .. } => "engine/stalled",
         Notice::Moving { .. } => "engine/moving",
         Notice::Fatal(_) => "engine/fatal",

@@ -67,6 +67,7 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::Trimmed { .. } => ("trimmed", Error),
         Notice::Trouble { .. } => ("trouble", Warning),
         Notice::Stray { .. } => ("stray", Warning),
+        Notice::InvariantBroken { .. } => ("invariant_broken", Error),
         Notice::Fatal(_) => ("fatal", Error),
         Notice::ShuttingDown { .. } => ("shutting-down", Info),
         Notice::Stopped(summary) if summary.is_clean() => ("stopped", Info),

@@ -88,6 +88,8 @@ impl Buffer {
     }
 
     pub(super) fn delivered(&mut self) {
+        debug_assert!(self.front != Front::Out, "one batch is out at a time");
+        debug_assert!(!self.batches.is_empty(), "what is handed over is there");
         if let Some(batch) = self.batches.front() {
             self.front = Front::Out;
             self.handed = self.handed.max(Some(batch.given.last));
@@ -108,6 +110,10 @@ impl Buffer {
             return false;
         }
         if let Some(last) = self.pop() {
+            debug_assert!(
+                Some(last) <= self.handed,
+                "what was processed was handed over before"
+            );
             self.watermark = self.watermark.max(Some(last));
         }
         true
@@ -116,6 +122,10 @@ impl Buffer {
     pub(super) fn processed_through(&mut self, position: Position) {
         let through = Some(position).min(self.handed);
         self.watermark = self.watermark.max(through);
+        debug_assert!(
+            self.watermark <= self.handed,
+            "nothing was processed that was not handed over"
+        );
         if self.front != Front::Waiting
             && let Some(batch) = self.batches.front_mut()
         {

@@ -110,6 +110,11 @@ impl Reader {
 
     /// The command that [`next`](Self::next) has just asked for was issued under this id.
     pub fn sent(&mut self, op: OpId, now: Mono) {
+        debug_assert!(self.flight.is_none(), "one stream command at a time");
+        debug_assert!(
+            self.end.is_none() && !self.paused,
+            "what ended or is paused is not read"
+        );
         self.flight = Some(Flight {
             op,
             sent: now,
@@ -380,6 +385,7 @@ impl Reader {
         let doubled = ctx.retry_min.times(1 << self.failures.min(32));
         let high = doubled.min(ctx.retry_max);
         let low = high.per(2).max(ctx.retry_min).min(high);
+        debug_assert!(low <= high, "a pause is drawn from a range");
         let width = (high.0 - low.0).saturating_add(1);
         let pause = low + Span(draw_below(ctx.seed, "reader-retry", ctx.subject, op.n, width));
         self.retry_at = now + pause;

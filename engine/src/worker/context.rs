@@ -304,16 +304,32 @@ impl Context {
 
     /// The room that waits for this command, and when the command was emitted; forgets it. `None` for a stray or repeated outcome.
     pub(super) fn settle(&mut self, op: OpId) -> Option<(Waiter, Mono)> {
-        if op.life == self.life {
-            self.pending.remove(&op.n)
-        } else {
-            None
+        if op.life != self.life {
+            return None;
         }
+        let waiter = self.pending.remove(&op.n);
+        debug_assert!(
+            waiter.is_none() || op.n <= self.next_op,
+            "only a command that was emitted has an outcome"
+        );
+        debug_assert!(
+            waiter.as_ref().is_none_or(|(_, emitted)| *emitted <= self.now),
+            "an outcome comes after its command"
+        );
+        waiter
     }
 
     /// How many commands are without an outcome.
     pub(super) fn unanswered(&self) -> usize {
         self.pending.len()
+    }
+
+    /// An invariant does not hold. Tests stop here. In production the worker says so, and goes on as well as it can.
+    #[cold]
+    pub(super) fn broken(&mut self, expected: &str) {
+        debug_assert!(false, "{expected}");
+        let expected = expected.into();
+        self.notify(Notice::InvariantBroken { expected });
     }
 
     pub(super) fn notify(&mut self, notice: Notice) {

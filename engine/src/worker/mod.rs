@@ -170,6 +170,10 @@ impl Worker {
         self.leadership.elect(cx, leases);
         let rows = leases.unordered().filter(|lease| lease.row().is_some()).count() as u32;
         let balance = leases.balance(cx);
+        debug_assert!(
+            balance.unfinished() <= rows,
+            "only a row stands for an unfinished lease"
+        );
         cx.notify(scanned.notice(rows, &balance));
         if rows == 0 {
             self.shard_sync.on_empty_table(cx, leases);
@@ -263,7 +267,7 @@ impl Worker {
                 return;
             }
         }
-        debug_assert!(false, "the rooms ask each other for ever");
+        self.cx.broken("the rooms come to an end of asking each other");
     }
 
     fn step_rooms(&mut self) {

@@ -79,6 +79,10 @@ impl Startup {
             return;
         }
         debug_assert!(!self.in_flight, "one question at a time");
+        debug_assert!(
+            self.step == Step::Done || (self.table_doubts == 0 && !self.stream_doubt && !self.watching),
+            "what is there is watched after start-up"
+        );
         match self.step {
             Step::Table => cx.table(Waiter::TableState, TableOp::Describe),
             Step::Create => cx.table(Waiter::TableCreate, TableOp::Create),
@@ -196,6 +200,10 @@ impl Startup {
 
     /// While running: is the table really gone? One answer may come from a lagging replica, two in a row do not.
     fn on_table_watched(&mut self, cx: &mut Context, outcome: &Outcome) {
+        debug_assert!(
+            self.table_doubts > 0,
+            "a running worker looks at a table that it doubts"
+        );
         match outcome {
             Outcome::Applied(Reply::Table(TableState::Missing | TableState::Deleting)) => {
                 if self.table_doubts >= 2 {

@@ -326,6 +326,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         | Notice::Unreadable { .. }
         | Notice::BadListing { .. }
         | Notice::Stray { .. }
+        | Notice::InvariantBroken { .. }
         | Notice::Fatal(_) => MarkKind::Trouble,
         _ => MarkKind::Notice,
     };

@@ -48,7 +48,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "engine/src/format/deadline/tests.rs", "changes_in_words", CASES),
     allow("function-length", "engine/src/format/deadline/vectors.rs", "rows_of_vmware_go_kcl", CASES),
     allow("function-length", "engine/src/format/kcl/tests/writes.rs", "every_change_in_words", CASES),
-    allow("function-length", "engine/src/format/mod.rs", "a_row_without_its_guard_is_taken_once_and_complete_again", STORY),
     allow("function-length", "engine/src/notice.rs", "fmt", TABLE),
     allow("function-length", "engine/tests/total.rs", "a_counter_at_its_end_stays_there", STORY),
     allow("function-length", "sim/cli/src/demo/mod.rs", "run", MOVED),

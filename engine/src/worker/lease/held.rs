@@ -160,14 +160,40 @@ impl HeldLease {
             self.emit(cx, leases, kind);
         }
         self.stall_step(cx, leases);
+        self.check();
         let closed = matches!(self.stage, Stage::Closed(_));
-        debug_assert!(
-            !closed || self.app.is_none(),
-            "nothing is asked of the application after the close"
-        );
         // Without its table, nothing can be given up.
         let over = closed && (self.lane.lost || cx.phase().table_gone());
         (!over).then(|| self.wake_at(cx))
+    }
+
+    /// What holds in every stage.
+    fn check(&self) {
+        let open = matches!(self.app, Some((_, AppCommand::Open)));
+        let deliver = matches!(self.app, Some((_, AppCommand::Deliver { .. })));
+        let close = matches!(self.app, Some((_, AppCommand::Close)));
+        let stage = &self.stage;
+        debug_assert_eq!(
+            close,
+            matches!(stage, Stage::Closing(_)),
+            "a shard is being closed while its close is in flight"
+        );
+        debug_assert!(
+            !open || matches!(stage, Stage::Opening { .. } | Stage::Draining { .. }),
+            "a shard is opened before anything else"
+        );
+        debug_assert!(
+            !deliver || matches!(stage, Stage::Running(_) | Stage::Draining { .. }),
+            "a batch is processed while its shard is read, or let go of"
+        );
+        debug_assert!(
+            self.opened || !matches!(stage, Stage::Running(_) | Stage::Ending(_) | Stage::Closing(_)),
+            "what is read, or was, had been opened"
+        );
+        debug_assert!(
+            self.lane.processed.is_none() || self.opened,
+            "only an open shard is processed"
+        );
     }
 
     fn emit(&mut self, cx: &mut Context, leases: &LeaseTable, kind: WriteKind) {
@@ -340,8 +366,7 @@ impl HeldLease {
         outcome: Outcome,
     ) {
         let Some(kind) = self.lane.settle(op) else {
-            debug_assert!(false, "an answer of the lane is of what is in flight");
-            return;
+            return cx.broken("an answer of the lane is of what is in flight");
         };
         if self.lane.lost {
             return;
@@ -403,6 +428,7 @@ impl HeldLease {
     /// The end of the shard is durable.
     fn on_ended(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         let now = cx.now();
+        debug_assert!(self.opened, "a shard that was read to its end had been opened");
         self.end_ownership(cx);
         self.lane.valid_until = now;
         self.lane.durable = Checkpoint::ShardEnd;
@@ -430,6 +456,10 @@ impl HeldLease {
 
     /// We own the lease no more, by our own will.
     fn on_given_up(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
+        debug_assert!(
+            matches!(self.stage, Stage::Closed(_)),
+            "a lease is given up when its shard is closed"
+        );
         self.end_ownership(cx);
         self.lane.valid_until = cx.now();
         cx.request(Request::DropRowWrites(self.ix));

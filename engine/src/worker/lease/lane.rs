@@ -191,8 +191,7 @@ impl Lane {
         debug_assert!(self.flight.is_none(), "a lane has one operation in flight");
         debug_assert!(!self.lost, "nothing is written to a lease that was lost");
         let Some(lease) = leases.get(ix) else {
-            debug_assert!(false, "a held lease is known");
-            return;
+            return cx.broken("a held lease is known");
         };
         let key = lease.key().clone();
         if kind != WriteKind::Read && self.unresolved.is_none() {
@@ -223,6 +222,10 @@ impl Lane {
         match kind {
             WriteKind::Checkpoint(position) => {
                 debug_assert!(!self.durable.covers(position), "a checkpoint moves on");
+                debug_assert!(
+                    self.processed.is_some_and(|processed| position <= processed),
+                    "no checkpoint is ahead of what was processed"
+                );
                 Change::Checkpoint { key, guard, position }
             }
             WriteKind::End => {

@@ -97,6 +97,10 @@ impl Lane {
 
     /// Remembers that a write may have been applied.
     fn mark_unknown(&mut self, from: &From<'_>) {
+        debug_assert!(
+            from.kind != WriteKind::Read,
+            "a read leaves nothing unknown behind"
+        );
         let before = self.unresolved.unwrap_or(Unresolved {
             since: from.emitted,
             end: false,
@@ -111,6 +115,7 @@ impl Lane {
 
     /// A write was acknowledged. With it, no earlier one of the same guard was or will be applied.
     fn on_applied(&mut self, cx: &mut Context, from: &From<'_>) -> Answer {
+        debug_assert!(from.kind != WriteKind::Read, "a read changes no row");
         debug_assert!(
             self.next > self.counter || self.counter == u64::MAX,
             "guards grow"
@@ -209,6 +214,7 @@ impl Lane {
             !(next && bare),
             "a row without a counter is not what a write of ours leaves"
         );
+        debug_assert!(row.actual_owner() == Some(cx.me()), "a row of ours names us");
         let lease = from.key.clone();
         let mut answer = Answer::Nothing;
         if bare {
@@ -234,6 +240,10 @@ impl Lane {
         let since = self
             .unresolved
             .map_or(from.emitted, |maybe| maybe.since.min(from.emitted));
+        debug_assert_eq!(
+            self.next, row.counter,
+            "our own write leaves the counter that it was given"
+        );
         self.counter = row.counter;
         self.durable = self.durable.max(row.checkpoint);
         self.extend_validity(cx, from.key, since);

@@ -50,7 +50,7 @@ impl HeldLease {
     fn resolve_shard(&mut self, cx: &mut Context, own: Option<&Shard>, shards: &[Shard]) {
         let now = cx.now();
         let Some(reading) = self.stage.reading_mut() else {
-            return;
+            return cx.broken("a shard that was not found is read");
         };
         let children = children_of(&self.key, shards);
         // A listing that lags may show one of two children, or be older than a shard that was read to its end already. Another

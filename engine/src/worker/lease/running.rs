@@ -19,7 +19,7 @@ impl HeldLease {
     pub(super) fn run_step(&mut self, cx: &mut Context) {
         let now = cx.now();
         let Stage::Running(reading) = &mut self.stage else {
-            return;
+            return cx.broken("a shard is read while it runs");
         };
         if self.app.is_none()
             && let Some(children) = reading.reader.finished()
@@ -50,7 +50,7 @@ impl HeldLease {
 
     fn deliver(&mut self, cx: &mut Context) {
         let Stage::Running(reading) = &mut self.stage else {
-            return;
+            return cx.broken("batches are handed over while a shard runs");
         };
         let Some(front) = reading.reader.front() else {
             return;
@@ -97,7 +97,7 @@ impl HeldLease {
     /// The shard ended and the answer named no children. They may exist all the same: the stream's shards are listed.
     fn look_for_children(&mut self, cx: &mut Context) {
         let Stage::Running(reading) = &mut self.stage else {
-            return;
+            return cx.broken("children are looked for while a shard runs");
         };
         if !self.missing && cx.now() >= reading.look_at {
             self.missing = true;
@@ -117,8 +117,7 @@ impl HeldLease {
             AppCommand::Deliver { batch } => self.on_delivered(cx, leases, batch, outcome),
             AppCommand::Close => {
                 let Stage::Closing(reason) = self.stage else {
-                    debug_assert!(false, "a close is answered while the shard is closed");
-                    return;
+                    return cx.broken("a close is answered while the shard is closed");
                 };
                 self.stage.go(|_| Stage::Closed(reason));
                 let (lease, token) = (self.key.clone(), self.token);
@@ -130,15 +129,12 @@ impl HeldLease {
     fn on_delivered(&mut self, cx: &mut Context, leases: &LeaseTable, batch: OpId, outcome: Outcome) {
         let now = cx.now();
         let Some(reading) = self.stage.reading_mut() else {
-            debug_assert!(
-                false,
-                "a batch is processed while its shard is read, or let go of"
-            );
-            return;
+            return cx.broken("a batch is processed while its shard is read, or let go of");
         };
         match outcome {
             Outcome::Applied(_) => {
-                reading.reader.processed(batch);
+                let was_out = reading.reader.processed(batch);
+                debug_assert!(was_out, "a batch is out until its answer");
                 reading.attempts = 0;
                 reading.deliver_after = Mono(0);
                 let before = self.lane.processed;
@@ -165,7 +161,7 @@ impl HeldLease {
 
     fn on_handler_failure(&mut self, cx: &mut Context, leases: &LeaseTable, outcome: &Outcome) {
         let Some(reading) = self.stage.reading_mut() else {
-            return;
+            return cx.broken("a handler fails at a shard that is read, or let go of");
         };
         let attempt = reading.attempts;
         debug_assert!(attempt > 0, "what failed was attempted");

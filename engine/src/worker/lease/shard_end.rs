@@ -101,7 +101,7 @@ impl HeldLease {
     /// Queues the children's leases as soon as their other parents have one.
     pub(super) fn end_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let Stage::Ending(ending) = &mut self.stage else {
-            return;
+            return cx.broken("children are created while a shard ends");
         };
         if ending.pending_children.is_empty() {
             return;
@@ -135,6 +135,10 @@ impl HeldLease {
             cx.write_row(Change::Create(Box::new(row)), why, Some(self.ix), Mono::NEVER);
             left += 1;
         }
+        debug_assert!(
+            ending.unresolved_parents.is_empty(),
+            "children are created when their other parents have leases"
+        );
         ending.children_left = left;
     }
 
@@ -142,7 +146,7 @@ impl HeldLease {
     pub(super) fn on_other_parent(&mut self, cx: &mut Context, outcome: Outcome) {
         let now = cx.now();
         let Stage::Ending(ending) = &mut self.stage else {
-            return;
+            return cx.broken("other parents are asked about while a shard ends");
         };
         match outcome {
             Outcome::Applied(Reply::Row(Some(_))) if !ending.unresolved_parents.is_empty() => {
@@ -169,10 +173,15 @@ impl HeldLease {
 
     /// A list of all shards says which of the other parents without a lease may still get one. `shown_open`: it shows our own shard
     /// open, so it is older than its children.
-    pub(super) fn judge_other_parents(&mut self, cx: &Context, shown_open: bool, prospects: &Prospects<'_>) {
+    pub(super) fn judge_other_parents(
+        &mut self,
+        cx: &mut Context,
+        shown_open: bool,
+        prospects: &Prospects<'_>,
+    ) {
         let confidence = cx.config().audit_confidence.max(2);
         let Some(ending) = self.stage.ending_mut() else {
-            return;
+            return cx.broken("other parents are judged while a shard ends");
         };
         self.missing = false;
         // A child whose own descendants have leases was read to its end before, whatever became of its row. Not so where

@@ -21,7 +21,7 @@ impl HeldLease {
             return;
         }
         let Stage::Waiting(waiting) = &mut self.stage else {
-            return;
+            return cx.broken("parents are waited for before a shard is opened");
         };
         if now < waiting.look_at || waiting.reading.is_some() {
             return;
@@ -125,7 +125,7 @@ impl HeldLease {
     fn on_parent(&mut self, cx: &mut Context, leases: &LeaseTable, outcome: Outcome) {
         let now = cx.now();
         let Stage::Waiting(waiting) = &mut self.stage else {
-            return;
+            return cx.broken("parents are asked about before a shard is opened");
         };
         let Outcome::Applied(Reply::Row(row)) = outcome else {
             let pause = cx.config().retry_max.min(cx.config().renew_interval);

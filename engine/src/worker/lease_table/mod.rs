@@ -111,8 +111,12 @@ impl LeaseTable {
 
     /// The number of a lease, new if need be.
     fn intern(&mut self, key: &LeaseKey) -> LeaseIx {
-        if let Some(ix) = self.by_key.get(key) {
-            return *ix;
+        if let Some(ix) = self.by_key.get(key).copied() {
+            debug_assert!(
+                self.get(ix).is_some_and(|lease| lease.key() == key),
+                "a number stands for the lease of its key"
+            );
+            return ix;
         }
         let lease = Lease::new(key.clone());
         let ix = match self.free.pop() {
@@ -157,7 +161,8 @@ impl LeaseTable {
             "only an idle lease is forgotten"
         );
         if let Some(lease) = lease {
-            self.by_key.remove(lease.key());
+            let known = self.by_key.remove(lease.key());
+            debug_assert_eq!(known, Some(ix), "a key names the lease that has it");
             self.free.push(ix);
             self.touched.0.add(ix);
         }
@@ -240,7 +245,10 @@ impl LeaseTable {
 /// that returns, whatever happened.
 impl LeaseTable {
     pub(super) fn begin_acquisition(&mut self, ix: LeaseIx, acquisition: Acquisition) {
-        let Some(lease) = self.get_mut(ix) else { return };
+        let Some(lease) = self.get_mut(ix) else {
+            debug_assert!(false, "only a known lease is taken");
+            return;
+        };
         debug_assert!(
             !lease.busy(),
             "one acquisition at a time, and none of a held lease"
@@ -267,18 +275,25 @@ impl LeaseTable {
     /// Gives an acquisition up. If it was to steal, it may have been applied all the same: a refusal that shows the row as another's
     /// may be of a second execution.
     pub(super) fn drop_acquisition(&mut self, ix: LeaseIx) {
-        let Some(lease) = self.get_mut(ix) else { return };
+        let Some(lease) = self.get_mut(ix) else {
+            debug_assert!(false, "an attempt is given up for a known lease");
+            return;
+        };
         let acquisition = lease.acquisition.take();
         debug_assert!(acquisition.is_some(), "only what is under way is given up");
         if let Some(acquisition) = acquisition {
             lease.prior_owner_may_believe |= acquisition.steals();
+            debug_assert!(self.busy > 0, "what is under way was counted");
             self.busy -= 1;
         }
     }
 
     /// The lease is ours from now on: its acquisition is over, and `held` takes its place.
     pub(super) fn hold(&mut self, ix: LeaseIx, held: HeldLease) {
-        let Some(lease) = self.get_mut(ix) else { return };
+        let Some(lease) = self.get_mut(ix) else {
+            debug_assert!(false, "only a known lease is held");
+            return;
+        };
         let acquisition = lease.acquisition.take();
         debug_assert!(acquisition.is_some(), "a lease is held after its acquisition");
         debug_assert!(lease.held.is_none(), "a lease is held once");
@@ -305,10 +320,14 @@ impl LeaseTable {
 
     /// Drops a held lease that is over.
     pub(super) fn drop_held(&mut self, ix: LeaseIx) {
-        let Some(lease) = self.get_mut(ix) else { return };
+        let Some(lease) = self.get_mut(ix) else {
+            debug_assert!(false, "only a known lease is dropped");
+            return;
+        };
         let held = lease.held.take();
         debug_assert!(held.is_some(), "only what is held is dropped");
         if held.is_some() {
+            debug_assert!(self.busy > 0, "what is held was counted");
             self.busy -= 1;
             self.news += 1;
         }

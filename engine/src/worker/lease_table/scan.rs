@@ -149,6 +149,11 @@ impl Scan {
         outcome: Outcome,
     ) -> Option<Scanned> {
         debug_assert!(self.in_flight, "a page was asked for");
+        debug_assert!(self.within, "a page is of a scan that is under way");
+        debug_assert!(
+            self.asked_at >= self.began_at,
+            "pages are asked for within their scan"
+        );
         self.in_flight = false;
         if !cx.is_running() {
             self.within = false;

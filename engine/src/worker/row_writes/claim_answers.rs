@@ -23,7 +23,7 @@ impl RowWrites {
         match outcome {
             Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => match refusal.current {
                 Some(row) => self.on_claimed_row(cx, leases, id, Some(*row)),
-                None => self.look_at_row(id),
+                None => self.look_at_row(cx, id),
             },
             Outcome::Applied(Reply::Row(row)) => self.on_claimed_row(cx, leases, id, row.map(|row| *row)),
             Outcome::Applied(_) => self.on_claim_written(cx, id),
@@ -34,22 +34,26 @@ impl RowWrites {
 
     /// The row has moved on since the scan that a claim relied on: most likely its owner has renewed it, and may do so in the
     /// time of every scan.
-    fn look_at_row(&mut self, id: RowWriteId) {
-        if let Some(write) = self.get_mut(id) {
-            write.reads = true;
-            self.waiting.push_back(id);
-        }
+    fn look_at_row(&mut self, cx: &mut Context, id: RowWriteId) {
+        let Some(write) = self.get_mut(id) else {
+            return cx.broken("a claim that was refused is there");
+        };
+        debug_assert!(write.flight.is_none(), "a claim is refused by its answer");
+        write.reads = true;
+        self.waiting.push_back(id);
     }
 
     /// The row says that we want the lease. Its owner gives it up within about a renewal, and what was given up counts as
     /// expired a lease duration later: a scan may come too late to find it, so the row itself is looked at.
     fn on_claim_written(&mut self, cx: &mut Context, id: RowWriteId) {
         let now = cx.now();
-        let Some(write) = self.get_mut(id) else { return };
-        let Change::Claim { key, from, .. } = &write.change else {
-            debug_assert!(false, "only a claim waits for an answer of the owner");
-            return;
+        let Some(write) = self.get_mut(id) else {
+            return cx.broken("a claim that was written is there");
         };
+        let Change::Claim { key, from, .. } = &write.change else {
+            return cx.broken("only a claim waits for an answer of the owner");
+        };
+        debug_assert!(from != cx.me(), "a lease is claimed from another worker");
         let (lease, owner) = (key.clone(), from.clone());
         write.claimed = true;
         write.reads = true;
@@ -73,7 +77,13 @@ impl RowWrites {
             return;
         };
         let now = cx.now();
-        let Some(write) = self.get_mut(id) else { return };
+        let Some(write) = self.get_mut(id) else {
+            return cx.broken("a claim whose row was shown is there");
+        };
+        debug_assert!(
+            write.chases <= MAX_CHASES,
+            "a claim follows its row a few times only"
+        );
         let in_time = now < write.expires && !row.checkpoint.is_end();
         let Change::Claim {
             counter,
@@ -82,8 +92,7 @@ impl RowWrites {
             ..
         } = &mut write.change
         else {
-            debug_assert!(false, "only a claim waits for an answer of the owner");
-            return;
+            return cx.broken("only a claim waits for an answer of the owner");
         };
         let shown = Shown::of(&row, from, cx.me());
         match shown {

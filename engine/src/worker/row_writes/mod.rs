@@ -91,6 +91,10 @@ impl RowWrites {
         child_of: Option<LeaseIx>,
         expires: Mono,
     ) {
+        debug_assert!(
+            child_of.is_none() || matches!(change, Change::Create(_)),
+            "a held lease waits for rows that are created, and for no others"
+        );
         let mut writes = self.slots.iter().flatten();
         if writes.any(|write| write.child_of == child_of && write.change.key() == change.key()) {
             return;
@@ -119,22 +123,34 @@ impl RowWrites {
 
     /// Begins what may be begun.
     pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        // A look at all of them would make many rows slow.
+        let few = self.slots.len() <= 64;
+        debug_assert!(
+            !few || self
+                .waiting
+                .iter()
+                .all(|id| self.get(*id).is_some_and(|write| write.flight.is_none())),
+            "what waits is there, and not in flight"
+        );
+        let flying = |write: &&RowWrite| write.flight.is_some();
+        debug_assert!(
+            !few || self.in_flight as usize == self.slots.iter().flatten().filter(flying).count(),
+            "what is in flight is counted"
+        );
         for _ in 0..self.waiting.len() {
             if self.in_flight >= cx.config().max_creates {
                 return;
             }
-            let Some(id) = self.waiting.pop_front() else {
-                return;
-            };
-            self.begin(cx, leases, id);
+            if let Some(id) = self.waiting.pop_front() {
+                self.begin(cx, leases, id);
+            }
         }
     }
 
     fn begin(&mut self, cx: &mut Context, leases: &LeaseTable, id: RowWriteId) {
         let now = cx.now();
         let Some(write) = self.get_mut(id) else {
-            debug_assert!(false, "what waits is there");
-            return;
+            return cx.broken("a row write that waits is there");
         };
         debug_assert!(write.flight.is_none(), "what waits is not in flight");
         if now < write.backoff.until() {
@@ -200,8 +216,7 @@ impl RowWrites {
         outcome: Outcome,
     ) {
         let Some(write) = self.get_mut(id) else {
-            debug_assert!(false, "what is in flight is there");
-            return;
+            return cx.broken("a row write that is in flight is there");
         };
         debug_assert_eq!(write.flight, Some(op), "an outcome is of what is in flight");
         write.flight = None;
@@ -229,11 +244,13 @@ impl RowWrites {
     }
 
     fn on_failure(&mut self, cx: &mut Context, id: RowWriteId, op: OpId, outcome: &Outcome) {
-        self.waiting.push_back(id);
-        let Some(write) = self.get_mut(id) else { return };
+        let Some(write) = self.get_mut(id) else {
+            return cx.broken("a row write that failed is there");
+        };
         let lease = write.change.key().clone();
         let again_in = write.backoff.failed(cx, "chore", lease.as_str());
         let what = format!("{} {lease}", write.change.verb());
+        self.waiting.push_back(id);
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             cx.request(Request::DoubtTable);
         }
@@ -247,7 +264,10 @@ impl RowWrites {
     }
 
     fn on_settled(&mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, outcome: &Outcome) {
-        let Some(write) = self.drop(id) else { return };
+        let Some(write) = self.drop(id) else {
+            return cx.broken("a row write that is settled is there");
+        };
+        debug_assert!(write.flight.is_none(), "what is settled is not in flight");
         let applied = matches!(outcome, Outcome::Applied(_));
         let lease = write.change.key().clone();
         match write.change {

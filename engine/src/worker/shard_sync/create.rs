@@ -40,6 +40,10 @@ impl ShardSync {
         let Some(plan) = self.plan(cx, leases, shards, true) else {
             return;
         };
+        debug_assert!(
+            leases.unordered().all(|lease| lease.row().is_none()),
+            "only an empty table is filled"
+        );
         // What fills an empty table is of this stream.
         cx.set_recognised();
         // What fills an empty table is right for one moment only: a worker that lists a little later may see
@@ -124,6 +128,11 @@ impl ShardSync {
 }
 
 fn create(cx: &mut Context, planned: PlannedLease, expires: Mono) {
+    debug_assert!(planned.row.owner.is_none(), "a row is created without an owner");
+    debug_assert!(
+        !planned.row.checkpoint.is_end(),
+        "a row is created for a shard that is to be read"
+    );
     let change = Change::Create(Box::new(planned.row));
     cx.write_row(change, planned.reason, None, expires);
 }

@@ -60,6 +60,7 @@ impl Listing {
         if self.purpose.is_some() || !cx.is_running() {
             return;
         }
+        debug_assert!(!self.in_flight && !self.whole, "the last listing is over");
         cx.notify(Notice::Listing { why });
         *self = Listing {
             purpose: Some(purpose),
@@ -89,8 +90,13 @@ impl Listing {
             return;
         }
         let Some(purpose) = self.purpose else {
-            return;
+            return cx.broken("pages are asked for while a listing is under way");
         };
+        debug_assert!(!self.in_flight, "one page at a time");
+        debug_assert!(
+            self.after.is_some() || self.shards.is_empty(),
+            "the first page is asked for when no shard is known"
+        );
         if !cx.is_running() {
             return self.end();
         }
@@ -113,6 +119,11 @@ impl Listing {
         outcome: Outcome,
     ) -> Option<(Purpose, Listed)> {
         debug_assert!(self.in_flight, "a page was asked for");
+        debug_assert!(!self.whole, "nothing is asked for after the last page");
+        debug_assert!(
+            self.first_page_at >= self.began,
+            "the pages that are kept came after the listing began"
+        );
         self.in_flight = false;
         let page = match outcome {
             Outcome::Applied(Reply::Shards(page)) => page,
@@ -135,7 +146,9 @@ impl Listing {
             asked_at: self.began,
             first_page_at: self.first_page_at,
         };
-        Some((self.purpose?, listed))
+        let purpose = self.purpose;
+        debug_assert!(purpose.is_some(), "a page is of a listing that is under way");
+        Some((purpose?, listed))
     }
 
     /// The same page after a pause, or, if it was refused or the others are old, all from the beginning.

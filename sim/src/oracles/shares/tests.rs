@@ -1,0 +1,154 @@
+//! Shares by facts alone.
+
+use super::*;
+use crate::oracles::history::{answered, asked, changed, config, judge_under, row};
+use Ask::Write;
+
+const TAKE: Ask = Write(Verb::Take);
+const CLAIM: Ask = Write(Verb::Claim);
+
+fn terms() -> Terms {
+    Terms::plain(config().with_max_steals(100))
+}
+
+fn shown(shard: u32, row: Row) -> Fact {
+    Fact::Shown {
+        life: 0,
+        shard,
+        row,
+        scanned: true,
+    }
+}
+
+/// One shard and lease for each of these owners, shown to life 0 as they are renewed for so long that nothing is in doubt.
+fn table(owners: &[u32]) -> Vec<(u64, Fact)> {
+    let step = terms().config.renew_interval().0;
+    let mut facts = Vec::new();
+    for turn in 1..=40 {
+        for (shard, owner) in owners.iter().enumerate() {
+            let owned = |counter| row(Some(*owner), counter, Mark::TrimHorizon);
+            let (shard, at) = (shard as u32, turn * step);
+            let before = (turn > 1).then(|| owned(turn - 1));
+            facts.push((
+                at,
+                changed(shard, Some(*owner), Verb::Renew, before, Some(owned(turn))),
+            ));
+            let row = owned(turn);
+            facts.push((at, shown(shard, row)));
+        }
+    }
+    facts
+}
+
+fn judged(facts: Vec<(u64, Fact)>, more: impl IntoIterator<Item = Fact>) -> usize {
+    let now = facts.last().map_or(0, |(at, _)| *at);
+    let more = more.into_iter().map(|fact| (now, fact));
+    let found = judge_under(&terms(), facts.into_iter().chain(more));
+    found
+        .iter()
+        .filter(|found| **found == Property::FairShares)
+        .count()
+}
+
+fn ask(ask: Ask, shard: u32) -> Fact {
+    asked(0, ask, shard, u64::from(shard), 40, 0)
+}
+
+#[test]
+fn as_many_as_the_share_and_no_more() {
+    for verb in [TAKE, CLAIM] {
+        let asks = |count: u32| (0..count).map(move |shard| ask(verb, shard));
+        assert_eq!(judged(table(&[1, 1, 1, 1, 2, 2]), asks(2)), 0);
+        assert_eq!(judged(table(&[1, 1, 1, 1, 2, 2]), asks(3)), 1);
+    }
+}
+
+#[test]
+fn who_was_shown_once_may_be_dead_and_makes_no_share_smaller() {
+    let mut facts = table(&[1, 1, 1, 1, 2, 2]);
+    let hour = 3_600_000_000;
+    let row = row(Some(1), 99, Mark::TrimHorizon);
+    facts.push((hour, shown(0, row)));
+    assert_eq!(judged(facts, (1..6).map(|shard| ask(TAKE, shard))), 0);
+}
+
+/// A row with a smaller counter is of a stale read, or was made anew. Its reader may count from when it was first shown.
+#[test]
+fn an_owner_of_a_row_that_stands_still_since_it_was_made_anew_may_be_dead() {
+    let lease = terms().config.lease_duration().0;
+    // Shown three times, so far apart; the first of them may be of a stale read.
+    let found = |apart: u64| {
+        let mut facts = table(&[1, 1, 1, 1, 2, 2]);
+        for _ in 0..3 {
+            let at = facts.last().unwrap().0 + apart;
+            let anew = (0..4).map(|shard| (at, shown(shard, row(Some(1), 3, Mark::TrimHorizon))));
+            facts.extend(anew);
+            let renewed = row(Some(2), at, Mark::TrimHorizon);
+            facts.extend((4..6).map(|shard| (at, shown(shard, renewed))));
+        }
+        judged(facts, (0..3).map(|shard| ask(TAKE, shard)))
+    };
+    assert_eq!(found(lease / 8 * 3), 1);
+    assert_eq!(found(lease / 2), 0);
+}
+
+#[test]
+fn a_take_of_what_is_promised_to_another_does_not_count() {
+    let facts = || table(&[1, 1, 1, 1, 2, 2]);
+    let promised = Row {
+        next: Some(Owner::Life(2)),
+        ..row(Some(1), 41, Mark::TrimHorizon)
+    };
+    let two = [ask(TAKE, 0), ask(TAKE, 1)];
+    let more = |row: Row| two.clone().into_iter().chain([shown(0, row), ask(TAKE, 2)]);
+    assert_eq!(judged(facts(), more(row(Some(1), 41, Mark::TrimHorizon))), 1);
+    assert_eq!(judged(facts(), more(promised)), 0);
+}
+
+#[test]
+fn what_was_asked_for_counts_while_the_row_says_so() {
+    let owners = [1, 1, 1, 1, 2, 2];
+    let claimed = |shard: u32| {
+        let before = row(Some(1), 40, Mark::TrimHorizon);
+        let after = Row {
+            next: Some(Owner::Life(0)),
+            ..before
+        };
+        [
+            ask(CLAIM, shard),
+            changed(shard, Some(0), Verb::Claim, Some(before), Some(after)),
+            answered(0, CLAIM, shard, u64::from(shard), How::Applied),
+        ]
+    };
+    let lost = |shard: u32| {
+        let before = Row {
+            next: Some(Owner::Life(0)),
+            ..row(Some(1), 40, Mark::TrimHorizon)
+        };
+        let after = row(Some(1), 41, Mark::TrimHorizon);
+        changed(shard, Some(1), Verb::Renew, Some(before), Some(after))
+    };
+    let both = || claimed(0).into_iter().chain(claimed(1));
+    assert_eq!(judged(table(&owners), both()), 0);
+    assert_eq!(judged(table(&owners), both().chain([ask(CLAIM, 2)])), 1);
+    assert_eq!(judged(table(&owners), both().chain([ask(TAKE, 2)])), 0);
+    assert_eq!(judged(table(&owners), both().chain([lost(1), ask(CLAIM, 2)])), 0);
+}
+
+#[test]
+fn finished_leases_are_nobodys_share() {
+    let mut facts = table(&[1, 1, 1, 1, 2, 2]);
+    let at = facts.last().unwrap().0;
+    for shard in 2..4 {
+        let before = row(Some(1), 40, Mark::TrimHorizon);
+        let after = row(Some(1), 41, Mark::End);
+        facts.push((at, changed(shard, Some(1), Verb::End, Some(before), Some(after))));
+        let row = after;
+        facts.push((at, shown(shard, row)));
+    }
+    // At once somebody may have counted before the end; later nobody can.
+    assert_eq!(judged(facts.clone(), [0, 4].map(|shard| ask(TAKE, shard))), 0);
+    let later = table(&[1, 1, 2, 2]);
+    assert_eq!(judged(later.clone(), [0, 2].map(|shard| ask(TAKE, shard))), 0);
+    assert_eq!(judged(later, [0, 1, 2].map(|shard| ask(TAKE, shard))), 1);
+}
