@@ -14,7 +14,7 @@ pub(crate) struct Names {
     shards: Vec<ShardId>,
     owners: BTreeMap<WorkerId, LifeNo>,
     /// The worker of every life.
-    pub lives: Vec<u16>,
+    lives: Vec<u16>,
 }
 
 impl Names {
@@ -37,6 +37,11 @@ impl Names {
         self.owners
             .get(owner)
             .map_or(Owner::Stranger, |&life| Owner::Life(life))
+    }
+
+    /// The worker of a life.
+    pub(crate) fn worker(&self, life: LifeNo) -> usize {
+        usize::from(self.lives[life as usize])
     }
 
     /// What a life is called.

@@ -7,7 +7,7 @@ use crate::oracles::{Fact, ShardNo};
 impl World {
     /// Tells which shards are behind.
     pub(super) fn look_for_the_slow(&mut self) {
-        if self.is_lost_for_good() {
+        if self.cx.is_lost_for_good() {
             return;
         }
         let mut slow = Vec::new();
@@ -22,7 +22,7 @@ impl World {
         }
         for (life, shard) in slow {
             if self.renewer_of(shard) == Some(Owner::Life(life)) {
-                self.oracles.observe(self.now, &Fact::Behind { life, shard });
+                self.cx.observe(&Fact::Behind { life, shard });
             }
         }
     }
@@ -37,11 +37,11 @@ impl World {
             let row = self.row(shard as usize);
             row.is_some_and(|row| row.checkpoint.is_end())
         };
-        !self.oracles.is_complete(shard, self.source.records(shard)) || (closed && !ended())
+        !self.cx.oracles().is_complete(shard, self.source.records(shard)) || (closed && !ended())
     }
 
     fn renewer_of(&self, shard: ShardNo) -> Option<Owner> {
         let owner = self.row(shard as usize)?.actual_owner()?;
-        Some(self.names.owner(owner))
+        Some(self.cx.names().owner(owner))
     }
 }

@@ -64,14 +64,14 @@ impl World {
         };
         let worker = &self.workers[w];
         if worker.engine.is_some() {
-            self.fact(Fact::Asked {
+            self.cx.fact(Fact::Asked {
                 life: worker.life,
                 ask,
                 about,
                 op: op.n,
                 guard,
                 leaves,
-                local: worker.clock.mono(self.now),
+                local: worker.clock.mono(self.cx.now()),
             });
         }
         self.send(w, op, give_up, request, ask, about);
@@ -92,7 +92,7 @@ impl World {
         ask: Ask,
         about: Option<ShardNo>,
     ) {
-        let now = self.now;
+        let now = self.cx.now();
         let worker = &self.workers[w];
         let (life, generation) = (worker.life, worker.generation);
         let limit = now + LONGEST_WAIT_US;
@@ -103,10 +103,10 @@ impl World {
         };
         let of_table = matches!(request, Request::Table(_) | Request::Item(_));
         let site = self.site(w, deed(ask), about);
-        let mut roll = self.draws.roll("call", site.key());
-        let (there, mut back) = self.plan.faults.call.plain(&mut roll, now);
+        let mut roll = self.cx.draws().roll("call", site.key());
+        let (there, mut back) = self.cx.plan().faults.call.plain(&mut roll, now);
         if ask == Ask::ScanPage {
-            back += self.plan.faults.table.slowness(&mut roll);
+            back += self.cx.plan().faults.table.slowness(&mut roll);
         }
         let mut struck = Struck::default();
         let asked = Some((life, op.n, about));
@@ -116,12 +116,12 @@ impl World {
                 landing: Landing::NotSent(now + 1),
             }
         } else if self.workers[w].cut {
-            self.fault("cut-off", Some(w), asked);
+            self.cx.fault("cut-off", Some(w), asked);
             Fate::silent(Reach::Never)
-        } else if self.is_healed() {
+        } else if self.cx.is_healed() {
             Fate::plain(there, back)
         } else if now < self.workers[w].cut_until && of_table {
-            self.fault("outage-now", Some(w), asked);
+            self.cx.fault("outage-now", Some(w), asked);
             Fate::silent(Reach::Never)
         } else if let Some(fate) = self.outage(w, asked, of_table, (there, back)) {
             fate
@@ -186,7 +186,7 @@ impl World {
         });
         for (second, at) in executions.into_iter().enumerate() {
             if let Some(at) = at {
-                self.heap.push(
+                self.cx.push(
                     at,
                     What::Execute {
                         flight,
@@ -195,7 +195,7 @@ impl World {
                 );
             }
         }
-        self.heap.push(answer_at, What::Answer { flight });
+        self.cx.push(answer_at, What::Answer { flight });
     }
 
     /// Something between the adapter and the application, answered without a network.
@@ -215,7 +215,7 @@ impl World {
             struck: Struck::default(),
             left: 1,
         });
-        self.heap.push(self.now + 1, What::Answer { flight });
+        self.cx.push(self.cx.now() + 1, What::Answer { flight });
     }
 
     fn take_off(&mut self, flight: Flight) -> u32 {
@@ -235,8 +235,8 @@ impl World {
         of_table: bool,
         (there, back): (Time, Time),
     ) -> Option<Fate> {
-        let now = self.now;
-        let outage = self.plan.faults.outage.outages.iter().find(|outage| {
+        let now = self.cx.now();
+        let outage = self.cx.plan().faults.outage.outages.iter().find(|outage| {
             outage.worker as usize == w
                 && outage.from <= now
                 && now < outage.until
@@ -253,22 +253,22 @@ impl World {
             (Direction::Requests, false) => ("outage-requests", Fate::silent(Reach::Never)),
             (Direction::Answers, _) => ("outage-answers", Fate::silent(Reach::Once(there))),
         };
-        self.fault(mark, Some(w), asked);
+        self.cx.fault(mark, Some(w), asked);
         Some(fate)
     }
 
     /// Begins what chance does besides changing a request's way.
     fn apply_chances(&mut self, w: usize, asked: Option<RequestNo>, chances: &[Chance], struck: &mut Struck) {
         for &chance in chances {
-            self.fault(chance.family(), Some(w), asked);
+            self.cx.fault(chance.family(), Some(w), asked);
             match chance {
                 Chance::Stale { by_us } => struck.stale_us = by_us,
                 Chance::Empty => struck.empty = true,
                 Chance::Pause { for_us } => struck.pause_us = for_us,
                 Chance::Stop { after_us, gap_us } => {
                     let generation = self.workers[w].generation;
-                    self.heap.push(
-                        self.now.saturating_add(after_us),
+                    self.cx.push(
+                        self.cx.now().saturating_add(after_us),
                         What::Stop {
                             worker: w as u16,
                             generation,
@@ -281,16 +281,16 @@ impl World {
                         if let Some(victim) = self.owner_of(Some(shard)) {
                             self.cut_off(victim, cut_us);
                         }
-                        let at = self.now.saturating_add(after_us);
-                        self.heap.push(at, What::HandOver { shard, to });
+                        let at = self.cx.now().saturating_add(after_us);
+                        self.cx.push(at, What::HandOver { shard, to });
                     }
                 }
                 // The request itself still gets through.
                 Chance::Cut { for_us } => self.cut_off(w, for_us),
                 Chance::Crash { after_us, down_us } => {
                     let generation = self.workers[w].generation;
-                    self.heap.push(
-                        self.now.saturating_add(after_us),
+                    self.cx.push(
+                        self.cx.now().saturating_add(after_us),
                         What::Crash {
                             worker: w as u16,
                             generation,
@@ -306,7 +306,7 @@ impl World {
 
     /// From now on a worker does not reach the table, for so long.
     pub(super) fn cut_off(&mut self, w: usize, for_us: u64) {
-        let until = self.now.saturating_add(for_us);
+        let until = self.cx.now().saturating_add(for_us);
         let worker = &mut self.workers[w];
         worker.cut_until = worker.cut_until.max(until);
     }
@@ -331,8 +331,8 @@ impl World {
     }
 
     fn run_request(&mut self, flight: &mut Flight) -> (Outcome, Carry) {
-        let now = self.now;
-        let healed = self.is_healed();
+        let now = self.cx.now();
+        let healed = self.cx.is_healed();
         match &flight.request {
             Request::Table(op) => {
                 let behind = flight.struck.stale_us;
@@ -349,9 +349,9 @@ impl World {
             Request::DescribeStream => (self.source.describe(now), Carry::Nothing),
             Request::List { filter, token } => {
                 self.observe_stream();
-                let mut lag = self.draws.roll("lag", flight.lag);
+                let mut lag = self.cx.draws().roll("lag", flight.lag);
                 self.source
-                    .list(now, *filter, token.as_deref(), &mut self.names, &mut lag)
+                    .list(now, *filter, token.as_deref(), self.cx.names_mut(), &mut lag)
             }
             Request::Iterator { shard, from } => self.source.iterator(now, *shard, *from),
             Request::Records {
@@ -362,7 +362,7 @@ impl World {
                 self.observe_stream();
                 let empty = flight.struck.empty && !healed;
                 self.source
-                    .fetch(now, *shard, *iterator, *limit, empty, &mut self.names)
+                    .fetch(now, *shard, *iterator, *limit, empty, self.cx.names_mut())
             }
             Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),
         }
@@ -425,10 +425,10 @@ impl World {
             return self.answer_original(w, op, outcome, carry);
         }
         if let Some(fact) = carry.fetched(life, &outcome) {
-            self.fact(fact);
+            self.cx.fact(fact);
         }
         self.workers[w].adapter.keep(op.n, carry);
-        self.marks.set(outcome_mark(ask, &outcome));
+        self.cx.mark(outcome_mark(ask, &outcome));
         if !local {
             self.show(life, &outcome);
         }
@@ -438,7 +438,7 @@ impl World {
             Outcome::NotSent(_) => How::NotSent,
             Outcome::Unknown(_) => How::Unknown,
         };
-        self.fact(Fact::Answered {
+        self.cx.fact(Fact::Answered {
             life,
             ask,
             about,
@@ -448,7 +448,7 @@ impl World {
         if let Outcome::Applied(Reply::Page(page)) = &outcome
             && page.next.is_none()
         {
-            self.fact(Fact::ScanEnded { life });
+            self.cx.fact(Fact::ScanEnded { life });
         }
         self.only_read = matches!(ask, Ask::GetRecords | Ask::GetIterator);
         self.done(w, op, outcome);

@@ -70,13 +70,13 @@ impl World {
         } else {
             Service::Stream
         };
-        let rate = self.plan.faults.storm.rate(service, self.now);
-        rate > 0 && site.deed != Deed::Setup && self.draws.roll("storm", site.key()).happens(rate)
+        let rate = self.cx.plan().faults.storm.rate(service, self.cx.now());
+        rate > 0 && site.deed != Deed::Setup && self.cx.draws().roll("storm", site.key()).happens(rate)
     }
 
     fn draw_call(&mut self, site: Site, roll: &mut Roll, way_us: u64) -> Vec<Chance> {
-        let mut found = Vec::new();
-        let faults = &self.plan.faults;
+        let (mut found, mut stormy) = (Vec::new(), false);
+        let faults = &self.cx.plan().faults;
         let deed = site.deed;
         if deed.is_write() && site.shard.is_some() && site.shard == faults.table.hung_lease {
             found.push(Chance::Hung {
@@ -85,9 +85,9 @@ impl World {
         } else if deed == Deed::Fetch && site.shard.is_some() && site.shard == faults.stream.dry_shard {
             found.push(Chance::Empty);
         } else if self.is_stormy(site) {
-            self.marks.set("throttle-storm");
+            stormy = true;
             found.push(Chance::Throttled);
-        } else if !faults.call.rests(self.draws, self.now) {
+        } else if !faults.call.rests(self.cx.draws(), self.cx.now()) {
             if deed == Deed::Fetch {
                 faults.stream.chances(roll, &mut found);
             }
@@ -101,7 +101,7 @@ impl World {
             found.extend(
                 faults
                     .process
-                    .chance_of_stop(roll, self.plan.config.lease_duration().0),
+                    .chance_of_stop(roll, self.cx.plan().config.lease_duration().0),
             );
         }
         if matches!(deed, Deed::Take | Deed::Create | Deed::End) {
@@ -111,16 +111,19 @@ impl World {
             && let Some(crash) =
                 faults
                     .process
-                    .chance_of_crash(roll, way_us, self.plan.config.lease_duration().0)
+                    .chance_of_crash(roll, way_us, self.cx.plan().config.lease_duration().0)
             && self.chances.crashes_on_write < faults.process.crash_on_write_most
         {
             self.chances.crashes_on_write += 1;
             found.push(crash);
         }
         if deed == Deed::Take && self.owner_of(site.shard).is_some() {
-            let lease_us = self.plan.config.lease_duration().0;
-            let faults = &self.plan.faults;
+            let lease_us = self.cx.plan().config.lease_duration().0;
+            let faults = &self.cx.plan().faults;
             found.extend(faults.table.chance_of_hand_over(roll, lease_us));
+        }
+        if stormy {
+            self.cx.mark("throttle-storm");
         }
         found
     }
@@ -131,8 +134,8 @@ impl World {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
             None => {
                 let mut found = Vec::new();
-                self.plan.faults.application.chances(roll, &mut found);
-                if let Some(cut) = self.plan.faults.outage.chance(roll) {
+                self.cx.plan().faults.application.chances(roll, &mut found);
+                if let Some(cut) = self.cx.plan().faults.outage.chance(roll) {
                     found.push(cut);
                     // A handler that is still at it when the lease is another's is what such a cut is about. What does not
                     // heed an abort is long enough as it is.

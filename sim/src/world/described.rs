@@ -21,7 +21,7 @@ impl World {
         let (Some(life), Some(verb), Some(row)) = (by, verb, after) else {
             return;
         };
-        if self.plan.format != Format::Kcl || self.is_lost_for_good() {
+        if self.cx.plan().format != Format::Kcl || self.cx.is_lost_for_good() {
             return;
         }
         let wrong = match verb {
@@ -31,8 +31,7 @@ impl World {
             _ => None,
         };
         if let Some(wrong) = wrong {
-            let now = self.now;
-            self.oracles.verdict.report(Property::HashSpaceCovered, now, || {
+            self.cx.report(Property::HashSpaceCovered, || {
                 format!("by a {verb:?} of life {life}, the row of shard {shard} has {wrong}")
             });
         }

@@ -10,7 +10,7 @@ impl World {
     /// Where leases are assigned by count: a worker that has two more unfinished leases than another. With one more only,
     /// the two would but change places.
     pub(super) fn uneven(&self) -> Option<(Property, String)> {
-        let plan = &self.plan;
+        let plan = &self.cx.plan();
         if plan.config.policies().assign != Assign::Count || plan.has_others() {
             return None;
         }
@@ -21,7 +21,7 @@ impl World {
         let mut counts: BTreeMap<LifeNo, u32> = workers.map(|worker| (worker.life, 0)).collect();
         let rows = self.rows.iter().filter_map(|lease| lease.row.as_ref());
         for row in rows.filter(|row| !row.checkpoint.is_end()) {
-            let owner = row.actual_owner().map(|owner| self.names.owner(owner));
+            let owner = row.actual_owner().map(|owner| self.cx.names().owner(owner));
             if let Some(Owner::Life(life)) = owner
                 && let Some(count) = counts.get_mut(&life)
             {

@@ -58,22 +58,22 @@ pub(super) fn past(start: &Start, draws: Draws, data: &Bytes) -> (i64, Vec<Shard
 impl World {
     /// Puts the rows that are there at the beginning, and tells the oracles what went before.
     pub(super) fn put_given(&mut self) {
-        let Some(start) = self.plan.start.clone() else {
+        let Some(start) = self.cx.plan().start.clone() else {
             return;
         };
-        self.table.create_before(self.plan.faults.table.create_ms);
+        self.table.create_before(self.cx.plan().faults.table.create_ms);
         self.rows.resize_with(start.shards.len(), super::Lease::default);
         let mut leases = vec![None; start.shards.len()];
         for row in &start.rows {
             if let (Some(shard), RowRead::Lease(lease)) = (
-                number(row.key(self.plan.format)),
+                number(row.key(self.cx.plan().format)),
                 self.table.format.decode(&row.item),
             ) {
                 leases[shard as usize] = Some((lease.checkpoint.is_end(), row.through));
             }
         }
         for (n, (passed, lease)) in start
-            .passed(self.plan.format, self.plan.config.initial_position())
+            .passed(self.cx.plan().format, self.cx.plan().config.initial_position())
             .into_iter()
             .zip(leases)
             .enumerate()
@@ -92,7 +92,7 @@ impl World {
                 None => continue,
             };
             let shard = n as ShardNo;
-            self.fact(Fact::Given {
+            self.cx.fact(Fact::Given {
                 shard,
                 through,
                 ended,
@@ -104,7 +104,7 @@ impl World {
     }
 
     fn put_row(&mut self, row: &GivenRow) {
-        let key = LeaseKey::from(row.key(self.plan.format));
+        let key = LeaseKey::from(row.key(self.cx.plan().format));
         let mut item = row.item.clone();
         if let (Some(shard), Some(through)) = (number(key.as_str()), row.through) {
             let record = record(self.source.records(shard), through);
@@ -112,10 +112,10 @@ impl World {
                 (self.table.format.decode(&item), self.given_number(shard, record))
             {
                 let checkpoint = Checkpoint::At(Position::of(number));
-                set_checkpoint(self.plan.format, &mut item, &row, checkpoint);
+                set_checkpoint(self.cx.plan().format, &mut item, &row, checkpoint);
             }
         }
-        let put = self.table.put_by_hand(self.now, &item);
+        let put = self.table.put_by_hand(self.cx.now(), &item);
         assert!(put, "a given row was refused: {key}");
         if self.table.lease(&key).is_some() {
             self.row_written(&key, Some(Verb::Create), None);

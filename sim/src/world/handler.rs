@@ -63,12 +63,12 @@ impl World {
                 let Some(shard) = shard_of(&lease) else {
                     return self.refuse(w, op);
                 };
-                self.fact(Fact::OpenBegun {
+                self.cx.fact(Fact::OpenBegun {
                     life,
                     shard,
                     token: token.0,
                 });
-                let delay = self.draws.magnitude("open", op_key(op), 100, 20_000);
+                let delay = self.cx.draws().magnitude("open", op_key(op), 100, 20_000);
                 self.workers[w].adapter.consumers.insert(
                     shard,
                     Consumer {
@@ -77,7 +77,7 @@ impl World {
                         stage: Stage::Opening { op, aborted: false },
                     },
                 );
-                self.plan_handler(w, shard, 0, self.now + delay);
+                self.plan_handler(w, shard, 0, self.cx.now() + delay);
             }
             ConsumerOp::Deliver {
                 lease,
@@ -121,8 +121,8 @@ impl World {
 
     fn note(&mut self, w: usize, op: OpId) {
         let generation = self.workers[w].generation;
-        self.heap.push(
-            self.now + 50,
+        self.cx.push(
+            self.cx.now() + 50,
             What::Noted {
                 worker: w as u16,
                 generation,
@@ -143,7 +143,7 @@ impl World {
 
     fn plan_handler(&mut self, w: usize, shard: ShardNo, run: u32, at: Time) {
         let generation = self.workers[w].generation;
-        self.heap.push(
+        self.cx.push(
             at,
             What::Handler {
                 worker: w as u16,
@@ -162,7 +162,7 @@ impl World {
             after,
             valid_until,
         } = delivery;
-        let now = self.now;
+        let now = self.cx.now();
         let Some((first, last)) = self.workers[w].adapter.batch(shard, batch.n) else {
             return self.refuse(w, op);
         };
@@ -170,10 +170,10 @@ impl World {
             .and_then(record_of)
             .map_or(first, |done| first.max(done + 1));
         let site = self.site(w, Deed::Batch, Some(shard));
-        let mut roll = self.draws.roll("handle", site.key());
-        let ordinary = roll.magnitude(100, self.plan.faults.application.batch_us);
+        let mut roll = self.cx.draws().roll("handle", site.key());
+        let ordinary = roll.magnitude(100, self.cx.plan().faults.application.batch_us);
         let middle = roll.between(first, last.max(first));
-        let chances = if self.is_healed() {
+        let chances = if self.cx.is_healed() {
             Vec::new()
         } else {
             self.chances_of_batch(site, &mut roll)
@@ -183,7 +183,7 @@ impl World {
         let (mut partial, mut checkpoint, mut fails, mut stale_call) = (false, false, false, false);
         let (mut deaf, mut says_again) = (false, false);
         for chance in chances {
-            self.fault(chance.family(), Some(w), None);
+            self.cx.fault(chance.family(), Some(w), None);
             match chance {
                 Chance::HandlerSlow { by_us } => ends = ends.saturating_add(by_us),
                 Chance::HandlerHangs { for_us } => {
@@ -220,7 +220,7 @@ impl World {
         };
         let life = self.workers[w].life;
         let local = self.workers[w].clock.mono(now);
-        self.fact(Fact::Delivered {
+        self.cx.fact(Fact::Delivered {
             life,
             shard,
             token: token.0,
@@ -251,11 +251,11 @@ impl World {
 
     fn abort(&mut self, w: usize, shard: ShardNo, token: FencingToken) {
         let (now, abort_us, life) = (
-            self.now,
-            self.plan.faults.application.abort_us,
+            self.cx.now(),
+            self.cx.plan().faults.application.abort_us,
             self.workers[w].life,
         );
-        self.fact(Fact::Aborted {
+        self.cx.fact(Fact::Aborted {
             life,
             shard,
             token: token.0,
@@ -289,8 +289,8 @@ impl World {
     }
 
     fn close(&mut self, w: usize, shard: ShardNo, token: FencingToken, reason: EndReason) {
-        let (life, local) = (self.workers[w].life, self.workers[w].clock.mono(self.now));
-        self.fact(Fact::Closed {
+        let (life, local) = (self.workers[w].life, self.workers[w].clock.mono(self.cx.now()));
+        self.cx.fact(Fact::Closed {
             life,
             shard,
             token: token.0,
@@ -310,7 +310,7 @@ impl World {
 
     /// The next step of a handler.
     pub(super) fn step_handler(&mut self, w: usize, shard: ShardNo, run: u32) {
-        let now = self.now;
+        let now = self.cx.now();
         let life = self.workers[w].life;
         let Some(consumer) = self.workers[w]
             .adapter
@@ -327,14 +327,14 @@ impl World {
                 let (op, aborted) = (*op, *aborted);
                 consumer.stage = Stage::Idle;
                 let outcome = if aborted {
-                    self.fact(Fact::OpenFailed {
+                    self.cx.fact(Fact::OpenFailed {
                         life,
                         shard,
                         token: token.0,
                     });
                     Outcome::Unknown(Cause::Cancelled)
                 } else {
-                    self.fact(Fact::OpenDone {
+                    self.cx.fact(Fact::OpenDone {
                         life,
                         shard,
                         token: token.0,
@@ -347,7 +347,7 @@ impl World {
                 let (record, checkpoint, ends) = (handling.report_at, handling.checkpoint, handling.ends);
                 handling.report_at = 0;
                 self.plan_handler(w, shard, run, ends);
-                let lease = self.names.shard(shard).to_lease();
+                let lease = self.cx.names_mut().shard(shard).to_lease();
                 self.processed(w, shard, lease.clone(), token, record);
                 if checkpoint {
                     self.ask_for_checkpoint(w, shard, lease, token);
@@ -364,9 +364,9 @@ impl World {
     fn end_handling(&mut self, w: usize, shard: ShardNo, token: FencingToken, handling: &Handling) {
         let life = self.workers[w].life;
         let outcome = if handling.aborted {
-            self.marks.set("handler-aborted");
+            self.cx.mark("handler-aborted");
             Outcome::Unknown(Cause::Cancelled)
-        } else if self.now >= handling.give_up {
+        } else if self.cx.now() >= handling.give_up {
             Outcome::Unknown(Cause::Timeout)
         } else if handling.fails {
             let refusal = Refusal {
@@ -377,7 +377,7 @@ impl World {
             Outcome::Refused(refusal)
         } else {
             if handling.first <= handling.last {
-                self.fact(Fact::Processed {
+                self.cx.fact(Fact::Processed {
                     life,
                     shard,
                     token: token.0,
@@ -386,7 +386,7 @@ impl World {
             }
             Outcome::Applied(Reply::Processed)
         };
-        self.fact(Fact::HandlerEnded {
+        self.cx.fact(Fact::HandlerEnded {
             life,
             shard,
             token: token.0,
@@ -394,7 +394,7 @@ impl World {
         let ended_well = matches!(outcome, Outcome::Applied(_)) && handling.first <= handling.last;
         self.done(w, handling.op, outcome);
         if handling.says_again && ended_well && self.workers[w].life == life && self.workers[w].lives() {
-            let lease = self.names.shard(shard).to_lease();
+            let lease = self.cx.names_mut().shard(shard).to_lease();
             if let Some(through) = self.source.position(shard, handling.first) {
                 for _ in 0..2 {
                     let lease = lease.clone();
@@ -410,7 +410,7 @@ impl World {
             }
         }
         if handling.stale_call && self.workers[w].life == life && self.workers[w].lives() {
-            let lease = self.names.shard(shard).to_lease();
+            let lease = self.cx.names_mut().shard(shard).to_lease();
             if let Some(through) = self.source.position(shard, handling.first) {
                 let old = FencingToken(token.0.saturating_sub(1));
                 self.handle(
@@ -428,7 +428,7 @@ impl World {
 
     fn ask_for_checkpoint(&mut self, w: usize, shard: ShardNo, lease: LeaseKey, token: FencingToken) {
         let life = self.workers[w].life;
-        self.fact(Fact::CheckpointAsked {
+        self.cx.fact(Fact::CheckpointAsked {
             life,
             shard,
             token: token.0,
@@ -441,7 +441,7 @@ impl World {
         let Some(through) = self.source.position(shard, record) else {
             return;
         };
-        self.fact(Fact::Processed {
+        self.cx.fact(Fact::Processed {
             life,
             shard,
             token: token.0,

@@ -108,13 +108,13 @@ impl World {
     /// Where leases are assigned by rank: an unfinished lease that is nobody's turn, or not with whose turn it is, once only
     /// the core is left.
     pub(super) fn out_of_turn(&self) -> Option<(Property, String)> {
-        if self.plan.config.policies().assign != Assign::Rank {
+        if self.cx.plan().config.policies().assign != Assign::Rank {
             return None;
         }
         let core = self.workers.iter().filter(|worker| worker.core);
         let mut members: Vec<&WorkerId> = core
             .filter_map(|worker| match &worker.peer {
-                Some(_) => self.names.name(worker.life),
+                Some(_) => self.cx.names().name(worker.life),
                 None => worker.engine.as_ref()?.worker(),
             })
             .collect();

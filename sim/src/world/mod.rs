@@ -8,6 +8,7 @@ mod behind;
 mod call;
 mod chances;
 pub(crate) mod clock;
+mod context;
 mod described;
 mod evenness;
 mod found;
@@ -19,6 +20,7 @@ mod novelty;
 mod peer;
 mod permanent_loss;
 mod process;
+mod record;
 mod script;
 mod settle;
 pub(crate) mod stream;
@@ -29,16 +31,14 @@ pub(crate) mod worker;
 
 use crate::draws::Draws;
 use crate::faults::LossKind;
-use crate::names::Names;
 use crate::options::{Cancel, Options};
-use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
-use crate::recording::Recording;
-use crate::report::{ColumnLog, Marks};
+use crate::oracles::{Fact, LifeNo, Property, ShardNo, Time};
 use crate::swarm::Plan;
 use call::Flight;
 use chances::Chances;
 use clock::Clock;
-use heap::{Heap, What};
+use context::Context;
+use heap::What;
 use leasehold_engine::Engine;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Body, Input};
@@ -48,7 +48,6 @@ use leasehold_engine::row::LeaseRow;
 use leasehold_engine::table::Item;
 use script::Entry;
 use settle::Settling;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::Source;
 use table::LeaseTable;
@@ -67,12 +66,8 @@ pub use settle::Ending;
 /// A world in the making.
 #[derive(Debug)]
 pub struct World {
-    plan: Plan,
-    draws: Draws,
-    now: Time,
-    heap: Heap,
+    cx: Context,
     workers: Vec<Worker>,
-    names: Names,
     table: LeaseTable,
     source: Source,
     flights: Vec<Option<Flight>>,
@@ -89,23 +84,16 @@ pub struct World {
     attributes: Vec<LeaseKey>,
     settling: Option<Settling>,
     ending: Option<Ending>,
-    oracles: Oracles,
     digest: Digest,
     check_every: u64,
     checks: Vec<u64>,
     inputs: u64,
-    states: BTreeSet<u32>,
-    marks: Marks,
-    log: Option<ColumnLog>,
     trace: Option<Vec<(LifeNo, Input)>>,
-    recording: Option<Recording>,
     scratch: Vec<Output>,
     /// How long the run goes on after a violation, so that the cascade is seen, in µs.
     aftermath_us: u64,
     /// Violations of other properties do not end it; none: all do.
     only: Vec<Property>,
-    /// State changes so far.
-    changes: u64,
     /// What each worker said last that it holds.
     said: Vec<view::Said>,
     /// The input under way is the answer to a read of the stream.
@@ -152,13 +140,8 @@ impl World {
             None => Source::new(plan.shards, &plan.load, &stream_faults),
         }
         .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
-        let terms = terms(&plan);
         let mut world = Self {
-            draws,
-            now: 0,
-            heap: Heap::default(),
             workers: Vec::new(),
-            names: Names::default(),
             table: LeaseTable::new(plan.format, &plan.faults),
             source,
             flights: Vec::new(),
@@ -172,42 +155,36 @@ impl World {
             attributes: Vec::new(),
             settling: None,
             ending: None,
-            oracles: Oracles::new(&terms),
             digest: Digest::new(),
             check_every: options.check_every,
             checks: Vec::new(),
             inputs: 0,
-            marks: Marks::default(),
-            states: BTreeSet::new(),
-            log: options.log.then(|| ColumnLog::new(plan.workers as usize)),
             trace: options.trace.then(Vec::new),
-            recording: options.record.then(Recording::default),
             scratch: Vec::new(),
             aftermath_us: if options.stop { 0 } else { 5_000_000 },
             only: options.only.clone(),
-            changes: 0,
             said: Vec::new(),
             only_read: false,
             brought: None,
             lost_for_good: None,
             cancel: options.cancel.clone(),
-            plan,
+            cx: Context::new(plan, options),
         };
         world.set_up();
         world
     }
 
     fn set_up(&mut self) {
-        for w in 0..self.plan.workers as usize {
-            let ppm = self.plan.faults.clock.rate_ppm.get(w).copied().unwrap_or(0);
+        for w in 0..self.cx.plan().workers as usize {
+            let ppm = self.cx.plan().faults.clock.rate_ppm.get(w).copied().unwrap_or(0);
             self.workers.push(Worker::new(Clock::new(0, 0, ppm)));
             // A fleet is started within a few seconds, now and then all at once.
-            let at = if self.draws.coin("start-together", 0) {
+            let at = if self.cx.draws().coin("start-together", 0) {
                 0
             } else {
-                self.draws.below("start", w as u64, 5_000_000)
+                self.cx.draws().below("start", w as u64, 5_000_000)
             };
-            self.heap.push(
+            self.cx.push(
                 at,
                 What::Start {
                     worker: w as u16,
@@ -216,32 +193,32 @@ impl World {
                 },
             );
         }
-        for n in 0..self.plan.load.before {
-            let age_ms = self.draws.below("before-age", u64::from(n), 50_000) as i64;
+        for n in 0..self.cx.plan().load.before {
+            let age_ms = self.cx.draws().below("before-age", u64::from(n), 50_000) as i64;
             self.put_at(table::wall_ms(0) - age_ms.max(1));
         }
         self.make_tables_of_others();
         self.observe_stream();
         self.put_given();
-        if let Some(loss) = self.plan.faults.permanent_loss.clone()
+        if let Some(loss) = self.cx.plan().faults.permanent_loss.clone()
             && loss.kind == LossKind::TableOfAnother
-            && self.plan.start.is_none()
+            && self.cx.plan().start.is_none()
         {
             self.lose(loss.kind, loss.pick);
         }
         self.plan_script();
-        self.heap.push(self.plan.load.every_us, What::Produce);
-        self.heap.push(self.look_every(), What::Look);
+        self.cx.push(self.cx.plan().load.every_us, What::Produce);
+        self.cx.push(self.look_every(), What::Look);
     }
 
     fn look_every(&self) -> u64 {
-        (self.plan.config.lease_duration().0 / 4).clamp(100_000, 2_000_000)
+        (self.cx.plan().config.lease_duration().0 / 4).clamp(100_000, 2_000_000)
     }
 
     /// Runs the world to its end, or until it is cancelled. One in which something is wrong comes to its end soon.
     pub fn run(mut self) -> Found {
         let (mut last, mut events) = (Time::MAX, 0u32);
-        while let Some((at, what)) = self.heap.pop() {
+        while let Some((at, what)) = self.cx.next_event() {
             if at > last {
                 break;
             }
@@ -250,36 +227,35 @@ impl World {
                 self.ending = Some(Ending::Cancelled);
                 break;
             }
-            // What was due while its worker stood still happens when the worker goes on.
-            self.now = self.now.max(at);
+            self.cx.move_to(at);
             self.happen(what);
             if self.ending.is_some() {
                 break;
             }
-            if last == Time::MAX && self.oracles.verdict.is_bad(&self.only) {
+            if last == Time::MAX && self.cx.oracles().verdict.is_bad(&self.only) {
                 last = at + self.aftermath_us;
             }
         }
-        let windows = self.oracles.windows();
-        let duplicates = self.oracles.duplicates();
-        let (violations, canary) = self.oracles.verdict.into_parts();
+        let simulated = self.cx.now();
+        let kept = self.cx.into_kept();
+        let (violations, canary) = kept.violations;
         Found {
             violations,
             canary,
             ending: self.ending.unwrap_or(Ending::Broken),
             inputs: self.inputs,
-            simulated: self.now,
+            simulated,
             digest: self.digest.value(),
             checks: self.checks,
-            marks: self.marks,
-            states: self.states,
-            duplicates,
-            window_us: windows.longest_us,
-            log: self.log.map(ColumnLog::into_lines).unwrap_or_default(),
+            marks: kept.marks,
+            states: kept.states,
+            duplicates: kept.duplicates,
+            window_us: kept.window_us,
+            log: kept.log,
             trace: self.trace.unwrap_or_default(),
             request_faults: self.chances.struck.unwrap_or_default(),
-            changes: self.changes,
-            recording: self.recording.unwrap_or_default(),
+            changes: kept.changes,
+            recording: kept.recording,
         }
     }
 
@@ -337,7 +313,7 @@ impl World {
             } => {
                 let w = worker as usize;
                 // What was planned while faults lasted does not happen after them.
-                if self.workers[w].generation == generation && !self.is_healed() {
+                if self.workers[w].generation == generation && !self.cx.is_healed() {
                     self.crash(w, down_us, loops);
                 }
             }
@@ -347,7 +323,7 @@ impl World {
                 gap_us,
             } => {
                 let w = worker as usize;
-                if self.workers[w].generation == generation && !self.is_healed() {
+                if self.workers[w].generation == generation && !self.cx.is_healed() {
                     self.ask_to_stop(w, gap_us);
                 }
             }
@@ -368,9 +344,9 @@ impl World {
             What::Remake => self.remake_stream(),
             What::Look => {
                 self.look_for_the_slow();
-                self.oracles.look(self.now);
+                self.cx.look();
                 self.look();
-                self.heap.push(self.now + self.look_every(), What::Look);
+                self.cx.push(self.cx.now() + self.look_every(), What::Look);
             }
         }
     }
@@ -394,7 +370,7 @@ impl World {
             return true;
         }
         let length = self.pause_on_answer(flight);
-        if length == 0 || self.is_healed() {
+        if length == 0 || self.cx.is_healed() {
             return false;
         }
         self.pause(w, length);
@@ -403,12 +379,12 @@ impl World {
 
     fn wake(&mut self, w: usize) {
         let worker = &mut self.workers[w];
-        if self.now < worker.wake {
+        if self.cx.now() < worker.wake {
             // An earlier plan, long replaced.
             return;
         }
         worker.wake = Time::MAX;
-        if worker.wanted <= self.now {
+        if worker.wanted <= self.cx.now() {
             self.handle(w, Body::Tick);
         } else {
             self.plan_wake(w);
@@ -418,12 +394,12 @@ impl World {
     fn plan_wake(&mut self, w: usize) {
         let worker = &mut self.workers[w];
         if worker.wanted < worker.wake {
-            worker.wake = worker.wanted.max(self.now);
+            worker.wake = worker.wanted.max(self.cx.now());
             let what = What::Wake {
                 worker: w as u16,
                 generation: worker.generation,
             };
-            self.heap.push(worker.wake, what);
+            self.cx.push(worker.wake, what);
         }
     }
 
@@ -432,7 +408,7 @@ impl World {
         if self.handle_original(w, &body) {
             return;
         }
-        let now = self.now;
+        let now = self.cx.now();
         let worker = &mut self.workers[w];
         let Some(engine) = &mut worker.engine else { return };
         let boots = matches!(body, Body::Boot(_));
@@ -485,7 +461,7 @@ impl World {
 
     /// Whether a worker takes one input after the other and time hardly goes on: such a world would never end.
     fn spins(&mut self, w: usize) -> bool {
-        let (now, worker) = (self.now, &mut self.workers[w]);
+        let (now, worker) = (self.cx.now(), &mut self.workers[w]);
         let (since, inputs) = &mut worker.inputs;
         if now >= *since + SPIN_WITHIN_US {
             (*since, *inputs) = (now, 0);
@@ -496,24 +472,11 @@ impl World {
         }
         let (life, inputs, within_us) = (worker.life, *inputs, now - *since);
         worker.inputs = (now, 0);
-        self.fact(Fact::Spins {
+        self.cx.fact(Fact::Spins {
             life,
             inputs,
             within_us,
         });
         true
-    }
-}
-
-fn terms(plan: &Plan) -> Terms {
-    let application = &plan.faults.application;
-    let (most, deaf) = plan.faults.worst_handler();
-    Terms {
-        config: plan.config.clone(),
-        upgraded: plan.upgraded.clone(),
-        clocks_beyond: plan.faults.clock.beyond,
-        deaf_us: if deaf { most + application.batch_us } else { 0 },
-        abort_us: application.abort_us,
-        canary: canary::fires(plan.seed),
     }
 }

@@ -53,13 +53,13 @@ impl World {
             self.workers.iter().filter(|worker| open(worker)).count() as u32,
             3,
         );
-        add(u32::from(self.is_healed()), 2);
-        self.states.insert(kind);
+        add(u32::from(self.cx.is_healed()), 2);
+        self.cx.state(kind);
     }
 
     /// 2: gone, 3: stands still, 4: stops, 5: well.
     fn condition(&self, life: u32) -> u32 {
-        let worker = &self.workers[self.names.lives[life as usize] as usize];
+        let worker = &self.workers[self.cx.names().worker(life)];
         match () {
             () if !worker.lives() || worker.life != life => 2,
             () if worker.paused.is_some() => 3,

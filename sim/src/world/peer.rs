@@ -25,29 +25,29 @@ const RESTART_US: u64 = 1_000_000;
 impl World {
     /// Begins a process of another program, if that is what the worker is.
     pub(super) fn start_original(&mut self, w: usize) -> bool {
-        let program = self.plan.fleet.program(w);
-        if program == Program::Leasehold || self.plan.faults.upgrade.reached(w as u32, self.now) {
+        let program = self.cx.plan().fleet.program(w);
+        if program == Program::Leasehold || self.cx.plan().faults.upgrade.reached(w as u32, self.cx.now()) {
             return false;
         }
-        let (seed, incarnation) = (self.plan.seed, self.incarnation(w));
-        let name = match &self.plan.fleet.name {
+        let (seed, incarnation) = (self.cx.plan().seed, self.incarnation(w));
+        let name = match &self.cx.plan().fleet.name {
             Some(name) => name.clone(),
             None => format!("w{w}-{incarnation:016x}"),
         };
-        let (config, fleet) = (self.plan.config.clone(), self.plan.fleet.clone());
+        let (config, fleet) = (self.cx.plan().config.clone(), self.cx.plan().fleet.clone());
         let seed = draw(seed, "original", "", incarnation);
         self.workers[w].peer = Some(Process::of(program, seed, name.clone(), config, fleet));
         self.begin_life(w, &WorkerId::from(name));
-        self.oracles.note_other(self.workers[w].life);
+        self.cx.note_other(self.workers[w].life);
         self.run_original(w);
         true
     }
 
     /// Makes the tables that kinsumer's workers expect to be there.
     pub(super) fn make_tables_of_others(&mut self) {
-        if self.plan.fleet.programs.contains(&Program::Kinsumer) {
-            self.table.make_at_once(self.now);
-            self.table.make_sides_at_once(self.now);
+        if self.cx.plan().fleet.programs.contains(&Program::Kinsumer) {
+            self.table.make_at_once(self.cx.now());
+            self.table.make_sides_at_once(self.cx.now());
         }
     }
 
@@ -57,7 +57,7 @@ impl World {
             return false;
         };
         self.inputs += 1;
-        self.digest.absorb(&(self.now, w as u16, body));
+        self.digest.absorb(&(self.cx.now(), w as u16, body));
         match body {
             Body::Done { op, outcome } => {
                 let (items, next) = self.brought.take().unwrap_or_default();
@@ -87,7 +87,7 @@ impl World {
         let Some(process) = &mut worker.peer else {
             return;
         };
-        let (mono, wall) = (worker.clock.mono(self.now), worker.clock.wall(self.now));
+        let (mono, wall) = (worker.clock.mono(self.cx.now()), worker.clock.wall(self.cx.now()));
         let wall_ns = wall.0 as u64 * 1_000_000 + mono.0 % 1_000 * 1_000;
         let asked = process.run(mono.0, wall_ns);
         worker.wanted = worker.clock.when(Mono(process.wake_at()));
@@ -111,7 +111,7 @@ impl World {
             None => self.plan_wake(w),
             Some(Exit::Returned) => self.stopped(w),
             Some(Exit::Uncaught(why)) => {
-                self.note_line(|| format!("w{w} ends itself: {why}"));
+                self.cx.line(|| format!("w{w} ends itself: {why}"));
                 self.crash(w, RESTART_US, 0);
             }
         }
@@ -120,11 +120,11 @@ impl World {
     /// A row as oracles see it: where a shard without parents has no checkpoint yet, other programs begin where they are
     /// told to, and the row does not say so.
     pub(super) fn seen(&self, shard: ShardNo, row: &LeaseRow) -> Row {
-        let mut row = self.names.row(row);
+        let mut row = self.cx.names().row(row);
         let family = self.shards.get(shard as usize);
-        let latest = self.plan.config.initial_position() == InitialPosition::Latest;
+        let latest = self.cx.plan().config.initial_position() == InitialPosition::Latest;
         let root = family.is_none_or(|family| family.parents == [None, None]);
-        if latest && root && row.checkpoint == Mark::TrimHorizon && self.plan.has_others() {
+        if latest && root && row.checkpoint == Mark::TrimHorizon && self.cx.plan().has_others() {
             row.checkpoint = Mark::Latest;
         }
         row
@@ -132,12 +132,12 @@ impl World {
 
     /// Whether this is the name of a life of another program, which takes no notice of claims.
     pub(super) fn keeps_what_is_claimed(&self, name: &WorkerId) -> bool {
-        if self.plan.fleet.stealing {
+        if self.cx.plan().fleet.stealing {
             return false;
         }
         let living = self.workers.iter().filter(|worker| worker.peer.is_some());
         let mut lives = living.map(|worker| Owner::Life(worker.life));
-        let owner = self.names.owner(name);
+        let owner = self.cx.names().owner(name);
         lives.any(|life| life == owner)
     }
 

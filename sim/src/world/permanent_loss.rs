@@ -13,16 +13,11 @@ use leasehold_engine::shard::{HashKey, HashRange};
 const GAP_US: u64 = 10_000_000;
 
 impl World {
-    /// Whether something was taken away for good.
-    pub(super) fn is_lost_for_good(&self) -> bool {
-        self.lost_for_good.is_some()
-    }
-
     /// Takes it away.
     pub(super) fn lose(&mut self, kind: LossKind, pick: u32) {
         // What is about to be gone may have changed a moment ago.
         self.observe_stream();
-        let now_ms = wall_ms(self.now);
+        let now_ms = wall_ms(self.cx.now());
         let done = match kind {
             LossKind::StreamDeleted => self.source.delete(now_ms),
             // Leases that nobody has begun with would be right for any stream of this shape.
@@ -34,12 +29,13 @@ impl World {
             return;
         }
         self.lost_for_good = Some(kind);
-        self.fact(Fact::LostForGood);
-        self.fault(kind.family(), None, None);
-        self.note_line(|| format!("from now on: {}", kind.family()));
+        self.cx.set_lost_for_good();
+        self.cx.fact(Fact::LostForGood);
+        self.cx.fault(kind.family(), None, None);
+        self.cx.line(|| format!("from now on: {}", kind.family()));
         match kind {
-            LossKind::StreamRemade => self.heap.push(self.now + GAP_US, What::Remake),
-            LossKind::TableOfAnother => self.fact(Fact::Foreign),
+            LossKind::StreamRemade => self.cx.push(self.cx.now() + GAP_US, What::Remake),
+            LossKind::TableOfAnother => self.cx.fact(Fact::Foreign),
             LossKind::StreamDeleted | LossKind::TableDeleted => {}
         }
     }
@@ -47,9 +43,10 @@ impl World {
     /// Another stream takes the name of the deleted one.
     pub(super) fn remake_stream(&mut self) {
         let shards = self.shards.len() as u32;
-        if self.source.remake(wall_ms(self.now), shards.clamp(1, 400)) {
-            self.note_line(|| "another stream has the name of the deleted one".to_owned());
-            self.fact(Fact::Foreign);
+        if self.source.remake(wall_ms(self.cx.now()), shards.clamp(1, 400)) {
+            self.cx
+                .line(|| "another stream has the name of the deleted one".to_owned());
+            self.cx.fact(Fact::Foreign);
         }
     }
 
@@ -60,11 +57,11 @@ impl World {
     }
 
     fn delete_table(&mut self) -> bool {
-        if !self.table.delete_by_hand_whole(self.now) {
+        if !self.table.delete_by_hand_whole(self.cx.now()) {
             return false;
         }
         for shard in 0..self.rows.len() as ShardNo {
-            let key = self.names.shard(shard).to_lease();
+            let key = self.cx.names_mut().shard(shard).to_lease();
             self.row_written(&key, None, None);
         }
         true
@@ -72,15 +69,15 @@ impl World {
 
     /// Fills a table before any worker is there, as one of another stream would be.
     fn plant_table(&mut self, pick: u32) -> bool {
-        self.table.make_at_once(self.now);
+        self.table.make_at_once(self.cx.now());
         let begun = Checkpoint::At(Position::of(1_000.into()));
         // Ranges say nothing in a format that does not hold them.
         let kind = match pick % 3 {
             1 if !self.table.holds_ranges() => 0,
             kind => kind,
         };
-        for shard in 0..self.plan.shards {
-            let key = self.names.shard(shard).to_lease();
+        for shard in 0..self.cx.plan().shards {
+            let key = self.cx.names_mut().shard(shard).to_lease();
             let row = match kind {
                 // Of an earlier stream.
                 0 => LeaseRow::new(key.clone(), begun),
@@ -96,7 +93,7 @@ impl World {
                 _ => LeaseRow::new(key.clone(), Checkpoint::ShardEnd),
             };
             self.table
-                .change_by_hand(self.now, &Change::Create(Box::new(row)));
+                .change_by_hand(self.cx.now(), &Change::Create(Box::new(row)));
             self.row_written(&key, None, None);
         }
         true

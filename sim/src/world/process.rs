@@ -10,22 +10,25 @@ use leasehold_engine::internals::draw;
 impl World {
     /// Begins a new process of a worker.
     pub(super) fn start(&mut self, w: usize, loops: u32) {
-        let now = self.now;
+        let now = self.cx.now();
         let worker = &mut self.workers[w];
         let generation = worker.generation;
         let key = (w as u64) << 32 | u64::from(generation);
         worker
             .clock
-            .restart(now, self.draws.below("clock-offset", key, 1 << 40));
+            .restart(now, self.cx.draws().below("clock-offset", key, 1 << 40));
         worker.fatal = None;
         worker.gap_us = 1_000_000;
         if !self.start_original(w) {
             self.start_engine(w, key);
         }
         if loops > 0 {
-            let soon = self.draws.magnitude("crash-loop", key, 1_000, 2_000_000);
-            let down_us = self.draws.magnitude("crash-loop-down", key, 10_000, 1_000_000);
-            self.heap.push(
+            let soon = self.cx.draws().magnitude("crash-loop", key, 1_000, 2_000_000);
+            let down_us = self
+                .cx
+                .draws()
+                .magnitude("crash-loop-down", key, 10_000, 1_000_000);
+            self.cx.push(
                 now + soon,
                 What::Crash {
                     worker: w as u16,
@@ -38,47 +41,50 @@ impl World {
     }
 
     fn start_engine(&mut self, w: usize, key: u64) {
-        let now = self.now;
+        let now = self.cx.now();
         self.workers[w].engine = Some(Engine::new());
-        let upgraded = self.plan.upgraded.as_ref();
-        let upgraded = upgraded.filter(|_| self.plan.faults.upgrade.reached(w as u32, now));
-        if upgraded.is_some() {
-            self.marks.set("upgrade");
+        let reached = self.cx.plan().faults.upgrade.reached(w as u32, now);
+        if reached && self.cx.plan().upgraded.is_some() {
+            self.cx.mark("upgrade");
         }
+        let plan = self.cx.plan();
+        let upgraded = plan.upgraded.as_ref().filter(|_| reached);
         let boot = Boot {
-            worker: self.plan.fleet.name.clone().unwrap_or_else(|| format!("w{w}")),
+            worker: plan.fleet.name.clone().unwrap_or_else(|| format!("w{w}")),
             incarnation: self.incarnation(w),
-            seed: draw(self.plan.seed, "engine", "", key),
-            config: upgraded.unwrap_or(&self.plan.config).clone(),
+            seed: draw(plan.seed, "engine", "", key),
+            config: upgraded.unwrap_or(&plan.config).clone(),
         };
         self.handle(w, Body::Boot(Box::new(boot)));
     }
 
     pub(super) fn incarnation(&self, w: usize) -> u64 {
         let key = (w as u64) << 32 | u64::from(self.workers[w].generation);
-        draw(self.plan.seed, "incarnation", "", key)
+        draw(self.cx.plan().seed, "incarnation", "", key)
     }
 
     pub(super) fn stopped(&mut self, w: usize) {
         let life = self.workers[w].life;
         let fatal = self.workers[w].fatal.clone();
-        self.fact(Fact::Stopped {
-            life,
-            fatal: fatal.is_some(),
-        });
-        self.note_line(|| {
+        let is_fatal = fatal.is_some();
+        // The line shows the worker as it was until now.
+        self.cx.line(|| {
             format!(
                 "w{w} has stopped{}",
                 fatal.map(|why| format!(": {why}")).unwrap_or_default()
             )
         });
+        self.cx.fact(Fact::Stopped {
+            life,
+            fatal: is_fatal,
+        });
         let worker = &mut self.workers[w];
         worker.end();
         let generation = worker.generation;
-        let over = self.lost_for_good.is_some() && self.settling.is_some();
+        let over = self.cx.is_lost_for_good() && self.cx.is_healed();
         if worker.core && !over {
-            self.heap.push(
-                self.now + worker.gap_us,
+            self.cx.push(
+                self.cx.now() + worker.gap_us,
                 What::Start {
                     worker: w as u16,
                     generation,
@@ -96,12 +102,12 @@ impl World {
         let life = worker.life;
         worker.end();
         let generation = worker.generation;
-        self.marks.set("crash");
-        self.fact(Fact::Died { life });
-        self.note_line(|| format!("w{w} dies"));
+        self.cx.mark("crash");
+        self.cx.fact(Fact::Died { life });
+        self.cx.line(|| format!("w{w} dies"));
         if self.workers[w].core {
-            self.heap.push(
-                self.now + down_us,
+            self.cx.push(
+                self.cx.now() + down_us,
                 What::Start {
                     worker: w as u16,
                     generation,
@@ -112,7 +118,7 @@ impl World {
     }
 
     pub(super) fn pause(&mut self, w: usize, us: u64) {
-        let now = self.now;
+        let now = self.cx.now();
         let worker = &mut self.workers[w];
         if !worker.lives() || worker.paused.is_some() {
             return;
@@ -120,15 +126,16 @@ impl World {
         worker.paused = Some(now);
         worker.pauses += 1;
         let (pause, life) = (worker.pauses, worker.life);
-        self.heap.push(
+        self.cx.push(
             now + us,
             What::Resume {
                 worker: w as u16,
                 pause,
             },
         );
-        self.fact(Fact::Paused { life });
-        self.note_line(|| format!("w{w} stands still for {} ms", us / 1_000));
+        self.cx.fact(Fact::Paused { life });
+        self.cx
+            .line(|| format!("w{w} stands still for {} ms", us / 1_000));
     }
 
     pub(super) fn resume(&mut self, w: usize, pause: u32) {
@@ -139,11 +146,11 @@ impl World {
         let Some(since) = worker.paused.take() else { return };
         let life = worker.life;
         let backlog = std::mem::take(&mut worker.backlog);
-        self.fact(Fact::Resumed {
+        self.cx.fact(Fact::Resumed {
             life,
-            stood: self.now - since,
+            stood: self.cx.now() - since,
         });
-        self.note_line(|| format!("w{w} goes on"));
+        self.cx.line(|| format!("w{w} goes on"));
         for what in backlog {
             match what {
                 // It has waited; it does not make the worker stand still once more.
@@ -163,9 +170,9 @@ impl World {
         worker.stopping = true;
         worker.gap_us = gap_us;
         let life = worker.life;
-        self.marks.set("replace");
-        self.fact(Fact::ShutdownAsked { life });
-        self.note_line(|| format!("w{w} is told to stop"));
+        self.cx.mark("replace");
+        self.cx.fact(Fact::ShutdownAsked { life });
+        self.cx.line(|| format!("w{w} is told to stop"));
         self.handle(w, Body::Call(Call::Shutdown));
     }
 }

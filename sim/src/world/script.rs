@@ -47,7 +47,7 @@ const GUARDS: [&str; 5] = [
 
 impl World {
     pub(super) fn plan_script(&mut self) {
-        let faults = &self.plan.faults;
+        let faults = &self.cx.plan().faults;
         let mut script: Vec<(Time, Entry)> = Vec::new();
         script.extend(
             faults
@@ -97,9 +97,9 @@ impl World {
             loss.filter(|loss| loss.kind != LossKind::TableOfAnother)
                 .map(|loss| (loss.at, Entry::PermanentLoss(loss.clone()))),
         );
-        script.push((self.plan.fault_us, Entry::Heal));
+        script.push((self.cx.plan().fault_us, Entry::Heal));
         for (entry, (at, _)) in script.iter().enumerate() {
-            self.heap.push(*at, What::Script { entry: entry as u32 });
+            self.cx.push(*at, What::Script { entry: entry as u32 });
         }
         self.script = script;
     }
@@ -111,11 +111,12 @@ impl World {
         match entry.clone() {
             Entry::Interrupt(worker, kind) => match kind {
                 InterruptionKind::Crash { down_us, loops } => {
-                    self.fault(if loops > 0 { "crash-loop" } else { "crash" }, Some(worker), None);
+                    self.cx
+                        .fault(if loops > 0 { "crash-loop" } else { "crash" }, Some(worker), None);
                     self.crash(worker, down_us, loops);
                 }
                 InterruptionKind::Pause { us } => {
-                    self.fault("pause", Some(worker), None);
+                    self.cx.fault("pause", Some(worker), None);
                     self.pause(worker, us);
                 }
                 InterruptionKind::Replace { gap_us } => self.ask_to_stop(worker, gap_us),
@@ -125,12 +126,12 @@ impl World {
                 by_ms,
                 freeze,
             } => {
-                self.fault(
+                self.cx.fault(
                     if freeze { "wall-freeze" } else { "wall-step" },
                     Some(worker),
                     None,
                 );
-                let now = self.now;
+                let now = self.cx.now();
                 self.workers[worker].clock.step(now, by_ms, freeze);
             }
             Entry::Reshard(reshard) => {
@@ -152,10 +153,10 @@ impl World {
 
     /// Changes the shards, or tries again when the stream is not busy any more.
     pub(super) fn reshard(&mut self, kind: u8, pick: u64, tries: u8) {
-        if self.is_healed() || self.is_lost_for_good() {
+        if self.cx.is_healed() || self.cx.is_lost_for_good() {
             return;
         }
-        let now_ms = wall_ms(self.now);
+        let now_ms = wall_ms(self.cx.now());
         self.source.kinesis.advance(now_ms);
         self.observe_stream();
         let Some(stream) = self.source.truth() else { return };
@@ -203,16 +204,17 @@ impl World {
             ),
             _ => return,
         };
-        let wait = self.plan.faults.stream.update_ms as u64 * 1_000 + 10_000;
+        let wait = self.cx.plan().faults.stream.update_ms as u64 * 1_000 + 10_000;
         match result {
             Ok(()) => {
-                self.fault(mark, None, None);
-                self.note_line(|| format!("the operator begins a {mark} at {shard}"));
+                self.cx.fault(mark, None, None);
+                self.cx
+                    .line(|| format!("the operator begins a {mark} at {shard}"));
                 if kind == SPLIT_TWICE {
                     // One of the two, as soon as there are two.
-                    self.marks.set("split-at-once");
-                    self.heap.push(
-                        self.now + wait,
+                    self.cx.mark("split-at-once");
+                    self.cx.push(
+                        self.cx.now() + wait,
                         What::Reshard {
                             kind: SPLIT,
                             pick: index as u64,
@@ -224,10 +226,10 @@ impl World {
                 self.observe_stream();
             }
             Err(error) => {
-                self.marks.set("stream-in-use");
+                self.cx.mark("stream-in-use");
                 if error.code != "InvalidArgumentException" && tries < 20 {
-                    self.heap.push(
-                        self.now + wait,
+                    self.cx.push(
+                        self.cx.now() + wait,
                         What::Reshard {
                             kind,
                             pick,
@@ -244,7 +246,8 @@ impl World {
         if let Some(due_ms) = self.source.next_change_ms() {
             let at = ((due_ms - wall_ms(0)).max(0) as u64) * 1_000;
             // An entry beyond the end of the script does nothing; every event that touches the stream looks anyway.
-            self.heap.push(at.max(self.now), What::Script { entry: u32::MAX });
+            self.cx
+                .push(at.max(self.cx.now()), What::Script { entry: u32::MAX });
         }
     }
 
@@ -254,7 +257,7 @@ impl World {
         if let Some(LossKind::StreamDeleted | LossKind::StreamRemade) = self.lost_for_good {
             return;
         }
-        let now_ms = wall_ms(self.now);
+        let now_ms = wall_ms(self.cx.now());
         let due = self.source.next_change_ms().is_some_and(|due| due <= now_ms);
         if due {
             self.source.kinesis.advance(now_ms);
@@ -289,59 +292,61 @@ impl World {
             }
         }
         for fact in facts {
-            self.fact(fact);
+            self.cx.fact(fact);
         }
     }
 
     pub(super) fn produce(&mut self) {
-        if self.is_healed() {
+        if self.cx.is_healed() {
             return;
         }
         self.observe_stream();
-        for _ in 0..self.plan.load.burst {
-            self.put_at(wall_ms(self.now));
+        for _ in 0..self.cx.plan().load.burst {
+            self.put_at(wall_ms(self.cx.now()));
         }
-        self.heap.push(self.now + self.plan.load.every_us, What::Produce);
+        self.cx
+            .push(self.cx.now() + self.cx.plan().load.every_us, What::Produce);
     }
 
     pub(super) fn put_at(&mut self, at_ms: i64) {
         self.puts += 1;
-        let mut roll = self.draws.roll("put", self.puts);
+        let mut roll = self.cx.draws().roll("put", self.puts);
         let hash_key = u128::from(roll.bits()) << 64 | u128::from(roll.bits());
         if !self.source.put(at_ms, hash_key) {
-            self.marks.set("put-refused");
+            self.cx.mark("put-refused");
         }
     }
 
     /// The service forgets what is old.
     fn trim(&mut self, trim: &Trim) {
         self.observe_stream();
-        if self.is_lost_for_good() {
+        if self.cx.is_lost_for_good() {
             return;
         }
         // Whatever listings still show open, or lack, is younger.
-        let keep_us = trim.keep.max(self.plan.config.scan_interval().0);
-        let before_ms = wall_ms(self.now) - (keep_us / 1_000) as i64;
+        let keep_us = trim.keep.max(self.cx.plan().config.scan_interval().0);
+        let before_ms = wall_ms(self.cx.now()) - (keep_us / 1_000) as i64;
         self.source.trim(before_ms);
-        self.fault("trim", None, None);
-        self.note_line(|| format!("what is older than {} ms is forgotten", keep_us / 1_000));
+        self.cx.fault("trim", None, None);
+        self.cx
+            .line(|| format!("what is older than {} ms is forgotten", keep_us / 1_000));
         for shard in 0..self.shards.len() as ShardNo {
             let before = self.source.first(shard);
-            if before > self.oracles.processed(shard) + 1 {
-                self.marks.set("trim-unread");
+            if before > self.cx.oracles().processed(shard) + 1 {
+                self.cx.mark("trim-unread");
             }
             if before > 1 {
-                self.fact(Fact::Trimmed { shard, before });
+                self.cx.fact(Fact::Trimmed { shard, before });
             }
             if self.source.is_forgotten(shard) {
-                self.fact(Fact::Forgotten { shard });
+                self.cx.fact(Fact::Forgotten { shard });
             }
         }
     }
 
     fn edit(&mut self, edit: &RowEdit) {
-        let now = self.now;
-        if self.is_lost_for_good() || !self.table.is_usable(now) {
+        let now = self.cx.now();
+        if self.cx.is_lost_for_good() || !self.table.is_usable(now) {
             return;
         }
         let text = |name: &'static str, value: String| (name.into(), AttributeValue::s(value));
@@ -373,7 +378,7 @@ impl World {
                     let mut item = Item::clone(item);
                     item.insert(ATTRIBUTE.into(), AttributeValue::Bool(true));
                     if self.table.put_by_hand(now, &item) {
-                        self.fault("unknown-attribute", None, None);
+                        self.cx.fault("unknown-attribute", None, None);
                         self.attributes.push(key);
                     }
                 }
@@ -385,7 +390,7 @@ impl World {
                     let mut item = Item::clone(item);
                     item.retain(|name, _| !GUARDS.contains(&&**name));
                     if self.table.put_by_hand(now, &item) {
-                        self.fault("guard-removed", None, None);
+                        self.cx.fault("guard-removed", None, None);
                         self.row_written(&key, None, None);
                     }
                 }
@@ -399,7 +404,7 @@ impl World {
                 if let Some(key) = self.pick_lease(edit.pick.into())
                     && self.table.delete_by_hand(now, &key)
                 {
-                    self.fault("delete-row", None, None);
+                    self.cx.fault("delete-row", None, None);
                     self.attributes.retain(|known| known != &key);
                     self.row_written(&key, None, None);
                 }
@@ -416,7 +421,7 @@ impl World {
         else {
             return;
         };
-        if self.is_healed() {
+        if self.cx.is_healed() {
             return;
         }
         let others: Vec<WorkerId> = self
@@ -435,8 +440,8 @@ impl World {
             checkpoint,
             by: next,
         };
-        if self.table.change_by_hand(self.now, &change) {
-            self.fault("hand-over-begun", None, None);
+        if self.table.change_by_hand(self.cx.now(), &change) {
+            self.cx.fault("hand-over-begun", None, None);
             self.row_written(&key, Some(Verb::BeginHandOver), None);
         }
     }
@@ -444,15 +449,15 @@ impl World {
     /// The worker whose present life owns a lease, by its row.
     pub(super) fn owner_of(&self, shard: Option<ShardNo>) -> Option<usize> {
         let row = self.rows.get(shard? as usize)?.row.as_ref()?;
-        let owner = self.names.owner(row.actual_owner()?);
+        let owner = self.cx.names().owner(row.actual_owner()?);
         self.workers
             .iter()
             .position(|worker| worker.lives() && owner == Owner::Life(worker.life))
     }
 
     fn put_stranger(&mut self, item: Item, key: String, mark: &'static str) {
-        if self.table.put_by_hand(self.now, &item) {
-            self.fault(mark, None, None);
+        if self.table.put_by_hand(self.cx.now(), &item) {
+            self.cx.fault(mark, None, None);
             let key = LeaseKey::from(key);
             self.strangers.retain(|(known, _)| known != &key);
             self.strangers.push((key, Arc::new(item)));
@@ -465,7 +470,7 @@ impl World {
             .map(|shard| shard as ShardNo)
             .collect();
         let shard = *rows.get((pick % rows.len().max(1) as u64) as usize)?;
-        Some(self.names.shard(shard).to_lease())
+        Some(self.cx.names_mut().shard(shard).to_lease())
     }
 
     /// The first item of other people that is not as they left it.

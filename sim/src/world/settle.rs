@@ -45,35 +45,31 @@ pub enum Ending {
 }
 
 impl World {
-    /// Whether the faults are over.
-    pub(super) fn is_healed(&self) -> bool {
-        self.settling.is_some()
-    }
-
     /// The faults are over.
     pub(super) fn heal(&mut self) {
-        let now = self.now;
+        let now = self.cx.now();
         self.source.kinesis.advance(super::table::wall_ms(now));
         self.observe_stream();
         self.source.heal();
+        self.cx.set_healed();
         self.settling = Some(Settling {
             since: now,
             calm_since: None,
             deadline: Time::MAX,
         });
         let count = self.workers.len() as u64;
-        let sure = self.draws.below("core-one", 0, count);
+        let sure = self.cx.draws().below("core-one", 0, count);
         for w in 0..self.workers.len() {
-            let limited = self.plan.config.max_leases() > 0;
-            let core = limited || w as u64 == sure || self.draws.coin("core", w as u64);
-            let dies = self.draws.coin("core-dies", w as u64);
+            let limited = self.cx.plan().config.max_leases() > 0;
+            let core = limited || w as u64 == sure || self.cx.draws().coin("core", w as u64);
+            let dies = self.cx.draws().coin("core-dies", w as u64);
             let worker = &mut self.workers[w];
             worker.core = core;
             let pause = worker.pauses;
             if core {
                 let generation = worker.generation;
                 if !worker.lives() {
-                    self.heap.push(
+                    self.cx.push(
                         now,
                         What::Start {
                             worker: w as u16,
@@ -86,7 +82,7 @@ impl World {
                 // An operator who told another program to stop kills it in the end: vmware-go-kcl waits for parents first, and kinsumer
                 // may wait for ever.
                 let worker = &self.workers[w];
-                if worker.stopping && worker.peer.is_some() && self.plan.is_mixed() {
+                if worker.stopping && worker.peer.is_some() && self.cx.plan().is_mixed() {
                     self.crash(w, 0, 0);
                 }
             } else if dies {
@@ -102,12 +98,13 @@ impl World {
         if let Some(settling) = &mut self.settling {
             settling.deadline = now + bound;
         }
-        self.note_line(|| format!("faults are over; all must be well within {} s", bound / 1_000_000));
+        self.cx
+            .line(|| format!("faults are over; all must be well within {} s", bound / 1_000_000));
     }
 
     /// How long it may take until all is well: stated from the configuration, generous but finite.
     fn bound(&self) -> u64 {
-        let plan = &self.plan;
+        let plan = &self.cx.plan();
         let (faults, load) = (&plan.faults, &plan.load);
         let most = |of: fn(&Config) -> Span| plan.most(of).0;
         let rows = self.rows_at_most();
@@ -162,7 +159,7 @@ impl World {
         };
         let stuck = most(|config| config.shutdown_timeout()) + faults.worst_handler().0 + 20_000_000;
         // A table that was taken away may have been waited for just then.
-        let patience = match self.is_lost_for_good() {
+        let patience = match self.cx.is_lost_for_good() {
             true => 2 * TABLE_PATIENCE.0,
             false => 0,
         };
@@ -175,11 +172,12 @@ impl World {
 
     /// How long the pages of a scan take.
     fn pages(&self) -> u64 {
-        let (call, table) = (&self.plan.faults.call, &self.plan.faults.table);
+        let (call, table) = (&self.cx.plan().faults.call, &self.cx.plan().faults.table);
         let rows = self.rows_at_most();
         let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
         let page = self
-            .plan
+            .cx
+            .plan()
             .least(|config| page_of(config.scan_page_limit()))
             .min(page_of(table.tiny_page));
         (rows / page + 2) * (2 * call.latency_us + table.slow_page_us)
@@ -197,13 +195,13 @@ impl World {
 
     /// For how long nothing may move.
     fn quiet(&self) -> u64 {
-        let listings = match self.plan.config.policies().assign {
+        let listings = match self.cx.plan().config.policies().assign {
             // A leader lists shards all the time; a listing that somebody began before must be over.
-            Assign::Rank => 2 * self.plan.most(|config| config.stream_timeout()).0,
+            Assign::Rank => 2 * self.cx.plan().most(|config| config.stream_timeout()).0,
             _ => 0,
         };
-        let scan = self.plan.most(|config| config.scan_interval()).0 + self.pages();
-        3 * scan + 2 * self.plan.config.lease_duration().0 + listings
+        let scan = self.cx.plan().most(|config| config.scan_interval()).0 + self.pages();
+        3 * scan + 2 * self.cx.plan().config.lease_duration().0 + listings
     }
 
     /// Judges the state of things, if the faults are over.
@@ -211,17 +209,15 @@ impl World {
         let Some(settling) = self.settling.clone() else {
             return;
         };
-        let now = self.now;
-        if self.is_lost_for_good() {
+        let now = self.cx.now();
+        if self.cx.is_lost_for_good() {
             return self.look_at_losses(&settling);
         }
         if let Some(key) = self.harmed() {
             let key = key.clone();
-            self.oracles
-                .verdict
-                .report(Property::ExclusiveOwnership, now, || {
-                    format!("what other people put into the table at {key} is not as they left it")
-                });
+            self.cx.report(Property::ExclusiveOwnership, || {
+                format!("what other people put into the table at {key} is not as they left it")
+            });
         }
         let unmet = self.unmet();
         let quiet = self.quiet();
@@ -232,8 +228,8 @@ impl World {
         if let Some(settling) = &mut self.settling {
             settling.calm_since = calm_since;
         }
-        let last_move = if self.plan.fleet.keeps_leases() {
-            self.oracles.last_move()
+        let last_move = if self.cx.plan().fleet.keeps_leases() {
+            self.cx.oracles().last_move()
         } else {
             0
         };
@@ -249,32 +245,33 @@ impl World {
 
     /// All that is left to be done is to stop.
     fn look_at_losses(&mut self, settling: &Settling) {
-        let after_us = self.now - settling.since;
+        let after_us = self.cx.now() - settling.since;
         match self.goes_on() {
             None => {
                 let bound_us = settling.deadline.saturating_sub(settling.since);
                 self.ending = Some(Ending::Settled { after_us, bound_us });
             }
-            unmet if self.now > settling.deadline => self.stalled(unmet, after_us),
+            unmet if self.cx.now() > settling.deadline => self.stalled(unmet, after_us),
             Some(_) => {}
         }
     }
 
     fn settled(&mut self, since: Time, after_us: u64) {
-        let now = self.now;
+        let now = self.cx.now();
         // The first half of the quiet may still finish what went before.
         let listers: Vec<_> = self
-            .oracles
+            .cx
+            .oracles()
             .listers(since + (now - since) / 2)
             .filter(|&life| self.workers.iter().any(|w| w.lives() && !w.cut && w.life == life))
             .collect();
         if listers.len() > 1 {
-            self.oracles.verdict.report(Property::OneLeader, now, || {
+            self.cx.report(Property::OneLeader, || {
                 format!("after quiet, lives {listers:?} all listed shards")
             });
         }
         let healed = self.settling.as_ref().map_or(now, |settling| settling.since);
-        self.oracles.look_at_end(now, healed);
+        self.cx.look_at_end(healed);
         let bound_us = self
             .settling
             .as_ref()
@@ -283,7 +280,6 @@ impl World {
     }
 
     fn stalled(&mut self, unmet: Option<(Property, String)>, after_us: u64) {
-        let now = self.now;
         if let Some(excuse) = self.excuse() {
             self.ending = Some(Ending::Excused(excuse));
             return;
@@ -294,7 +290,7 @@ impl World {
                 "leases kept moving although nothing else changed".to_owned(),
             )
         });
-        self.oracles.verdict.report(property, now, || {
+        self.cx.report(property, || {
             format!("{} s after the faults {sentence}", after_us / 1_000_000)
         });
         self.ending = Some(Ending::Broken);
@@ -303,7 +299,8 @@ impl World {
     /// Why it may not have come right.
     fn excuse(&self) -> Option<&'static str> {
         // With clocks worse than promised a holder may be robbed over and over; nothing was promised then.
-        self.plan
+        self.cx
+            .plan()
             .faults
             .clock
             .beyond
@@ -341,8 +338,8 @@ impl World {
 
     /// Whether a program of others that ended is about to be started again, as its operator does for ever.
     fn restarts(&self) -> bool {
-        self.plan.has_others()
-            && self.heap.planned().any(|what| match *what {
+        self.cx.plan().has_others()
+            && self.cx.planned().any(|what| match *what {
                 What::Start {
                     worker, generation, ..
                 } => {
@@ -362,7 +359,7 @@ impl World {
                 shard: shard as ShardNo,
                 parents: family.parents,
                 open: !family.closed,
-                lease: self.row(shard).map(|row| self.names.row(row).checkpoint),
+                lease: self.row(shard).map(|row| self.cx.names().row(row).checkpoint),
             })
             .collect();
         uncovered(&shards).map(|shard| {
@@ -418,10 +415,10 @@ impl World {
 
     /// An unfinished lease without a worker of the core that renews it.
     fn unattended(&self) -> Option<(Property, String)> {
-        if !self.plan.fleet.keeps_leases() {
+        if !self.cx.plan().fleet.keeps_leases() {
             return None;
         }
-        let patience = 2 * self.plan.config.lease_duration().0;
+        let patience = 2 * self.cx.plan().config.lease_duration().0;
         for (shard, lease) in self.rows.iter().enumerate() {
             let Some(row) = &lease.row else { continue };
             if row.checkpoint.is_end() {
@@ -432,7 +429,7 @@ impl World {
                 .as_ref()
                 .filter(|old| self.keeps_what_is_claimed(old));
             let owner = stays.or(row.owner.as_ref()).and_then(|owner| {
-                let life = self.names.owner(owner);
+                let life = self.cx.names().owner(owner);
                 self.workers.iter().position(|worker| {
                     worker.core && worker.lives() && life == crate::oracles::fact::Owner::Life(worker.life)
                 })
@@ -441,8 +438,8 @@ impl World {
                 let sentence = format!("shard {shard} belongs to {:?}, who is not of the core", row.owner);
                 return Some((Property::LeasesOwned, sentence));
             };
-            let idle = self.now.saturating_sub(lease.renewed);
-            if idle > patience && self.plan.fleet.renews_leases() {
+            let idle = self.cx.now().saturating_sub(lease.renewed);
+            if idle > patience && self.cx.plan().fleet.renews_leases() {
                 let sentence = format!("w{w} has not renewed shard {shard} for {} ms", idle / 1_000);
                 return Some((Property::LeasesOwned, sentence));
             }
@@ -485,7 +482,7 @@ impl World {
                     continue;
                 }
                 // Only those that ended before the application began need no lease; coverage sees to the others.
-                if self.plan.config.initial_position() == InitialPosition::TrimHorizon {
+                if self.cx.plan().config.initial_position() == InitialPosition::TrimHorizon {
                     return Some((
                         Property::HashSpaceCovered,
                         format!("shard {shard} never had a lease"),
@@ -493,8 +490,8 @@ impl World {
                 }
                 continue;
             }
-            if !self.oracles.is_complete(shard as ShardNo, records) {
-                let done = self.oracles.processed(shard as ShardNo);
+            if !self.cx.oracles().is_complete(shard as ShardNo, records) {
+                let done = self.cx.oracles().processed(shard as ShardNo);
                 return Some((
                     Property::EveryRecordDelivered,
                     format!("shard {shard} has {records} records, and {done} were processed"),
@@ -512,10 +509,10 @@ impl World {
                     ),
                 ));
             }
-            let seen = self.names.row(row).checkpoint;
+            let seen = self.cx.names().row(row).checkpoint;
             let behind = match (seen, row.checkpoint) {
-                (Mark::At(record), _) => record < self.oracles.owed(shard as ShardNo),
-                (_, Checkpoint::TrimHorizon) => self.oracles.owed(shard as ShardNo) > 0,
+                (Mark::At(record), _) => record < self.cx.oracles().owed(shard as ShardNo),
+                (_, Checkpoint::TrimHorizon) => self.cx.oracles().owed(shard as ShardNo) > 0,
                 _ => false,
             };
             if behind {

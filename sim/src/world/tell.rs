@@ -2,9 +2,8 @@
 
 use super::{Lease, World};
 use crate::names::{self, shard_of};
-use crate::oracles::fact::{Owner, Verb};
+use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, LifeNo};
-use crate::recording::RequestNo;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Outcome, Refusal, Reply};
@@ -13,38 +12,27 @@ use leasehold_engine::row::RowRead;
 
 impl World {
     pub(super) fn begin_life(&mut self, w: usize, name: &WorkerId) {
-        let life = self.names.begin_life(w as u16, name);
-        self.workers[w].life = life;
-        self.fact(Fact::Booted {
-            life,
-            worker: w as u32,
-        });
-        self.note_line(|| format!("w{w} starts as life {life}"));
+        self.workers[w].life = self.cx.begin_life(w, name);
     }
 
     pub(super) fn told(&mut self, w: usize, notice: &Notice) {
-        if let Some(mark) = crate::report::mark_of(notice) {
-            self.marks.set(mark);
-        }
-        if let Some(recording) = &mut self.recording {
-            recording.told(self.now, w, notice);
-        }
+        self.cx.told(w, notice);
         if let Some(shard) = notice.lease().and_then(names::shard_of) {
             let life = self.workers[w].life;
             match notice {
-                Notice::Moving { .. } => self.fact(Fact::Moving { life, shard }),
-                Notice::Stalled { .. } => self.fact(Fact::Stalled { life, shard }),
-                Notice::Yields { .. } => self.fact(Fact::Yields { life, shard }),
+                Notice::Moving { .. } => self.cx.fact(Fact::Moving { life, shard }),
+                Notice::Stalled { .. } => self.cx.fact(Fact::Stalled { life, shard }),
+                Notice::Yields { .. } => self.cx.fact(Fact::Yields { life, shard }),
                 _ => {}
             }
         }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());
             let life = self.workers[w].life;
-            self.fact(Fact::GivesUp { life });
+            self.cx.fact(Fact::GivesUp { life });
         }
         if crate::report::is_worth_a_line(notice) {
-            self.note_line(|| format!("w{w}: {notice}"));
+            self.cx.line(|| format!("w{w}: {notice}"));
         }
     }
 
@@ -56,7 +44,11 @@ impl World {
         if self.rows.len() <= index {
             self.rows.resize_with(index + 1, Lease::default);
         }
-        let from_record = match (self.plan.config.initial_position(), &self.rows[index].row, &after) {
+        let from_record = match (
+            self.cx.plan().config.initial_position(),
+            &self.rows[index].row,
+            &after,
+        ) {
             (InitialPosition::AtTimestamp(wall), None, Some(_)) => self.source.first_at(shard, wall),
             _ => 1,
         };
@@ -69,13 +61,15 @@ impl World {
         let [before_row, after_row] = [&old, &after].map(|row| Some(self.seen(shard, row.as_ref()?)));
         let lease = &mut self.rows[index];
         if after_row.map(|row| row.counter) != before_row.map(|row| row.counter) {
-            lease.renewed = self.now;
+            lease.renewed = self.cx.now();
         }
         lease.tampered |= verb.is_none();
         lease.existed |= after.is_some();
         lease.row = after;
+        let owner = lease.row.as_ref().and_then(|row| row.actual_owner());
+        self.cx.owned(shard, owner);
         self.observe_stream();
-        self.fact(Fact::RowChanged {
+        self.cx.fact(Fact::RowChanged {
             shard,
             by,
             verb,
@@ -87,14 +81,14 @@ impl World {
         let moves = before_row.map(|row| row.checkpoint) != after_row.map(|row| row.checkpoint);
         if verb != Some(Verb::Renew) || moves {
             self.note_state(shard, verb, before_row, after_row);
-            let worker = by.map(|life| self.names.lives[life as usize]);
+            let worker = by.map(|life| self.cx.names().worker(life));
             let by = || worker.map_or_else(|| "an operator".to_owned(), |worker| format!("w{worker}"));
             let verb = || match verb {
                 Some(verb) => format!("{verb:?}").to_lowercase(),
                 None if after_row.is_some() => "edits".to_owned(),
                 None => "removes".to_owned(),
             };
-            self.note_line(|| match after_row {
+            self.cx.line(|| match after_row {
                 Some(row) => format!(
                     "{}: {} shard {shard}: {:?} counter {} {:?}",
                     by(),
@@ -105,42 +99,6 @@ impl World {
                 ),
                 None => format!("{}: {} shard {shard}", by(), verb()),
             });
-        }
-    }
-
-    pub(super) fn fact(&mut self, fact: Fact) {
-        self.oracles.observe(self.now, &fact);
-        if let Some(recording) = &mut self.recording {
-            recording.fact(self.now, fact);
-        }
-    }
-
-    /// Something was made to go wrong, for a worker or for one of its requests.
-    pub(super) fn fault(&mut self, name: &'static str, worker: Option<usize>, request: Option<RequestNo>) {
-        self.marks.set(name);
-        if let Some(recording) = &mut self.recording {
-            recording.fault(self.now, name, worker, request);
-        }
-    }
-
-    pub(super) fn note_line(&mut self, line: impl FnOnce() -> String) {
-        self.changes += 1;
-        if self.log.is_none() {
-            return;
-        }
-        let mut held = vec![None; self.workers.len()];
-        for (w, worker) in self.workers.iter().enumerate() {
-            held[w] = worker.lives().then_some(0);
-        }
-        for row in self.rows.iter().filter_map(|lease| lease.row.as_ref()) {
-            if let Some(Owner::Life(life)) = self.names.row(row).owner
-                && let Some(count) = &mut held[self.names.lives[life as usize] as usize]
-            {
-                *count += 1;
-            }
-        }
-        if let Some(log) = &mut self.log {
-            log.line(self.now, &held, &line());
         }
     }
 
@@ -164,8 +122,8 @@ impl World {
         if let RowRead::Lease(lease) = read
             && let Some(shard) = shard_of(&lease.key)
         {
-            let row = self.names.row(lease);
-            self.fact(Fact::Shown {
+            let row = self.cx.names().row(lease);
+            self.cx.fact(Fact::Shown {
                 life,
                 shard,
                 row,

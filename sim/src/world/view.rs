@@ -69,7 +69,6 @@ impl World {
         let (Some(engine), life) = (&mut worker.engine, worker.life) else {
             return;
         };
-        let now = self.now;
         if self.said.len() <= w {
             self.said.resize_with(w + 1, Said::default);
         }
@@ -96,7 +95,7 @@ impl World {
             }
             let other = |claim: &Claim| held.as_ref().is_none_or(|held| claim.lease != *held.lease);
             if let Some(shard) = before.take_if(|claim| other(claim)).and_then(|claim| claim.shard) {
-                self.oracles.observe(now, &Fact::HoldsNoMore { life, shard });
+                self.cx.observe(&Fact::HoldsNoMore { life, shard });
             }
             *before = held.as_ref().map(Claim::new);
             before.is_some()
@@ -114,7 +113,7 @@ impl World {
                 open: claim.open,
                 until: worker.clock.when(claim.valid_until),
             };
-            self.oracles.observe(now, &fact);
+            self.cx.observe(&fact);
         }
         said.touched = touched;
         // The engine says itself what it touched; now and then, all it holds is compared.
@@ -129,6 +128,6 @@ impl World {
                 "a lease is held otherwise than before, and was not touched"
             );
         }
-        self.oracles.observe(now, &Fact::Said { life });
+        self.cx.observe(&Fact::Said { life });
     }
 }

@@ -1,0 +1,181 @@
+//! What a world keeps of what happens: facts for its oracles, marks, a log for people, a recording for pictures.
+
+use crate::names::Names;
+use crate::options::Options;
+use crate::oracles::fact::Owner;
+use crate::oracles::{Fact, Oracles, ShardNo, Terms, Time, Violation};
+use crate::recording::{Recording, RequestNo};
+use crate::report::{ColumnLog, Marks};
+use leasehold_engine::ids::WorkerId;
+use leasehold_engine::notice::Notice;
+use std::collections::BTreeSet;
+
+/// All that is kept.
+#[derive(Debug)]
+pub(super) struct Record {
+    oracles: Oracles,
+    marks: Marks,
+    states: BTreeSet<u32>,
+    log: Option<Log>,
+    recording: Option<Recording>,
+    /// State changes so far.
+    changes: u64,
+}
+
+/// What is left of it when the world has ended.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// What should not have happened, and whether the canary was heard.
+    pub(super) violations: (Vec<Violation>, bool),
+    pub(super) duplicates: u64,
+    pub(super) window_us: u64,
+    pub(super) marks: Marks,
+    pub(super) states: BTreeSet<u32>,
+    pub(super) log: Vec<String>,
+    pub(super) recording: Recording,
+    pub(super) changes: u64,
+}
+
+/// The column log, and what its columns show.
+#[derive(Debug)]
+struct Log {
+    lines: ColumnLog,
+    /// Whether each worker's process is there.
+    up: Vec<bool>,
+    /// Who has each lease, by its row.
+    owners: Vec<Option<WorkerId>>,
+}
+
+impl Record {
+    pub(super) fn new(terms: &Terms, workers: u32, options: &Options) -> Self {
+        let workers = workers as usize;
+        Self {
+            oracles: Oracles::new(terms),
+            marks: Marks::default(),
+            states: BTreeSet::new(),
+            log: options.log.then(|| Log::new(workers)),
+            recording: options.record.then(Recording::default),
+            changes: 0,
+        }
+    }
+
+    pub(super) fn into_kept(self) -> Kept {
+        Kept {
+            duplicates: self.oracles.duplicates(),
+            window_us: self.oracles.windows().longest_us,
+            violations: self.oracles.verdict.into_parts(),
+            marks: self.marks,
+            states: self.states,
+            log: self.log.map(|log| log.lines.into_lines()).unwrap_or_default(),
+            recording: self.recording.unwrap_or_default(),
+            changes: self.changes,
+        }
+    }
+
+    pub(super) fn oracles(&self) -> &Oracles {
+        &self.oracles
+    }
+
+    pub(super) fn oracles_mut(&mut self) -> &mut Oracles {
+        &mut self.oracles
+    }
+
+    /// Something happened.
+    pub(super) fn fact(&mut self, now: Time, names: &Names, fact: Fact) {
+        self.oracles.observe(now, &fact);
+        if let Some(log) = &mut self.log {
+            log.fact(names, &fact);
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.fact(now, fact);
+        }
+    }
+
+    /// Something was made to go wrong, for a worker or for one of its requests.
+    pub(super) fn fault(
+        &mut self,
+        now: Time,
+        name: &'static str,
+        worker: Option<usize>,
+        request: Option<RequestNo>,
+    ) {
+        self.marks.set(name);
+        if let Some(recording) = &mut self.recording {
+            recording.fault(now, name, worker, request);
+        }
+    }
+
+    /// A worker says something of itself.
+    pub(super) fn told(&mut self, now: Time, w: usize, notice: &Notice) {
+        if let Some(mark) = crate::report::mark_of(notice) {
+            self.marks.set(mark);
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.told(now, w, notice);
+        }
+    }
+
+    /// Something occurred that is counted.
+    pub(super) fn mark(&mut self, mark: &'static str) {
+        self.marks.set(mark);
+    }
+
+    /// A lease was seen in a state of this kind.
+    pub(super) fn state(&mut self, kind: u32) {
+        self.states.insert(kind);
+    }
+
+    /// The row of a shard names this owner from now on.
+    pub(super) fn owned(&mut self, shard: ShardNo, owner: Option<&WorkerId>) {
+        if let Some(log) = &mut self.log {
+            log.owned(shard as usize, owner.cloned());
+        }
+    }
+
+    /// A state change, in words.
+    pub(super) fn line(&mut self, now: Time, names: &Names, line: impl FnOnce() -> String) {
+        self.changes += 1;
+        if let Some(log) = &mut self.log {
+            log.line(now, names, &line());
+        }
+    }
+}
+
+impl Log {
+    fn new(workers: usize) -> Self {
+        Self {
+            lines: ColumnLog::new(workers),
+            up: vec![false; workers],
+            owners: Vec::new(),
+        }
+    }
+
+    fn fact(&mut self, names: &Names, fact: &Fact) {
+        match *fact {
+            Fact::Booted { worker, .. } => self.up[worker as usize] = true,
+            Fact::Stopped { life, .. } | Fact::Died { life } => {
+                self.up[names.worker(life)] = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn owned(&mut self, shard: usize, owner: Option<WorkerId>) {
+        if self.owners.len() <= shard {
+            self.owners.resize(shard + 1, None);
+        }
+        self.owners[shard] = owner;
+    }
+
+    fn line(&mut self, now: Time, names: &Names, line: &str) {
+        let mut held: Vec<Option<u32>> = self.up.iter().map(|up| up.then_some(0)).collect();
+        for owner in self.owners.iter().flatten() {
+            if let Owner::Life(life) = names.owner(owner)
+                && let Some(count) = &mut held[names.worker(life)]
+            {
+                *count += 1;
+            }
+        }
+        self.lines.line(now, &held, line);
+    }
+}
