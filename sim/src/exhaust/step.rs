@@ -15,7 +15,7 @@
 use super::request::Flight;
 use super::world::World;
 use crate::oracles::{Fact, Time};
-use crate::world::table::wall_ms;
+use crate::world::services::table::wall_ms;
 use leasehold_engine::input::{Body, Call};
 use leasehold_local_aws::kinesis::ShardIndex;
 use std::sync::Arc;
@@ -227,11 +227,9 @@ impl World {
             .map(|shard| shard.hash_range());
         let Some(range) = range else { return };
         let middle = range.start + (range.end - range.start) / 2 + 1;
-        let done = source
-            .kinesis
-            .split_shard(now_ms, source.id, ShardIndex(0), middle);
+        let done = source.split(now_ms, 0, middle);
         debug_assert!(done.is_ok(), "{done:?}");
-        source.kinesis.advance(now_ms);
+        source.advance(now_ms);
         source.put(now_ms, range.start);
         source.put(now_ms, range.end);
         self.observe_stream();

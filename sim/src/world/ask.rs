@@ -1,7 +1,7 @@
 //! What is asked of the services: what it is, and which lease it is about.
 
 use super::World;
-use super::stream::shard_no;
+use super::services::stream::shard_no;
 use crate::names::shard_of;
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};

@@ -30,18 +30,19 @@ impl World {
     /// Whether something is left to be done with a shard.
     fn is_behind(&self, shard: ShardNo) -> bool {
         let closed = self
-            .shards
+            .services
+            .shards()
             .get(shard as usize)
-            .is_some_and(|family| family.closed);
+            .is_some_and(|family| family.is_closed());
         let ended = || {
-            let row = self.row(shard as usize);
+            let row = self.services.row(shard as usize);
             row.is_some_and(|row| row.checkpoint.is_end())
         };
-        !self.cx.oracles().is_complete(shard, self.source.records(shard)) || (closed && !ended())
+        !self.cx.oracles().is_complete(shard, self.services.records(shard)) || (closed && !ended())
     }
 
     fn renewer_of(&self, shard: ShardNo) -> Option<Owner> {
-        let owner = self.row(shard as usize)?.actual_owner()?;
+        let owner = self.services.row(shard as usize)?.actual_owner()?;
         Some(self.cx.names().owner(owner))
     }
 }

@@ -4,8 +4,8 @@ use super::World;
 use super::ask::{Request, outcome_mark, table_ask, verb};
 use super::chances::deed;
 use super::heap::What;
-use super::stream::Carry;
-use super::table::{Reading, wall_ms};
+use super::services::stream::Carry;
+use super::services::table::wall_ms;
 use crate::faults::{Chance, Direction, Fate, Landing, Reach};
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
@@ -79,7 +79,7 @@ impl World {
 
     /// Sends what another program asks of the table.
     pub(super) fn issue_item(&mut self, w: usize, op: OpId, request: peers::Request) {
-        let (ask, about) = request.ask(self.table.format);
+        let (ask, about) = request.ask(self.services.format());
         self.send(w, op, Mono::NEVER, Request::Item(request), ask, about);
     }
 
@@ -319,10 +319,11 @@ impl World {
         let (outcome, carry) = self.run_request(&mut flight);
         if let (Request::Table(TableOp::Write(change)), Outcome::Applied(_)) = (&flight.request, &outcome) {
             let (key, verb) = (change.key().clone(), verb(change));
-            self.row_written(&key, Some(verb), Some(flight.life));
+            self.services
+                .row_written(&mut self.cx, &key, Some(verb), Some(flight.life));
         }
         if let (Request::Item(request), Outcome::Applied(_)) = (&flight.request, &outcome) {
-            self.item_written(request, flight.life);
+            self.services.item_written(&mut self.cx, request, flight.life);
         }
         if flight.outcome.is_none() && flight.answer_second == second {
             flight.outcome = Some((outcome, carry));
@@ -336,33 +337,28 @@ impl World {
         match &flight.request {
             Request::Table(op) => {
                 let behind = flight.struck.stale_us;
-                let reading = Reading {
-                    as_of_ms: (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind))),
-                };
-                (self.table.execute(now, op, reading), Carry::Nothing)
+                let as_of = (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind)));
+                (self.services.execute(&self.cx, op, as_of), Carry::Nothing)
             }
             Request::Item(request) => {
                 let behind = flight.struck.stale_us;
                 let as_of = (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind)));
-                self.table.execute_item(wall_ms(now), request, as_of)
+                self.services.execute_item(&self.cx, request, as_of)
             }
-            Request::DescribeStream => (self.source.describe(now), Carry::Nothing),
+            Request::DescribeStream => (self.services.describe(&self.cx), Carry::Nothing),
             Request::List { filter, token } => {
-                self.observe_stream();
-                let mut lag = self.cx.draws().roll("lag", flight.lag);
-                self.source
-                    .list(now, *filter, token.as_deref(), self.cx.names_mut(), &mut lag)
+                let token = token.as_deref();
+                self.services.list(&mut self.cx, *filter, token, flight.lag)
             }
-            Request::Iterator { shard, from } => self.source.iterator(now, *shard, *from),
+            Request::Iterator { shard, from } => self.services.iterator(&self.cx, *shard, *from),
             Request::Records {
                 shard,
                 iterator,
                 limit,
             } => {
-                self.observe_stream();
                 let empty = flight.struck.empty && !healed;
-                self.source
-                    .fetch(now, *shard, *iterator, *limit, empty, self.cx.names_mut())
+                self.services
+                    .fetch(&mut self.cx, *shard, *iterator, *limit, empty)
             }
             Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),
         }

@@ -2,6 +2,7 @@
 
 use super::heap::{Heap, What};
 use super::record::{Kept, Record};
+use super::services::RowChange;
 use crate::draws::Draws;
 use crate::names::Names;
 use crate::options::Options;
@@ -10,6 +11,7 @@ use crate::recording::RequestNo;
 use crate::swarm::Plan;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::notice::Notice;
+use std::collections::VecDeque;
 
 /// The part of a world that all parts stand on.
 #[derive(Debug)]
@@ -24,6 +26,22 @@ pub(super) struct Context {
     /// The stream or the table was taken away for good.
     lost: bool,
     record: Record,
+    /// Empty between two events.
+    requests: VecDeque<Request>,
+}
+
+/// What one part wants of another. The world carries requests out in the order in which they were made, when the part that made
+/// them has returned.
+#[derive(Clone, Debug)]
+pub(super) enum Request {
+    /// Take note of the kind of state in which a row changed.
+    NoteState(RowChange),
+    /// Begin to hand a lease over, as a leader would.
+    HandOver {
+        shard: ShardNo,
+        /// Which of our workers is to have it.
+        to: u32,
+    },
 }
 
 impl Context {
@@ -36,6 +54,7 @@ impl Context {
             healed: false,
             lost: false,
             record: Record::new(&terms(&plan), plan.workers, options),
+            requests: VecDeque::new(),
             plan,
         }
     }
@@ -69,6 +88,15 @@ impl Context {
     /// All that is to happen, in no order.
     pub(super) fn planned(&self) -> impl Iterator<Item = &What> {
         self.heap.planned()
+    }
+
+    /// Asks another part for something.
+    pub(super) fn request(&mut self, request: Request) {
+        self.requests.push_back(request);
+    }
+
+    pub(super) fn next_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
     }
 
     pub(super) fn names(&self) -> &Names {

@@ -19,7 +19,7 @@ impl World {
         };
         let workers = self.workers.iter().filter(working);
         let mut counts: BTreeMap<LifeNo, u32> = workers.map(|worker| (worker.life, 0)).collect();
-        let rows = self.rows.iter().filter_map(|lease| lease.row.as_ref());
+        let rows = self.services.rows().iter().filter_map(|lease| lease.row());
         for row in rows.filter(|row| !row.checkpoint.is_end()) {
             let owner = row.actual_owner().map(|owner| self.cx.names().owner(owner));
             if let Some(Owner::Life(life)) = owner

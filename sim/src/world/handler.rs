@@ -395,7 +395,7 @@ impl World {
         self.done(w, handling.op, outcome);
         if handling.says_again && ended_well && self.workers[w].life == life && self.workers[w].lives() {
             let lease = self.cx.names_mut().shard(shard).to_lease();
-            if let Some(through) = self.source.position(shard, handling.first) {
+            if let Some(through) = self.services.position(shard, handling.first) {
                 for _ in 0..2 {
                     let lease = lease.clone();
                     self.handle(
@@ -411,7 +411,7 @@ impl World {
         }
         if handling.stale_call && self.workers[w].life == life && self.workers[w].lives() {
             let lease = self.cx.names_mut().shard(shard).to_lease();
-            if let Some(through) = self.source.position(shard, handling.first) {
+            if let Some(through) = self.services.position(shard, handling.first) {
                 let old = FencingToken(token.0.saturating_sub(1));
                 self.handle(
                     w,
@@ -438,7 +438,7 @@ impl World {
 
     fn processed(&mut self, w: usize, shard: ShardNo, lease: LeaseKey, token: FencingToken, record: u64) {
         let life = self.workers[w].life;
-        let Some(through) = self.source.position(shard, record) else {
+        let Some(through) = self.services.position(shard, record) else {
             return;
         };
         self.cx.fact(Fact::Processed {

@@ -9,48 +9,38 @@ mod call;
 mod chances;
 pub(crate) mod clock;
 mod context;
-mod described;
 mod evenness;
 mod found;
-mod given;
 mod handler;
 mod heap;
-mod members;
 mod novelty;
 mod peer;
-mod permanent_loss;
 mod process;
 mod record;
 mod script;
+pub(crate) mod services;
 mod settle;
-pub(crate) mod stream;
-pub(crate) mod table;
 mod tell;
 mod view;
 pub(crate) mod worker;
 
-use crate::draws::Draws;
-use crate::faults::LossKind;
 use crate::options::{Cancel, Options};
 use crate::oracles::{Fact, LifeNo, Property, ShardNo, Time};
 use crate::swarm::Plan;
 use call::Flight;
 use chances::Chances;
 use clock::Clock;
-use context::Context;
+use context::{Context, Request};
 use heap::What;
 use leasehold_engine::Engine;
-use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::{Body, Input};
 use leasehold_engine::internals::Digest;
 use leasehold_engine::output::Output;
-use leasehold_engine::row::LeaseRow;
-use leasehold_engine::table::Item;
 use script::Entry;
+use services::Services;
 use settle::Settling;
 use std::sync::Arc;
-use stream::Source;
-use table::LeaseTable;
 use worker::Worker;
 
 /// A worker that takes so many inputs in so short a time is restarted after this.
@@ -68,20 +58,11 @@ pub use settle::Ending;
 pub struct World {
     cx: Context,
     workers: Vec<Worker>,
-    table: LeaseTable,
-    source: Source,
+    services: Services,
     flights: Vec<Option<Flight>>,
     free_flights: Vec<u32>,
-    rows: Vec<Lease>,
-    /// Shards known to the oracles, and whether they know that it is closed.
-    shards: Vec<Family>,
     script: Vec<(Time, Entry)>,
-    puts: u64,
     chances: Chances,
-    /// Items that nobody but people touch, as they were put.
-    strangers: Vec<(LeaseKey, Arc<Item>)>,
-    /// Unknown attributes that people put on leases.
-    attributes: Vec<LeaseKey>,
     settling: Option<Settling>,
     ending: Option<Ending>,
     digest: Digest,
@@ -99,28 +80,12 @@ pub struct World {
     /// The input under way is the answer to a read of the stream.
     only_read: bool,
     /// The items of the answer under way, for another program.
-    brought: Option<(Vec<Arc<Item>>, Option<Item>)>,
-    /// What was taken away for good.
-    lost_for_good: Option<LossKind>,
+    brought: Option<(
+        Vec<Arc<leasehold_engine::table::Item>>,
+        Option<leasehold_engine::table::Item>,
+    )>,
     /// Whether to go on.
     cancel: Cancel,
-}
-
-/// The truth about one lease.
-#[derive(Clone, Debug, Default)]
-struct Lease {
-    row: Option<LeaseRow>,
-    /// When its counter grew last.
-    renewed: Time,
-    /// A person removed it once.
-    tampered: bool,
-    existed: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Family {
-    parents: [Option<ShardNo>; 2],
-    closed: bool,
 }
 
 impl World {
@@ -129,30 +94,13 @@ impl World {
     /// # Panics
     /// If the plan asks for a stream that the in-memory Kinesis refuses: the swarm's own fault.
     pub fn new(plan: Plan, options: &Options) -> Self {
-        let draws = Draws::new(plan.seed);
-        // The engine counts on listings being no further behind than a scan interval.
-        let mut stream_faults = plan.faults.stream.clone();
-        stream_faults.list_lag_ms = stream_faults
-            .list_lag_ms
-            .min(plan.least(|config| config.scan_interval()).as_millis() as i64 * 3 / 4);
-        let source = match &plan.start {
-            Some(start) => Source::given(start, draws, &plan.load, &stream_faults),
-            None => Source::new(plan.shards, &plan.load, &stream_faults),
-        }
-        .unwrap_or_else(|error| panic!("a planned stream was refused: {error}"));
         let mut world = Self {
             workers: Vec::new(),
-            table: LeaseTable::new(plan.format, &plan.faults),
-            source,
+            services: Services::new(&plan),
             flights: Vec::new(),
             free_flights: Vec::new(),
-            rows: Vec::new(),
-            shards: Vec::new(),
             script: Vec::new(),
-            puts: 0,
             chances: Chances::new(plan.faults.request_faults.as_deref(), options.request_faults),
-            strangers: Vec::new(),
-            attributes: Vec::new(),
             settling: None,
             ending: None,
             digest: Digest::new(),
@@ -166,7 +114,6 @@ impl World {
             said: Vec::new(),
             only_read: false,
             brought: None,
-            lost_for_good: None,
             cancel: options.cancel.clone(),
             cx: Context::new(plan, options),
         };
@@ -193,19 +140,8 @@ impl World {
                 },
             );
         }
-        for n in 0..self.cx.plan().load.before {
-            let age_ms = self.cx.draws().below("before-age", u64::from(n), 50_000) as i64;
-            self.put_at(table::wall_ms(0) - age_ms.max(1));
-        }
-        self.make_tables_of_others();
-        self.observe_stream();
-        self.put_given();
-        if let Some(loss) = self.cx.plan().faults.permanent_loss.clone()
-            && loss.kind == LossKind::TableOfAnother
-            && self.cx.plan().start.is_none()
-        {
-            self.lose(loss.kind, loss.pick);
-        }
+        self.services.set_up(&mut self.cx);
+        self.carry_out_requests();
         self.plan_script();
         self.cx.push(self.cx.plan().load.every_us, What::Produce);
         self.cx.push(self.look_every(), What::Look);
@@ -260,6 +196,27 @@ impl World {
     }
 
     fn happen(&mut self, what: What) {
+        self.route(what);
+        self.carry_out_requests();
+    }
+
+    /// Carries out what parts asked of each other.
+    fn carry_out_requests(&mut self) {
+        while let Some(request) = self.cx.next_request() {
+            match request {
+                Request::NoteState(change) => self.note_state(&change),
+                Request::HandOver { shard, to } => self.begin_hand_over(shard, to),
+            }
+        }
+    }
+
+    fn begin_hand_over(&mut self, shard: ShardNo, to: u32) {
+        let engines = self.workers.iter().filter_map(|worker| worker.engine.as_ref());
+        let living: Vec<WorkerId> = engines.filter_map(|engine| engine.worker().cloned()).collect();
+        self.services.begin_hand_over(&mut self.cx, shard, to, &living);
+    }
+
+    fn route(&mut self, what: What) {
         match what {
             What::Execute { flight, second } => self.execute(flight, second),
             What::Answer { flight } => {
@@ -337,11 +294,11 @@ impl World {
                     self.start(w, loops);
                 }
             }
-            What::Produce => self.produce(),
+            What::Produce => self.services.produce(&mut self.cx),
             What::Script { entry } => self.perform(entry),
             What::HandOver { shard, to } => self.begin_hand_over(shard, to),
-            What::Reshard { kind, pick, tries } => self.reshard(kind, pick, tries),
-            What::Remake => self.remake_stream(),
+            What::Reshard { kind, pick, tries } => self.services.reshard(&mut self.cx, kind, pick, tries),
+            What::Remake => self.services.remake_stream(&mut self.cx),
             What::Look => {
                 self.look_for_the_slow();
                 self.cx.look();

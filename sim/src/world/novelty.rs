@@ -3,22 +3,16 @@
 //! How many kinds a further thousand worlds add says whether looking on is worth while.
 
 use super::World;
-use crate::oracles::ShardNo;
-use crate::oracles::fact::{Mark, Owner, Row, Verb};
+use super::services::RowChange;
+use crate::oracles::fact::{Mark, Owner};
 
 impl World {
     /// Takes note of the kind of state in which a row changed.
-    pub(super) fn note_state(
-        &mut self,
-        shard: ShardNo,
-        verb: Option<Verb>,
-        before: Option<Row>,
-        after: Option<Row>,
-    ) {
+    pub(super) fn note_state(&mut self, change: &RowChange) {
         let mut kind = 0u32;
         let mut add = |value: u32, of: u32| kind = kind * of + value.min(of - 1);
-        add(verb.map_or(9, |verb| verb as u32), 10);
-        for row in [before, after] {
+        add(change.verb().map_or(9, |verb| verb as u32), 10);
+        for row in change.rows() {
             let Some(row) = row else {
                 add(0, 25);
                 continue;
@@ -36,18 +30,11 @@ impl World {
             };
             add(1 + owner * 4 + checkpoint, 25);
         }
-        let family = self.shards.get(shard as usize).copied().unwrap_or_default();
-        add(u32::from(family.closed), 2);
-        let parents = family.parents.into_iter().flatten();
-        let unfinished = parents.clone().any(|parent| {
-            let row = self
-                .rows
-                .get(parent as usize)
-                .and_then(|lease| lease.row.as_ref());
-            row.is_some_and(|row| !row.checkpoint.is_end())
-        });
-        add(parents.count() as u32, 3);
+        add(u32::from(change.is_closed()), 2);
+        let (parents, unfinished) = change.parents();
+        add(parents as u32, 3);
         add(u32::from(unfinished), 2);
+        let shard = change.shard();
         let open = |worker: &super::Worker| worker.adapter.consumers.contains_key(&shard);
         add(
             self.workers.iter().filter(|worker| open(worker)).count() as u32,

@@ -5,17 +5,16 @@
 
 use super::World;
 use super::heap::What;
+use crate::faults::LossKind;
+use crate::names::number;
 use crate::oracles::fact::Mark;
-use crate::oracles::{Coverage, Property, ShardNo, Time, uncovered};
+use crate::oracles::{Property, ShardNo, Time, uncovered};
 use leasehold_engine::config::{Config, InitialPosition, TABLE_PATIENCE};
-use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::ids::WorkerId;
 use leasehold_engine::policy::Assign;
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::RowRead;
 use leasehold_engine::time::Span;
-use leasehold_local_aws::kinesis::ShardIndex;
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 /// The state of the time after the faults.
 #[derive(Clone, Debug)]
@@ -48,9 +47,7 @@ impl World {
     /// The faults are over.
     pub(super) fn heal(&mut self) {
         let now = self.cx.now();
-        self.source.kinesis.advance(super::table::wall_ms(now));
-        self.observe_stream();
-        self.source.heal();
+        self.services.heal(&mut self.cx);
         self.cx.set_healed();
         self.settling = Some(Settling {
             since: now,
@@ -144,8 +141,8 @@ impl World {
                 .max(config.reader().idle_interval())
         }) + application.batch_us
             + round_trip;
-        let longest = (0..self.shards.len() as ShardNo)
-            .map(|shard| self.source.records(shard))
+        let longest = (0..self.services.shards().len() as ShardNo)
+            .map(|shard| self.services.records(shard))
             .max()
             .unwrap_or(0);
         let rate = plan.least(|config| config.reader().bytes_per_second()).max(1);
@@ -163,11 +160,11 @@ impl World {
             true => 2 * TABLE_PATIENCE.0,
             false => 0,
         };
-        (self.depth() + 2) * generation + balance + stuck + patience + self.quiet()
+        (self.services.depth() + 2) * generation + balance + stuck + patience + self.quiet()
     }
 
     fn rows_at_most(&self) -> u64 {
-        self.shards.len() as u64 + 20
+        self.services.shards().len() as u64 + 20
     }
 
     /// How long the pages of a scan take.
@@ -181,16 +178,6 @@ impl World {
             .least(|config| page_of(config.scan_page_limit()))
             .min(page_of(table.tiny_page));
         (rows / page + 2) * (2 * call.latency_us + table.slow_page_us)
-    }
-
-    /// How many shards lie above the youngest one.
-    fn depth(&self) -> u64 {
-        let mut depths = vec![1u64; self.shards.len()];
-        for shard in 0..self.shards.len() {
-            let above = self.shards[shard].parents.into_iter().flatten();
-            depths[shard] = 1 + above.map(|parent| depths[parent as usize]).max().unwrap_or(0);
-        }
-        depths.into_iter().max().unwrap_or(1)
     }
 
     /// For how long nothing may move.
@@ -213,7 +200,7 @@ impl World {
         if self.cx.is_lost_for_good() {
             return self.look_at_losses(&settling);
         }
-        if let Some(key) = self.harmed() {
+        if let Some(key) = self.services.harmed() {
             let key = key.clone();
             self.cx.report(Property::ExclusiveOwnership, || {
                 format!("what other people put into the table at {key} is not as they left it")
@@ -351,59 +338,20 @@ impl World {
     }
 
     fn uncovered(&self) -> Option<(Property, String)> {
-        let shards: Vec<Coverage> = self
-            .shards
-            .iter()
-            .enumerate()
-            .map(|(shard, family)| Coverage {
-                shard: shard as ShardNo,
-                parents: family.parents,
-                open: !family.closed,
-                lease: self.row(shard).map(|row| self.cx.names().row(row).checkpoint),
-            })
-            .collect();
+        let shards = self.services.coverage(&self.cx);
         uncovered(&shards).map(|shard| {
             (
                 Property::HashSpaceCovered,
-                format!("no lease covers shard {shard}{}", self.unread(shard)),
+                format!("no lease covers shard {shard}{}", self.services.unread(shard)),
             )
         })
     }
 
-    /// What is wrong with the row of a shard, or with one above it that has to end first, if that cannot be read as a lease.
-    fn unread(&self, shard: ShardNo) -> String {
-        let mut seen = BTreeSet::new();
-        let mut above = vec![shard];
-        while let Some(n) = above.pop() {
-            if !seen.insert(n) {
-                continue;
-            }
-            let key = LeaseKey::from(ShardIndex(n).to_string());
-            match self.table.item(&key).map(|item| self.table.format.decode(item)) {
-                Some(RowRead::Unreadable { detail, .. }) => {
-                    return format!(", since the row of shard {n} cannot be read: {detail}");
-                }
-                Some(RowRead::Foreign { kind, .. }) => {
-                    return format!(", since the row of shard {n} is a {kind}");
-                }
-                Some(RowRead::Lease(row)) if n == shard && row.checkpoint.is_end() => {
-                    return ", which its row says has ended".to_owned();
-                }
-                _ => above.extend(self.shards[n as usize].parents.into_iter().flatten()),
-            }
-        }
-        String::new()
-    }
-
-    pub(super) fn row(&self, shard: usize) -> Option<&leasehold_engine::row::LeaseRow> {
-        self.rows.get(shard)?.row.as_ref()
-    }
-
     /// A hand-over that is neither done nor given up.
     fn handing_over(&self) -> Option<(Property, String)> {
-        let mut rows = self.rows.iter().enumerate();
+        let mut rows = self.services.rows().iter().enumerate();
         rows.find_map(|(shard, lease)| {
-            let row = lease.row.as_ref()?;
+            let row = lease.row()?;
             let (old, next) = (row.handing_over.as_ref()?, &row.owner);
             if self.keeps_what_is_claimed(old) {
                 return None;
@@ -419,8 +367,8 @@ impl World {
             return None;
         }
         let patience = 2 * self.cx.plan().config.lease_duration().0;
-        for (shard, lease) in self.rows.iter().enumerate() {
-            let Some(row) = &lease.row else { continue };
+        for (shard, lease) in self.services.rows().iter().enumerate() {
+            let Some(row) = lease.row() else { continue };
             if row.checkpoint.is_end() {
                 continue;
             }
@@ -438,12 +386,12 @@ impl World {
                 let sentence = format!("shard {shard} belongs to {:?}, who is not of the core", row.owner);
                 return Some((Property::LeasesOwned, sentence));
             };
-            let idle = self.cx.now().saturating_sub(lease.renewed);
+            let idle = self.cx.now().saturating_sub(lease.renewed());
             if idle > patience && self.cx.plan().fleet.renews_leases() {
                 let sentence = format!("w{w} has not renewed shard {shard} for {} ms", idle / 1_000);
                 return Some((Property::LeasesOwned, sentence));
             }
-            if !self.waits_for_parents(shard)
+            if !self.services.waits_for_parents(shard)
                 && !self.workers[w]
                     .adapter
                     .consumers
@@ -453,7 +401,7 @@ impl World {
                     Property::LeasesOwned,
                     format!(
                         "w{w} owns shard {shard} and does not process it{}",
-                        self.unread(shard as ShardNo)
+                        self.services.unread(shard as ShardNo)
                     ),
                 ));
             }
@@ -461,24 +409,13 @@ impl World {
         None
     }
 
-    fn waits_for_parents(&self, shard: usize) -> bool {
-        let parents = self
-            .shards
-            .get(shard)
-            .map_or([None, None], |family| family.parents);
-        parents.into_iter().flatten().any(|parent| {
-            self.row(parent as usize)
-                .is_some_and(|row| !row.checkpoint.is_end())
-        })
-    }
-
     /// A shard whose records have not all been processed and checkpointed.
     fn undelivered(&self) -> Option<(Property, String)> {
-        for (shard, family) in self.shards.iter().enumerate() {
-            let records = self.source.records(shard as ShardNo);
-            let lease = self.rows.get(shard);
-            if lease.is_none_or(|lease| !lease.existed) {
-                if self.source.is_forgotten(shard as ShardNo) {
+        for (shard, family) in self.services.shards().iter().enumerate() {
+            let records = self.services.records(shard as ShardNo);
+            let lease = self.services.rows().get(shard);
+            if lease.is_none_or(|lease| !lease.existed()) {
+                if self.services.is_forgotten(shard as ShardNo) {
                     continue;
                 }
                 // Only those that ended before the application began need no lease; coverage sees to the others.
@@ -497,10 +434,10 @@ impl World {
                     format!("shard {shard} has {records} records, and {done} were processed"),
                 ));
             }
-            let Some(row) = lease.and_then(|lease| lease.row.as_ref()) else {
+            let Some(row) = lease.and_then(|lease| lease.row()) else {
                 continue;
             };
-            if family.closed && !row.checkpoint.is_end() {
+            if family.is_closed() && !row.checkpoint.is_end() {
                 return Some((
                     Property::EveryRecordDelivered,
                     format!(
@@ -523,5 +460,63 @@ impl World {
             }
         }
         None
+    }
+
+    /// The first worker that goes on as if nothing had happened.
+    fn goes_on(&self) -> Option<(Property, String)> {
+        let kind = self.services.lost()?;
+        let property = match kind {
+            LossKind::StreamDeleted | LossKind::TableDeleted => Property::StallsReported,
+            LossKind::StreamRemade | LossKind::TableOfAnother => Property::ForeignTablesRefused,
+        };
+        let goes_on = |worker: &super::Worker| worker.core && worker.lives();
+        let w = self.workers.iter().position(goes_on)?;
+        Some((property, format!("w{w} goes on, with {}", kind.family())))
+    }
+
+    /// Where leases are assigned by rank: an unfinished lease that is nobody's turn, or not with whose turn it is, once only
+    /// the core is left.
+    fn out_of_turn(&self) -> Option<(Property, String)> {
+        if self.cx.plan().config.policies().assign != Assign::Rank {
+            return None;
+        }
+        let core = self.workers.iter().filter(|worker| worker.core);
+        let mut members: Vec<&WorkerId> = core
+            .filter_map(|worker| match &worker.peer {
+                Some(_) => self.cx.names().name(worker.life),
+                None => worker.engine.as_ref()?.worker(),
+            })
+            .collect();
+        members.sort();
+        let shards = self.services.shared();
+        let left_out = (0..self.services.shards().len()).find(|&n| {
+            let waits = self.services.row(n).is_some_and(|row| !row.checkpoint.is_end());
+            let listed = !self.services.is_forgotten(n as ShardNo);
+            waits
+                && listed
+                && !shards
+                    .iter()
+                    .any(|shard| number(shard.as_str()) == Some(n as ShardNo))
+        });
+        if let Some(shard) = left_out {
+            let sentence =
+                format!("shard {shard} is unfinished and not shared out: other programs would not read it");
+            return Some((Property::HashSpaceCovered, sentence));
+        }
+        shards.iter().enumerate().find_map(|(place, shard)| {
+            let number = number(shard.as_str())?;
+            let row = self
+                .services
+                .row(number as usize)
+                .filter(|row| !row.checkpoint.is_end())?;
+            let turn = members.get(place % members.len().max(1))?;
+            (row.owner.as_ref() != Some(*turn)).then(|| {
+                let sentence = format!(
+                    "shard {number} belongs to {:?}, and it is the turn of {turn}",
+                    row.owner
+                );
+                (Property::FairShares, sentence)
+            })
+        })
     }
 }

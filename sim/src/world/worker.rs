@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::handler::Consumer;
 use super::heap::What;
-use super::stream::Carry;
+use super::services::stream::Carry;
 use crate::faults::Deed;
 use crate::oracles::{LifeNo, ShardNo, Time};
 use crate::peers::Process;

@@ -1,13 +1,15 @@
 //! A world that begins with a stream and a table that are there already.
 
-use super::World;
+use super::Services;
 use super::table::{LeaseTable, wall_ms};
+use super::truth::Lease;
 use crate::draws::Draws;
 use crate::names::{number, sequence};
 use crate::oracles::fact::Verb;
 use crate::oracles::{Fact, ShardNo};
 use crate::start::{GivenRow, GivenShard, ShardState, Start, generations, set_checkpoint};
 use crate::swarm::{EPOCH_MS, STREAM_AGE_MS};
+use crate::world::context::Context;
 use bytes::Bytes;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::{Checkpoint, Position};
@@ -55,25 +57,25 @@ pub(super) fn past(start: &Start, draws: Draws, data: &Bytes) -> (i64, Vec<Shard
     (created_ms, start.shards.iter().enumerate().map(past).collect())
 }
 
-impl World {
+impl Services {
     /// Puts the rows that are there at the beginning, and tells the oracles what went before.
-    pub(super) fn put_given(&mut self) {
-        let Some(start) = self.cx.plan().start.clone() else {
+    pub(super) fn put_given(&mut self, cx: &mut Context) {
+        let Some(start) = cx.plan().start.clone() else {
             return;
         };
-        self.table.create_before(self.cx.plan().faults.table.create_ms);
-        self.rows.resize_with(start.shards.len(), super::Lease::default);
+        self.table.create_before(cx.plan().faults.table.create_ms);
+        self.rows.resize_with(start.shards.len(), Lease::default);
         let mut leases = vec![None; start.shards.len()];
         for row in &start.rows {
             if let (Some(shard), RowRead::Lease(lease)) = (
-                number(row.key(self.cx.plan().format)),
+                number(row.key(cx.plan().format)),
                 self.table.format.decode(&row.item),
             ) {
                 leases[shard as usize] = Some((lease.checkpoint.is_end(), row.through));
             }
         }
         for (n, (passed, lease)) in start
-            .passed(self.cx.plan().format, self.cx.plan().config.initial_position())
+            .passed(cx.plan().format, cx.plan().config.initial_position())
             .into_iter()
             .zip(leases)
             .enumerate()
@@ -92,19 +94,19 @@ impl World {
                 None => continue,
             };
             let shard = n as ShardNo;
-            self.cx.fact(Fact::Given {
+            cx.fact(Fact::Given {
                 shard,
                 through,
                 ended,
             });
         }
         for row in &start.rows {
-            self.put_row(row);
+            self.put_row(cx, row);
         }
     }
 
-    fn put_row(&mut self, row: &GivenRow) {
-        let key = LeaseKey::from(row.key(self.cx.plan().format));
+    fn put_row(&mut self, cx: &mut Context, row: &GivenRow) {
+        let key = LeaseKey::from(row.key(cx.plan().format));
         let mut item = row.item.clone();
         if let (Some(shard), Some(through)) = (number(key.as_str()), row.through) {
             let record = record(self.source.records(shard), through);
@@ -112,13 +114,13 @@ impl World {
                 (self.table.format.decode(&item), self.given_number(shard, record))
             {
                 let checkpoint = Checkpoint::At(Position::of(number));
-                set_checkpoint(self.cx.plan().format, &mut item, &row, checkpoint);
+                set_checkpoint(cx.plan().format, &mut item, &row, checkpoint);
             }
         }
-        let put = self.table.put_by_hand(self.cx.now(), &item);
+        let put = self.table.put_by_hand(cx.now(), &item);
         assert!(put, "a given row was refused: {key}");
         if self.table.lease(&key).is_some() {
-            self.row_written(&key, Some(Verb::Create), None);
+            self.row_written(cx, &key, Some(Verb::Create), None);
         } else {
             self.strangers.push((key, Arc::new(item)));
         }

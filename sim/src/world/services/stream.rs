@@ -29,8 +29,8 @@ static PAYLOAD: [u8; 1 << 15] = [0; 1 << 15];
 /// The stream, and what the service does of its own accord.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    pub kinesis: Kinesis,
-    pub id: StreamId,
+    pub(super) kinesis: Kinesis,
+    pub(super) id: StreamId,
     list_lag_ms: i64,
     list_page: Option<u32>,
     children_unnamed: bool,
@@ -123,6 +123,16 @@ impl Source {
     /// Ground truth.
     pub(crate) fn truth(&self) -> Option<&Stream> {
         self.kinesis.stream(STREAM)
+    }
+
+    /// What the service does of its own accord is done up to now.
+    pub(crate) fn advance(&mut self, now_ms: i64) {
+        self.kinesis.advance(now_ms);
+    }
+
+    /// Begins to split a shard.
+    pub(crate) fn split(&mut self, now_ms: i64, shard: ShardNo, at: u128) -> Result<(), ApiError> {
+        self.kinesis.split_shard(now_ms, self.id, ShardIndex(shard), at)
     }
 
     /// When the stream changes next of its own accord.

@@ -26,9 +26,9 @@ pub(super) const TABLE: &str = "app";
 /// The lease table, and what the service does of its own accord.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseTable {
-    pub dynamo: Dynamo,
+    pub(super) dynamo: Dynamo,
     /// How rows are spelled.
-    pub format: &'static (dyn LeaseFormat + Send + Sync),
+    pub(super) format: &'static (dyn LeaseFormat + Send + Sync),
     silent_refusal: bool,
     /// Nobody may create the table.
     sealed: bool,
@@ -41,7 +41,14 @@ pub(crate) struct LeaseTable {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     /// Rows are shown as they were then.
-    pub as_of_ms: Option<i64>,
+    as_of_ms: Option<i64>,
+}
+
+impl Reading {
+    /// Rows are shown as they were at this moment, if there is one.
+    pub(crate) fn as_of(as_of_ms: Option<i64>) -> Self {
+        Self { as_of_ms }
+    }
 }
 
 pub(crate) fn wall_ms(now: Time) -> i64 {

@@ -1,14 +1,11 @@
 //! The tables beside the lease table, for formats that have them: item operations on the same in-memory DynamoDB.
 
-use super::World;
 use super::table::{LeaseTable, TABLE, wall_ms};
-use crate::names::number;
-use crate::oracles::{Property, ShardNo, Time};
-use leasehold_engine::format::{ItemOp, Membership, SideRead};
-use leasehold_engine::ids::{ShardId, WorkerId};
+use crate::oracles::Time;
+use leasehold_engine::format::{ItemOp, SideRead};
+use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
 use leasehold_engine::members::{MembersOp, Side};
-use leasehold_engine::policy::Assign;
 use leasehold_engine::table::{Item, ItemWrite};
 use leasehold_local_aws::dynamo::{ApiError, GetItem, Scan};
 
@@ -91,7 +88,10 @@ impl LeaseTable {
     }
 
     /// Ground truth: the shards that are shared out.
-    fn shared(&self, membership: &dyn Membership) -> Vec<ShardId> {
+    pub(super) fn shared(&self) -> Vec<ShardId> {
+        let Some(membership) = self.format.membership() else {
+            return Vec::new();
+        };
         let op = MembersOp::ReadShards;
         let (side, ItemOp::Get(key)) = membership.spell(&op) else {
             return Vec::new();
@@ -101,50 +101,5 @@ impl LeaseTable {
             Ok(Reply::Shared(Some(shared))) => shared.shards,
             _ => Vec::new(),
         }
-    }
-}
-
-impl World {
-    /// Where leases are assigned by rank: an unfinished lease that is nobody's turn, or not with whose turn it is, once only
-    /// the core is left.
-    pub(super) fn out_of_turn(&self) -> Option<(Property, String)> {
-        if self.cx.plan().config.policies().assign != Assign::Rank {
-            return None;
-        }
-        let core = self.workers.iter().filter(|worker| worker.core);
-        let mut members: Vec<&WorkerId> = core
-            .filter_map(|worker| match &worker.peer {
-                Some(_) => self.cx.names().name(worker.life),
-                None => worker.engine.as_ref()?.worker(),
-            })
-            .collect();
-        members.sort();
-        let shards = self.table.shared(self.table.format.membership()?);
-        let left_out = (0..self.shards.len()).find(|&n| {
-            let waits = self.row(n).is_some_and(|row| !row.checkpoint.is_end());
-            let listed = !self.source.is_forgotten(n as ShardNo);
-            waits
-                && listed
-                && !shards
-                    .iter()
-                    .any(|shard| number(shard.as_str()) == Some(n as ShardNo))
-        });
-        if let Some(shard) = left_out {
-            let sentence =
-                format!("shard {shard} is unfinished and not shared out: other programs would not read it");
-            return Some((Property::HashSpaceCovered, sentence));
-        }
-        shards.iter().enumerate().find_map(|(place, shard)| {
-            let number = number(shard.as_str())?;
-            let row = self.row(number as usize).filter(|row| !row.checkpoint.is_end())?;
-            let turn = members.get(place % members.len().max(1))?;
-            (row.owner.as_ref() != Some(*turn)).then(|| {
-                let sentence = format!(
-                    "shard {number} belongs to {:?}, and it is the turn of {turn}",
-                    row.owner
-                );
-                (Property::FairShares, sentence)
-            })
-        })
     }
 }

@@ -1,17 +1,19 @@
 //! Whether rows say of their shards what is so: the next to read them has nothing else to go by.
 
-use super::World;
+use super::Services;
 use crate::names;
 use crate::oracles::fact::Verb;
 use crate::oracles::{LifeNo, Property, ShardNo};
+use crate::world::context::Context;
 use leasehold_engine::format::Format;
 use leasehold_engine::row::LeaseRow;
 use leasehold_local_aws::kinesis::ShardIndex;
 
-impl World {
+impl Services {
     /// Compares what one of our workers wrote of a shard's place in the stream with the stream. Only where rows hold all of it.
     pub(super) fn check_description(
         &mut self,
+        cx: &mut Context,
         shard: ShardNo,
         by: Option<LifeNo>,
         verb: Option<Verb>,
@@ -21,7 +23,7 @@ impl World {
         let (Some(life), Some(verb), Some(row)) = (by, verb, after) else {
             return;
         };
-        if self.cx.plan().format != Format::Kcl || self.cx.is_lost_for_good() {
+        if cx.plan().format != Format::Kcl || cx.is_lost_for_good() {
             return;
         }
         let wrong = match verb {
@@ -31,7 +33,7 @@ impl World {
             _ => None,
         };
         if let Some(wrong) = wrong {
-            self.cx.report(Property::HashSpaceCovered, || {
+            cx.report(Property::HashSpaceCovered, || {
                 format!("by a {verb:?} of life {life}, the row of shard {shard} has {wrong}")
             });
         }

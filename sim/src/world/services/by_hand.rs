@@ -1,0 +1,171 @@
+//! What people do to the table by hand: items that are no leases, attributes, edits, removals, hand-overs that are begun.
+
+use super::Services;
+use crate::faults::{RowEdit, RowEditKind};
+use crate::names::shard_of;
+use crate::oracles::ShardNo;
+use crate::oracles::fact::Verb;
+use crate::world::context::{Context, Request};
+use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::row::Change;
+use leasehold_engine::table::{AttributeValue, Item};
+use std::sync::Arc;
+
+/// An unknown attribute that must survive.
+const ATTRIBUTE: &str = "operatorNote";
+
+/// What guards the rows of the formats there are.
+const GUARDS: [&str; 5] = [
+    "leaseCounter",
+    "LeaseTimeout",
+    "lease_timeout",
+    "leasehold_deadline",
+    "LastUpdate",
+];
+
+impl Services {
+    pub(in crate::world) fn edit(&mut self, cx: &mut Context, edit: &RowEdit) {
+        let now = cx.now();
+        if cx.is_lost_for_good() || !self.table.is_usable(now) {
+            return;
+        }
+        let text = |name: &'static str, value: String| (name.into(), AttributeValue::s(value));
+        match edit.kind {
+            RowEditKind::Foreign => {
+                let key = format!("stranger-{}", edit.pick % 1_000);
+                let kind = text("entityType", "WORKER_METRIC_STATS".into());
+                self.put_stranger(
+                    cx,
+                    Item::from([text(self.table.format.key_name(), key.clone()), kind]),
+                    key,
+                    "foreign-row",
+                );
+            }
+            RowEditKind::Unparsable => {
+                // No format can read these as what they ought to be.
+                let key = format!("broken-{}", edit.pick % 1_000);
+                let broken = ["leaseCounter", "LeaseTimeout"].map(|name| text(name, "many".into()));
+                let key_attribute = text(self.table.format.key_name(), key.clone());
+                self.put_stranger(
+                    cx,
+                    broken.into_iter().chain([key_attribute]).collect(),
+                    key,
+                    "unparsable-row",
+                );
+            }
+            RowEditKind::Attribute => {
+                if let Some(key) = self.pick_lease(cx, edit.pick.into())
+                    && let Some(item) = self.table.item(&key)
+                {
+                    let mut item = Item::clone(item);
+                    item.insert(ATTRIBUTE.into(), AttributeValue::Bool(true));
+                    if self.table.put_by_hand(now, &item) {
+                        cx.fault("unknown-attribute", None, None);
+                        self.attributes.push(key);
+                    }
+                }
+            }
+            RowEditKind::Unguarded => {
+                if let Some(key) = self.pick_lease(cx, edit.pick.into())
+                    && let Some(item) = self.table.item(&key)
+                {
+                    let mut item = Item::clone(item);
+                    item.retain(|name, _| !GUARDS.contains(&&**name));
+                    if self.table.put_by_hand(now, &item) {
+                        cx.fault("guard-removed", None, None);
+                        self.row_written(cx, &key, None, None);
+                    }
+                }
+            }
+            RowEditKind::HandOver => {
+                if let Some(shard) = self.pick_lease(cx, edit.pick.into()).as_ref().and_then(shard_of) {
+                    cx.request(Request::HandOver {
+                        shard,
+                        to: edit.pick >> 16,
+                    });
+                }
+            }
+            RowEditKind::Delete => {
+                if let Some(key) = self.pick_lease(cx, edit.pick.into())
+                    && self.table.delete_by_hand(now, &key)
+                {
+                    cx.fault("delete-row", None, None);
+                    self.attributes.retain(|known| known != &key);
+                    self.row_written(cx, &key, None, None);
+                }
+            }
+        }
+    }
+
+    /// A leader as KCL 3 has them names the next owner of a lease; the present one is to see to the rest.
+    /// `living`: the names of our workers.
+    pub(in crate::world) fn begin_hand_over(
+        &mut self,
+        cx: &mut Context,
+        shard: ShardNo,
+        to: u32,
+        living: &[WorkerId],
+    ) {
+        let row = self.rows.get(shard as usize).and_then(|lease| lease.row.as_ref());
+        let row = row.filter(|row| row.handing_over.is_none() && !row.checkpoint.is_end());
+        let Some((key, old, counter, checkpoint)) =
+            row.and_then(|row| Some((row.key.clone(), row.owner.clone()?, row.counter, row.checkpoint)))
+        else {
+            return;
+        };
+        if cx.is_healed() {
+            return;
+        }
+        let others: Vec<&WorkerId> = living.iter().filter(|name| **name != old).collect();
+        // One of so many is somebody who died just then.
+        let place = to as usize % (others.len() + 1);
+        let next = others
+            .get(place)
+            .map_or_else(|| "late-worker".into(), |name| WorkerId::clone(name));
+        let change = Change::Claim {
+            key: key.clone(),
+            counter,
+            from: old,
+            checkpoint,
+            by: next,
+        };
+        if self.table.change_by_hand(cx.now(), &change) {
+            cx.fault("hand-over-begun", None, None);
+            self.row_written(cx, &key, Some(Verb::BeginHandOver), None);
+        }
+    }
+
+    fn put_stranger(&mut self, cx: &mut Context, item: Item, key: String, mark: &'static str) {
+        if self.table.put_by_hand(cx.now(), &item) {
+            cx.fault(mark, None, None);
+            let key = LeaseKey::from(key);
+            self.strangers.retain(|(known, _)| known != &key);
+            self.strangers.push((key, Arc::new(item)));
+        }
+    }
+
+    fn pick_lease(&self, cx: &mut Context, pick: u64) -> Option<LeaseKey> {
+        let rows: Vec<ShardNo> = (0..self.rows.len())
+            .filter(|&shard| self.rows[shard].row.is_some())
+            .map(|shard| shard as ShardNo)
+            .collect();
+        let shard = *rows.get((pick % rows.len().max(1) as u64) as usize)?;
+        Some(cx.names_mut().shard(shard).to_lease())
+    }
+
+    /// The first item of other people that is not as they left it.
+    pub(in crate::world) fn harmed(&self) -> Option<&LeaseKey> {
+        let strangers = self
+            .strangers
+            .iter()
+            .filter(|(key, item)| self.table.item(key) != Some(item))
+            .map(|(key, _)| key);
+        let bare = self.attributes.iter().filter(|key| {
+            // A row that was removed after its end took its attributes with it.
+            self.table
+                .item(key)
+                .is_some_and(|item| !item.contains_key(ATTRIBUTE))
+        });
+        strangers.chain(bare).next()
+    }
+}

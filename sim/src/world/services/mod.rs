@@ -1,0 +1,273 @@
+//! The services and the truth about them: the lease table, the stream, what the rows say, which shards there are.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | [`table`], [`members`], [`items`] | the lease table and the tables beside it, over the in-memory DynamoDB |
+//! | [`stream`] | the stream, over the in-memory Kinesis |
+//! | [`truth`] | the rows as they are, and what oracles are told when one changes |
+//! | [`given`] | a stream and a table that are there when the world begins |
+//! | [`producer`], [`by_hand`], [`permanent_loss`] | what producers and operators do to them |
+//! | [`described`] | whether rows say of their shards what is so |
+
+mod by_hand;
+mod described;
+mod given;
+mod items;
+mod members;
+mod permanent_loss;
+mod producer;
+pub(crate) mod stream;
+pub(crate) mod table;
+mod truth;
+
+pub(super) use producer::reshard_kind;
+pub(super) use truth::RowChange;
+
+use super::context::Context;
+use crate::draws::Draws;
+use crate::faults::LossKind;
+use crate::oracles::fact::Owner;
+use crate::oracles::{Coverage, ShardNo};
+use crate::peers::{Program, Request};
+use crate::swarm::Plan;
+use leasehold_engine::format::LeaseFormat;
+use leasehold_engine::ids::{LeaseKey, ShardId};
+use leasehold_engine::input::Outcome;
+use leasehold_engine::output::{IteratorFrom, ShardFilter, TableOp};
+use leasehold_engine::position::Position;
+use leasehold_engine::row::{LeaseRow, RowRead};
+use leasehold_engine::table::Item;
+use leasehold_local_aws::kinesis::{ApiError, ShardIndex, ShardIterator};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use stream::{Carry, Source};
+use table::{LeaseTable, Reading, wall_ms};
+use truth::{Family, Lease};
+
+/// The lease table, the stream, and what is so whatever workers know of it.
+#[derive(Debug)]
+pub(super) struct Services {
+    table: LeaseTable,
+    source: Source,
+    rows: Vec<Lease>,
+    /// Shards known to the oracles.
+    shards: Vec<Family>,
+    /// How many records were put.
+    puts: u64,
+    /// Items that nobody but people touch, as they were put.
+    strangers: Vec<(LeaseKey, Arc<Item>)>,
+    /// Leases on which people put unknown attributes.
+    attributes: Vec<LeaseKey>,
+    /// What was taken away for good.
+    lost: Option<LossKind>,
+}
+
+impl Services {
+    /// # Panics
+    /// If the plan asks for a stream that the in-memory Kinesis refuses: the swarm's own fault.
+    pub(super) fn new(plan: &Plan) -> Self {
+        // The engine counts on listings being no further behind than a scan interval.
+        let mut stream_faults = plan.faults.stream.clone();
+        stream_faults.list_lag_ms = stream_faults
+            .list_lag_ms
+            .min(plan.least(|config| config.scan_interval()).as_millis() as i64 * 3 / 4);
+        let source = match &plan.start {
+            Some(start) => Source::given(start, Draws::new(plan.seed), &plan.load, &stream_faults),
+            None => Source::new(plan.shards, &plan.load, &stream_faults),
+        }
+        .unwrap_or_else(|error: ApiError| panic!("a planned stream was refused: {error}"));
+        Self {
+            table: LeaseTable::new(plan.format, &plan.faults),
+            source,
+            rows: Vec::new(),
+            shards: Vec::new(),
+            puts: 0,
+            strangers: Vec::new(),
+            attributes: Vec::new(),
+            lost: None,
+        }
+    }
+
+    /// What is there before the first moment.
+    pub(super) fn set_up(&mut self, cx: &mut Context) {
+        for n in 0..cx.plan().load.before {
+            let age_ms = cx.draws().below("before-age", u64::from(n), 50_000) as i64;
+            self.put_at(cx, wall_ms(0) - age_ms.max(1));
+        }
+        // Kinsumer's workers expect their tables to be there.
+        if cx.plan().fleet.programs.contains(&Program::Kinsumer) {
+            self.table.make_at_once(cx.now());
+            self.table.make_sides_at_once(cx.now());
+        }
+        self.observe_stream(cx);
+        self.put_given(cx);
+        if let Some(loss) = cx.plan().faults.permanent_loss.clone()
+            && loss.kind == LossKind::TableOfAnother
+            && cx.plan().start.is_none()
+        {
+            self.lose(cx, loss.kind, loss.pick);
+        }
+    }
+
+    /// Faults are over: the services tell the truth from now on.
+    pub(super) fn heal(&mut self, cx: &mut Context) {
+        self.source.advance(wall_ms(cx.now()));
+        self.observe_stream(cx);
+        self.source.heal();
+    }
+
+    /// How leases are spelled.
+    pub(super) fn format(&self) -> &'static (dyn LeaseFormat + Send + Sync) {
+        self.table.format
+    }
+
+    pub(super) fn rows(&self) -> &[Lease] {
+        &self.rows
+    }
+
+    pub(super) fn row(&self, shard: usize) -> Option<&LeaseRow> {
+        self.rows.get(shard)?.row()
+    }
+
+    pub(super) fn shards(&self) -> &[Family] {
+        &self.shards
+    }
+
+    /// The life that owns a lease, by its row.
+    pub(super) fn owner_of(&self, cx: &Context, shard: Option<ShardNo>) -> Option<Owner> {
+        let row = self.row(shard? as usize)?;
+        Some(cx.names().owner(row.actual_owner()?))
+    }
+
+    /// Whether the parents of a shard have leases that have not ended.
+    pub(super) fn waits_for_parents(&self, shard: usize) -> bool {
+        let family = self.shards.get(shard).copied().unwrap_or_default();
+        family.parents().any(|parent| {
+            self.row(parent as usize)
+                .is_some_and(|row| !row.checkpoint.is_end())
+        })
+    }
+
+    /// How many shards lie above the youngest one.
+    pub(super) fn depth(&self) -> u64 {
+        let mut depths = vec![1u64; self.shards.len()];
+        for shard in 0..self.shards.len() {
+            let above = self.shards[shard].parents();
+            depths[shard] = 1 + above.map(|parent| depths[parent as usize]).max().unwrap_or(0);
+        }
+        depths.into_iter().max().unwrap_or(1)
+    }
+
+    /// How many records a shard has.
+    pub(super) fn records(&self, shard: ShardNo) -> u64 {
+        self.source.records(shard)
+    }
+
+    /// Whether the service has forgotten a shard.
+    pub(super) fn is_forgotten(&self, shard: ShardNo) -> bool {
+        self.source.is_forgotten(shard)
+    }
+
+    /// The position of a record.
+    pub(super) fn position(&self, shard: ShardNo, record: u64) -> Option<Position> {
+        self.source.position(shard, record)
+    }
+
+    /// What was taken away for good.
+    pub(super) fn lost(&self) -> Option<LossKind> {
+        self.lost
+    }
+
+    /// The shards that are shared out, where leases are assigned by rank.
+    pub(super) fn shared(&self) -> Vec<ShardId> {
+        self.table.shared()
+    }
+
+    /// Every shard with its lease, as coverage judges it.
+    pub(super) fn coverage(&self, cx: &Context) -> Vec<Coverage> {
+        let shards = self.shards.iter().enumerate();
+        let coverage = |(shard, family): (usize, &Family)| Coverage {
+            shard: shard as ShardNo,
+            parents: family.both(),
+            open: !family.is_closed(),
+            lease: self.row(shard).map(|row| cx.names().row(row).checkpoint),
+        };
+        shards.map(coverage).collect()
+    }
+
+    /// What is wrong with the row of a shard, or with one above it that has to end first, if that cannot be read as a lease.
+    pub(super) fn unread(&self, shard: ShardNo) -> String {
+        let mut seen = BTreeSet::new();
+        let mut above = vec![shard];
+        while let Some(n) = above.pop() {
+            if !seen.insert(n) {
+                continue;
+            }
+            let key = LeaseKey::from(ShardIndex(n).to_string());
+            match self.table.item(&key).map(|item| self.table.format.decode(item)) {
+                Some(RowRead::Unreadable { detail, .. }) => {
+                    return format!(", since the row of shard {n} cannot be read: {detail}");
+                }
+                Some(RowRead::Foreign { kind, .. }) => {
+                    return format!(", since the row of shard {n} is a {kind}");
+                }
+                Some(RowRead::Lease(row)) if n == shard && row.checkpoint.is_end() => {
+                    return ", which its row says has ended".to_owned();
+                }
+                _ => above.extend(self.shards[n as usize].parents()),
+            }
+        }
+        String::new()
+    }
+
+    /// Executes a request to the table.
+    pub(super) fn execute(&mut self, cx: &Context, op: &TableOp, as_of_ms: Option<i64>) -> Outcome {
+        self.table.execute(cx.now(), op, Reading::as_of(as_of_ms))
+    }
+
+    /// Executes a request of another program to the table.
+    pub(super) fn execute_item(
+        &mut self,
+        cx: &Context,
+        request: &Request,
+        as_of_ms: Option<i64>,
+    ) -> (Outcome, Carry) {
+        self.table.execute_item(wall_ms(cx.now()), request, as_of_ms)
+    }
+
+    pub(super) fn describe(&mut self, cx: &Context) -> Outcome {
+        self.source.describe(cx.now())
+    }
+
+    /// Lists shards. `lag`: for draws about how far behind the listing is.
+    pub(super) fn list(
+        &mut self,
+        cx: &mut Context,
+        filter: ShardFilter,
+        token: Option<&str>,
+        lag: u64,
+    ) -> (Outcome, Carry) {
+        self.observe_stream(cx);
+        let (now, mut roll) = (cx.now(), cx.draws().roll("lag", lag));
+        self.source.list(now, filter, token, cx.names_mut(), &mut roll)
+    }
+
+    pub(super) fn iterator(&mut self, cx: &Context, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
+        self.source.iterator(cx.now(), shard, from)
+    }
+
+    /// Reads records; `empty`: the answer has none, though there are some.
+    pub(super) fn fetch(
+        &mut self,
+        cx: &mut Context,
+        shard: ShardNo,
+        iterator: ShardIterator,
+        limit: u32,
+        empty: bool,
+    ) -> (Outcome, Carry) {
+        self.observe_stream(cx);
+        let now = cx.now();
+        self.source
+            .fetch(now, shard, iterator, limit, empty, cx.names_mut())
+    }
+}

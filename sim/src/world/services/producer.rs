@@ -1,0 +1,163 @@
+//! What producers, operators and the service itself do to the stream: records are put, shards change, what is old is forgotten.
+
+use super::Services;
+use super::table::wall_ms;
+use crate::faults::{ReshardKind, Trim};
+use crate::oracles::{Fact, ShardNo};
+use crate::world::context::Context;
+use crate::world::heap::What;
+use leasehold_local_aws::kinesis::ShardIndex;
+
+const SPLIT: u8 = 0;
+const SPLIT_TWICE: u8 = 1;
+const MERGE: u8 = 2;
+const GROW: u8 = 3;
+const SHRINK: u8 = 4;
+
+/// The number of a kind of reshard, as events have it.
+pub(in crate::world) fn reshard_kind(kind: ReshardKind) -> u8 {
+    match kind {
+        ReshardKind::Split => SPLIT,
+        ReshardKind::SplitTwice => SPLIT_TWICE,
+        ReshardKind::Merge => MERGE,
+        ReshardKind::Mass { grow: true } => GROW,
+        ReshardKind::Mass { grow: false } => SHRINK,
+    }
+}
+
+impl Services {
+    pub(in crate::world) fn produce(&mut self, cx: &mut Context) {
+        if cx.is_healed() {
+            return;
+        }
+        self.observe_stream(cx);
+        for _ in 0..cx.plan().load.burst {
+            self.put_at(cx, wall_ms(cx.now()));
+        }
+        cx.push(cx.now() + cx.plan().load.every_us, What::Produce);
+    }
+
+    pub(in crate::world) fn put_at(&mut self, cx: &mut Context, at_ms: i64) {
+        self.puts += 1;
+        let mut roll = cx.draws().roll("put", self.puts);
+        let hash_key = u128::from(roll.bits()) << 64 | u128::from(roll.bits());
+        if !self.source.put(at_ms, hash_key) {
+            cx.mark("put-refused");
+        }
+    }
+
+    /// Changes the shards, or tries again when the stream is not busy any more.
+    pub(in crate::world) fn reshard(&mut self, cx: &mut Context, kind: u8, pick: u64, tries: u8) {
+        if cx.is_healed() || cx.is_lost_for_good() {
+            return;
+        }
+        let now_ms = wall_ms(cx.now());
+        self.source.kinesis.advance(now_ms);
+        self.observe_stream(cx);
+        let Some(stream) = self.source.truth() else { return };
+        let mut open: Vec<(u128, u128, ShardIndex)> = stream
+            .shards()
+            .filter(|shard| shard.is_open())
+            .map(|shard| (shard.hash_range().start, shard.hash_range().end, shard.index()))
+            .collect();
+        open.sort_unstable();
+        let index = (pick % open.len().max(1) as u64) as usize;
+        let Some(&(start, end, shard)) = open.get(index) else {
+            return;
+        };
+        let (id, count) = (self.source.id, open.len() as u32);
+        let (mark, result) = match kind {
+            SPLIT | SPLIT_TWICE if count < 400 => {
+                let middle = start + (end - start) / 2 + 1;
+                (
+                    "split",
+                    self.source.kinesis.split_shard(now_ms, id, shard, middle),
+                )
+            }
+            MERGE => {
+                let Some(&(_, _, right)) = open.get(index + 1) else {
+                    return;
+                };
+                (
+                    "merge",
+                    self.source.kinesis.merge_shards(now_ms, id, shard, right),
+                )
+            }
+            GROW if count < 200 => (
+                "mass-reshard",
+                self.source
+                    .kinesis
+                    .update_shard_count(now_ms, id, count * 2)
+                    .map(|_| ()),
+            ),
+            SHRINK if count > 1 => (
+                "mass-reshard",
+                self.source
+                    .kinesis
+                    .update_shard_count(now_ms, id, count.div_ceil(2))
+                    .map(|_| ()),
+            ),
+            _ => return,
+        };
+        let wait = cx.plan().faults.stream.update_ms as u64 * 1_000 + 10_000;
+        match result {
+            Ok(()) => {
+                cx.fault(mark, None, None);
+                cx.line(|| format!("the operator begins a {mark} at {shard}"));
+                if kind == SPLIT_TWICE {
+                    // One of the two, as soon as there are two.
+                    cx.mark("split-at-once");
+                    cx.push(
+                        cx.now() + wait,
+                        What::Reshard {
+                            kind: SPLIT,
+                            pick: index as u64,
+                            tries: 0,
+                        },
+                    );
+                }
+                self.plan_stream_change(cx);
+                self.observe_stream(cx);
+            }
+            Err(error) => {
+                cx.mark("stream-in-use");
+                if error.code != "InvalidArgumentException" && tries < 20 {
+                    cx.push(
+                        cx.now() + wait,
+                        What::Reshard {
+                            kind,
+                            pick,
+                            tries: tries + 1,
+                        },
+                    );
+                }
+            }
+        }
+    }
+
+    /// The service forgets what is old.
+    pub(in crate::world) fn trim(&mut self, cx: &mut Context, trim: &Trim) {
+        self.observe_stream(cx);
+        if cx.is_lost_for_good() {
+            return;
+        }
+        // Whatever listings still show open, or lack, is younger.
+        let keep_us = trim.keep.max(cx.plan().config.scan_interval().0);
+        let before_ms = wall_ms(cx.now()) - (keep_us / 1_000) as i64;
+        self.source.trim(before_ms);
+        cx.fault("trim", None, None);
+        cx.line(|| format!("what is older than {} ms is forgotten", keep_us / 1_000));
+        for shard in 0..self.shards.len() as ShardNo {
+            let before = self.source.first(shard);
+            if before > cx.oracles().processed(shard) + 1 {
+                cx.mark("trim-unread");
+            }
+            if before > 1 {
+                cx.fact(Fact::Trimmed { shard, before });
+            }
+            if self.source.is_forgotten(shard) {
+                cx.fact(Fact::Forgotten { shard });
+            }
+        }
+    }
+}

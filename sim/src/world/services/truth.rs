@@ -1,0 +1,269 @@
+//! The rows as they are, the shards there are, and what is told when one of them changes.
+
+use super::Services;
+use super::table::wall_ms;
+use crate::faults::LossKind;
+use crate::names::{self, shard_of};
+use crate::oracles::fact::{Mark, Row, Verb};
+use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::peers::Request;
+use crate::world::context::{self, Context};
+use crate::world::heap::What;
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::row::LeaseRow;
+
+/// The truth about one lease.
+#[derive(Clone, Debug, Default)]
+pub(in crate::world) struct Lease {
+    pub(super) row: Option<LeaseRow>,
+    /// When its counter grew last.
+    renewed: Time,
+    pub(super) existed: bool,
+}
+
+/// The truth about one shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::world) struct Family {
+    parents: [Option<ShardNo>; 2],
+    closed: bool,
+}
+
+/// What is known where a row has changed, for kinds of states.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::world) struct RowChange {
+    shard: ShardNo,
+    verb: Option<Verb>,
+    rows: [Option<Row>; 2],
+    closed: bool,
+    parents: usize,
+    /// A parent has a lease that has not ended.
+    unfinished: bool,
+}
+
+impl Lease {
+    pub(in crate::world) fn row(&self) -> Option<&LeaseRow> {
+        self.row.as_ref()
+    }
+
+    /// When its counter grew last.
+    pub(in crate::world) fn renewed(&self) -> Time {
+        self.renewed
+    }
+
+    /// Whether there ever was a row.
+    pub(in crate::world) fn existed(&self) -> bool {
+        self.existed
+    }
+}
+
+impl Family {
+    pub(in crate::world) fn parents(&self) -> impl Iterator<Item = ShardNo> + Clone {
+        self.parents.into_iter().flatten()
+    }
+
+    pub(in crate::world) fn both(&self) -> [Option<ShardNo>; 2] {
+        self.parents
+    }
+
+    pub(in crate::world) fn is_closed(&self) -> bool {
+        self.closed
+    }
+}
+
+impl RowChange {
+    pub(in crate::world) fn shard(&self) -> ShardNo {
+        self.shard
+    }
+
+    pub(in crate::world) fn verb(&self) -> Option<Verb> {
+        self.verb
+    }
+
+    /// Before and after.
+    pub(in crate::world) fn rows(&self) -> [Option<Row>; 2] {
+        self.rows
+    }
+
+    pub(in crate::world) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// How many parents the shard has, and whether one of them has a lease that has not ended.
+    pub(in crate::world) fn parents(&self) -> (usize, bool) {
+        (self.parents, self.unfinished)
+    }
+}
+
+impl Services {
+    /// The truth about a row may have changed.
+    pub(in crate::world) fn row_written(
+        &mut self,
+        cx: &mut Context,
+        key: &LeaseKey,
+        verb: Option<Verb>,
+        by: Option<LifeNo>,
+    ) {
+        let Some(shard) = names::shard_of(key) else { return };
+        let after = self.table.lease(key);
+        let index = shard as usize;
+        if self.rows.len() <= index {
+            self.rows.resize_with(index + 1, Lease::default);
+        }
+        let from_record = match (cx.plan().config.initial_position(), &self.rows[index].row, &after) {
+            (InitialPosition::AtTimestamp(wall), None, Some(_)) => self.source.first_at(shard, wall),
+            _ => 1,
+        };
+        if after.is_none() {
+            // What people had put on the row went with it.
+            self.attributes.retain(|known| known != key);
+        }
+        let old = self.rows[index].row.take();
+        self.check_description(cx, shard, by, verb, old.as_ref(), after.as_ref());
+        let [before_row, after_row] = [&old, &after].map(|row| Some(self.seen(cx, shard, row.as_ref()?)));
+        let lease = &mut self.rows[index];
+        if after_row.map(|row| row.counter) != before_row.map(|row| row.counter) {
+            lease.renewed = cx.now();
+        }
+        lease.existed |= after.is_some();
+        lease.row = after;
+        let owner = lease.row.as_ref().and_then(|row| row.actual_owner());
+        cx.owned(shard, owner);
+        self.observe_stream(cx);
+        cx.fact(Fact::RowChanged {
+            shard,
+            by,
+            verb,
+            before: before_row,
+            after: after_row,
+            from_record,
+        });
+        // Others renew by whole items, with the checkpoint that they remember.
+        let moves = before_row.map(|row| row.checkpoint) != after_row.map(|row| row.checkpoint);
+        if verb != Some(Verb::Renew) || moves {
+            self.post_change(cx, shard, verb, before_row, after_row);
+            let worker = by.map(|life| cx.names().worker(life));
+            let by = || worker.map_or_else(|| "an operator".to_owned(), |worker| format!("w{worker}"));
+            let verb = || match verb {
+                Some(verb) => format!("{verb:?}").to_lowercase(),
+                None if after_row.is_some() => "edits".to_owned(),
+                None => "removes".to_owned(),
+            };
+            cx.line(|| match after_row {
+                Some(row) => format!(
+                    "{}: {} shard {shard}: {:?} counter {} {:?}",
+                    by(),
+                    verb(),
+                    row.owner,
+                    row.counter,
+                    row.checkpoint
+                ),
+                None => format!("{}: {} shard {shard}", by(), verb()),
+            });
+        }
+    }
+
+    /// Others take note of the kind of state in which a row changed.
+    fn post_change(
+        &self,
+        cx: &mut Context,
+        shard: ShardNo,
+        verb: Option<Verb>,
+        before: Option<Row>,
+        after: Option<Row>,
+    ) {
+        let family = self.shards.get(shard as usize).copied().unwrap_or_default();
+        let unfinished = |parent: ShardNo| {
+            let row = self.row(parent as usize);
+            row.is_some_and(|row| !row.checkpoint.is_end())
+        };
+        cx.request(context::Request::NoteState(RowChange {
+            shard,
+            verb,
+            rows: [before, after],
+            closed: family.closed,
+            parents: family.parents().count(),
+            unfinished: family.parents().any(unfinished),
+        }));
+    }
+
+    /// A row as oracles see it: where a shard without parents has no checkpoint yet, other programs begin where they are
+    /// told to, and the row does not say so.
+    fn seen(&self, cx: &Context, shard: ShardNo, row: &LeaseRow) -> Row {
+        let mut row = cx.names().row(row);
+        let family = self.shards.get(shard as usize);
+        let latest = cx.plan().config.initial_position() == InitialPosition::Latest;
+        let root = family.is_none_or(|family| family.parents == [None, None]);
+        if latest && root && row.checkpoint == Mark::TrimHorizon && cx.plan().has_others() {
+            row.checkpoint = Mark::Latest;
+        }
+        row
+    }
+
+    /// A write of another program was executed.
+    pub(in crate::world) fn item_written(&mut self, cx: &mut Context, request: &Request, by: u32) {
+        let (Some(verb), Some(key)) = (request.verb, request.lease(self.table.format)) else {
+            return;
+        };
+        let is_new = shard_of(&key).is_some_and(|shard| self.row(shard as usize).is_none());
+        let verb = if is_new && verb == Verb::Take {
+            Verb::Create
+        } else {
+            verb
+        };
+        self.row_written(cx, &key, Some(verb), Some(by));
+    }
+    /// Looks again at the moment at which a change of the stream takes effect.
+    pub(super) fn plan_stream_change(&mut self, cx: &mut Context) {
+        if let Some(due_ms) = self.source.next_change_ms() {
+            let at = ((due_ms - wall_ms(0)).max(0) as u64) * 1_000;
+            // An entry beyond the end of the script does nothing; every event that touches the stream looks anyway.
+            cx.push(at.max(cx.now()), What::Script { entry: u32::MAX });
+        }
+    }
+
+    /// Tells the oracles what became of the shards.
+    pub(in crate::world) fn observe_stream(&mut self, cx: &mut Context) {
+        // Another stream of the same name is not the one whose records were to be read.
+        if let Some(LossKind::StreamDeleted | LossKind::StreamRemade) = self.lost {
+            return;
+        }
+        let now_ms = wall_ms(cx.now());
+        let due = self.source.next_change_ms().is_some_and(|due| due <= now_ms);
+        if due {
+            self.source.kinesis.advance(now_ms);
+            self.plan_stream_change(cx);
+        }
+        let Some(stream) = self.source.truth() else { return };
+        if self.shards.len() == stream.shards().len() {
+            return;
+        }
+        let mut facts = Vec::new();
+        for shard in stream.shards().skip(self.shards.len()) {
+            let mut parents = shard.parents().map(|parent| parent.0);
+            let parents = [parents.next(), parents.next()];
+            self.shards.push(Family {
+                parents,
+                closed: false,
+            });
+            facts.push(Fact::ShardBorn {
+                shard: shard.index().0,
+                parents,
+            });
+        }
+        for (shard, known) in stream.shards().zip(&mut self.shards) {
+            if !shard.is_open() && !known.closed {
+                known.closed = true;
+                let children = shard.children().iter().map(|child| child.0).collect();
+                facts.push(Fact::ShardClosed {
+                    shard: shard.index().0,
+                    records: shard.next_position() - 1,
+                    children,
+                });
+            }
+        }
+        for fact in facts {
+            cx.fact(fact);
+        }
+    }
+}
