@@ -2,7 +2,8 @@
 
 use crate::copy::hand_over;
 use crate::exit::{self, Failure, Verdict};
-use clap::{Args, ValueEnum};
+use crate::formats::counted;
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold_engine::format::Format;
 use leasehold_engine::time::Span;
@@ -20,9 +21,9 @@ use std::num::NonZeroUsize;
     after_help = "Examples:\n  leasehold exhaust\n  leasehold exhaust --slow 2 --crashes 0 --stops 0 --json"
 )]
 pub(super) struct ExhaustArgs {
-    /// How leases are kept in the table.
-    #[arg(long, alias = "dialect", value_enum, default_value_t)]
-    format: CountedFormat,
+    /// How leases are kept in the table: kcl, vmware-go-kcl or kcl-rb, as the library of that name does.
+    #[arg(long, alias = "dialect", value_name = "FORMAT", default_value_t, value_parser = counted)]
+    format: Format,
     /// How many workers.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4))]
     workers: u32,
@@ -64,34 +65,12 @@ pub(super) struct ExhaustArgs {
     json: bool,
 }
 
-/// The formats whose workers know each other by their leases alone.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum CountedFormat {
-    /// As the Kinesis Client Library does
-    #[default]
-    Kcl,
-    /// As vmware-go-kcl does
-    VmwareGoKcl,
-    /// As kcl-rb does
-    KclRb,
-}
-
-impl From<CountedFormat> for Format {
-    fn from(format: CountedFormat) -> Self {
-        match format {
-            CountedFormat::Kcl => Format::Kcl,
-            CountedFormat::VmwareGoKcl => Format::VmwareGoKcl,
-            CountedFormat::KclRb => Format::KclRb,
-        }
-    }
-}
-
 pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
     if args.mutant.is_some() && !HAS_BUGS {
         return hand_over();
     }
     let scope = Scope {
-        format: args.format.into(),
+        format: args.format,
         workers: args.workers as usize,
         shards: args.shards,
         split: !args.no_split,

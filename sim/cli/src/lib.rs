@@ -22,6 +22,7 @@ mod diff;
 mod exhaust;
 mod exit;
 mod explain;
+mod formats;
 mod hazards;
 mod input;
 #[cfg(feature = "aws")]

@@ -1,12 +1,13 @@
 //! `leasehold sim`: simulated worlds.
 
 use crate::exit::{self, Failure, Verdict};
+use crate::formats::Formats;
 use crate::hazards;
 use crate::input;
 use crate::page;
 use crate::position::parse_position;
 use crate::scenario;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::internals::{Machine as _, MemorySink, OutputDigest, Recorder};
 use leasehold_engine::Engine;
@@ -45,8 +46,9 @@ pub(super) struct SimArgs {
     /// How many worlds run at the same time; by default one for every processor. The results do not depend on it.
     #[arg(long, value_name = "J")]
     jobs: Option<NonZeroUsize>,
-    /// How leases are kept in the table.
-    #[arg(long, alias = "dialect", value_enum, default_value_t = Formats::Kcl)]
+    /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer, as the library of that name does; or all of
+    /// them, by turns.
+    #[arg(long, alias = "dialect", value_name = "FORMAT", default_value_t)]
     format: Formats,
     /// Workers of the program that the tables come from stand beside ours, or are replaced by them. Only faults that the
     /// program gets over by itself.
@@ -97,32 +99,6 @@ pub(super) struct SimArgs {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Formats {
-    /// As the Kinesis Client Library does.
-    Kcl,
-    /// As vmware-go-kcl does.
-    VmwareGoKcl,
-    /// As kcl-rb does.
-    KclRb,
-    /// As kinsumer does.
-    Kinsumer,
-    /// Every one there is, by turns.
-    All,
-}
-
-impl Formats {
-    fn kinds(self) -> Vec<Format> {
-        match self {
-            Formats::Kcl => vec![Format::Kcl],
-            Formats::VmwareGoKcl => vec![Format::VmwareGoKcl],
-            Formats::KclRb => vec![Format::KclRb],
-            Formats::Kinsumer => vec![Format::Kinsumer],
-            Formats::All => Format::ALL.to_vec(),
-        }
-    }
-}
-
 pub(super) fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let expected = || "expected two numbers such as 0..1000, the first below the second".to_owned();
     let (from, to) = text.split_once("..").ok_or_else(expected)?;
@@ -146,7 +122,7 @@ pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
 
 /// Whether fleets can be mixed on these tables.
 fn check_mixed(args: &SimArgs) -> Result<(), Failure> {
-    if args.mixed && matches!(args.format, Formats::Kcl | Formats::KclRb) {
+    if args.mixed && matches!(args.format.0[..], [Format::Kcl | Format::KclRb]) {
         return Err(Failure::unusable(
             "expected --format vmware-go-kcl, kinsumer or all with --mixed, found another; there is no model of the Java KCL, \
              and workers of kcl-rb must not meet ours",
@@ -160,7 +136,7 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
     let (Some(shards), Some(leases)) = (&args.shards, &args.leases) else {
         return Ok(None);
     };
-    let [format] = args.format.kinds()[..] else {
+    let [format] = args.format.0[..] else {
         return Err(Failure::unusable(
             "expected one format with --shards and --leases, that of the table, found --format all",
         ));
@@ -193,7 +169,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
         log: !args.json,
         trace: args.trace.is_some(),
         record: args.html.is_some() || args.mermaid.is_some(),
-        formats: args.format.kinds(),
+        formats: args.format.0.clone(),
         mixed: args.mixed,
         given,
         ..Options::default()
@@ -283,7 +259,7 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
     );
     let cancel = Cancel::when(crate::signal::flag()?);
     let options = Options {
-        formats: args.format.kinds(),
+        formats: args.format.0.clone(),
         mixed: args.mixed,
         given,
         cancel: cancel.clone(),

@@ -62,7 +62,7 @@ pub(super) struct ConsumeArgs {
     /// on from their checkpoints.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
-    /// How leases are kept in the table.
+    /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer.
     #[arg(long, alias = "dialect", default_value_t)]
     format: Format,
     /// With --format kinsumer: how often members say that they live, in seconds, its shardCheckFrequency. The same for all
