@@ -42,6 +42,17 @@ pub enum Effect {
     Consumer(ConsumerOp),
 }
 
+impl Effect {
+    /// What it does, and the name of the shard that it is about, if it is about one: `("read the row of", Some("shardId-1"))`.
+    pub fn described(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Effect::Table(op) => op.described(),
+            Effect::Stream(op) => op.described(),
+            Effect::Consumer(op) => op.described(),
+        }
+    }
+}
+
 /// An operation on the lease table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -68,6 +79,19 @@ pub enum TableOp {
     Write(Change),
     /// An operation on the tables beside it, where the format has such.
     Members(MembersOp),
+}
+
+impl TableOp {
+    fn described(&self) -> (&'static str, Option<&str>) {
+        match self {
+            TableOp::Describe => ("describe the table", None),
+            TableOp::Create => ("create the table", None),
+            TableOp::Scan { .. } => ("scan the table", None),
+            TableOp::Read { key } => ("read the row of", Some(key.as_str())),
+            TableOp::Write(change) => (change.verb(), Some(change.key().as_str())),
+            TableOp::Members(op) => (op.verb(), None),
+        }
+    }
 }
 
 /// An operation on the stream.
@@ -100,6 +124,17 @@ pub enum StreamOp {
         /// No more than this many records.
         limit: u32,
     },
+}
+
+impl StreamOp {
+    fn described(&self) -> (&'static str, Option<&str>) {
+        match self {
+            StreamOp::Describe => ("describe the stream", None),
+            StreamOp::ListShards { .. } => ("list the shards", None),
+            StreamOp::GetIterator { shard, .. } => ("get an iterator of", Some(shard.as_str())),
+            StreamOp::GetRecords { shard, .. } => ("get records of", Some(shard.as_str())),
+        }
+    }
 }
 
 /// Which shards to list.
@@ -180,6 +215,17 @@ pub enum ConsumerOp {
         /// Why.
         reason: EndReason,
     },
+}
+
+impl ConsumerOp {
+    fn described(&self) -> (&'static str, Option<&str>) {
+        match self {
+            ConsumerOp::Open { lease, .. } => ("open", Some(lease.as_str())),
+            ConsumerOp::Deliver { lease, .. } => ("hand over records of", Some(lease.as_str())),
+            ConsumerOp::Abort { lease, .. } => ("abort the handler of", Some(lease.as_str())),
+            ConsumerOp::Close { lease, .. } => ("close", Some(lease.as_str())),
+        }
+    }
 }
 
 /// Why processing of a shard ended.

@@ -146,7 +146,7 @@ impl Explanation {
     }
 
     fn asked(&mut self, command: &Command) {
-        let (verb, Some(about)) = words::effect(&command.effect) else {
+        let (verb, Some(about)) = command.effect.described() else {
             return;
         };
         if !self.is_meant(about) {

@@ -65,7 +65,7 @@ impl TraceTimeline {
         for output in outputs {
             match output {
                 Output::Do(command) => {
-                    let (what, about) = words::effect(&command.effect);
+                    let (what, about) = command.effect.described();
                     self.asked.insert(command.op, (what, about.map(str::to_owned)));
                 }
                 Output::Tell(notice) => self.told(notice),

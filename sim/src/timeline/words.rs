@@ -2,7 +2,6 @@
 
 use crate::oracles::Time;
 use crate::oracles::fact::{Mark, Verb};
-use leasehold_engine::output::{ConsumerOp, Effect, StreamOp, TableOp};
 
 /// What every shard id begins with.
 const PREFIX: &str = "shardId-";
@@ -78,26 +77,6 @@ pub fn verb(verb: Verb) -> &'static str {
         Verb::HandOver => "hand over",
         Verb::SetRange => "set the range of",
         Verb::Delete => "delete",
-    }
-}
-
-/// What a command does, and the name of the shard it is about, if it is about one.
-pub fn effect(effect: &Effect) -> (&'static str, Option<&str>) {
-    match effect {
-        Effect::Table(TableOp::Describe) => ("describe the table", None),
-        Effect::Table(TableOp::Create) => ("create the table", None),
-        Effect::Table(TableOp::Scan { .. }) => ("scan the table", None),
-        Effect::Table(TableOp::Read { key }) => ("read the row of", Some(key.as_str())),
-        Effect::Table(TableOp::Write(change)) => (change.verb(), Some(change.key().as_str())),
-        Effect::Table(TableOp::Members(op)) => (op.verb(), None),
-        Effect::Stream(StreamOp::Describe) => ("describe the stream", None),
-        Effect::Stream(StreamOp::ListShards { .. }) => ("list the shards", None),
-        Effect::Stream(StreamOp::GetIterator { shard, .. }) => ("get an iterator of", Some(shard.as_str())),
-        Effect::Stream(StreamOp::GetRecords { shard, .. }) => ("get records of", Some(shard.as_str())),
-        Effect::Consumer(ConsumerOp::Open { lease, .. }) => ("open", Some(lease.as_str())),
-        Effect::Consumer(ConsumerOp::Deliver { lease, .. }) => ("hand over records of", Some(lease.as_str())),
-        Effect::Consumer(ConsumerOp::Abort { lease, .. }) => ("abort the handler of", Some(lease.as_str())),
-        Effect::Consumer(ConsumerOp::Close { lease, .. }) => ("close", Some(lease.as_str())),
     }
 }
 
