@@ -8,7 +8,7 @@ use crate::draws::Draws;
 use crate::names::{record_of, shard_of};
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
-use crate::world::ask::{table_ask, verb};
+use crate::world::net::ask::{table_ask, verb};
 use crate::world::services::stream::{Carry, shard_no};
 use crate::world::services::table::Reading;
 use leasehold_engine::ids::{FencingToken, OpId};

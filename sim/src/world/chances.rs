@@ -1,9 +1,9 @@
 //! Chance: what hits a request or a batch is drawn while the world runs, or is given as a list.
 
-use super::World;
+use super::context::Context;
 use crate::draws::Roll;
 use crate::faults::{Chance, Deed, RequestFault, Service, Site};
-use crate::oracles::ShardNo;
+use crate::oracles::Time;
 use crate::oracles::fact::{Ask, Verb};
 use std::collections::BTreeMap;
 
@@ -13,12 +13,23 @@ pub(super) struct Chances {
     /// Then nothing else happens.
     listed: Option<BTreeMap<Site, Vec<Chance>>>,
     /// Every request fault, if they are wanted.
-    pub struck: Option<Vec<RequestFault>>,
+    struck: Option<Vec<RequestFault>>,
     crashes_on_write: u32,
+    /// Which workers do not reach the services, by their number.
+    reach: Vec<Reach>,
+}
+
+/// Whether a worker reaches the services.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reach {
+    /// Never again.
+    never: bool,
+    /// Not the table, until then.
+    not_table_until: Time,
 }
 
 impl Chances {
-    pub(super) fn new(listed: Option<&[RequestFault]>, record: bool) -> Self {
+    pub(super) fn new(listed: Option<&[RequestFault]>, record: bool, workers: u32) -> Self {
         let listed = listed.map(|request_faults| {
             let mut sites: BTreeMap<Site, Vec<Chance>> = BTreeMap::new();
             for fault in request_faults {
@@ -30,7 +41,46 @@ impl Chances {
             listed,
             struck: record.then(Vec::new),
             crashes_on_write: 0,
+            reach: vec![Reach::default(); workers as usize],
         }
+    }
+
+    /// Every request fault, if they are wanted.
+    pub(super) fn into_struck(self) -> Vec<RequestFault> {
+        self.struck.unwrap_or_default()
+    }
+
+    /// From now on a worker does not reach the table, for so long.
+    pub(super) fn cut_off(&mut self, now: Time, w: usize, for_us: u64) {
+        let until = now.saturating_add(for_us);
+        let reach = &mut self.reach[w];
+        reach.not_table_until = reach.not_table_until.max(until);
+    }
+
+    /// From now on a worker reaches no service.
+    pub(super) fn cut_off_for_ever(&mut self, w: usize) {
+        self.reach[w].never = true;
+    }
+
+    pub(super) fn is_cut_off_for_ever(&self, w: usize) -> bool {
+        self.reach[w].never
+    }
+
+    pub(super) fn reaches_table(&self, now: Time, w: usize) -> bool {
+        now >= self.reach[w].not_table_until
+    }
+
+    /// Does to a batch what chance does, and gives it.
+    pub(super) fn hit_batch(&mut self, cx: &mut Context, site: Site, roll: &mut Roll) -> Vec<Chance> {
+        let found = self.of_batch(cx, site, roll);
+        let w = usize::from(site.worker);
+        for chance in &found {
+            cx.fault(chance.family(), Some(w), None);
+            if let Chance::Cut { for_us } = *chance {
+                self.cut_off(cx.now(), w, for_us);
+            }
+        }
+        found
     }
 
     fn note(&mut self, site: Site, chances: &[Chance]) {
@@ -38,45 +88,34 @@ impl Chances {
             struck.extend(chances.iter().map(|&fault| RequestFault { on: site, fault }));
         }
     }
-}
 
-impl World {
-    /// Counts a deed of a worker's present life.
-    pub(super) fn site(&mut self, w: usize, deed: Deed, shard: Option<ShardNo>) -> Site {
-        let worker = &mut self.workers[w];
-        Site {
-            worker: w as u16,
-            life: worker.generation,
-            deed,
-            shard,
-            nth: worker.adapter.count(deed, shard),
-        }
-    }
-
-    /// What chance does to a request that ordinarily takes so long, in µs.
-    pub(super) fn chances_of_call(&mut self, site: Site, roll: &mut Roll, way_us: u64) -> Vec<Chance> {
-        let found = match &self.chances.listed {
+    /// What chance does to a request that ordinarily takes so long, in µs. `owned`: it takes a lease that a worker has.
+    pub(super) fn of_call(
+        &mut self,
+        cx: &mut Context,
+        site: Site,
+        roll: &mut Roll,
+        way_us: u64,
+        owned: bool,
+    ) -> Vec<Chance> {
+        let found = match &self.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
-            None => self.draw_call(site, roll, way_us),
+            None => self.draw_call(cx, site, roll, way_us, owned),
         };
-        self.chances.note(site, &found);
+        self.note(site, &found);
         found
     }
 
-    /// Whether a request is turned away because everybody is.
-    fn is_stormy(&self, site: Site) -> bool {
-        let service = if site.deed.is_of_table() {
-            Service::Table
-        } else {
-            Service::Stream
-        };
-        let rate = self.cx.plan().faults.storm.rate(service, self.cx.now());
-        rate > 0 && site.deed != Deed::Setup && self.cx.draws().roll("storm", site.key()).happens(rate)
-    }
-
-    fn draw_call(&mut self, site: Site, roll: &mut Roll, way_us: u64) -> Vec<Chance> {
+    fn draw_call(
+        &mut self,
+        cx: &mut Context,
+        site: Site,
+        roll: &mut Roll,
+        way_us: u64,
+        owned: bool,
+    ) -> Vec<Chance> {
         let (mut found, mut stormy) = (Vec::new(), false);
-        let faults = &self.cx.plan().faults;
+        let faults = &cx.plan().faults;
         let deed = site.deed;
         if deed.is_write() && site.shard.is_some() && site.shard == faults.table.hung_lease {
             found.push(Chance::Hung {
@@ -84,10 +123,10 @@ impl World {
             });
         } else if deed == Deed::Fetch && site.shard.is_some() && site.shard == faults.stream.dry_shard {
             found.push(Chance::Empty);
-        } else if self.is_stormy(site) {
+        } else if is_stormy(cx, site) {
             stormy = true;
             found.push(Chance::Throttled);
-        } else if !faults.call.rests(self.cx.draws(), self.cx.now()) {
+        } else if !faults.call.rests(cx.draws(), cx.now()) {
             if deed == Deed::Fetch {
                 faults.stream.chances(roll, &mut found);
             }
@@ -101,7 +140,7 @@ impl World {
             found.extend(
                 faults
                     .process
-                    .chance_of_stop(roll, self.cx.plan().config.lease_duration().0),
+                    .chance_of_stop(roll, cx.plan().config.lease_duration().0),
             );
         }
         if matches!(deed, Deed::Take | Deed::Create | Deed::End) {
@@ -111,31 +150,31 @@ impl World {
             && let Some(crash) =
                 faults
                     .process
-                    .chance_of_crash(roll, way_us, self.cx.plan().config.lease_duration().0)
-            && self.chances.crashes_on_write < faults.process.crash_on_write_most
+                    .chance_of_crash(roll, way_us, cx.plan().config.lease_duration().0)
+            && self.crashes_on_write < faults.process.crash_on_write_most
         {
-            self.chances.crashes_on_write += 1;
+            self.crashes_on_write += 1;
             found.push(crash);
         }
-        if deed == Deed::Take && self.owner_of(site.shard).is_some() {
-            let lease_us = self.cx.plan().config.lease_duration().0;
-            let faults = &self.cx.plan().faults;
+        if deed == Deed::Take && owned {
+            let lease_us = cx.plan().config.lease_duration().0;
+            let faults = &cx.plan().faults;
             found.extend(faults.table.chance_of_hand_over(roll, lease_us));
         }
         if stormy {
-            self.cx.mark("throttle-storm");
+            cx.mark("throttle-storm");
         }
         found
     }
 
     /// What chance does to the handling of a batch.
-    pub(super) fn chances_of_batch(&mut self, site: Site, roll: &mut Roll) -> Vec<Chance> {
-        let found = match &self.chances.listed {
+    fn of_batch(&mut self, cx: &Context, site: Site, roll: &mut Roll) -> Vec<Chance> {
+        let found = match &self.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
             None => {
                 let mut found = Vec::new();
-                self.cx.plan().faults.application.chances(roll, &mut found);
-                if let Some(cut) = self.cx.plan().faults.outage.chance(roll) {
+                cx.plan().faults.application.chances(roll, &mut found);
+                if let Some(cut) = cx.plan().faults.outage.chance(roll) {
                     found.push(cut);
                     // A handler that is still at it when the lease is another's is what such a cut is about. What does not
                     // heed an abort is long enough as it is.
@@ -151,9 +190,20 @@ impl World {
                 found
             }
         };
-        self.chances.note(site, &found);
+        self.note(site, &found);
         found
     }
+}
+
+/// Whether a request is turned away because everybody is.
+fn is_stormy(cx: &Context, site: Site) -> bool {
+    let service = if site.deed.is_of_table() {
+        Service::Table
+    } else {
+        Service::Stream
+    };
+    let rate = cx.plan().faults.storm.rate(service, cx.now());
+    rate > 0 && site.deed != Deed::Setup && cx.draws().roll("storm", site.key()).happens(rate)
 }
 
 /// The deed that a request is.
@@ -177,5 +227,42 @@ pub(super) fn deed(ask: Ask) -> Deed {
             Verb::SetRange => Deed::SetRange,
             Verb::Delete => Deed::Delete,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::swarm::Plan;
+
+    #[test]
+    fn a_worker_that_is_cut_off_twice_reaches_the_table_after_the_later_cut() {
+        let mut chances = Chances::new(None, false, 2);
+        chances.cut_off(10, 1, 20);
+        chances.cut_off(15, 1, 5);
+        assert!(chances.reaches_table(29, 0) && !chances.reaches_table(29, 1));
+        assert!(chances.reaches_table(30, 1));
+        chances.cut_off_for_ever(0);
+        assert!(chances.is_cut_off_for_ever(0) && !chances.is_cut_off_for_ever(1));
+    }
+
+    #[test]
+    fn a_batch_that_is_listed_is_hit_and_cuts_its_worker_off() {
+        let plan = Plan::draw(3).without_faults();
+        let on = Site {
+            worker: 0,
+            life: 0,
+            deed: Deed::Batch,
+            shard: Some(0),
+            nth: 0,
+        };
+        let fault = Chance::Cut { for_us: 7 };
+        let mut chances = Chances::new(Some(&[RequestFault { on, fault }]), true, plan.workers);
+        let mut cx = Context::new(plan, &Options::default());
+        let mut roll = cx.draws().roll("handle", on.key());
+        assert_eq!(chances.hit_batch(&mut cx, on, &mut roll), [fault]);
+        assert!(!chances.reaches_table(6, 0) && chances.reaches_table(7, 0));
+        assert_eq!(chances.into_struck(), [RequestFault { on, fault }]);
     }
 }

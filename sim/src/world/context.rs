@@ -1,8 +1,9 @@
 //! What every part is given: the plan, the time, draws, names, the heap of events, and what takes note of what happens.
 
+use super::found::Found;
 use super::heap::{Heap, What};
-use super::record::{Kept, Record};
-use super::services::RowChange;
+use super::record::Record;
+use super::request::Request;
 use crate::draws::Draws;
 use crate::names::Names;
 use crate::options::Options;
@@ -28,20 +29,6 @@ pub(super) struct Context {
     record: Record,
     /// Empty between two events.
     requests: VecDeque<Request>,
-}
-
-/// What one part wants of another. The world carries requests out in the order in which they were made, when the part that made
-/// them has returned.
-#[derive(Clone, Debug)]
-pub(super) enum Request {
-    /// Take note of the kind of state in which a row changed.
-    NoteState(RowChange),
-    /// Begin to hand a lease over, as a leader would.
-    HandOver {
-        shard: ShardNo,
-        /// Which of our workers is to have it.
-        to: u32,
-    },
 }
 
 impl Context {
@@ -199,9 +186,10 @@ impl Context {
         self.record.oracles_mut().look_at_end(self.now, since);
     }
 
-    /// What is left when the world has ended.
-    pub(super) fn into_kept(self) -> Kept {
-        self.record.into_kept()
+    /// Adds what is left when the world has ended.
+    pub(super) fn add_to(self, found: &mut Found) {
+        found.simulated = self.now;
+        self.record.add_to(found);
     }
 }
 

@@ -44,3 +44,27 @@ pub struct Found {
     /// Everything that happened, if asked for.
     pub recording: Recording,
 }
+
+impl Found {
+    /// A world that has ended so, of which nothing else is known yet.
+    pub(super) fn new(ending: Ending) -> Self {
+        Self {
+            violations: Vec::new(),
+            canary: false,
+            states: BTreeSet::new(),
+            ending,
+            inputs: 0,
+            simulated: 0,
+            digest: 0,
+            checks: Vec::new(),
+            marks: Marks::default(),
+            duplicates: 0,
+            window_us: 0,
+            log: Vec::new(),
+            trace: Vec::new(),
+            request_faults: Vec::new(),
+            changes: 0,
+            recording: Recording::default(),
+        }
+    }
+}

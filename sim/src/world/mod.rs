@@ -1,89 +1,75 @@
-//! One world: workers, services, network, application and operators in one virtual time.
+//! One world: workers, services, network, application and operators in one virtual time. Its parts, and the router between them.
 //!
-//! A heap of events is all that drives it. What happens is told to the oracles as facts, and to the digest as inputs and
+//! | part | what it does |
+//! |---|---|
+//! | [`services`] | the table and the stream, the truth about rows and shards, what people do to them |
+//! | [`fleet`] | workers: processes, clocks, engines, applications, and programs that others wrote |
+//! | [`chances`] | what hits a request or a batch by chance, and whom it cut off |
+//! | [`net`] | requests under way, and how they fare |
+//! | [`script`] | what is done at set times |
+//! | [`judge`] | whether all comes right, and how the world ends |
+//!
+//! A part is a struct with private fields. It sees what it is given: the [`context::Context`] (time, plan, draws, names, the heap of
+//! events, and what takes note of facts) and, where a signature says so, other parts. What it wants of a part that it is not given, it
+//! asks for with a [`request::Request`]; the world carries requests out when the part has returned. This is the only file that knows
+//! all parts.
+//!
+//! A heap of events is all that drives a world. What happens is told to the oracles as facts, and to the digest as inputs and
 //! outputs, so that two runs of one seed can be compared.
 
-pub(crate) mod ask;
-mod behind;
-mod call;
 mod chances;
-pub(crate) mod clock;
 mod context;
-mod evenness;
+pub(crate) mod fleet;
 mod found;
-mod handler;
 mod heap;
-mod novelty;
-mod peer;
-mod process;
+mod judge;
+pub(crate) mod net;
 mod record;
+mod request;
 mod script;
 pub(crate) mod services;
-mod settle;
-mod tell;
-mod view;
-pub(crate) mod worker;
-
-use crate::options::{Cancel, Options};
-use crate::oracles::{Fact, LifeNo, Property, ShardNo, Time};
-use crate::swarm::Plan;
-use call::Flight;
-use chances::Chances;
-use clock::Clock;
-use context::{Context, Request};
-use heap::What;
-use leasehold_engine::Engine;
-use leasehold_engine::ids::WorkerId;
-use leasehold_engine::input::{Body, Input};
-use leasehold_engine::internals::Digest;
-use leasehold_engine::output::Output;
-use script::Entry;
-use services::Services;
-use settle::Settling;
-use std::sync::Arc;
-use worker::Worker;
-
-/// A worker that takes so many inputs in so short a time is restarted after this.
-const SPIN_INPUTS: u32 = 10_000;
-const SPIN_WITHIN_US: u64 = 10_000;
-const RESTART_US: u64 = 1_000_000;
-/// So many events pass between two looks at whether to go on: a few milliseconds.
-const EVENTS_PER_LOOK: u32 = 4_096;
 
 pub use found::Found;
-pub use settle::Ending;
+pub use judge::Ending;
+
+use crate::faults::InterruptionKind;
+use crate::names::shard_of;
+use crate::options::{Cancel, Options};
+use crate::oracles::{Fact, LifeNo, Property, Time};
+use crate::peers::Ask;
+use crate::swarm::Plan;
+use chances::Chances;
+use context::Context;
+use fleet::{Begun, Fleet, Healed, Transcript};
+use heap::What;
+use judge::Judge;
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::{Body, Call, Outcome, Reply};
+use leasehold_engine::output::{Command, Effect, Output};
+use leasehold_engine::time::Mono;
+use net::Net;
+use request::Request;
+use script::{Entry, Script};
+use services::Services;
+use services::stream::Items;
+
+/// So many events pass between two looks at whether to go on: a few milliseconds.
+const EVENTS_PER_LOOK: u32 = 4_096;
 
 /// A world in the making.
 #[derive(Debug)]
 pub struct World {
     cx: Context,
-    workers: Vec<Worker>,
     services: Services,
-    flights: Vec<Option<Flight>>,
-    free_flights: Vec<u32>,
-    script: Vec<(Time, Entry)>,
+    fleet: Fleet,
     chances: Chances,
-    settling: Option<Settling>,
-    ending: Option<Ending>,
-    digest: Digest,
-    check_every: u64,
-    checks: Vec<u64>,
-    inputs: u64,
-    trace: Option<Vec<(LifeNo, Input)>>,
-    scratch: Vec<Output>,
+    net: Net,
+    script: Script,
+    judge: Judge,
     /// How long the run goes on after a violation, so that the cascade is seen, in µs.
     aftermath_us: u64,
     /// Violations of other properties do not end it; none: all do.
     only: Vec<Property>,
-    /// What each worker said last that it holds.
-    said: Vec<view::Said>,
-    /// The input under way is the answer to a read of the stream.
-    only_read: bool,
-    /// The items of the answer under way, for another program.
-    brought: Option<(
-        Vec<Arc<leasehold_engine::table::Item>>,
-        Option<leasehold_engine::table::Item>,
-    )>,
     /// Whether to go on.
     cancel: Cancel,
 }
@@ -94,61 +80,30 @@ impl World {
     /// # Panics
     /// If the plan asks for a stream that the in-memory Kinesis refuses: the swarm's own fault.
     pub fn new(plan: Plan, options: &Options) -> Self {
+        let listed = plan.faults.request_faults.as_deref();
+        let chances = Chances::new(listed, options.request_faults, plan.workers);
+        let mut services = Services::new(&plan);
+        let mut fleet = Fleet::new(Transcript::new(options));
+        let mut cx = Context::new(plan, options);
+        fleet.set_up(&mut cx);
+        services.set_up(&mut cx);
+        let script = Script::new(&mut cx);
+        cx.push(cx.plan().load.every_us, What::Produce);
+        cx.push(look_every(&cx), What::Look);
         let mut world = Self {
-            workers: Vec::new(),
-            services: Services::new(&plan),
-            flights: Vec::new(),
-            free_flights: Vec::new(),
-            script: Vec::new(),
-            chances: Chances::new(plan.faults.request_faults.as_deref(), options.request_faults),
-            settling: None,
-            ending: None,
-            digest: Digest::new(),
-            check_every: options.check_every,
-            checks: Vec::new(),
-            inputs: 0,
-            trace: options.trace.then(Vec::new),
-            scratch: Vec::new(),
+            cx,
+            services,
+            fleet,
+            chances,
+            net: Net::default(),
+            script,
+            judge: Judge::default(),
             aftermath_us: if options.stop { 0 } else { 5_000_000 },
             only: options.only.clone(),
-            said: Vec::new(),
-            only_read: false,
-            brought: None,
             cancel: options.cancel.clone(),
-            cx: Context::new(plan, options),
         };
-        world.set_up();
+        world.carry_out_requests();
         world
-    }
-
-    fn set_up(&mut self) {
-        for w in 0..self.cx.plan().workers as usize {
-            let ppm = self.cx.plan().faults.clock.rate_ppm.get(w).copied().unwrap_or(0);
-            self.workers.push(Worker::new(Clock::new(0, 0, ppm)));
-            // A fleet is started within a few seconds, now and then all at once.
-            let at = if self.cx.draws().coin("start-together", 0) {
-                0
-            } else {
-                self.cx.draws().below("start", w as u64, 5_000_000)
-            };
-            self.cx.push(
-                at,
-                What::Start {
-                    worker: w as u16,
-                    generation: 0,
-                    loops: 0,
-                },
-            );
-        }
-        self.services.set_up(&mut self.cx);
-        self.carry_out_requests();
-        self.plan_script();
-        self.cx.push(self.cx.plan().load.every_us, What::Produce);
-        self.cx.push(self.look_every(), What::Look);
-    }
-
-    fn look_every(&self) -> u64 {
-        (self.cx.plan().config.lease_duration().0 / 4).clamp(100_000, 2_000_000)
     }
 
     /// Runs the world to its end, or until it is cancelled. One in which something is wrong comes to its end soon.
@@ -160,39 +115,27 @@ impl World {
             }
             events = events.wrapping_add(1);
             if last == Time::MAX && events.is_multiple_of(EVENTS_PER_LOOK) && self.cancel.is_asked() {
-                self.ending = Some(Ending::Cancelled);
+                self.judge.cancel();
                 break;
             }
             self.cx.move_to(at);
             self.happen(what);
-            if self.ending.is_some() {
+            if self.judge.ending().is_some() {
                 break;
             }
             if last == Time::MAX && self.cx.oracles().verdict.is_bad(&self.only) {
                 last = at + self.aftermath_us;
             }
         }
-        let simulated = self.cx.now();
-        let kept = self.cx.into_kept();
-        let (violations, canary) = kept.violations;
-        Found {
-            violations,
-            canary,
-            ending: self.ending.unwrap_or(Ending::Broken),
-            inputs: self.inputs,
-            simulated,
-            digest: self.digest.value(),
-            checks: self.checks,
-            marks: kept.marks,
-            states: kept.states,
-            duplicates: kept.duplicates,
-            window_us: kept.window_us,
-            log: kept.log,
-            trace: self.trace.unwrap_or_default(),
-            request_faults: self.chances.struck.unwrap_or_default(),
-            changes: kept.changes,
-            recording: kept.recording,
-        }
+        self.into_found()
+    }
+
+    fn into_found(self) -> Found {
+        let mut found = Found::new(self.judge.ending().unwrap_or(Ending::Broken));
+        self.cx.add_to(&mut found);
+        self.fleet.add_to(&mut found);
+        found.request_faults = self.chances.into_struck();
+        found
     }
 
     fn happen(&mut self, what: What) {
@@ -200,40 +143,16 @@ impl World {
         self.carry_out_requests();
     }
 
-    /// Carries out what parts asked of each other.
-    fn carry_out_requests(&mut self) {
-        while let Some(request) = self.cx.next_request() {
-            match request {
-                Request::NoteState(change) => self.note_state(&change),
-                Request::HandOver { shard, to } => self.begin_hand_over(shard, to),
-            }
-        }
-    }
-
-    fn begin_hand_over(&mut self, shard: ShardNo, to: u32) {
-        let engines = self.workers.iter().filter_map(|worker| worker.engine.as_ref());
-        let living: Vec<WorkerId> = engines.filter_map(|engine| engine.worker().cloned()).collect();
-        self.services.begin_hand_over(&mut self.cx, shard, to, &living);
-    }
-
     fn route(&mut self, what: What) {
+        let (cx, services) = (&mut self.cx, &mut self.services);
         match what {
-            What::Execute { flight, second } => self.execute(flight, second),
-            What::Answer { flight } => {
-                let Some((w, lives)) = self.addressee(flight) else {
-                    return;
-                };
-                if !lives {
-                    self.discard(flight);
-                } else if self.stands(w, flight) {
-                    self.workers[w].backlog.push_back(what);
-                } else {
-                    self.answer(flight);
-                }
-            }
+            What::Execute { flight, second } => self.net.execute(cx, services, flight, second),
+            What::Answer { flight } => self.on_answer(flight),
             What::Wake { worker, generation } => {
-                if let Some(w) = self.awake(worker, generation, what) {
-                    self.wake(w);
+                if let Some(w) = self.fleet.awake(worker, generation, what)
+                    && self.fleet.wake(cx, w)
+                {
+                    self.handle(w, Body::Tick);
                 }
             }
             What::Handler {
@@ -242,8 +161,8 @@ impl World {
                 shard,
                 run,
             } => {
-                if let Some(w) = self.awake(worker, generation, what) {
-                    self.step_handler(w, shard, run);
+                if let Some(w) = self.fleet.awake(worker, generation, what) {
+                    self.fleet.step_handler(cx, services, w, shard, run);
                 }
             }
             What::Noted {
@@ -251,27 +170,43 @@ impl World {
                 generation,
                 op,
             } => {
-                if let Some(w) = self.awake(worker, generation, what) {
-                    let life = self.incarnation(w);
-                    let op = leasehold_engine::ids::OpId { life, n: op };
-                    self.done(
-                        w,
-                        op,
-                        leasehold_engine::input::Outcome::Applied(leasehold_engine::input::Reply::Done),
-                    );
+                if let Some(w) = self.fleet.awake(worker, generation, what) {
+                    let life = self.fleet.incarnation(cx, w);
+                    let outcome = Outcome::Applied(Reply::Done);
+                    let op = OpId { life, n: op };
+                    self.handle(w, Body::Done { op, outcome });
                 }
             }
-            What::Resume { worker, pause } => self.resume(worker as usize, pause),
+            What::Resume { .. } | What::Crash { .. } | What::Stop { .. } | What::Start { .. } => {
+                self.on_process(what);
+            }
+            What::Produce => services.produce(cx),
+            What::Script { entry } => self.perform(entry),
+            What::HandOver { shard, to } => cx.request(Request::HandOver { shard, to }),
+            What::Reshard { kind, pick, tries } => services.reshard(cx, kind, pick, tries),
+            What::Remake => services.remake_stream(cx),
+            What::Look => {
+                self.judge.look(cx, services, &self.fleet, &self.chances);
+                cx.push(cx.now() + look_every(cx), What::Look);
+            }
+        }
+    }
+
+    /// The process of a worker goes on, ends or begins.
+    fn on_process(&mut self, what: What) {
+        // What was planned while faults lasted does not happen after them.
+        let healed = self.cx.is_healed();
+        match what {
+            What::Resume { worker, pause } => self.resume(usize::from(worker), pause),
             What::Crash {
                 worker,
                 generation,
                 down_us,
                 loops,
             } => {
-                let w = worker as usize;
-                // What was planned while faults lasted does not happen after them.
-                if self.workers[w].generation == generation && !self.cx.is_healed() {
-                    self.crash(w, down_us, loops);
+                let w = usize::from(worker);
+                if self.fleet.worker(w).generation() == generation && !healed {
+                    self.fleet.crash(&mut self.cx, w, down_us, loops);
                 }
             }
             What::Stop {
@@ -279,8 +214,8 @@ impl World {
                 generation,
                 gap_us,
             } => {
-                let w = worker as usize;
-                if self.workers[w].generation == generation && !self.cx.is_healed() {
+                let w = usize::from(worker);
+                if self.fleet.worker(w).generation() == generation && !healed {
                     self.ask_to_stop(w, gap_us);
                 }
             }
@@ -289,151 +224,225 @@ impl World {
                 generation,
                 loops,
             } => {
-                let w = worker as usize;
-                if self.workers[w].generation == generation && !self.workers[w].lives() {
+                let w = usize::from(worker);
+                let known = self.fleet.worker(w);
+                if known.generation() == generation && !known.lives() {
                     self.start(w, loops);
                 }
             }
-            What::Produce => self.services.produce(&mut self.cx),
-            What::Script { entry } => self.perform(entry),
-            What::HandOver { shard, to } => self.begin_hand_over(shard, to),
-            What::Reshard { kind, pick, tries } => self.services.reshard(&mut self.cx, kind, pick, tries),
-            What::Remake => self.services.remake_stream(&mut self.cx),
-            What::Look => {
-                self.look_for_the_slow();
-                self.cx.look();
-                self.look();
-                self.cx.push(self.cx.now() + self.look_every(), What::Look);
+            _ => debug_assert!(false, "{what:?} is of no process"),
+        }
+    }
+
+    /// Carries out what parts asked of each other.
+    fn carry_out_requests(&mut self) {
+        while let Some(request) = self.cx.next_request() {
+            self.carry_out(request);
+        }
+    }
+
+    fn carry_out(&mut self, request: Request) {
+        match request {
+            Request::NoteState(change) => self.fleet.note_state(&mut self.cx, &change),
+            Request::HandOver { shard, to } => {
+                let living = self.fleet.names();
+                self.services.begin_hand_over(&mut self.cx, shard, to, &living);
+            }
+            Request::Done { w, op, outcome } => self.handle(w, Body::Done { op, outcome }),
+            Request::Calls { w, life, calls } => self.call(w, life, calls),
+        }
+    }
+
+    /// An application says something to its worker, if that life still goes on.
+    fn call(&mut self, w: usize, life: LifeNo, calls: Vec<Call>) {
+        let worker = self.fleet.worker(w);
+        if worker.life() != life || !worker.lives() {
+            return;
+        }
+        for call in calls {
+            if let Call::Checkpoint { lease, token } = &call
+                && let Some(shard) = shard_of(lease)
+            {
+                let token = token.0;
+                self.cx.fact(Fact::CheckpointAsked { life, shard, token });
+            }
+            self.handle(w, Body::Call(call));
+        }
+    }
+
+    /// An answer comes back: to nobody, to a worker that stands still, or to one that takes it.
+    fn on_answer(&mut self, flight: u32) {
+        let Some((w, lives)) = self.net.addressee(&self.fleet, flight) else {
+            return;
+        };
+        if !lives {
+            self.net.discard(flight);
+            return;
+        }
+        let what = What::Answer { flight };
+        if self.fleet.put_by(w, what) {
+            return;
+        }
+        // It may stand still from now on.
+        let length = self.net.pause_on_answer(flight);
+        if length > 0 && !self.cx.is_healed() {
+            self.fleet.pause(&mut self.cx, w, length);
+            self.fleet.put_by(w, what);
+            return;
+        }
+        self.answer(flight);
+    }
+
+    fn answer(&mut self, flight: u32) {
+        if let Some(answer) = self.net.answer(&mut self.cx, &mut self.fleet, flight) {
+            let (w, op, outcome, items, only_read) = answer.into_parts();
+            self.handle_answer(w, Body::Done { op, outcome }, items, only_read);
+        }
+    }
+
+    fn resume(&mut self, w: usize, pause: u32) {
+        for what in self.fleet.resume(&mut self.cx, w, pause) {
+            match what {
+                // It has waited; it does not make the worker stand still once more.
+                What::Answer { flight }
+                    if self
+                        .net
+                        .addressee(&self.fleet, flight)
+                        .is_some_and(|(_, lives)| lives) =>
+                {
+                    self.answer(flight);
+                }
+                what => self.happen(what),
             }
         }
     }
 
-    /// The worker this is meant for, if that process lives and does not stand still; then it gets it later.
-    fn awake(&mut self, worker: u16, generation: u32, what: What) -> Option<usize> {
-        let known = &mut self.workers[worker as usize];
-        if known.generation != generation || !known.lives() {
-            return None;
-        }
-        if known.paused.is_some() {
-            known.backlog.push_back(what);
-            return None;
-        }
-        Some(worker as usize)
-    }
-
-    /// Whether a worker stands still as an answer arrives; that may be when it begins.
-    fn stands(&mut self, w: usize, flight: u32) -> bool {
-        if self.workers[w].paused.is_some() {
-            return true;
-        }
-        let length = self.pause_on_answer(flight);
-        if length == 0 || self.cx.is_healed() {
-            return false;
-        }
-        self.pause(w, length);
-        true
-    }
-
-    fn wake(&mut self, w: usize) {
-        let worker = &mut self.workers[w];
-        if self.cx.now() < worker.wake {
-            // An earlier plan, long replaced.
-            return;
-        }
-        worker.wake = Time::MAX;
-        if worker.wanted <= self.cx.now() {
-            self.handle(w, Body::Tick);
-        } else {
-            self.plan_wake(w);
+    fn ask_to_stop(&mut self, w: usize, gap_us: u64) {
+        if self.fleet.ask_to_stop(&mut self.cx, w, gap_us) {
+            self.handle(w, Body::Call(Call::Shutdown));
         }
     }
 
-    fn plan_wake(&mut self, w: usize) {
-        let worker = &mut self.workers[w];
-        if worker.wanted < worker.wake {
-            worker.wake = worker.wanted.max(self.cx.now());
-            let what = What::Wake {
-                worker: w as u16,
-                generation: worker.generation,
-            };
-            self.cx.push(worker.wake, what);
+    fn start(&mut self, w: usize, loops: u32) {
+        let generation = self.fleet.worker(w).generation();
+        match self.fleet.begin(&mut self.cx, w) {
+            Begun::Program => self.run_program(w),
+            Begun::Engine(boot) => self.handle(w, Body::Boot(boot)),
         }
+        self.fleet.plan_crash_loop(&mut self.cx, w, generation, loops);
     }
 
-    /// Gives one input to a worker's engine, and does what it asks for.
+    /// Gives one input to a worker, and does what it asks for.
     fn handle(&mut self, w: usize, body: Body) {
-        if self.handle_original(w, &body) {
+        self.handle_answer(w, body, Items::default(), false);
+    }
+
+    fn handle_answer(&mut self, w: usize, body: Body, items: Items, only_read: bool) {
+        if self.fleet.worker(w).is_of_others() {
+            self.fleet.give_program(&self.cx, w, &body, items);
+            self.run_program(w);
             return;
         }
-        let now = self.cx.now();
-        let worker = &mut self.workers[w];
-        let Some(engine) = &mut worker.engine else { return };
-        let boots = matches!(body, Body::Boot(_));
-        let input = Input {
-            at: worker.clock.mono(now),
-            wall: worker.clock.wall(now),
-            body,
+        let Some(mut outputs) = self.fleet.take_input(&mut self.cx, w, body) else {
+            return;
         };
-        self.inputs += 1;
-        self.digest.absorb(&(now, w as u16, &input));
-        let kept = self.trace.is_some().then(|| input.clone());
-        let outbox = engine.handle(input);
-        let wake_at = outbox.wake_at();
-        let mut outputs = std::mem::take(&mut self.scratch);
-        outputs.extend(outbox);
-        self.digest.absorb(&wake_at);
-        for output in &outputs {
-            self.digest.absorb(output);
-        }
-        if self.check_every > 0 && self.inputs.is_multiple_of(self.check_every) {
-            self.checks.push(self.digest.value());
-        }
-        worker.wanted = worker.clock.when(wake_at);
-        if boots {
-            let name = engine.worker().cloned().unwrap_or_else(|| WorkerId::from(""));
-            self.begin_life(w, &name);
-        }
-        if let (Some(trace), Some(input)) = (&mut self.trace, kept) {
-            trace.push((self.workers[w].life, input));
-        }
         for output in outputs.drain(..) {
             match output {
                 Output::Do(command) => self.issue(w, command),
-                Output::Tell(notice) => self.told(w, &notice),
+                Output::Tell(notice) => self.fleet.told(&mut self.cx, w, &notice),
             }
         }
-        self.scratch = outputs;
-        // What a read brought changes no lease; whatever it might have changed shows with the next input.
-        if !std::mem::take(&mut self.only_read) {
-            self.compare_view(w);
+        self.fleet.end_input(&mut self.cx, w, outputs, only_read);
+    }
+
+    /// Runs a program that others wrote, and does what it asks for.
+    fn run_program(&mut self, w: usize) {
+        let (asked, exit) = self.fleet.run_program(&self.cx, w);
+        for (op, ask) in asked {
+            match ask {
+                Ask::Effect(effect) => {
+                    let give_up = Mono::NEVER;
+                    self.issue(w, Command { op, give_up, effect });
+                }
+                Ask::Item(request) => {
+                    let parts = (&mut self.fleet, &self.services, &mut self.chances);
+                    self.net.issue_item(&mut self.cx, parts, w, op, request);
+                }
+            }
         }
-        if self.workers[w].engine.as_ref().is_some_and(Engine::is_stopped) {
-            self.stopped(w);
-        } else if self.spins(w) {
-            self.crash(w, RESTART_US, 0);
-        } else {
-            self.plan_wake(w);
+        self.fleet.end_program(&mut self.cx, w, exit);
+    }
+
+    /// Sends a worker's command to its application or on its way to a service.
+    fn issue(&mut self, w: usize, command: Command) {
+        let cx = &mut self.cx;
+        let Effect::Consumer(consumer_op) = command.effect else {
+            let parts = (&mut self.fleet, &self.services, &mut self.chances);
+            return self.net.issue(cx, parts, w, command);
+        };
+        let asked = (command.op, command.give_up);
+        let chances = &mut self.chances;
+        if let Some(outcome) = self.fleet.consume(cx, chances, w, asked, consumer_op) {
+            self.net.answer_locally(cx, &self.fleet, w, command.op, outcome);
         }
     }
 
-    /// Whether a worker takes one input after the other and time hardly goes on: such a world would never end.
-    fn spins(&mut self, w: usize) -> bool {
-        let (now, worker) = (self.cx.now(), &mut self.workers[w]);
-        let (since, inputs) = &mut worker.inputs;
-        if now >= *since + SPIN_WITHIN_US {
-            (*since, *inputs) = (now, 0);
+    /// Does what the script says.
+    fn perform(&mut self, entry: u32) {
+        let Some(entry) = self.script.entry(entry) else {
+            return;
+        };
+        let (cx, services) = (&mut self.cx, &mut self.services);
+        match entry {
+            Entry::Interrupt(w, InterruptionKind::Crash { down_us, loops }) => {
+                cx.fault(if loops > 0 { "crash-loop" } else { "crash" }, Some(w), None);
+                self.fleet.crash(cx, w, down_us, loops);
+            }
+            Entry::Interrupt(w, InterruptionKind::Pause { us }) => {
+                cx.fault("pause", Some(w), None);
+                self.fleet.pause(cx, w, us);
+            }
+            Entry::Interrupt(w, InterruptionKind::Replace { gap_us }) => self.ask_to_stop(w, gap_us),
+            Entry::StepWall {
+                worker,
+                by_ms,
+                freeze,
+            } => self.fleet.step_wall(cx, worker, by_ms, freeze),
+            Entry::Reshard(reshard) => {
+                let kind = services::reshard_kind(reshard.kind);
+                services.reshard(cx, kind, u64::from(reshard.pick), 0);
+            }
+            Entry::Edit(edit) => services.edit(cx, &edit),
+            Entry::Trim(trim) => services.trim(cx, &trim),
+            Entry::PermanentLoss(loss) => services.lose(cx, loss.kind, loss.pick),
+            Entry::Heal => self.heal(),
         }
-        *inputs += 1;
-        if *inputs < SPIN_INPUTS {
-            return false;
-        }
-        let (life, inputs, within_us) = (worker.life, *inputs, now - *since);
-        worker.inputs = (now, 0);
-        self.cx.fact(Fact::Spins {
-            life,
-            inputs,
-            within_us,
-        });
-        true
     }
+
+    /// The faults are over.
+    fn heal(&mut self) {
+        self.services.heal(&mut self.cx);
+        self.cx.set_healed();
+        let sure = self.cx.draws().below("core-one", 0, self.fleet.len() as u64);
+        for w in 0..self.fleet.len() {
+            let pause = self.fleet.worker(w).pauses();
+            match self.fleet.heal(&mut self.cx, w, sure) {
+                Healed::Core => {
+                    self.resume(w, pause);
+                    self.fleet.kill_stopping(&mut self.cx, w);
+                }
+                Healed::Dies => {}
+                Healed::CutOff => {
+                    self.chances.cut_off_for_ever(w);
+                    self.resume(w, pause);
+                }
+            }
+        }
+        self.judge.begin(&mut self.cx, &self.services);
+    }
+}
+
+/// How often oracles look for what is overdue.
+fn look_every(cx: &Context) -> u64 {
+    (cx.plan().config.lease_duration().0 / 4).clamp(100_000, 2_000_000)
 }

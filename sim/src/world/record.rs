@@ -1,9 +1,10 @@
 //! What a world keeps of what happens: facts for its oracles, marks, a log for people, a recording for pictures.
 
+use super::found::Found;
 use crate::names::Names;
 use crate::options::Options;
 use crate::oracles::fact::Owner;
-use crate::oracles::{Fact, Oracles, ShardNo, Terms, Time, Violation};
+use crate::oracles::{Fact, Oracles, ShardNo, Terms, Time};
 use crate::recording::{Recording, RequestNo};
 use crate::report::{ColumnLog, Marks};
 use leasehold_engine::ids::WorkerId;
@@ -20,20 +21,6 @@ pub(super) struct Record {
     recording: Option<Recording>,
     /// State changes so far.
     changes: u64,
-}
-
-/// What is left of it when the world has ended.
-#[derive(Debug)]
-pub(super) struct Kept {
-    /// What should not have happened, and whether the canary was heard.
-    pub(super) violations: (Vec<Violation>, bool),
-    pub(super) duplicates: u64,
-    pub(super) window_us: u64,
-    pub(super) marks: Marks,
-    pub(super) states: BTreeSet<u32>,
-    pub(super) log: Vec<String>,
-    pub(super) recording: Recording,
-    pub(super) changes: u64,
 }
 
 /// The column log, and what its columns show.
@@ -59,17 +46,16 @@ impl Record {
         }
     }
 
-    pub(super) fn into_kept(self) -> Kept {
-        Kept {
-            duplicates: self.oracles.duplicates(),
-            window_us: self.oracles.windows().longest_us,
-            violations: self.oracles.verdict.into_parts(),
-            marks: self.marks,
-            states: self.states,
-            log: self.log.map(|log| log.lines.into_lines()).unwrap_or_default(),
-            recording: self.recording.unwrap_or_default(),
-            changes: self.changes,
-        }
+    /// Adds what is left when the world has ended.
+    pub(super) fn add_to(self, found: &mut Found) {
+        found.duplicates = self.oracles.duplicates();
+        found.window_us = self.oracles.windows().longest_us;
+        (found.violations, found.canary) = self.oracles.verdict.into_parts();
+        found.marks = self.marks;
+        found.states = self.states;
+        found.log = self.log.map(|log| log.lines.into_lines()).unwrap_or_default();
+        found.recording = self.recording.unwrap_or_default();
+        found.changes = self.changes;
     }
 
     pub(super) fn oracles(&self) -> &Oracles {

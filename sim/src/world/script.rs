@@ -1,11 +1,9 @@
 //! What operators, producers and fate do at set times.
 
-use super::World;
+use super::context::Context;
 use super::heap::What;
-use super::services;
 use crate::faults::{InterruptionKind, LossKind, PermanentLoss, Reshard, RowEdit, Trim};
-use crate::oracles::fact::Owner;
-use crate::oracles::{ShardNo, Time};
+use crate::oracles::Time;
 
 /// One thing that is done at a set time.
 #[derive(Clone, Debug)]
@@ -19,9 +17,16 @@ pub(super) enum Entry {
     Heal,
 }
 
-impl World {
-    pub(super) fn plan_script(&mut self) {
-        let faults = &self.cx.plan().faults;
+/// All that is done at set times.
+#[derive(Debug)]
+pub(super) struct Script {
+    entries: Vec<(Time, Entry)>,
+}
+
+impl Script {
+    /// The script of a plan; every entry is an event.
+    pub(super) fn new(cx: &mut Context) -> Self {
+        let faults = &cx.plan().faults;
         let mut script: Vec<(Time, Entry)> = Vec::new();
         script.extend(
             faults
@@ -71,60 +76,16 @@ impl World {
             loss.filter(|loss| loss.kind != LossKind::TableOfAnother)
                 .map(|loss| (loss.at, Entry::PermanentLoss(loss.clone()))),
         );
-        script.push((self.cx.plan().fault_us, Entry::Heal));
+        script.push((cx.plan().fault_us, Entry::Heal));
         for (entry, (at, _)) in script.iter().enumerate() {
-            self.cx.push(*at, What::Script { entry: entry as u32 });
+            cx.push(*at, What::Script { entry: entry as u32 });
         }
-        self.script = script;
+        Self { entries: script }
     }
 
-    pub(super) fn perform(&mut self, entry: u32) {
-        let Some((_, entry)) = self.script.get(entry as usize) else {
-            return;
-        };
-        match entry.clone() {
-            Entry::Interrupt(worker, kind) => match kind {
-                InterruptionKind::Crash { down_us, loops } => {
-                    self.cx
-                        .fault(if loops > 0 { "crash-loop" } else { "crash" }, Some(worker), None);
-                    self.crash(worker, down_us, loops);
-                }
-                InterruptionKind::Pause { us } => {
-                    self.cx.fault("pause", Some(worker), None);
-                    self.pause(worker, us);
-                }
-                InterruptionKind::Replace { gap_us } => self.ask_to_stop(worker, gap_us),
-            },
-            Entry::StepWall {
-                worker,
-                by_ms,
-                freeze,
-            } => {
-                self.cx.fault(
-                    if freeze { "wall-freeze" } else { "wall-step" },
-                    Some(worker),
-                    None,
-                );
-                let now = self.cx.now();
-                self.workers[worker].clock.step(now, by_ms, freeze);
-            }
-            Entry::Reshard(reshard) => {
-                let kind = services::reshard_kind(reshard.kind);
-                self.services
-                    .reshard(&mut self.cx, kind, u64::from(reshard.pick), 0);
-            }
-            Entry::Edit(edit) => self.services.edit(&mut self.cx, &edit),
-            Entry::Trim(trim) => self.services.trim(&mut self.cx, &trim),
-            Entry::PermanentLoss(loss) => self.services.lose(&mut self.cx, loss.kind, loss.pick),
-            Entry::Heal => self.heal(),
-        }
-    }
-
-    /// The worker whose present life owns a lease, by its row.
-    pub(super) fn owner_of(&self, shard: Option<ShardNo>) -> Option<usize> {
-        let owner = self.services.owner_of(&self.cx, shard)?;
-        self.workers
-            .iter()
-            .position(|worker| worker.lives() && owner == Owner::Life(worker.life))
+    /// What is done by an event; nothing, if there is no such entry.
+    pub(super) fn entry(&self, entry: u32) -> Option<Entry> {
+        let (_, entry) = self.entries.get(entry as usize)?;
+        Some(entry.clone())
     }
 }

@@ -41,7 +41,6 @@ const fn allow(
 pub const EXCEPTIONS: &[Exception] = &[
     allow("file-length", "engine/src/sync/plan/tests.rs", "", REBUILT),
     allow("file-length", "sim/local-aws/src/http/tests.rs", "", MOVED),
-    allow("file-length", "sim/src/world/settle.rs", "", REBUILT),
     allow("file-length", "sim/cli/tests/cli.rs", "", MOVED),
     allow("function-length", "adapters/src/migrate_tests.rs", "answer", TABLE),
     allow("function-length", "engine/src/format/deadline/tests.rs", "changes_in_words", CASES),
@@ -80,10 +79,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "sim/src/timeline/mermaid.rs", "fact", TABLE),
     allow("function-length", "sim/src/timeline/world.rs", "fact", TABLE),
     allow("function-length", "sim/full-stack/src/world.rs", "live_as", MOVED),
-    allow("function-length", "sim/src/world/call.rs", "send", REBUILT),
-    allow("function-length", "sim/src/world/handler.rs", "deliver", REBUILT),
-    allow("function-length", "sim/src/world/mod.rs", "route", REBUILT),
-    allow("function-length", "sim/src/world/services/stream.rs", "fetch", REBUILT),
     allow("function-length", "sim/tests/browser.rs", "the_page_obeys_wheel_keys_pointer_and_filter", STORY),
     allow("function-length", "sim/cli/tests/cli.rs", "wrong_usage_is_exit_code_2_and_a_sentence_on_stderr", CASES),
     allow("function-length", "sim/cli/tests/consume.rs", "consume_prints_a_line_per_record_and_goes_on_where_it_ended", STORY),

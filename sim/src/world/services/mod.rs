@@ -21,7 +21,6 @@ pub(crate) mod table;
 mod truth;
 
 pub(super) use producer::reshard_kind;
-pub(super) use truth::RowChange;
 
 use super::context::Context;
 use crate::draws::Draws;

@@ -38,6 +38,9 @@ pub(crate) struct Source {
     bytes: usize,
 }
 
+/// The items of an answer to another program, and where the next page starts.
+pub(crate) type Items = (Vec<Arc<Item>>, Option<Item>);
+
 /// What an answer leaves behind at the worker, under the command's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Carry {
@@ -321,25 +324,11 @@ impl Source {
             Err(error) => return (failure(error), Carry::Nothing),
         };
         if empty && !page.records.is_empty() {
-            let next = Some(ShardIterator {
-                issued_ms: now_ms,
-                ..iterator
-            });
-            let fetched = Fetched {
-                count: 0,
-                bytes: 0,
-                first: None,
-                last: None,
-                behind_ms: 1_000,
-                end: None,
-            };
-            return (
-                Outcome::Applied(Reply::Records(fetched)),
-                Carry::Batch {
-                    shard,
-                    first: 1,
-                    last: 0,
-                    next,
+            return nothing_yet(
+                shard,
+                ShardIterator {
+                    issued_ms: now_ms,
+                    ..iterator
                 },
             );
         }
@@ -349,17 +338,8 @@ impl Source {
         let (first, last) = (position(page.records.first()), position(page.records.last()));
         let unnamed = self.children_unnamed;
         let end = page.next.is_none().then(|| {
-            let child = |child: leasehold_local_aws::kinesis::ChildShard| ChildShard {
-                id: names.shard(child.shard.0).clone(),
-                parents: child
-                    .parents
-                    .iter()
-                    .map(|parent| names.shard(parent.0).clone())
-                    .collect(),
-                range: range(child.hash_range),
-            };
             let named = page.child_shards.into_iter().filter(|_| !unnamed);
-            named.map(child).collect()
+            named.map(|shard| child(shard, names)).collect()
         });
         let record = |position: Option<Position>, none: u64| position.and_then(record_of).unwrap_or(none);
         let carry = Carry::Batch {
@@ -377,6 +357,38 @@ impl Source {
             end,
         };
         (Outcome::Applied(Reply::Records(fetched)), carry)
+    }
+}
+
+/// An answer without records from a shard that has some.
+fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carry) {
+    let fetched = Fetched {
+        count: 0,
+        bytes: 0,
+        first: None,
+        last: None,
+        behind_ms: 1_000,
+        end: None,
+    };
+    let carry = Carry::Batch {
+        shard,
+        first: 1,
+        last: 0,
+        next: Some(next),
+    };
+    (Outcome::Applied(Reply::Records(fetched)), carry)
+}
+
+/// A child as the end of its parent names it.
+fn child(child: leasehold_local_aws::kinesis::ChildShard, names: &mut Names) -> ChildShard {
+    ChildShard {
+        id: names.shard(child.shard.0).clone(),
+        parents: child
+            .parents
+            .iter()
+            .map(|parent| names.shard(parent.0).clone())
+            .collect(),
+        range: range(child.hash_range),
     }
 }
 

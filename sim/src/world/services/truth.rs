@@ -6,9 +6,10 @@ use crate::faults::LossKind;
 use crate::names::{self, shard_of};
 use crate::oracles::fact::{Mark, Row, Verb};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
-use crate::peers::Request;
-use crate::world::context::{self, Context};
+use crate::peers;
+use crate::world::context::Context;
 use crate::world::heap::What;
+use crate::world::request::{Request, RowChange};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::row::LeaseRow;
@@ -27,18 +28,6 @@ pub(in crate::world) struct Lease {
 pub(in crate::world) struct Family {
     parents: [Option<ShardNo>; 2],
     closed: bool,
-}
-
-/// What is known where a row has changed, for kinds of states.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::world) struct RowChange {
-    shard: ShardNo,
-    verb: Option<Verb>,
-    rows: [Option<Row>; 2],
-    closed: bool,
-    parents: usize,
-    /// A parent has a lease that has not ended.
-    unfinished: bool,
 }
 
 impl Lease {
@@ -68,30 +57,6 @@ impl Family {
 
     pub(in crate::world) fn is_closed(&self) -> bool {
         self.closed
-    }
-}
-
-impl RowChange {
-    pub(in crate::world) fn shard(&self) -> ShardNo {
-        self.shard
-    }
-
-    pub(in crate::world) fn verb(&self) -> Option<Verb> {
-        self.verb
-    }
-
-    /// Before and after.
-    pub(in crate::world) fn rows(&self) -> [Option<Row>; 2] {
-        self.rows
-    }
-
-    pub(in crate::world) fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    /// How many parents the shard has, and whether one of them has a lease that has not ended.
-    pub(in crate::world) fn parents(&self) -> (usize, bool) {
-        (self.parents, self.unfinished)
     }
 }
 
@@ -177,14 +142,10 @@ impl Services {
             let row = self.row(parent as usize);
             row.is_some_and(|row| !row.checkpoint.is_end())
         };
-        cx.request(context::Request::NoteState(RowChange {
-            shard,
-            verb,
-            rows: [before, after],
-            closed: family.closed,
-            parents: family.parents().count(),
-            unfinished: family.parents().any(unfinished),
-        }));
+        let unfinished = family.parents().any(unfinished);
+        let change = RowChange::new(shard, verb, before, after);
+        let change = change.of_shard(family.closed, family.parents().count(), unfinished);
+        cx.request(Request::NoteState(change));
     }
 
     /// A row as oracles see it: where a shard without parents has no checkpoint yet, other programs begin where they are
@@ -201,7 +162,7 @@ impl Services {
     }
 
     /// A write of another program was executed.
-    pub(in crate::world) fn item_written(&mut self, cx: &mut Context, request: &Request, by: u32) {
+    pub(in crate::world) fn item_written(&mut self, cx: &mut Context, request: &peers::Request, by: u32) {
         let (Some(verb), Some(key)) = (request.verb, request.lease(self.table.format)) else {
             return;
         };
@@ -213,6 +174,7 @@ impl Services {
         };
         self.row_written(cx, &key, Some(verb), Some(by));
     }
+
     /// Looks again at the moment at which a change of the stream takes effect.
     pub(super) fn plan_stream_change(&mut self, cx: &mut Context) {
         if let Some(due_ms) = self.source.next_change_ms() {
@@ -265,5 +227,41 @@ impl Services {
         for fact in facts {
             cx.fact(fact);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::swarm::Plan;
+    use leasehold_engine::position::Checkpoint;
+    use leasehold_engine::row::Change;
+
+    /// No worker is there: the services need none.
+    #[test]
+    fn a_row_that_is_written_is_known_and_its_change_is_posted() {
+        let plan = Plan::draw(3).without_faults();
+        let mut services = Services::new(&plan);
+        let mut cx = Context::new(plan, &Options::default());
+        services.set_up(&mut cx);
+        assert!(!services.shards().is_empty(), "the shards are known");
+        services.table.make_at_once(cx.now());
+        let key: LeaseKey = "shardId-000000000000".into();
+        let row = LeaseRow::new(key.clone(), Checkpoint::TrimHorizon);
+        let create = Change::Create(Box::new(row));
+        assert!(services.table.change_by_hand(cx.now(), &create));
+        assert!(
+            services.row(0).is_none(),
+            "nothing is known of a row that nobody told of"
+        );
+        services.row_written(&mut cx, &key, Some(Verb::Create), None);
+        assert!(services.row(0).is_some_and(|row| row.owner.is_none()));
+        let Some(Request::NoteState(change)) = cx.next_request() else {
+            panic!("expected the change to be posted");
+        };
+        assert_eq!((change.shard(), change.verb()), (0, Some(Verb::Create)));
+        assert!(change.rows()[0].is_none() && change.rows()[1].is_some());
+        assert!(cx.next_request().is_none());
     }
 }

@@ -1,11 +1,14 @@
-//! What workers say they hold: told to the oracles as it changes, so that an input that changes nothing costs little.
+//! What workers say of themselves: notices, and what they hold, which oracles are told as it changes, so that an input that changes
+//! nothing costs little.
 
-use super::World;
+use super::Fleet;
 use crate::names;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Fact, LifeNo, ShardNo};
+use crate::world::context::Context;
 use leasehold_engine::Held;
 use leasehold_engine::ids::{LeaseIx, LeaseKey};
+use leasehold_engine::notice::Notice;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
 
@@ -52,19 +55,44 @@ impl Claim {
     }
 }
 
-impl Said {
-    /// The life, and the shards it said it holds.
-    pub(super) fn held(&self) -> (LifeNo, impl Iterator<Item = ShardNo>) {
-        (
-            self.life,
-            self.claims.iter().flatten().filter_map(|claim| claim.shard),
-        )
+impl Fleet {
+    /// What each worker that has nothing else to say said last that it holds: its life and the shard.
+    pub(in crate::world) fn said(&self) -> impl Iterator<Item = (LifeNo, ShardNo)> {
+        let both = self.workers.iter().zip(&self.said);
+        // One that knows it must stop, or stands still, has nothing to report.
+        let well = both.filter(|(worker, said)| {
+            worker.lives() && worker.paused.is_none() && worker.fatal.is_none() && worker.life == said.life
+        });
+        well.flat_map(|(_, said)| {
+            let shards = said.claims.iter().flatten().filter_map(|claim| claim.shard);
+            shards.map(|shard| (said.life, shard))
+        })
     }
-}
 
-impl World {
+    /// A worker says something of itself.
+    pub(in crate::world) fn told(&mut self, cx: &mut Context, w: usize, notice: &Notice) {
+        cx.told(w, notice);
+        if let Some(shard) = notice.lease().and_then(names::shard_of) {
+            let life = self.workers[w].life;
+            match notice {
+                Notice::Moving { .. } => cx.fact(Fact::Moving { life, shard }),
+                Notice::Stalled { .. } => cx.fact(Fact::Stalled { life, shard }),
+                Notice::Yields { .. } => cx.fact(Fact::Yields { life, shard }),
+                _ => {}
+            }
+        }
+        if let Notice::Fatal(fatal) = notice {
+            self.workers[w].fatal = Some(fatal.to_string());
+            let life = self.workers[w].life;
+            cx.fact(Fact::GivesUp { life });
+        }
+        if crate::report::is_worth_a_line(notice) {
+            cx.line(|| format!("w{w}: {notice}"));
+        }
+    }
+
     /// What the worker says it holds, for the oracles to compare.
-    pub(super) fn compare_view(&mut self, w: usize) {
+    pub(super) fn compare_view(&mut self, cx: &mut Context, w: usize) {
         let worker = &mut self.workers[w];
         let (Some(engine), life) = (&mut worker.engine, worker.life) else {
             return;
@@ -95,7 +123,7 @@ impl World {
             }
             let other = |claim: &Claim| held.as_ref().is_none_or(|held| claim.lease != *held.lease);
             if let Some(shard) = before.take_if(|claim| other(claim)).and_then(|claim| claim.shard) {
-                self.cx.observe(&Fact::HoldsNoMore { life, shard });
+                cx.observe(&Fact::HoldsNoMore { life, shard });
             }
             *before = held.as_ref().map(Claim::new);
             before.is_some()
@@ -113,12 +141,12 @@ impl World {
                 open: claim.open,
                 until: worker.clock.when(claim.valid_until),
             };
-            self.cx.observe(&fact);
+            cx.observe(&fact);
         }
         said.touched = touched;
         // The engine says itself what it touched; now and then, all it holds is compared.
         #[cfg(debug_assertions)]
-        if self.inputs.is_multiple_of(61) {
+        if self.transcript.count().is_multiple_of(61) {
             let claims = || said.claims.iter().flatten();
             assert!(
                 engine.held().count() == claims().count()
@@ -128,6 +156,6 @@ impl World {
                 "a lease is held otherwise than before, and was not touched"
             );
         }
-        self.cx.observe(&Fact::Said { life });
+        cx.observe(&Fact::Said { life });
     }
 }

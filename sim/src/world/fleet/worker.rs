@@ -2,49 +2,46 @@
 
 use super::clock::Clock;
 use super::handler::Consumer;
-use super::heap::What;
-use super::services::stream::Carry;
 use crate::faults::Deed;
 use crate::oracles::{LifeNo, ShardNo, Time};
 use crate::peers::Process;
+use crate::world::heap::What;
+use crate::world::services::stream::Carry;
 use leasehold_engine::Engine;
+use leasehold_engine::ids::WorkerId;
 use leasehold_local_aws::kinesis::ShardIterator;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A worker, alive or not.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(in crate::world) struct Worker {
     /// Alive while there is one of these: ours, or a process of a program that others wrote.
-    pub engine: Option<Engine>,
-    pub peer: Option<Process>,
+    pub(super) engine: Option<Engine>,
+    pub(super) peer: Option<Process>,
     /// Counts processes, so that what was meant for a former one is not taken by the next.
-    pub generation: u32,
-    pub life: LifeNo,
-    pub clock: Clock,
+    pub(super) generation: u32,
+    pub(super) life: LifeNo,
+    pub(super) clock: Clock,
     /// When the earliest planned wake-up is due.
-    pub wake: Time,
+    pub(super) wake: Time,
     /// When the engine asked to be woken.
-    pub wanted: Time,
+    pub(super) wanted: Time,
     /// The inputs it took since about now.
-    pub inputs: (Time, u32),
+    pub(super) inputs: (Time, u32),
     /// Since when it stands still.
-    pub paused: Option<Time>,
-    pub pauses: u32,
+    pub(super) paused: Option<Time>,
+    pub(super) pauses: u32,
     /// What happened to it meanwhile.
-    pub backlog: VecDeque<What>,
+    pub(super) backlog: VecDeque<What>,
     /// It was told to stop.
-    pub stopping: bool,
+    pub(super) stopping: bool,
     /// A replacement comes this long after it has stopped, in µs.
-    pub gap_us: u64,
+    pub(super) gap_us: u64,
     /// Why it could not go on.
-    pub fatal: Option<String>,
+    pub(super) fatal: Option<String>,
     /// It has a part in the world after the faults.
-    pub core: bool,
-    /// It never reaches a service again.
-    pub cut: bool,
-    /// It does not reach the table until then.
-    pub cut_until: Time,
-    pub adapter: Adapter,
+    pub(super) core: bool,
+    pub(super) adapter: Adapter,
 }
 
 /// What an adapter keeps: iterators and batches under command ids, and the application's consumers.
@@ -80,15 +77,78 @@ impl Worker {
             gap_us: 0,
             fatal: None,
             core: true,
-            cut: false,
-            cut_until: 0,
             adapter: Adapter::default(),
         }
     }
 
     /// Whether its process is there.
-    pub(super) fn lives(&self) -> bool {
+    pub(in crate::world) fn lives(&self) -> bool {
         self.engine.is_some() || self.peer.is_some()
+    }
+
+    /// Whether this is its process.
+    pub(in crate::world) fn is_process(&self, generation: u32) -> bool {
+        self.lives() && self.generation == generation
+    }
+
+    /// Whether it runs our engine.
+    pub(in crate::world) fn is_ours(&self) -> bool {
+        self.engine.is_some()
+    }
+
+    /// Whether it runs a program that others wrote.
+    pub(in crate::world) fn is_of_others(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    pub(in crate::world) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub(in crate::world) fn life(&self) -> LifeNo {
+        self.life
+    }
+
+    /// The engine's name in the rows.
+    pub(in crate::world) fn name(&self) -> Option<&WorkerId> {
+        self.engine.as_ref()?.worker()
+    }
+
+    pub(in crate::world) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// How often it stood still: names the last time.
+    pub(in crate::world) fn pauses(&self) -> u32 {
+        self.pauses
+    }
+
+    /// Whether it was told to stop.
+    pub(in crate::world) fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// Why it could not go on.
+    pub(in crate::world) fn fatal(&self) -> Option<&str> {
+        self.fatal.as_deref()
+    }
+
+    /// Whether it has a part in the world after the faults.
+    pub(in crate::world) fn is_core(&self) -> bool {
+        self.core
+    }
+
+    /// Whether its application has this shard open.
+    pub(in crate::world) fn has_open(&self, shard: ShardNo) -> bool {
+        self.adapter.consumers.contains_key(&shard)
+    }
+
+    pub(in crate::world) fn adapter(&self) -> &Adapter {
+        &self.adapter
+    }
+
+    pub(super) fn adapter_mut(&mut self) -> &mut Adapter {
+        &mut self.adapter
     }
 
     /// The process is gone, and all it knew.

@@ -2,13 +2,15 @@
 //!
 //! How many kinds a further thousand worlds add says whether looking on is worth while.
 
-use super::World;
-use super::services::RowChange;
+use super::Fleet;
+use super::worker::Worker;
 use crate::oracles::fact::{Mark, Owner};
+use crate::world::context::Context;
+use crate::world::request::RowChange;
 
-impl World {
+impl Fleet {
     /// Takes note of the kind of state in which a row changed.
-    pub(super) fn note_state(&mut self, change: &RowChange) {
+    pub(in crate::world) fn note_state(&self, cx: &mut Context, change: &RowChange) {
         let mut kind = 0u32;
         let mut add = |value: u32, of: u32| kind = kind * of + value.min(of - 1);
         add(change.verb().map_or(9, |verb| verb as u32), 10);
@@ -20,7 +22,7 @@ impl World {
             let owner = match row.owner {
                 None => 0,
                 Some(Owner::Stranger) => 1,
-                Some(Owner::Life(life)) => self.condition(life),
+                Some(Owner::Life(life)) => self.condition(cx, life),
             };
             let checkpoint = match row.checkpoint {
                 Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest => 0,
@@ -35,18 +37,18 @@ impl World {
         add(parents as u32, 3);
         add(u32::from(unfinished), 2);
         let shard = change.shard();
-        let open = |worker: &super::Worker| worker.adapter.consumers.contains_key(&shard);
+        let open = |worker: &Worker| worker.has_open(shard);
         add(
             self.workers.iter().filter(|worker| open(worker)).count() as u32,
             3,
         );
-        add(u32::from(self.cx.is_healed()), 2);
-        self.cx.state(kind);
+        add(u32::from(cx.is_healed()), 2);
+        cx.state(kind);
     }
 
     /// 2: gone, 3: stands still, 4: stops, 5: well.
-    fn condition(&self, life: u32) -> u32 {
-        let worker = &self.workers[self.cx.names().worker(life)];
+    fn condition(&self, cx: &Context, life: u32) -> u32 {
+        let worker = &self.workers[cx.names().worker(life)];
         match () {
             () if !worker.lives() || worker.life != life => 2,
             () if worker.paused.is_some() => 3,

@@ -1,0 +1,97 @@
+//! Bounds on the time after the faults.
+
+use crate::oracles::ShardNo;
+use crate::world::context::Context;
+use crate::world::services::Services;
+use leasehold_engine::config::{Config, TABLE_PATIENCE};
+use leasehold_engine::policy::Assign;
+use leasehold_engine::time::Span;
+
+/// How long it may take until all is well: stated from the configuration, generous but finite.
+pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
+    let plan = cx.plan();
+    let (faults, load) = (&plan.faults, &plan.load);
+    let most = |of: fn(&Config) -> Span| plan.most(of).0;
+    let rows = rows_at_most(services);
+    let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
+    let list_page = page_of(faults.stream.list_page);
+    let round_trip = 2 * faults.call.latency_us;
+    let table_timeout = most(|config| config.table_timeout());
+    let stream_timeout = most(|config| config.stream_timeout());
+    let retry_max = most(|config| config.retry_max());
+    let scan = most(|config| config.scan_interval()) + pages(cx, services) + table_timeout;
+    let list = (rows / list_page + 2) * round_trip + stream_timeout;
+    // A lease changes hands: it is seen to be idle, it is taken, it is left to settle.
+    let take = 3 * plan.config.lease_duration().0 + 3 * scan + 2 * retry_max + table_timeout;
+    // Members are missed, somebody else leads, and shares the shards out; then they change hands.
+    let round = most(|config| config.members().check_interval()) + 5 * round_trip + table_timeout + retry_max;
+    let turns = match plan.config.policies().assign {
+        Assign::Rank => {
+            let members = plan.config.members();
+            let lead = members.lead_expiry().0 + 2 * members.lead_interval().0;
+            members.expiry().0 + lead + list + 5 * round
+        }
+        _ => 0,
+    };
+    let take = take + turns;
+    // Missing leases are noticed, planned and created.
+    let confidence = u64::from(plan.most(|config| config.audit_confidence()));
+    let sync = (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay());
+    let application = &faults.application;
+    let max_records = u64::from(plan.least(|config| config.reader().max_records()).max(1));
+    let batches = |records: u64| records / max_records + 2;
+    let pace = most(|config| {
+        config
+            .reader()
+            .min_interval()
+            .max(config.reader().idle_interval())
+    }) + application.batch_us
+        + round_trip;
+    let longest = (0..services.shards().len() as ShardNo)
+        .map(|shard| services.records(shard))
+        .max()
+        .unwrap_or(0);
+    let rate = plan.least(|config| config.reader().bytes_per_second()).max(1);
+    let bytes = longest * u64::from(load.bytes) * 1_000_000 / rate;
+    let read = batches(longest) * pace + bytes + stream_timeout + most(|config| config.handler_backoff());
+    let generation = take + sync + read + most(|config| config.checkpoint_interval()) + 4 * retry_max;
+    // One steal after a scan, if need be for every lease.
+    let balance = match plan.config.policies().assign {
+        Assign::Count => rows * scan / u64::from(plan.least(|config| config.max_steals()).max(1)),
+        _ => 0,
+    };
+    let stuck = most(|config| config.shutdown_timeout()) + faults.worst_handler().0 + 20_000_000;
+    // A table that was taken away may have been waited for just then.
+    let patience = match cx.is_lost_for_good() {
+        true => 2 * TABLE_PATIENCE.0,
+        false => 0,
+    };
+    (services.depth() + 2) * generation + balance + stuck + patience + quiet(cx, services)
+}
+
+fn rows_at_most(services: &Services) -> u64 {
+    services.shards().len() as u64 + 20
+}
+
+/// How long the pages of a scan take.
+fn pages(cx: &Context, services: &Services) -> u64 {
+    let (call, table) = (&cx.plan().faults.call, &cx.plan().faults.table);
+    let rows = rows_at_most(services);
+    let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
+    let page = cx
+        .plan()
+        .least(|config| page_of(config.scan_page_limit()))
+        .min(page_of(table.tiny_page));
+    (rows / page + 2) * (2 * call.latency_us + table.slow_page_us)
+}
+
+/// For how long nothing may move.
+pub(super) fn quiet(cx: &Context, services: &Services) -> u64 {
+    let listings = match cx.plan().config.policies().assign {
+        // A leader lists shards all the time; a listing that somebody began before must be over.
+        Assign::Rank => 2 * cx.plan().most(|config| config.stream_timeout()).0,
+        _ => 0,
+    };
+    let scan = cx.plan().most(|config| config.scan_interval()).0 + pages(cx, services);
+    3 * scan + 2 * cx.plan().config.lease_duration().0 + listings
+}

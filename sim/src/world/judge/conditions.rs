@@ -1,0 +1,203 @@
+//! What must have become true some time after the faults: conditions, each with a sentence, the first of which that is not met is
+//! what a stall is reported as.
+
+use crate::faults::LossKind;
+use crate::oracles::fact::{Mark, Owner};
+use crate::oracles::{Property, ShardNo, uncovered};
+use crate::world::context::Context;
+use crate::world::fleet::{Fleet, Worker};
+use crate::world::heap::What;
+use crate::world::services::Services;
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::position::Checkpoint;
+
+/// The state of things, to be judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) cx: &'a Context,
+    pub(super) services: &'a Services,
+    pub(super) fleet: &'a Fleet,
+}
+
+impl Scene<'_> {
+    /// The first condition that is not met, with the property it belongs to.
+    pub(super) fn unmet(&self) -> Option<(Property, String)> {
+        self.without_core()
+            .or_else(|| self.uncovered())
+            .or_else(|| self.handing_over())
+            .or_else(|| self.unattended())
+            .or_else(|| self.out_of_turn())
+            .or_else(|| self.uneven())
+            .or_else(|| self.undelivered())
+    }
+
+    fn without_core(&self) -> Option<(Property, String)> {
+        let runs = self
+            .fleet
+            .workers()
+            .iter()
+            .any(|worker| worker.is_core() && worker.lives())
+            || self.restarts();
+        let why = || {
+            let fatal = self
+                .fleet
+                .workers()
+                .iter()
+                .filter(|worker| worker.is_core())
+                .find_map(|worker| worker.fatal());
+            fatal.map_or_else(String::new, |why| format!(": {why}"))
+        };
+        (!runs).then(|| {
+            (
+                Property::LeasesOwned,
+                format!("no worker of the core runs{}", why()),
+            )
+        })
+    }
+
+    /// Whether a program of others that ended is about to be started again, as its operator does for ever.
+    fn restarts(&self) -> bool {
+        self.cx.plan().has_others()
+            && self.cx.planned().any(|what| match *what {
+                What::Start {
+                    worker, generation, ..
+                } => {
+                    let w = self.fleet.worker(usize::from(worker));
+                    w.is_core() && w.generation() == generation
+                }
+                _ => false,
+            })
+    }
+
+    fn uncovered(&self) -> Option<(Property, String)> {
+        let shards = self.services.coverage(self.cx);
+        uncovered(&shards).map(|shard| {
+            (
+                Property::HashSpaceCovered,
+                format!("no lease covers shard {shard}{}", self.services.unread(shard)),
+            )
+        })
+    }
+
+    /// A hand-over that is neither done nor given up.
+    fn handing_over(&self) -> Option<(Property, String)> {
+        let mut rows = self.services.rows().iter().enumerate();
+        rows.find_map(|(shard, lease)| {
+            let row = lease.row()?;
+            let (old, next) = (row.handing_over.as_ref()?, &row.owner);
+            if self.fleet.keeps_what_is_claimed(self.cx, old) {
+                return None;
+            }
+            let sentence = format!("shard {shard} is still being handed over from {old} to {next:?}");
+            Some((Property::HandOverCompletes, sentence))
+        })
+    }
+
+    /// An unfinished lease without a worker of the core that renews it.
+    fn unattended(&self) -> Option<(Property, String)> {
+        if !self.cx.plan().fleet.keeps_leases() {
+            return None;
+        }
+        let patience = 2 * self.cx.plan().config.lease_duration().0;
+        for (shard, lease) in self.services.rows().iter().enumerate() {
+            let Some(row) = lease.row() else { continue };
+            if row.checkpoint.is_end() {
+                continue;
+            }
+            let stays = row
+                .handing_over
+                .as_ref()
+                .filter(|old| self.fleet.keeps_what_is_claimed(self.cx, old));
+            let owner = stays.or(row.owner.as_ref()).and_then(|owner| {
+                let life = self.cx.names().owner(owner);
+                self.fleet.workers().iter().position(|worker| {
+                    worker.is_core() && worker.lives() && life == Owner::Life(worker.life())
+                })
+            });
+            let Some(w) = owner else {
+                let sentence = format!("shard {shard} belongs to {:?}, who is not of the core", row.owner);
+                return Some((Property::LeasesOwned, sentence));
+            };
+            let idle = self.cx.now().saturating_sub(lease.renewed());
+            if idle > patience && self.cx.plan().fleet.renews_leases() {
+                let sentence = format!("w{w} has not renewed shard {shard} for {} ms", idle / 1_000);
+                return Some((Property::LeasesOwned, sentence));
+            }
+            if !self.services.waits_for_parents(shard) && !self.fleet.worker(w).has_open(shard as ShardNo) {
+                return Some((
+                    Property::LeasesOwned,
+                    format!(
+                        "w{w} owns shard {shard} and does not process it{}",
+                        self.services.unread(shard as ShardNo)
+                    ),
+                ));
+            }
+        }
+        None
+    }
+
+    /// A shard whose records have not all been processed and checkpointed.
+    fn undelivered(&self) -> Option<(Property, String)> {
+        for (shard, family) in self.services.shards().iter().enumerate() {
+            let records = self.services.records(shard as ShardNo);
+            let lease = self.services.rows().get(shard);
+            if lease.is_none_or(|lease| !lease.existed()) {
+                if self.services.is_forgotten(shard as ShardNo) {
+                    continue;
+                }
+                // Only those that ended before the application began need no lease; coverage sees to the others.
+                if self.cx.plan().config.initial_position() == InitialPosition::TrimHorizon {
+                    return Some((
+                        Property::HashSpaceCovered,
+                        format!("shard {shard} never had a lease"),
+                    ));
+                }
+                continue;
+            }
+            if !self.cx.oracles().is_complete(shard as ShardNo, records) {
+                let done = self.cx.oracles().processed(shard as ShardNo);
+                return Some((
+                    Property::EveryRecordDelivered,
+                    format!("shard {shard} has {records} records, and {done} were processed"),
+                ));
+            }
+            let Some(row) = lease.and_then(|lease| lease.row()) else {
+                continue;
+            };
+            if family.is_closed() && !row.checkpoint.is_end() {
+                return Some((
+                    Property::EveryRecordDelivered,
+                    format!(
+                        "shard {shard} is closed and processed, its lease says {}",
+                        row.checkpoint
+                    ),
+                ));
+            }
+            let seen = self.cx.names().row(row).checkpoint;
+            let behind = match (seen, row.checkpoint) {
+                (Mark::At(record), _) => record < self.cx.oracles().owed(shard as ShardNo),
+                (_, Checkpoint::TrimHorizon) => self.cx.oracles().owed(shard as ShardNo) > 0,
+                _ => false,
+            };
+            if behind {
+                return Some((
+                    Property::EveryRecordDelivered,
+                    format!("the progress of shard {shard} is not durable: {}", row.checkpoint),
+                ));
+            }
+        }
+        None
+    }
+
+    /// The first worker that goes on as if nothing had happened.
+    pub(super) fn goes_on(&self) -> Option<(Property, String)> {
+        let kind = self.services.lost()?;
+        let property = match kind {
+            LossKind::StreamDeleted | LossKind::TableDeleted => Property::StallsReported,
+            LossKind::StreamRemade | LossKind::TableOfAnother => Property::ForeignTablesRefused,
+        };
+        let goes_on = |worker: &Worker| worker.is_core() && worker.lives();
+        let w = self.fleet.workers().iter().position(goes_on)?;
+        Some((property, format!("w{w} goes on, with {}", kind.family())))
+    }
+}

@@ -1,0 +1,208 @@
+//! The judge: what is overdue while the world goes on, and whether all comes right within a bound after the faults.
+//!
+//! After the faults some workers, a random core, and all services are well; the other workers are dead or cut off for ever. What must
+//! become true is in [`conditions`] and [`evenness`], how long it may take in [`bound`].
+
+mod bound;
+mod conditions;
+mod evenness;
+
+use super::chances::Chances;
+use super::context::Context;
+use super::fleet::Fleet;
+use super::services::Services;
+use crate::oracles::fact::Owner;
+use crate::oracles::{Fact, Property, ShardNo, Time};
+use bound::{bound, quiet};
+use conditions::Scene;
+use serde::Serialize;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Ending {
+    /// Everything came right.
+    Settled {
+        /// How long it took after the faults, in µs.
+        after_us: u64,
+        /// How long it might have taken, in µs.
+        bound_us: u64,
+    },
+    /// It did not, and need not have: why.
+    Excused(&'static str),
+    /// It did not, and should have; or a property was violated before.
+    Broken,
+    /// The run was cancelled: whether it would have come right is not known.
+    Cancelled,
+}
+
+/// What is judged, and how the world ended.
+#[derive(Debug, Default)]
+pub(super) struct Judge {
+    settling: Option<Settling>,
+    ending: Option<Ending>,
+}
+
+/// The time after the faults.
+#[derive(Clone, Copy, Debug)]
+struct Settling {
+    since: Time,
+    /// When all conditions but quiet were first met in a row.
+    calm_since: Option<Time>,
+    deadline: Time,
+}
+
+impl Settling {
+    fn bound_us(&self) -> u64 {
+        self.deadline.saturating_sub(self.since)
+    }
+}
+
+impl Judge {
+    /// How the world ended, if it has.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    /// The run was cancelled.
+    pub(super) fn cancel(&mut self) {
+        self.ending = Some(Ending::Cancelled);
+    }
+
+    /// The faults are over.
+    pub(super) fn begin(&mut self, cx: &mut Context, services: &Services) {
+        let (now, bound) = (cx.now(), bound(cx, services));
+        self.settling = Some(Settling {
+            since: now,
+            calm_since: None,
+            deadline: now + bound,
+        });
+        cx.line(|| format!("faults are over; all must be well within {} s", bound / 1_000_000));
+    }
+
+    /// Judges the state of things.
+    pub(super) fn look(&mut self, cx: &mut Context, services: &Services, fleet: &Fleet, chances: &Chances) {
+        look_for_the_slow(cx, services, fleet);
+        cx.look();
+        let Some(mut settling) = self.settling else {
+            return;
+        };
+        if cx.is_lost_for_good() {
+            return self.look_at_losses(cx, services, fleet, &settling);
+        }
+        if let Some(key) = services.harmed() {
+            cx.report(Property::ExclusiveOwnership, || {
+                format!("what other people put into the table at {key} is not as they left it")
+            });
+        }
+        let (now, quiet) = (cx.now(), quiet(cx, services));
+        let scene = Scene { cx, services, fleet };
+        let unmet = scene.unmet();
+        settling.calm_since = match (&unmet, settling.calm_since) {
+            (Some(_), _) => None,
+            (None, since) => Some(since.unwrap_or(now)),
+        };
+        self.settling = Some(settling);
+        let last_move = if cx.plan().fleet.keeps_leases() {
+            cx.oracles().last_move()
+        } else {
+            0
+        };
+        let still_since = settling.calm_since.map(|since| since.max(last_move));
+        if let Some(since) = still_since
+            && now >= since + quiet
+        {
+            self.settled(cx, fleet, chances, since, &settling);
+        } else if now > settling.deadline {
+            self.stalled(cx, unmet, now - settling.since);
+        }
+    }
+
+    /// All that is left to be done is to stop.
+    fn look_at_losses(&mut self, cx: &mut Context, services: &Services, fleet: &Fleet, settling: &Settling) {
+        let (now, after_us) = (cx.now(), cx.now() - settling.since);
+        let scene = Scene { cx, services, fleet };
+        match scene.goes_on() {
+            None => {
+                let bound_us = settling.bound_us();
+                self.ending = Some(Ending::Settled { after_us, bound_us });
+            }
+            unmet if now > settling.deadline => self.stalled(cx, unmet, after_us),
+            Some(_) => {}
+        }
+    }
+
+    fn settled(
+        &mut self,
+        cx: &mut Context,
+        fleet: &Fleet,
+        chances: &Chances,
+        since: Time,
+        settling: &Settling,
+    ) {
+        let now = cx.now();
+        // The first half of the quiet may still finish what went before.
+        let listers: Vec<_> = cx
+            .oracles()
+            .listers(since + (now - since) / 2)
+            .filter(|&life| {
+                let w = fleet.of_life(life);
+                w.is_some_and(|w| !chances.is_cut_off_for_ever(w))
+            })
+            .collect();
+        if listers.len() > 1 {
+            cx.report(Property::OneLeader, || {
+                format!("after quiet, lives {listers:?} all listed shards")
+            });
+        }
+        cx.look_at_end(settling.since);
+        self.ending = Some(Ending::Settled {
+            after_us: now - settling.since,
+            bound_us: settling.bound_us(),
+        });
+    }
+
+    fn stalled(&mut self, cx: &mut Context, unmet: Option<(Property, String)>, after_us: u64) {
+        // With clocks worse than promised a holder may be robbed over and over; nothing was promised then.
+        if cx.plan().faults.clock.beyond {
+            self.ending = Some(Ending::Excused("clocks were worse than promised"));
+            return;
+        }
+        let (property, sentence) = unmet.unwrap_or_else(|| {
+            (
+                Property::FairShares,
+                "leases kept moving although nothing else changed".to_owned(),
+            )
+        });
+        cx.report(property, || {
+            format!("{} s after the faults {sentence}", after_us / 1_000_000)
+        });
+        self.ending = Some(Ending::Broken);
+    }
+}
+
+/// Tells the oracles which shards are held and not all processed: absence makes no fact.
+fn look_for_the_slow(cx: &mut Context, services: &Services, fleet: &Fleet) {
+    if cx.is_lost_for_good() {
+        return;
+    }
+    let slow: Vec<_> = fleet
+        .said()
+        .filter(|&(_, shard)| is_behind(cx, services, shard))
+        .collect();
+    for (life, shard) in slow {
+        if services.owner_of(cx, Some(shard)) == Some(Owner::Life(life)) {
+            cx.observe(&Fact::Behind { life, shard });
+        }
+    }
+}
+
+/// Whether something is left to be done with a shard.
+fn is_behind(cx: &Context, services: &Services, shard: ShardNo) -> bool {
+    let family = services.shards().get(shard as usize);
+    let closed = family.is_some_and(|family| family.is_closed());
+    let ended = || {
+        let row = services.row(shard as usize);
+        row.is_some_and(|row| row.checkpoint.is_end())
+    };
+    !cx.oracles().is_complete(shard, services.records(shard)) || (closed && !ended())
+}

@@ -1,0 +1,244 @@
+//! The network: requests under way to a service and back, whatever becomes of them.
+//!
+//! [`ask`] says what is asked, [`send`] decides how a request fares, and this file has it executed and answered.
+
+pub(crate) mod ask;
+mod send;
+
+use super::context::Context;
+use super::fleet::Fleet;
+use super::services::Services;
+use super::services::stream::{Carry, Items};
+use super::services::table::wall_ms;
+use crate::names::shard_of;
+use crate::oracles::fact::{Ask, How};
+use crate::oracles::{Fact, LifeNo, ShardNo};
+use ask::{Request, outcome_mark, verb};
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply};
+use leasehold_engine::output::TableOp;
+use leasehold_engine::row::RowRead;
+
+/// Requests under way.
+#[derive(Debug, Default)]
+pub(super) struct Net {
+    flights: Vec<Option<Flight>>,
+    free: Vec<u32>,
+}
+
+/// A request under way.
+#[derive(Clone, Debug)]
+struct Flight {
+    worker: u16,
+    generation: u32,
+    life: LifeNo,
+    op: OpId,
+    request: Request,
+    ask: Ask,
+    about: Option<ShardNo>,
+    /// Which execution is answered.
+    answer_second: bool,
+    outcome: Option<(Outcome, Carry)>,
+    /// For draws about a listing's lag.
+    lag: u64,
+    struck: Struck,
+    /// How many events still refer to it.
+    left: u8,
+}
+
+/// What chance does to a request besides changing its way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Struck {
+    stale_us: u64,
+    empty: bool,
+    pause_us: u64,
+}
+
+/// An answer that has reached its worker.
+#[derive(Debug)]
+pub(super) struct Answer {
+    w: usize,
+    op: OpId,
+    outcome: Outcome,
+    items: Items,
+    only_read: bool,
+}
+
+impl Answer {
+    /// The worker, the command, the outcome, the items for another program, and whether it is the answer to a read of the stream.
+    pub(super) fn into_parts(self) -> (usize, OpId, Outcome, Items, bool) {
+        (self.w, self.op, self.outcome, self.items, self.only_read)
+    }
+}
+
+impl Net {
+    fn take_off(&mut self, flight: Flight) -> u32 {
+        if let Some(free) = self.free.pop() {
+            self.flights[free as usize] = Some(flight);
+            return free;
+        }
+        self.flights.push(Some(flight));
+        (self.flights.len() - 1) as u32
+    }
+
+    /// Puts a flight back, unless nothing refers to it any more.
+    fn land(&mut self, id: u32, mut flight: Flight) {
+        flight.left -= 1;
+        if flight.left == 0 {
+            self.free.push(id);
+        } else {
+            self.flights[id as usize] = Some(flight);
+        }
+    }
+
+    /// A service executes a request.
+    pub(super) fn execute(&mut self, cx: &mut Context, services: &mut Services, id: u32, second: bool) {
+        let Some(mut flight) = self.flights[id as usize].take() else {
+            return;
+        };
+        let (outcome, carry) = flight.run(cx, services);
+        if let (Request::Table(TableOp::Write(change)), Outcome::Applied(_)) = (&flight.request, &outcome) {
+            let (key, verb) = (change.key().clone(), verb(change));
+            services.row_written(cx, &key, Some(verb), Some(flight.life));
+        }
+        if let (Request::Item(request), Outcome::Applied(_)) = (&flight.request, &outcome) {
+            services.item_written(cx, request, flight.life);
+        }
+        if flight.outcome.is_none() && flight.answer_second == second {
+            flight.outcome = Some((outcome, carry));
+        }
+        self.land(id, flight);
+    }
+
+    /// Whose answer this is, and whether that process still lives.
+    pub(super) fn addressee(&self, fleet: &Fleet, id: u32) -> Option<(usize, bool)> {
+        let flight = self.flights[id as usize].as_ref()?;
+        let w = usize::from(flight.worker);
+        Some((w, fleet.worker(w).is_process(flight.generation)))
+    }
+
+    /// For how long the worker stands still when this answer arrives.
+    pub(super) fn pause_on_answer(&self, id: u32) -> u64 {
+        self.flights[id as usize]
+            .as_ref()
+            .map_or(0, |flight| flight.struck.pause_us)
+    }
+
+    /// Nobody waits for this answer any more.
+    pub(super) fn discard(&mut self, id: u32) {
+        if let Some(flight) = self.flights[id as usize].take() {
+            self.land(id, flight);
+        }
+    }
+
+    /// A worker learns how a request ended.
+    pub(super) fn answer(&mut self, cx: &mut Context, fleet: &mut Fleet, id: u32) -> Option<Answer> {
+        let mut flight = self.flights[id as usize].take()?;
+        let (w, life, op) = (usize::from(flight.worker), flight.life, flight.op);
+        let (ask, about) = (flight.ask, flight.about);
+        let local = matches!(flight.request, Request::Gone);
+        // An answer that is told before the service has executed the request would be the harness's own fault.
+        let (outcome, carry) = flight
+            .outcome
+            .take()
+            .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
+        self.land(id, flight);
+        let mut answer = Answer {
+            w,
+            op,
+            outcome,
+            items: Items::default(),
+            only_read: false,
+        };
+        if fleet.worker(w).is_of_others() {
+            match carry {
+                Carry::Items(items, next) => answer.items = (items, next),
+                carry => fleet.adapter_mut(w).keep(op.n, carry),
+            }
+            return Some(answer);
+        }
+        let outcome = &answer.outcome;
+        if let Some(fact) = carry.fetched(life, outcome) {
+            cx.fact(fact);
+        }
+        fleet.adapter_mut(w).keep(op.n, carry);
+        cx.mark(outcome_mark(ask, outcome));
+        if !local {
+            show(cx, life, outcome);
+        }
+        let how = match outcome {
+            Outcome::Applied(_) => How::Applied,
+            Outcome::Refused(_) => How::Refused,
+            Outcome::NotSent(_) => How::NotSent,
+            Outcome::Unknown(_) => How::Unknown,
+        };
+        cx.fact(Fact::Answered {
+            life,
+            ask,
+            about,
+            op: op.n,
+            how,
+        });
+        if let Outcome::Applied(Reply::Page(page)) = outcome
+            && page.next.is_none()
+        {
+            cx.fact(Fact::ScanEnded { life });
+        }
+        answer.only_read = matches!(ask, Ask::GetRecords | Ask::GetIterator);
+        Some(answer)
+    }
+}
+
+impl Flight {
+    fn run(&self, cx: &mut Context, services: &mut Services) -> (Outcome, Carry) {
+        let (now, healed) = (cx.now(), cx.is_healed());
+        let behind = self.struck.stale_us;
+        let as_of = (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind)));
+        match &self.request {
+            Request::Table(op) => (services.execute(cx, op, as_of), Carry::Nothing),
+            Request::Item(request) => services.execute_item(cx, request, as_of),
+            Request::DescribeStream => (services.describe(cx), Carry::Nothing),
+            Request::List { filter, token } => services.list(cx, *filter, token.as_deref(), self.lag),
+            Request::Iterator { shard, from } => services.iterator(cx, *shard, *from),
+            Request::Records {
+                shard,
+                iterator,
+                limit,
+            } => {
+                let empty = self.struck.empty && !healed;
+                services.fetch(cx, *shard, *iterator, *limit, empty)
+            }
+            Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),
+        }
+    }
+}
+
+/// Which rows an answer shows.
+fn show(cx: &mut Context, life: LifeNo, outcome: &Outcome) {
+    match outcome {
+        Outcome::Applied(Reply::Page(page)) => {
+            for read in &page.rows {
+                show_row(cx, life, read, true);
+            }
+        }
+        Outcome::Applied(Reply::Row(Some(read))) => show_row(cx, life, read, false),
+        Outcome::Refused(Refusal {
+            current: Some(read), ..
+        }) => show_row(cx, life, read, false),
+        _ => {}
+    }
+}
+
+fn show_row(cx: &mut Context, life: LifeNo, read: &RowRead, scanned: bool) {
+    if let RowRead::Lease(lease) = read
+        && let Some(shard) = shard_of(&lease.key)
+    {
+        let row = cx.names().row(lease);
+        cx.fact(Fact::Shown {
+            life,
+            shard,
+            row,
+            scanned,
+        });
+    }
+}

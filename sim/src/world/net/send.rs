@@ -1,0 +1,363 @@
+//! How a request fares: whether it reaches the service, when, and what its worker is told.
+
+use super::ask::{Request, stream_request, table_ask};
+use super::{Flight, Net, Struck};
+use crate::draws::Roll;
+use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Site};
+use crate::oracles::fact::{Ask, Owner};
+use crate::oracles::{Fact, ShardNo, Time};
+use crate::peers;
+use crate::recording::RequestNo;
+use crate::world::chances::{Chances, deed};
+use crate::world::context::Context;
+use crate::world::fleet::Fleet;
+use crate::world::heap::What;
+use crate::world::services::Services;
+use crate::world::services::stream::Carry;
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::{Cause, Outcome, Refusal, Why};
+use leasehold_engine::output::{Command, Effect};
+use leasehold_engine::time::Mono;
+
+/// Nobody waits longer than this in a world, whatever an engine asks for.
+const LONGEST_WAIT_US: u64 = 120_000_000;
+
+/// A request that is to be sent.
+struct Letter {
+    op: OpId,
+    give_up: Mono,
+    request: Request,
+    ask: Ask,
+    about: Option<ShardNo>,
+}
+
+/// A request, as faults see it.
+struct Sent {
+    w: usize,
+    asked: Option<RequestNo>,
+    site: Site,
+    of_table: bool,
+    /// When it gets there, when its answer is back, and when its worker gives up, if nothing goes wrong.
+    there: Time,
+    back: Time,
+    give_up: Time,
+}
+
+impl Net {
+    /// Sends a worker's command to a service on its way.
+    pub(in crate::world) fn issue(
+        &mut self,
+        cx: &mut Context,
+        (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
+        w: usize,
+        command: Command,
+    ) {
+        let Command { op, give_up, effect } = command;
+        let worker = fleet.worker(w);
+        let (request, ask, about, guard, leaves) = match effect {
+            Effect::Table(table_op) => {
+                let (ask, about, guard, leaves) = table_ask(&table_op);
+                (Request::Table(table_op), ask, about, guard, leaves)
+            }
+            Effect::Stream(stream_op) => {
+                let (request, ask, about) = stream_request(worker.adapter(), stream_op);
+                (request, ask, about, None, None)
+            }
+            Effect::Consumer(_) => {
+                debug_assert!(false, "the application has no network");
+                return;
+            }
+        };
+        if worker.is_ours() {
+            cx.fact(Fact::Asked {
+                life: worker.life(),
+                ask,
+                about,
+                op: op.n,
+                guard,
+                leaves,
+                local: worker.clock().mono(cx.now()),
+            });
+        }
+        let letter = Letter {
+            op,
+            give_up,
+            request,
+            ask,
+            about,
+        };
+        self.send(cx, (fleet, services, chances), w, letter);
+    }
+
+    /// Sends what another program asks of the table.
+    pub(in crate::world) fn issue_item(
+        &mut self,
+        cx: &mut Context,
+        (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
+        w: usize,
+        op: OpId,
+        request: peers::Request,
+    ) {
+        let (ask, about) = request.ask(services.format());
+        let letter = Letter {
+            op,
+            give_up: Mono::NEVER,
+            request: Request::Item(request),
+            ask,
+            about,
+        };
+        self.send(cx, (fleet, services, chances), w, letter);
+    }
+
+    fn send(
+        &mut self,
+        cx: &mut Context,
+        (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
+        w: usize,
+        letter: Letter,
+    ) {
+        let Letter { op, request, ask, .. } = letter;
+        let now = cx.now();
+        let site = fleet.site(w, deed(ask), letter.about);
+        let worker = fleet.worker(w);
+        let (life, generation) = (worker.life(), worker.generation());
+        let limit = now + LONGEST_WAIT_US;
+        let give_up = if letter.give_up == Mono::NEVER {
+            limit
+        } else {
+            worker.clock().when(letter.give_up).clamp(now, limit)
+        };
+        let mut roll = cx.draws().roll("call", site.key());
+        let (there, mut back) = cx.plan().faults.call.plain(&mut roll, now);
+        if ask == Ask::ScanPage {
+            back += cx.plan().faults.table.slowness(&mut roll);
+        }
+        let sent = Sent {
+            w,
+            asked: Some((life, op.n, letter.about)),
+            site,
+            of_table: matches!(request, Request::Table(_) | Request::Item(_)),
+            there,
+            back,
+            give_up,
+        };
+        let (fate, struck) = match request {
+            Request::Gone => {
+                let landing = Landing::NotSent(now + 1);
+                let reach = Reach::Never;
+                (Fate { reach, landing }, Struck::default())
+            }
+            _ => sent.fate(cx, (fleet, services, chances), &mut roll),
+        };
+        let (answer_at, landing) = landing(fate, give_up);
+        let outcome = outcome(&request, landing);
+        let executions = match fate.reach {
+            Reach::Never => [None, None],
+            Reach::Once(at) => [Some(at), None],
+            Reach::Twice(first, again) => [Some(first), Some(again)],
+        };
+        let flight = self.take_off(Flight {
+            worker: w as u16,
+            generation,
+            life,
+            op,
+            request,
+            ask,
+            about: letter.about,
+            answer_second: matches!(landing, Landing::Answer { second: true, .. }),
+            outcome: outcome.map(|outcome| (outcome, Carry::Nothing)),
+            lag: site.key(),
+            struck,
+            left: 1 + executions.iter().flatten().count() as u8,
+        });
+        for (at, second) in executions.into_iter().zip([false, true]) {
+            if let Some(at) = at {
+                cx.push(at, What::Execute { flight, second });
+            }
+        }
+        cx.push(answer_at, What::Answer { flight });
+    }
+
+    /// Something between the adapter and the application, answered without a network.
+    pub(in crate::world) fn answer_locally(
+        &mut self,
+        cx: &mut Context,
+        fleet: &Fleet,
+        w: usize,
+        op: OpId,
+        outcome: Outcome,
+    ) {
+        let worker = fleet.worker(w);
+        let flight = self.take_off(Flight {
+            worker: w as u16,
+            generation: worker.generation(),
+            life: worker.life(),
+            op,
+            request: Request::Gone,
+            ask: Ask::Setup,
+            about: None,
+            answer_second: false,
+            outcome: Some((outcome, Carry::Nothing)),
+            lag: 0,
+            struck: Struck::default(),
+            left: 1,
+        });
+        cx.push(cx.now() + 1, What::Answer { flight });
+    }
+}
+
+impl Sent {
+    /// What becomes of the request, and what chance does besides changing its way.
+    fn fate(
+        &self,
+        cx: &mut Context,
+        (fleet, services, chances): (&Fleet, &Services, &mut Chances),
+        roll: &mut Roll,
+    ) -> (Fate, Struck) {
+        let (w, now) = (self.w, cx.now());
+        let mut struck = Struck::default();
+        let fate = if chances.is_cut_off_for_ever(w) {
+            cx.fault("cut-off", Some(w), self.asked);
+            Fate::silent(Reach::Never)
+        } else if cx.is_healed() {
+            Fate::plain(self.there, self.back)
+        } else if self.of_table && !chances.reaches_table(now, w) {
+            cx.fault("outage-now", Some(w), self.asked);
+            Fate::silent(Reach::Never)
+        } else if let Some(fate) = self.outage(cx) {
+            fate
+        } else {
+            let owner = || owner_of(cx, fleet, services, self.site.shard).is_some();
+            let owned = self.site.deed == Deed::Take && owner();
+            let hits = chances.of_call(cx, self.site, roll, self.back - now, owned);
+            self.apply(cx, (fleet, services, chances), &hits, &mut struck);
+            let way = hits
+                .iter()
+                .find_map(|&chance| Fate::by(chance, self.there, self.back, self.give_up));
+            way.unwrap_or(Fate::plain(self.there, self.back))
+        };
+        (fate, struck)
+    }
+
+    /// What becomes of it if its worker is cut off from the service.
+    fn outage(&self, cx: &mut Context) -> Option<Fate> {
+        let now = cx.now();
+        let outage = cx.plan().faults.outage.outages.iter().find(|outage| {
+            outage.worker as usize == self.w
+                && outage.from <= now
+                && now < outage.until
+                && (if self.of_table {
+                    outage.table
+                } else {
+                    outage.stream
+                })
+        })?;
+        let (mark, fate) = match (outage.direction, outage.fast) {
+            (Direction::Requests, true) => (
+                "outage-refused",
+                Fate {
+                    reach: Reach::Never,
+                    landing: Landing::NotSent(self.back),
+                },
+            ),
+            (Direction::Requests, false) => ("outage-requests", Fate::silent(Reach::Never)),
+            (Direction::Answers, _) => ("outage-answers", Fate::silent(Reach::Once(self.there))),
+        };
+        cx.fault(mark, Some(self.w), self.asked);
+        Some(fate)
+    }
+
+    /// Begins what chance does besides changing a request's way.
+    fn apply(
+        &self,
+        cx: &mut Context,
+        (fleet, services, chances): (&Fleet, &Services, &mut Chances),
+        hits: &[Chance],
+        struck: &mut Struck,
+    ) {
+        let (w, now) = (self.w, cx.now());
+        let (worker, generation) = (w as u16, fleet.worker(w).generation());
+        for &chance in hits {
+            cx.fault(chance.family(), Some(w), self.asked);
+            match chance {
+                Chance::Stale { by_us } => struck.stale_us = by_us,
+                Chance::Empty => struck.empty = true,
+                Chance::Pause { for_us } => struck.pause_us = for_us,
+                Chance::Stop { after_us, gap_us } => {
+                    let what = What::Stop {
+                        worker,
+                        generation,
+                        gap_us,
+                    };
+                    cx.push(now.saturating_add(after_us), what);
+                }
+                Chance::HandOver { after_us, cut_us, to } => {
+                    if let Some((_, _, Some(shard))) = self.asked {
+                        if let Some(victim) = owner_of(cx, fleet, services, Some(shard)) {
+                            chances.cut_off(now, victim, cut_us);
+                        }
+                        cx.push(now.saturating_add(after_us), What::HandOver { shard, to });
+                    }
+                }
+                // The request itself still gets through.
+                Chance::Cut { for_us } => chances.cut_off(now, w, for_us),
+                Chance::Crash { after_us, down_us } => {
+                    let what = What::Crash {
+                        worker,
+                        generation,
+                        down_us,
+                        loops: 0,
+                    };
+                    cx.push(now.saturating_add(after_us), what);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// When a worker is told something, and what: it waits no longer than until it gives up.
+fn landing(fate: Fate, give_up: Time) -> (Time, Landing) {
+    match fate.landing {
+        Landing::Answer { at, .. }
+        | Landing::Throttled(at)
+        | Landing::NotSent(at)
+        | Landing::ServerError(at)
+        | Landing::Broken(at)
+        | Landing::Garbled(at)
+            if at < give_up =>
+        {
+            (at, fate.landing)
+        }
+        _ => (give_up, Landing::Silence),
+    }
+}
+
+/// The outcome of a request that is not the service's own answer.
+fn outcome(request: &Request, landing: Landing) -> Option<Outcome> {
+    match (request, landing) {
+        (Request::Gone, _) => {
+            let detail = "there is no such iterator or page token".into();
+            Some(Outcome::Refused(Refusal {
+                why: Why::Gone,
+                current: None,
+                detail,
+            }))
+        }
+        (_, Landing::Answer { .. }) => None,
+        (_, Landing::Throttled(_)) => Some(Outcome::NotSent(Cause::Throttled)),
+        (_, Landing::NotSent(_)) => Some(Outcome::NotSent(Cause::Network)),
+        (_, Landing::ServerError(_)) => Some(Outcome::Unknown(Cause::Server)),
+        (_, Landing::Broken(_)) => Some(Outcome::Unknown(Cause::Network)),
+        (_, Landing::Garbled(_)) => Some(Outcome::Unknown(Cause::Garbled)),
+        (_, Landing::Silence) => Some(Outcome::Unknown(Cause::Timeout)),
+    }
+}
+
+/// The worker whose present life owns a lease, by its row.
+fn owner_of(cx: &Context, fleet: &Fleet, services: &Services, shard: Option<ShardNo>) -> Option<usize> {
+    match services.owner_of(cx, shard)? {
+        Owner::Life(life) => fleet.of_life(life),
+        Owner::Stranger => None,
+    }
+}
