@@ -69,12 +69,12 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "router",
-        advice: "a room is a struct of its own: only the file that knows all rooms may add methods to the worker",
-        find: |source| only_in(source, "engine/src/", "impl Worker", &["worker/mod.rs"]),
+        advice: "a room is a struct of its own: only the file that knows all rooms may add methods to the router",
+        find: router,
     },
     Rule {
         name: "rooms",
-        advice: "ask for it with a `Request`, or look at the lease table",
+        advice: "ask for it with a `Request`, or look at what all rooms stand on",
         find: rooms,
     },
     Rule {
@@ -145,32 +145,108 @@ fn only_in(source: &Source, folder: &str, name: &'static str, homes: &[&str]) ->
     }
 }
 
-/// The rooms of a worker. `lease_table` is not one: all rooms stand on it, as on the context.
-const ROOMS: &[&str] = &[
-    "assignment",
-    "leadership",
-    "lease",
-    "row_writes",
-    "shard_sync",
-    "startup",
+/// A folder that is cut into rooms.
+struct House {
+    folder: &'static str,
+    /// The module that the folder is.
+    module: &'static str,
+    /// The struct that has all rooms. Its methods stand in one file: `mod.rs`.
+    router: &'static str,
+    /// The crate's sources, in which no other file may add methods to it.
+    sources: &'static str,
+    /// Each room, and which others its files may name.
+    rooms: &'static [(&'static str, &'static [&'static str])],
+    /// Files that no room is, and which rooms they may name.
+    others: &'static [(&'static str, &'static [&'static str])],
+    /// Files of plain data.
+    open: &'static [&'static str],
+}
+
+const HOUSES: &[House] = &[
+    // `lease_table` is not a room: all rooms stand on it, as on the context. It keeps what the room of leases does with each; so
+    // what the tests of all rooms stand on fills that table with held leases.
+    House {
+        folder: "engine/src/worker/",
+        module: "worker",
+        router: "impl Worker",
+        sources: "engine/src/",
+        rooms: &[
+            ("assignment", &[]),
+            ("leadership", &[]),
+            ("lease", &[]),
+            ("row_writes", &[]),
+            ("shard_sync", &[]),
+            ("startup", &[]),
+        ],
+        others: &[("lease_table", &["lease"]), ("testing", &["lease"])],
+        open: &[],
+    },
+    // The parts of a simulated world stand on each other, in one direction.
+    House {
+        folder: "sim/src/world/",
+        module: "world",
+        router: "impl World",
+        sources: "sim/src/world/",
+        rooms: &[
+            ("services", &[]),
+            ("chances", &[]),
+            ("script", &[]),
+            ("fleet", &["services", "chances"]),
+            ("net", &["services", "chances", "fleet"]),
+            ("judge", &["services", "chances", "fleet"]),
+        ],
+        others: &[],
+        open: &["found.rs"],
+    },
 ];
-/// The folder of the rooms.
-const WORKER: &str = "engine/src/worker/";
+
+impl House {
+    /// The house that a file is of, and where in it the file is.
+    fn of(source: &Source) -> Option<(&'static Self, &str)> {
+        let mut houses = HOUSES.iter();
+        houses.find_map(|house| Some((house, source.path.strip_prefix(house.folder)?)))
+    }
+
+    /// The rooms that a file or a folder may name besides its own.
+    fn may_name(&self, own: &str) -> &'static [&'static str] {
+        let mut all = self.rooms.iter().chain(self.others);
+        all.find(|(room, _)| *room == own).map_or(&[], |(_, known)| known)
+    }
+}
+
+/// Finds methods of a router outside its file.
+fn router(source: &Source) -> Vec<Finding> {
+    let each = HOUSES.iter().flat_map(|house| {
+        let path = source.path.strip_prefix(house.sources);
+        let home = source.path.strip_prefix(house.folder) == Some("mod.rs");
+        let lines = source.code_lines_with(house.router);
+        let wrong = path.is_some() && !home;
+        let finding = |line| Finding {
+            line,
+            subject: house.router.to_owned(),
+            found: format!("found `{}`", house.router),
+        };
+        lines.filter(move |_| wrong).map(finding)
+    });
+    each.collect()
+}
 
 /// Finds code of a room, or of what they stand on, that names another room.
 fn rooms(source: &Source) -> Vec<Finding> {
-    let Some(path) = source.path.strip_prefix(WORKER) else {
+    let Some((house, path)) = House::of(source) else {
         return Vec::new();
     };
     let own = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
-    // The worker knows all rooms, and the lease table keeps what the room of leases does with each; so what the tests of all
-    // rooms stand on fills that table with held leases.
-    let holds = matches!(own, "lease_table" | "testing");
-    let free = |room: &str| own == "mod" || own == room || (holds && room == "lease");
-    let others = ROOMS.iter().copied().filter(|room| !free(room));
+    // The router knows all rooms.
+    if own == "mod" {
+        return Vec::new();
+    }
+    let known = house.may_name(own);
+    let rooms = house.rooms.iter().map(|(room, _)| *room);
+    let others = rooms.filter(|room| *room != own && !known.contains(room));
     others
         .flat_map(|room| {
-            let names = [format!("worker::{room}::"), format!("super::{room}::")];
+            let names = [format!("{}::{room}::", house.module), format!("super::{room}::")];
             names.into_iter().flat_map(move |name| {
                 let lines: Vec<usize> = source.code_lines_with(&name).collect();
                 lines.into_iter().map(move |line| Finding {
@@ -185,14 +261,19 @@ fn rooms(source: &Source) -> Vec<Finding> {
 
 /// Finds a field of a room that can be seen from outside its folder.
 fn private_fields(source: &Source) -> Vec<Finding> {
-    let Some(path) = source.path.strip_prefix(WORKER) else {
+    let Some((house, path)) = House::of(source) else {
         return Vec::new();
     };
-    // In a file beside the others, `super` is the worker.
-    let outside: &[&str] = match path.contains('/') && !path.ends_with("/mod.rs") {
-        true => &["pub(in crate::worker) ", "pub(crate) ", "pub "],
-        false => &["pub(super) ", "pub(crate) ", "pub "],
+    if house.open.contains(&path) {
+        return Vec::new();
+    }
+    // In a file beside the others, `super` is the router.
+    let inside = path.contains('/') && !path.ends_with("/mod.rs");
+    let shown = match inside {
+        true => format!("pub(in crate::{}) ", house.module),
+        false => "pub(super) ".to_owned(),
     };
+    let outside = [shown.as_str(), "pub(crate) ", "pub "];
     let field = |line: &str| {
         let line = line.trim_start();
         let name = outside.iter().find_map(|start| line.strip_prefix(start));
@@ -297,6 +378,22 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_world_names_only_what_it_stands_on() {
+        let text = "use crate::world::fleet::Fleet;\nuse crate::world::context::Context;\n";
+        assert_eq!(found_by("rooms", "sim/src/world/net/send.rs", text), []);
+        for path in ["services/truth.rs", "chances.rs", "script.rs", "context.rs"] {
+            let path = format!("sim/src/world/{path}");
+            assert_eq!(found_by("rooms", &path, text), one(1, "fleet"), "{path}");
+        }
+        let text = "use super::judge::Judge;\n";
+        assert_eq!(found_by("rooms", "sim/src/world/mod.rs", text), []);
+        assert_eq!(
+            found_by("rooms", "sim/src/world/fleet/mod.rs", text),
+            one(1, "judge")
+        );
+    }
+
+    #[test]
     fn a_room_hides_its_fields() {
         let rule = "private-fields";
         let text = "    pub(super) now: Mono,\n    pub(super) fn a(&self) {}\n    b: u32,\n";
@@ -308,16 +405,27 @@ mod tests {
         assert_eq!(found_by(rule, "engine/src/worker/lease/lane.rs", text), []);
         let text = "    pub(in crate::worker) now: Mono,\n";
         assert_eq!(found_by(rule, "engine/src/worker/lease/lane.rs", text).len(), 1);
+        let text = "    pub(in crate::world) now: Time,\n    pub(super) at: Time,\n";
+        assert_eq!(found_by(rule, "sim/src/world/fleet/worker.rs", text).len(), 1);
+        assert_eq!(found_by(rule, "sim/src/world/context.rs", text).len(), 1);
+        assert_eq!(
+            found_by(rule, "sim/src/world/found.rs", "    pub now: Time,\n"),
+            []
+        );
     }
 
     #[test]
-    fn only_one_file_adds_methods_to_the_worker() {
+    fn only_one_file_adds_methods_to_a_router() {
         let text = "impl Worker {\n}\n";
         assert_eq!(found_by("router", "engine/src/worker/mod.rs", text), []);
         assert_eq!(
             found_by("router", "engine/src/worker/lease/mod.rs", text).len(),
             1
         );
+        let text = "impl World {\n}\n";
+        assert_eq!(found_by("router", "sim/src/world/mod.rs", text), []);
+        assert_eq!(found_by("router", "sim/src/world/judge/mod.rs", text).len(), 1);
+        assert_eq!(found_by("router", "sim/src/exhaust/step.rs", text), []);
     }
 
     #[test]
