@@ -2,16 +2,16 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`services`] | the table and the stream, the truth about rows and shards, what people do to them |
-//! | [`fleet`] | workers: processes, clocks, engines, applications, and programs that others wrote |
-//! | [`chances`] | what hits a request or a batch by chance, and whom it cut off |
-//! | [`net`] | requests under way, and how they fare |
-//! | [`script`] | what is done at set times |
-//! | [`judge`] | whether all comes right, and how the world ends |
+//! | `services` | the table and the stream, the truth about rows and shards, what people do to them |
+//! | `fleet` | workers: processes, clocks, engines, applications, and programs that others wrote |
+//! | `chances` | what hits a request or a batch by chance, and whom it cut off |
+//! | `net` | requests under way, and how they fare |
+//! | `script` | what is done at set times |
+//! | `judge` | whether all comes right, and how the world ends |
 //!
-//! A part is a struct with private fields. It sees what it is given: the [`context::Context`] (time, plan, draws, names, the heap of
+//! A part is a struct with private fields. It sees what it is given: the `context::Context` (time, plan, draws, names, the heap of
 //! events, and what takes note of facts) and, where a signature says so, other parts. What it wants of a part that it is not given, it
-//! asks for with a [`request::Request`]; the world carries requests out when the part has returned. This is the only file that knows
+//! asks for with a `request::Request`; the world carries requests out when the part has returned. This is the only file that knows
 //! all parts.
 //!
 //! A heap of events is all that drives a world. What happens is told to the oracles as facts, and to the digest as inputs and
