@@ -295,8 +295,8 @@ impl World {
 
     fn answer(&mut self, flight: u32) {
         if let Some(answer) = self.net.answer(&mut self.cx, &mut self.fleet, flight) {
-            let (w, op, outcome, items, only_read) = answer.into_parts();
-            self.handle_answer(w, Body::Done { op, outcome }, items, only_read);
+            let (w, done, items, only_read) = answer.into_parts();
+            self.handle_answer(w, done, items, only_read);
         }
     }
 
@@ -334,10 +334,10 @@ impl World {
 
     /// Gives one input to a worker, and does what it asks for.
     fn handle(&mut self, w: usize, body: Body) {
-        self.handle_answer(w, body, Items::default(), false);
+        self.handle_answer(w, body, None, false);
     }
 
-    fn handle_answer(&mut self, w: usize, body: Body, items: Items, only_read: bool) {
+    fn handle_answer(&mut self, w: usize, body: Body, items: Option<Items>, only_read: bool) {
         if self.fleet.worker(w).is_of_others() {
             self.fleet.give_program(&self.cx, w, &body, items);
             self.run_program(w);

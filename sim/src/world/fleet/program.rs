@@ -33,14 +33,20 @@ impl Fleet {
     }
 
     /// Gives an input to a process, which is to run then. `items`: those of an answer.
-    pub(in crate::world) fn give_program(&mut self, cx: &Context, w: usize, body: &Body, items: Items) {
+    pub(in crate::world) fn give_program(
+        &mut self,
+        cx: &Context,
+        w: usize,
+        body: &Body,
+        items: Option<Items>,
+    ) {
         let Some(process) = &self.workers[w].peer else {
             return;
         };
         self.transcript.input_of_other(cx.now(), w, body);
         match body {
             Body::Done { op, outcome } => {
-                let (items, next) = items;
+                let (items, next) = items.unwrap_or_default();
                 process.answer(op.n, outcome.clone(), items, next);
             }
             Body::Call(Call::Shutdown) => process.stop(),

@@ -15,7 +15,7 @@ use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use ask::{Request, outcome_mark, verb};
 use leasehold_engine::ids::OpId;
-use leasehold_engine::input::{Cause, Outcome, Refusal, Reply};
+use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::RowRead;
 
@@ -58,16 +58,16 @@ struct Struck {
 #[derive(Debug)]
 pub(super) struct Answer {
     w: usize,
-    op: OpId,
-    outcome: Outcome,
-    items: Items,
+    done: Body,
+    items: Option<Items>,
     only_read: bool,
 }
 
 impl Answer {
-    /// The worker, the command, the outcome, the items for another program, and whether it is the answer to a read of the stream.
-    pub(super) fn into_parts(self) -> (usize, OpId, Outcome, Items, bool) {
-        (self.w, self.op, self.outcome, self.items, self.only_read)
+    /// The worker, its input, the items for another program, and whether it is the answer to a read of the stream.
+    #[inline]
+    pub(super) fn into_parts(self) -> (usize, Body, Option<Items>, bool) {
+        (self.w, self.done, self.items, self.only_read)
     }
 }
 
@@ -143,28 +143,28 @@ impl Net {
             .take()
             .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
         self.land(id, flight);
-        let mut answer = Answer {
-            w,
-            op,
-            outcome,
-            items: Items::default(),
-            only_read: false,
-        };
         if fleet.worker(w).is_of_others() {
-            match carry {
-                Carry::Items(items, next) => answer.items = (items, next),
-                carry => fleet.adapter_mut(w).keep(op.n, carry),
-            }
-            return Some(answer);
+            let items = match carry {
+                Carry::Items(items, next) => Some((items, next)),
+                carry => {
+                    fleet.adapter_mut(w).keep(op.n, carry);
+                    None
+                }
+            };
+            return Some(Answer {
+                w,
+                done: Body::Done { op, outcome },
+                items,
+                only_read: false,
+            });
         }
-        let outcome = &answer.outcome;
-        if let Some(fact) = carry.fetched(life, outcome) {
+        if let Some(fact) = carry.fetched(life, &outcome) {
             cx.fact(fact);
         }
         fleet.adapter_mut(w).keep(op.n, carry);
-        cx.mark(outcome_mark(ask, outcome));
+        cx.mark(outcome_mark(ask, &outcome));
         if !local {
-            show(cx, life, outcome);
+            show(cx, life, &outcome);
         }
         let how = match outcome {
             Outcome::Applied(_) => How::Applied,
@@ -179,13 +179,17 @@ impl Net {
             op: op.n,
             how,
         });
-        if let Outcome::Applied(Reply::Page(page)) = outcome
+        if let Outcome::Applied(Reply::Page(page)) = &outcome
             && page.next.is_none()
         {
             cx.fact(Fact::ScanEnded { life });
         }
-        answer.only_read = matches!(ask, Ask::GetRecords | Ask::GetIterator);
-        Some(answer)
+        Some(Answer {
+            w,
+            done: Body::Done { op, outcome },
+            items: None,
+            only_read: matches!(ask, Ask::GetRecords | Ask::GetIterator),
+        })
     }
 }
 
