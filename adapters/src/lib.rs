@@ -34,7 +34,7 @@
 //! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
 //! | the services | [`aws`]: the SDK's clients |
-//! | the format of the lease table | [`format`] |
+//! | the format of the lease table | [`mod@format`] |
 //! | the words of this project, and the KCL's | [`glossary`] |
 //! | simulations of an application | [`runtime`]: clock, timers, tasks and entropy of a worker; [`TraceSink`] |
 //!
