@@ -9,7 +9,8 @@ use crate::names::{record_of, shard_of};
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::world::net::ask::{table_ask, verb};
-use crate::world::services::stream::{Carry, shard_no};
+use crate::world::net::stream::stream_request;
+use crate::world::services::stream::Carry;
 use crate::world::services::table::Reading;
 use leasehold_engine::ids::{FencingToken, OpId};
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
@@ -207,33 +208,14 @@ impl World {
         let (life, local) = (worker.life, worker.clock.mono(now));
         let source = Arc::make_mut(&mut self.source);
         let names = &mut Arc::make_mut(&mut self.truth).names;
-        let gone = || (gone(), Carry::Nothing);
-        let (ask, about, (outcome, carry)) = match stream_op {
-            StreamOp::Describe => (Ask::Setup, None, (source.describe(now), Carry::Nothing)),
-            StreamOp::ListShards { filter, after } => {
-                let token = after.map(|op| worker.adapter.token(op.n));
+        let (request, ask, about) = stream_request(&worker.adapter, stream_op);
+        let (outcome, carry) = request.map_or_else(
+            || (gone(), Carry::Nothing),
+            |request| {
                 let mut roll = Draws::new(0).roll("list", 0);
-                let listed = match token {
-                    Some(None) => gone(),
-                    token => source.list(now, filter, token.flatten(), names, &mut roll),
-                };
-                (Ask::page(after), None, listed)
-            }
-            StreamOp::GetIterator { shard, from } => {
-                let shard = shard_no(&shard);
-                let placed = shard.map_or_else(gone, |shard| source.iterator(now, shard, from));
-                (Ask::GetIterator, shard, placed)
-            }
-            StreamOp::GetRecords { shard, via, limit } => {
-                let shard = shard_no(&shard);
-                let iterator = shard.and_then(|shard| Some((shard, worker.adapter.iterator(shard, via.n)?)));
-                let read = match iterator {
-                    Some((shard, iterator)) => source.fetch(now, shard, iterator, limit, false, names),
-                    None => gone(),
-                };
-                (Ask::GetRecords, shard, read)
-            }
-        };
+                request.answer(source, now, false, names, &mut roll)
+            },
+        );
         self.fact(&Fact::Asked {
             life,
             ask,

@@ -1,78 +1,22 @@
 //! What is asked of the services: what it is, and which lease it is about.
 
+use super::stream::StreamRequest;
 use crate::names::shard_of;
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};
 use crate::peers;
-use crate::world::fleet::worker::Adapter;
-use crate::world::services::stream::shard_no;
 use leasehold_engine::input::{Outcome, Refusal, Why};
-use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp, TableOp};
+use leasehold_engine::output::TableOp;
 use leasehold_engine::row::Change;
-use leasehold_local_aws::kinesis::ShardIterator;
 
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Table(TableOp),
     /// As another program makes it.
     Item(peers::Request),
-    DescribeStream,
-    List {
-        filter: ShardFilter,
-        token: Option<String>,
-    },
-    Iterator {
-        shard: ShardNo,
-        from: IteratorFrom,
-    },
-    Records {
-        shard: ShardNo,
-        iterator: ShardIterator,
-        limit: u32,
-    },
+    Stream(StreamRequest),
     /// Refers to something the adapter does not have.
     Gone,
-}
-
-/// What a command to the stream asks for; an answer it refers to may be gone.
-pub(super) fn stream_request(adapter: &Adapter, op: StreamOp) -> (Request, Ask, Option<ShardNo>) {
-    match op {
-        StreamOp::Describe => (Request::DescribeStream, Ask::Setup, None),
-        StreamOp::ListShards { filter, after } => {
-            let token = after.map(|op| adapter.token(op.n).map(str::to_owned));
-            let ask = Ask::page(after);
-            match token {
-                Some(None) => (Request::Gone, ask, None),
-                token => (
-                    Request::List {
-                        filter,
-                        token: token.flatten(),
-                    },
-                    ask,
-                    None,
-                ),
-            }
-        }
-        StreamOp::GetIterator { shard, from } => match shard_no(&shard) {
-            Some(shard) => (Request::Iterator { shard, from }, Ask::GetIterator, Some(shard)),
-            None => (Request::Gone, Ask::GetIterator, None),
-        },
-        StreamOp::GetRecords { shard, via, limit } => {
-            let shard = shard_no(&shard);
-            match shard.and_then(|shard| adapter.iterator(shard, via.n).map(|iterator| (shard, iterator))) {
-                Some((shard, iterator)) => (
-                    Request::Records {
-                        shard,
-                        iterator,
-                        limit,
-                    },
-                    Ask::GetRecords,
-                    Some(shard),
-                ),
-                None => (Request::Gone, Ask::GetRecords, shard),
-            }
-        }
-    }
 }
 
 pub(crate) fn verb(change: &Change) -> Verb {

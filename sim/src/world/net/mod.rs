@@ -1,9 +1,11 @@
 //! The network: requests under way to a service and back, whatever becomes of them.
 //!
-//! [`ask`] says what is asked, [`send`] decides how a request fares, and this file has it executed and answered.
+//! [`ask`] says what is asked, [`stream`] what of the stream; [`send`] decides how a request fares, and this file has it executed and
+//! answered.
 
 pub(crate) mod ask;
 mod send;
+pub(crate) mod stream;
 
 use super::context::Context;
 use super::fleet::Fleet;
@@ -201,16 +203,11 @@ impl Flight {
         match &self.request {
             Request::Table(op) => (services.execute(cx, op, as_of), Carry::Nothing),
             Request::Item(request) => services.execute_item(cx, request, as_of),
-            Request::DescribeStream => (services.describe(cx), Carry::Nothing),
-            Request::List { filter, token } => services.list(cx, *filter, token.as_deref(), self.lag),
-            Request::Iterator { shard, from } => services.iterator(cx, *shard, *from),
-            Request::Records {
-                shard,
-                iterator,
-                limit,
-            } => {
+            Request::Stream(request) => {
                 let empty = self.struck.empty && !healed;
-                services.fetch(cx, *shard, *iterator, *limit, empty)
+                services.ask_stream(cx, self.lag, |source, now, names, roll| {
+                    request.answer(source, now, empty, names, roll)
+                })
             }
             Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),
         }

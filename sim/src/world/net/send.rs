@@ -1,6 +1,7 @@
 //! How a request fares: whether it reaches the service, when, and what its worker is told.
 
-use super::ask::{Request, stream_request, table_ask};
+use super::ask::{Request, table_ask};
+use super::stream::stream_request;
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
 use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Site};
@@ -61,6 +62,7 @@ impl Net {
             }
             Effect::Stream(stream_op) => {
                 let (request, ask, about) = stream_request(worker.adapter(), stream_op);
+                let request = request.map_or(Request::Gone, Request::Stream);
                 (request, ask, about, None, None)
             }
             Effect::Consumer(_) => {

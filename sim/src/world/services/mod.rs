@@ -23,20 +23,21 @@ mod truth;
 pub(super) use producer::reshard_kind;
 
 use super::context::Context;
-use crate::draws::Draws;
+use crate::draws::{Draws, Roll};
 use crate::faults::LossKind;
+use crate::names::Names;
 use crate::oracles::fact::Owner;
-use crate::oracles::{Coverage, ShardNo};
+use crate::oracles::{Coverage, ShardNo, Time};
 use crate::peers::{Program, Request};
 use crate::swarm::Plan;
 use leasehold_engine::format::LeaseFormat;
 use leasehold_engine::ids::{LeaseKey, ShardId};
 use leasehold_engine::input::Outcome;
-use leasehold_engine::output::{IteratorFrom, ShardFilter, TableOp};
+use leasehold_engine::output::TableOp;
 use leasehold_engine::position::Position;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::table::Item;
-use leasehold_local_aws::kinesis::{ApiError, ShardIndex, ShardIterator};
+use leasehold_local_aws::kinesis::{ApiError, ShardIndex};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::{Carry, Source};
@@ -234,39 +235,15 @@ impl Services {
         self.table.execute_item(wall_ms(cx.now()), request, as_of_ms)
     }
 
-    pub(super) fn describe(&mut self, cx: &Context) -> Outcome {
-        self.source.describe(cx.now())
-    }
-
-    /// Lists shards. `lag`: for draws about how far behind the listing is.
-    pub(super) fn list(
+    /// Has the stream answer a request. `lag`: for draws about how far behind a listing is.
+    pub(super) fn ask_stream<T>(
         &mut self,
         cx: &mut Context,
-        filter: ShardFilter,
-        token: Option<&str>,
         lag: u64,
-    ) -> (Outcome, Carry) {
+        answer: impl FnOnce(&mut Source, Time, &mut Names, &mut Roll) -> T,
+    ) -> T {
         self.observe_stream(cx);
         let (now, mut roll) = (cx.now(), cx.draws().roll("lag", lag));
-        self.source.list(now, filter, token, cx.names_mut(), &mut roll)
-    }
-
-    pub(super) fn iterator(&mut self, cx: &Context, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
-        self.source.iterator(cx.now(), shard, from)
-    }
-
-    /// Reads records; `empty`: the answer has none, though there are some.
-    pub(super) fn fetch(
-        &mut self,
-        cx: &mut Context,
-        shard: ShardNo,
-        iterator: ShardIterator,
-        limit: u32,
-        empty: bool,
-    ) -> (Outcome, Carry) {
-        self.observe_stream(cx);
-        let now = cx.now();
-        self.source
-            .fetch(now, shard, iterator, limit, empty, cx.names_mut())
+        answer(&mut self.source, now, cx.names_mut(), &mut roll)
     }
 }
