@@ -209,7 +209,10 @@ impl Takeover {
             Fact::ScanEnded { life } => {
                 let due = self.due(now, life);
                 let life = self.lives.entry(life).or_default();
-                (life.due, life.takes, life.scan) = (due, 0, None);
+                (life.due, life.takes) = (due, 0);
+                if let Some(began) = life.scan.take() {
+                    life.leases.iter_mut().for_each(|stake| stake.missed(began));
+                }
             }
             Fact::Said { life } => self.judge(now, life, verdict),
             _ => {}
@@ -290,6 +293,14 @@ impl Takeover {
 }
 
 impl Stake {
+    /// A whole scan has ended that began then. A worker forgets a row that was not in it, such as by a stale read of the table as
+    /// it was before the row was created, and observes it anew when it is shown again.
+    fn missed(&mut self, began: Time) {
+        if self.seen.is_some_and(|seen| seen.last < began && seen.older == 0) {
+            self.seen = None;
+        }
+    }
+
     fn shown(&mut self, now: Time, row: Row, scanned: bool) {
         let anew = Seen {
             row,
@@ -420,6 +431,21 @@ mod tests {
         assert_eq!(judged(twice(lease, 0)), 0, "by a clock that is slow");
         assert_eq!(judged(twice(2 * lease, 0)), 1);
         assert_eq!(judged(twice(2 * lease, 2)), 0);
+    }
+
+    #[test]
+    fn a_row_that_a_whole_scan_did_not_show_is_observed_anew() {
+        let rows = [of(1), of(1)];
+        let lease = config().lease_duration().0;
+        let after = |takes| {
+            table(&rows)
+                .into_iter()
+                .chain(scan(HOUR, &rows, 0))
+                .chain(scan(HOUR + lease / 2, &rows[..1], 0))
+                .chain(scan(HOUR + 2 * lease, &rows, takes))
+        };
+        assert_eq!(judged(after(1)), 0);
+        assert_eq!(judged(after(0)), 1);
     }
 
     #[test]
