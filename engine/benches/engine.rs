@@ -2,19 +2,19 @@
 #![allow(missing_docs, reason = "criterion's macros generate it")]
 #![allow(clippy::disallowed_macros, reason = "a benchmark prints what it counts")]
 
-// Shared with `leasehold bench`, which is packaged, as benchmarks are not.
-#[path = "../../sim/cli/src/bench/rig.rs"]
-mod rig;
-
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use leasehold_engine::Engine;
-use rig::Bench;
+use leasehold_engine::config::Config;
+use leasehold_engine::input::{Body, Boot, Input};
+use leasehold_engine::output::{Command, Effect, TableOp};
+use leasehold_engine::testkit::{Driven, Holding, Services};
+use leasehold_engine::time::{Mono, Wall};
 use std::hint::black_box;
 
 fn renew_or_tick(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("renew or tick, per input");
     for leases in [1_000, 10_000, 100_000] {
-        let mut bench = Bench::holding(leases);
+        let mut bench = Holding::leases(leases);
         let allocated = allocation_counter::measure(|| {
             for _ in 0..leases * 2 {
                 bench.renew_or_tick();
@@ -39,7 +39,7 @@ fn scan_page(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(rows));
     group.bench_function(BenchmarkId::new("rows", rows), |bencher| {
         bencher.iter_batched(
-            || Scanned::new(rows as u32),
+            || scanned(rows as u32),
             |(mut engine, input)| {
                 let outputs = engine.handle(input).count();
                 black_box((engine, outputs))
@@ -50,69 +50,46 @@ fn scan_page(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// An engine that waits for the first page of a scan, and that page.
-struct Scanned;
-
-impl Scanned {
-    #[allow(clippy::new_ret_no_self, reason = "it makes the input of a benchmark")]
-    fn new(count: u32) -> (Engine, leasehold_engine::input::Input) {
-        use leasehold_engine::config::Config;
-        use leasehold_engine::input::*;
-        use leasehold_engine::output::*;
-        use leasehold_engine::time::{Mono, Wall};
-        let config = Config::default()
+/// An engine that waits for the first page of a scan, and the input that brings it this many rows.
+fn scanned(rows: u32) -> (Engine, Input) {
+    let (mut driven, mut services) = (Driven::default(), Services::with_shards(rows));
+    let mut scan = None;
+    let mut carry = |command: Command| match &command.effect {
+        Effect::Table(TableOp::Scan { .. }) => {
+            scan = Some((command.op, services.perform(&command)));
+            None
+        }
+        _ => Some(services.perform(&command)),
+    };
+    let boot = Boot {
+        worker: "w".into(),
+        incarnation: 1,
+        seed: 1,
+        config: Config::default()
             .with_table("app")
             .with_stream("orders")
-            .with_max_leases(1);
-        let mut engine = Engine::new();
-        let mut body = Body::Boot(Box::new(Boot {
-            worker: "w".into(),
-            incarnation: 1,
-            seed: 1,
-            config,
-        }));
-        loop {
-            let outputs: Vec<_> = engine
-                .handle(Input {
-                    at: Mono(1),
-                    wall: Wall(0),
-                    body,
-                })
-                .collect();
-            let Some(command) = outputs.into_iter().find_map(|output| match output {
-                Output::Do(command) => Some(command),
-                Output::Tell(_) => None,
-            }) else {
-                unreachable!("boot asks for one thing after the other");
-            };
-            let reply = match command.effect {
-                Effect::Table(TableOp::Describe) => Reply::Table(TableState::Usable),
-                Effect::Stream(StreamOp::Describe) => Reply::Stream(StreamState {
-                    readable: true,
-                    created: Wall(1),
-                }),
-                _ => Reply::Page(ScanPage {
-                    rows: rig::rows(count),
-                    next: None,
-                }),
-            };
-            let done = matches!(reply, Reply::Page(_));
-            body = Body::Done {
-                op: command.op,
-                outcome: Outcome::Applied(reply),
-            };
-            if done {
-                return (
-                    engine,
-                    Input {
-                        at: Mono(2),
-                        wall: Wall(0),
-                        body,
-                    },
-                );
-            }
-        }
-    }
+            .with_max_leases(1),
+    };
+    let body = Body::Boot(Box::new(boot));
+    let wall = Wall(0);
+    driven.tell(
+        Input {
+            at: Mono(1),
+            wall,
+            body,
+        },
+        &mut carry,
+    );
+    let (op, outcome) = scan.expect("a worker scans its table at once");
+    let body = Body::Done { op, outcome };
+    (
+        driven.engine().clone(),
+        Input {
+            at: Mono(2),
+            wall,
+            body,
+        },
+    )
 }
 
 /// A plan over a stream whose shards follow one another: linear but for the logarithm of lookups.

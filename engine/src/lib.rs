@@ -20,6 +20,8 @@
 //! is) and `reader` (one shard being read). What ties them together is the private module `worker`; begin with its table of
 //! rooms.
 //!
+//! The feature `testkit` adds the module `testkit`: it carries out an engine's commands in memory, for tests and benchmarks.
+//!
 //! # What may grow
 //! Notices and their reasons, formats and options are added without notice: the enums are `#[non_exhaustive]`, and options have
 //! setters. Inputs, commands and outcomes are not: a host must carry out every command and answer in every form, so a new one is
@@ -48,6 +50,8 @@ pub mod row;
 pub mod shard;
 mod sync;
 pub mod table;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 pub mod time;
 mod worker;
 

@@ -14,7 +14,7 @@ fn theirs(leases: u32) -> Rig {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), leases, 0);
     for n in 0..leases {
         let row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::TrimHorizon);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
     give_back(&mut rig, |_| true);
     rig
@@ -22,7 +22,7 @@ fn theirs(leases: u32) -> Rig {
 
 /// The other program writes these of its rows, as it knows them.
 fn give_back(rig: &mut Rig, whether: impl Fn(&LeaseKey) -> bool) {
-    let rows = rig.table.as_mut().unwrap().values_mut();
+    let rows = rig.table.rows.as_mut().unwrap().values_mut();
     for row in rows.filter(|row| whether(&row.key)) {
         (row.owner, row.handing_over) = (Some("theirs".into()), None);
         row.counter += 1;
@@ -71,6 +71,7 @@ fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
     assert_eq!((scans.len(), asked.len()), (1, 3));
     let before: Vec<RowRead> = rig
         .table
+        .rows
         .as_ref()
         .unwrap()
         .values()
@@ -109,17 +110,17 @@ fn a_claim_that_lasted_makes_no_later_one_wait() {
     }
     // One is given, and the others are not.
     let (_, given) = claims(&rig)[0].clone();
-    let row = |rig: &mut Rig| rig.table.as_mut().unwrap().get_mut(&given).cloned().unwrap();
+    let row = |rig: &mut Rig| rig.table.rows.as_mut().unwrap().get_mut(&given).cloned().unwrap();
     let mut row = row(&mut rig);
     row.handing_over = None;
     row.counter += 1;
-    rig.table.as_mut().unwrap().insert(given.clone(), row);
+    rig.table.rows.as_mut().unwrap().insert(given.clone(), row);
     for _ in 0..1_000 {
         give_back(&mut rig, |key| *key != given);
         rig.secs(1);
     }
-    let me = rig.workers[0].engine.worker().cloned();
-    assert_eq!(rig.table.as_ref().unwrap()[&given].owner, me);
+    let me = rig.workers[0].engine().worker().cloned();
+    assert_eq!(rig.table.rows.as_ref().unwrap()[&given].owner, me);
     assert_eq!(claims(&rig).iter().filter(|(_, key)| *key == given).count(), 1);
     let since = rig.now;
     for _ in 0..200 {

@@ -137,7 +137,7 @@ fn survives(kind: Format, write: Write, answer: Answer) {
         Write::End => assert!(row.checkpoint.is_end(), "{case}"),
         Write::Release => {
             assert_eq!(row.owner, None, "{case}");
-            assert!(rig.workers[0].engine.is_stopped(), "{case}");
+            assert!(rig.workers[0].engine().is_stopped(), "{case}");
         }
     }
     assert_eq!(ended, usize::from(write == Write::End), "{case}");
@@ -265,7 +265,7 @@ fn the_row_of_a_live_lease_is_put_back_as_it_was() {
     rig.secs(60);
     let before = rig.row(0).clone();
     assert!(matches!(before.checkpoint, Checkpoint::At(_)));
-    rig.table.as_mut().unwrap().clear();
+    rig.table.rows.as_mut().unwrap().clear();
     rig.workers[0].notices.clear();
     let restores = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Create(_))));
     rig.workers[0].sent.clear();
@@ -292,7 +292,7 @@ fn the_row_of_a_lease_that_ran_out_is_not_put_back() {
     rig.secs(20);
     rig.workers[0].trap = None;
     rig.workers[0].notices.clear();
-    rig.table.as_mut().unwrap().clear();
+    rig.table.rows.as_mut().unwrap().clear();
     rig.release(0);
     let gone = |notice: &Notice| {
         matches!(
@@ -326,7 +326,7 @@ fn a_row_that_is_gone_after_its_last_write_was_applied() {
         write.bring_about(&mut rig);
         rig.secs(1);
         assert_eq!(rig.workers[0].hung.len(), 1);
-        rig.table.as_mut().unwrap().remove(&Rig::id(0).to_lease());
+        rig.table.rows.as_mut().unwrap().remove(&Rig::id(0).to_lease());
         rig.workers[0].trap = None;
         rig.release(0);
         let last = |notice: &Notice| match notice {
@@ -351,7 +351,7 @@ fn changed(write: Option<Write>, change: impl FnOnce(&mut LeaseRow)) -> (Rig, Ve
         write.bring_about(&mut rig);
     }
     let key = Rig::id(0).to_lease();
-    change(rig.table.as_mut().unwrap().get_mut(&key).unwrap());
+    change(rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap());
     rig.secs(4);
     let said = rig.workers[0]
         .notices
@@ -384,7 +384,7 @@ fn a_lease_is_lost_to_whoever_wrote_its_row() {
     }
     // What names us, but is none of our writes, is of another life of ours.
     let (rig, said) = changed(None, |row| row.counter += 1_000);
-    let me = rig.workers[0].engine.worker().unwrap();
+    let me = rig.workers[0].engine().worker().unwrap();
     assert_eq!(said[0], format!("taken by Some({me:?})"));
     // Somebody took it away, and put nobody in our place.
     let (_, said) = changed(None, |row| row.owner = None);

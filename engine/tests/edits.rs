@@ -11,7 +11,7 @@ const WRONG: &str = "checkpoint: expected a sequence number, found the string \"
 /// A worker says what is wrong with this row.
 fn breaks(rig: &mut Rig, shard: u32) -> LeaseKey {
     let key = Rig::id(shard).to_lease();
-    rig.broken.insert(key.clone(), WRONG.to_owned());
+    rig.table.unreadable.insert(key.clone(), WRONG.to_owned());
     key
 }
 
@@ -75,7 +75,7 @@ fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
         "the other one is read"
     );
 
-    rig.broken.clear();
+    rig.table.unreadable.clear();
     rig.secs(60);
     rig.assert_all_processed();
     let before = reports(&rig, &key).0.len();
@@ -138,7 +138,7 @@ fn a_lease_whose_guard_was_removed_is_taken_and_read_on_in_every_format() {
             rig.workers[owner].alive = false;
         }
         let key = Rig::id(0).to_lease();
-        let counter = &mut rig.table.as_mut().unwrap().get_mut(&key).unwrap().counter;
+        let counter = &mut rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap().counter;
         let before = std::mem::take(counter);
         rig.put(0, 10);
         rig.run(rig.config.lease_duration().times(6) + Span::from_secs(60));

@@ -80,7 +80,7 @@ fn the_leases_of_children_are_created_with_their_ranges_and_parents() {
             }
             _ => None,
         });
-        let (row, shard) = (created.unwrap(), &rig.shards[&Rig::id(child)]);
+        let (row, shard) = (created.unwrap(), &rig.stream.shards[&Rig::id(child)]);
         assert_eq!(row.range, Some(shard.range));
         let mut parents: Vec<_> = [&shard.parent, &shard.adjacent_parent]
             .into_iter()
@@ -112,7 +112,7 @@ fn looks(effect: &Effect, n: u32) -> bool {
 
 fn add_row(rig: &mut Rig, n: u32) {
     let row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::TrimHorizon);
-    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
 }
 
 #[test]

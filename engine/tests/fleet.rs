@@ -35,7 +35,7 @@ fn a_lone_worker_creates_all_leases_takes_them_and_reads_to_the_tip() {
 #[test]
 fn the_table_is_created_if_it_is_missing() {
     let mut rig = Rig::new(1, 0);
-    rig.table = None;
+    rig.table.rows = None;
     rig.join();
     rig.secs(10);
     assert_eq!(rig.owner(0), Some(0));
@@ -73,7 +73,7 @@ fn every_take_was_chosen_and_the_choice_says_what_was_weighed() {
     assert_eq!((first.victim.as_ref(), first.ours, first.target), (None, 0, 4));
     // The one who joins finds nothing free, and steals from the only other.
     let stolen = &choices(1)[0];
-    let other = rig.workers[0].engine.worker().unwrap().clone();
+    let other = rig.workers[0].engine().worker().unwrap().clone();
     assert_eq!(stolen.victim.as_ref(), Some(&other));
     assert_eq!(stolen.counts[0], (other, 4));
     assert_eq!((stolen.counts[1].1, stolen.target, stolen.workers), (0, 2, 2));
@@ -139,10 +139,10 @@ fn a_shutdown_checkpoints_closes_and_releases_everything() {
     rig.secs(1);
     rig.call(0, Call::Shutdown);
     rig.secs(5);
-    assert!(rig.workers[0].engine.is_stopped());
+    assert!(rig.workers[0].engine().is_stopped());
     for shard in 0..3 {
         assert_eq!(rig.row(shard).owner, None);
-        let last = *rig.records[&Rig::id(shard)].last().unwrap();
+        let last = *rig.stream.records[&Rig::id(shard)].last().unwrap();
         assert_eq!(
             rig.row(shard).checkpoint.position().unwrap().sequence,
             last.into()
@@ -195,11 +195,11 @@ fn a_worker_cut_off_from_its_table_fences_itself_and_resumes_if_nobody_took_over
         .iter()
         .any(|(_, notice)| matches!(notice, Notice::Fenced { .. }));
     assert!(fenced);
-    let processed = rig.workers[0].processed[&Rig::id(0)].len();
+    let processed = rig.workers[0].reading.processed[&Rig::id(0)].len();
     rig.put(0, 5);
     rig.secs(15);
     assert_eq!(
-        rig.workers[0].processed[&Rig::id(0)].len(),
+        rig.workers[0].reading.processed[&Rig::id(0)].len(),
         processed,
         "handed over without a valid lease"
     );
@@ -220,7 +220,7 @@ fn a_row_removed_under_its_owner_is_put_back_with_its_checkpoint() {
     rig.put(0, 10);
     rig.secs(20);
     let before = rig.row(0).checkpoint;
-    rig.table.as_mut().unwrap().clear();
+    rig.table.rows.as_mut().unwrap().clear();
     rig.secs(10);
     assert_eq!(rig.row(0).checkpoint, before);
     assert_eq!(rig.owner(0), Some(0));
@@ -230,7 +230,7 @@ fn a_row_removed_under_its_owner_is_put_back_with_its_checkpoint() {
 fn losing_to_another_worker_closes_the_shard_once() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
-    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    let row = rig.table.rows.as_mut().unwrap().values_mut().next().unwrap();
     row.owner = Some("somebody".into());
     row.counter += 1;
     rig.secs(5);
@@ -257,14 +257,14 @@ fn a_graceful_hand_over_begun_by_a_leader_is_carried_out() {
     rig.secs(20);
     rig.put(0, 10);
     rig.secs(2);
-    let me = rig.workers[0].engine.worker().cloned();
-    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    let me = rig.workers[0].engine().worker().cloned();
+    let row = rig.table.rows.as_mut().unwrap().values_mut().next().unwrap();
     row.handing_over = me;
     row.owner = Some("next".into());
     rig.secs(10);
     assert_eq!(rig.row(0).owner, Some("next".into()));
     assert_eq!(rig.row(0).handing_over, None);
-    let last = *rig.records[&Rig::id(0)].last().unwrap();
+    let last = *rig.stream.records[&Rig::id(0)].last().unwrap();
     assert_eq!(rig.row(0).checkpoint.position().unwrap().sequence, last.into());
 }
 
@@ -291,13 +291,13 @@ fn a_stream_that_is_deleted_under_way_ends_the_worker_and_loses_no_checkpoint() 
     rig.put(0, 10);
     rig.put(1, 10);
     rig.secs(20);
-    rig.stream_created = None;
+    rig.stream.created = None;
     rig.secs(60);
     let gone = rig.workers[0]
         .notices
         .iter()
         .any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::StreamGone { .. })));
-    assert!(gone && rig.workers[0].engine.is_stopped());
+    assert!(gone && rig.workers[0].engine().is_stopped());
     for shard in 0..2 {
         assert!(matches!(rig.row(shard).checkpoint, Checkpoint::At(_)));
         assert_eq!(rig.row(shard).owner, None);
@@ -308,10 +308,10 @@ fn a_stream_that_is_deleted_under_way_ends_the_worker_and_loses_no_checkpoint() 
 fn a_stream_made_anew_under_the_same_name_is_not_read_with_old_checkpoints() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
-    rig.stream_created = Some(Wall(99));
-    rig.records.clear();
+    rig.stream.created = Some(Wall(99));
+    rig.stream.records.clear();
     rig.secs(60);
-    assert!(rig.workers[0].engine.is_stopped());
+    assert!(rig.workers[0].engine().is_stopped());
     assert!(!rig.row(0).checkpoint.is_end());
 }
 
@@ -319,15 +319,15 @@ fn a_stream_made_anew_under_the_same_name_is_not_read_with_old_checkpoints() {
 fn a_table_that_is_deleted_under_way_ends_the_worker() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
-    rig.table = None;
+    rig.table.rows = None;
     rig.secs(60);
     let gone = rig.workers[0]
         .notices
         .iter()
         .any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::TableGone { .. })));
-    assert!(gone && rig.workers[0].engine.is_stopped());
+    assert!(gone && rig.workers[0].engine().is_stopped());
     assert!(
-        rig.table.is_none(),
+        rig.table.rows.is_none(),
         "a deleted table is not made anew behind its owner's back"
     );
 }
@@ -338,7 +338,11 @@ fn a_handler_is_opened_with_its_hash_range_even_if_the_row_lacks_it() {
     let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::TrimHorizon);
     row.range = Some(HashRange::ALL);
     let mut rig = Rig::new(1, 0);
-    rig.table.as_mut().unwrap().insert(row.key.clone(), row.clone());
+    rig.table
+        .rows
+        .as_mut()
+        .unwrap()
+        .insert(row.key.clone(), row.clone());
     rig.join();
     rig.secs(10);
     assert_eq!(ranges_opened(&rig), [Some(HashRange::ALL)]);
@@ -347,7 +351,7 @@ fn a_handler_is_opened_with_its_hash_range_even_if_the_row_lacks_it() {
     row.range = None;
     row.owner = Some("w9:9".into());
     let mut rig = Rig::new(1, 0);
-    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     rig.join();
     rig.secs(300);
     assert_eq!(ranges_opened(&rig), [Some(HashRange::ALL)]);
@@ -383,7 +387,7 @@ fn a_stolen_lease_is_not_released_before_its_former_owner_must_know() {
     rig.workers[0].alive = false;
     rig.secs(15);
     assert_eq!(rig.row(shard).owner, None);
-    assert!(rig.workers[1].engine.is_stopped());
+    assert!(rig.workers[1].engine().is_stopped());
 }
 
 #[test]
@@ -442,7 +446,7 @@ fn a_scan_begun_before_a_listing_does_not_vouch_for_what_the_listing_misses() {
     rig.secs(20);
     rig.call(0, Call::Shutdown);
     rig.secs(5);
-    rig.table.as_mut().unwrap().remove(&Rig::id(lost).to_lease());
+    rig.table.rows.as_mut().unwrap().remove(&Rig::id(lost).to_lease());
 
     // The next scan is under way when the first listing is answered, and has passed some keys already.
     let is_scan = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { .. }));

@@ -25,8 +25,8 @@ fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
         end,
     };
     // Of 4, 19 and 20 nothing is left in the stream.
-    rig.shards.clear();
-    rig.shards.insert(
+    rig.stream.shards.clear();
+    rig.stream.shards.insert(
         merged.clone(),
         Shard {
             id: merged.clone(),
@@ -40,10 +40,10 @@ fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
     for (shard, range) in [(&older, below), (&ours, above)] {
         let mut row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
         row.range = Some(range);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
     fn row<'a>(rig: &'a mut Rig, shard: &ShardId) -> Option<&'a mut LeaseRow> {
-        rig.table.as_mut()?.get_mut(shard.as_str())
+        rig.table.rows.as_mut()?.get_mut(shard.as_str())
     }
     row(&mut rig, &older).unwrap().owner = Some("theirs".into());
     rig.join();
@@ -84,12 +84,12 @@ fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_kn
         starting: 3.into(),
         ending: None,
     };
-    rig.shards = [(merged.clone(), closed), (all.clone(), open)].into();
+    rig.stream.shards = [(merged.clone(), closed), (all.clone(), open)].into();
     for shard in [&merged, &all] {
-        rig.records.insert(shard.clone(), Vec::new());
+        rig.stream.records.insert(shard.clone(), Vec::new());
     }
     // Their rows do not say which keys they had.
-    let table = rig.table.as_mut().unwrap();
+    let table = rig.table.rows.as_mut().unwrap();
     for shard in [&low, &high] {
         let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
         table.insert(row.key.clone(), row);
@@ -98,7 +98,7 @@ fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_kn
     rig.secs(600);
     for shard in [&low, &high, &merged] {
         // A finished one may have been removed.
-        let left = rig.table.as_ref().unwrap().get(shard.as_str());
+        let left = rig.table.rows.as_ref().unwrap().get(shard.as_str());
         assert!(
             left.is_none_or(|row| row.checkpoint.is_end()),
             "{shard}: {left:?}"
@@ -119,9 +119,12 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
         rig.put(if *child == children[0] { left } else { right }, 5);
         // The worker that created it stopped before it came to its parent.
         let row = LeaseRow::new(child.to_lease(), Checkpoint::TrimHorizon);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
-    let lagging: Vec<Shard> = children.iter().map(|child| rig.shards[child].clone()).collect();
+    let lagging: Vec<Shard> = children
+        .iter()
+        .map(|child| rig.stream.shards[child].clone())
+        .collect();
     let mut once = true;
     let first_list_lags = move |effect: &Effect| {
         let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
@@ -155,10 +158,10 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
         rig.put(0, 10);
         rig.secs(20);
         let (a, b) = rig.split(0);
-        let mut lagging: Vec<Shard> = rig.shards.values().cloned().collect();
+        let mut lagging: Vec<Shard> = rig.stream.shards.values().cloned().collect();
         lagging.retain(|shard| shard.id != Rig::id(b) && (!older || shard.id == Rig::id(1)));
         if forgotten {
-            rig.shards.remove(&Rig::id(b));
+            rig.stream.shards.remove(&Rig::id(b));
         }
         let mut lists = 0;
         rig.workers[0].trap = Some(Box::new(move |effect| match effect {
@@ -200,7 +203,7 @@ fn a_single_list_does_not_show_that_a_finished_shard_is_forgotten() {
     rig.split(0);
     rig.secs(60);
     assert!(rig.row(0).checkpoint.is_end());
-    let mut lagging: Vec<Shard> = rig.shards.values().cloned().collect();
+    let mut lagging: Vec<Shard> = rig.stream.shards.values().cloned().collect();
     lagging.retain(|shard| shard.id != Rig::id(0));
     let mut once = true;
     rig.workers[0].trap = Some(Box::new(move |effect| {
@@ -231,7 +234,7 @@ fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever(
         (10, 11, 25, HashRange { start, end: middle }),
         (20, 21, 26, HashRange { start: upper, end }),
     ];
-    let table = rig.table.as_mut().unwrap();
+    let table = rig.table.rows.as_mut().unwrap();
     for shard in [Rig::id(0), Rig::id(10), Rig::id(20)] {
         let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
         table.insert(row.key.clone(), row);

@@ -203,7 +203,7 @@ fn the_rows_of_forgotten_shards_go_and_no_others() {
         if format.policies().finished != Finished::WhenRead {
             rig.secs(1_500);
             assert!(rig.has_row(0), "{}: its shard is still listed", format.key_name());
-            rig.shards.remove(&Rig::id(0));
+            rig.stream.shards.remove(&Rig::id(0));
         }
         rig.secs(1_500);
         let stays = format.policies().finished == Finished::Never;
@@ -219,7 +219,7 @@ fn a_claim_follows_the_row_whether_or_not_the_refusal_shows_it() {
         let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
         rig.secs(60);
         assert_eq!(rig.owner(0), rig.owner(1));
-        let (rows, mut refusals) = (rig.table.clone().unwrap_or_default(), 2);
+        let (rows, mut refusals) = (rig.table.rows.clone().unwrap_or_default(), 2);
         let renewed_meanwhile = move |effect: &Effect| {
             let Effect::Table(TableOp::Write(change @ Change::Claim { .. })) = effect else {
                 return None;
@@ -283,7 +283,7 @@ fn a_claim_that_nobody_answers_is_not_looked_at_for_ever() {
     let theirs = |rig: &mut Rig| {
         for n in 0..2 {
             let key = LeaseKey::from(Rig::id(n).as_str());
-            let table = rig.table.get_or_insert_default();
+            let table = rig.table.rows.get_or_insert_default();
             let row = table
                 .entry(key.clone())
                 .or_insert_with(|| LeaseRow::new(key, Checkpoint::TrimHorizon));
@@ -317,7 +317,7 @@ fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
     let theirs = |rig: &mut Rig| {
         for n in 0..4 {
             let key = LeaseKey::from(Rig::id(n).as_str());
-            let table = rig.table.get_or_insert_default();
+            let table = rig.table.rows.get_or_insert_default();
             let row = table
                 .entry(key.clone())
                 .or_insert_with(|| LeaseRow::new(key, Checkpoint::TrimHorizon));

@@ -38,7 +38,7 @@ fn what_is_processed_is_written_once_while_a_handler_is_waited_for() {
     rig.release(0);
     rig.secs(5);
     assert_eq!(writes(&rig, is_checkpoint), 1);
-    assert!(rig.workers[0].engine.is_stopped());
+    assert!(rig.workers[0].engine().is_stopped());
 }
 
 /// Throttles the first write of a kind; how long after it the second came.
@@ -124,13 +124,13 @@ fn nothing_is_done_again_and_again_while_an_answer_is_waited_for() {
     let renews = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Renew { .. })));
     rig.workers[0].trap = Some(Box::new(move |effect| renews(effect).then_some(Trick::Hang)));
     rig.secs(8);
-    let before = rig.workers[0].turns;
+    let before = rig.workers[0].turns();
     assert!(!rig.workers[0].hung.is_empty());
     rig.run(Span::from_millis(1));
     assert!(
-        rig.workers[0].turns - before < 10,
+        rig.workers[0].turns() - before < 10,
         "{}",
-        rig.workers[0].turns - before
+        rig.workers[0].turns() - before
     );
 }
 

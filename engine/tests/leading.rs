@@ -15,7 +15,7 @@ fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
     rig.secs(10);
     assert_eq!(
         rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[0].engine.worker()
+        rig.workers[0].engine().worker()
     );
     beside(&mut rig, "0-client", 10);
     assert_eq!(rig.side.leader().unwrap().id, None, "stepped down");
@@ -32,7 +32,7 @@ fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
     rig.secs(20);
     assert_eq!(
         rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[0].engine.worker()
+        rig.workers[0].engine().worker()
     );
 }
 
@@ -115,7 +115,7 @@ fn only_rows_of_the_long_dead_are_removed() {
     rig.side.register("yesterday", now - day);
     rig.join();
     rig.secs(60);
-    let me = rig.workers[0].engine.worker().unwrap().clone();
+    let me = rig.workers[0].engine().worker().unwrap().clone();
     assert_eq!(rig.side.members(), [me, WorkerId::from("yesterday")]);
 }
 

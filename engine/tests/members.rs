@@ -16,7 +16,7 @@ fn owners(rig: &Rig, shards: u32) -> Vec<Option<usize>> {
 }
 
 fn row(rig: &mut Rig, shard: u32) -> &mut LeaseRow {
-    let table = rig.table.as_mut().unwrap();
+    let table = rig.table.rows.as_mut().unwrap();
     table.get_mut(Rig::id(shard).as_str()).unwrap()
 }
 
@@ -41,7 +41,7 @@ fn the_tables_beside_the_lease_table_are_created() {
     rig.secs(5);
     assert_eq!(
         rig.side.members(),
-        [rig.workers[0].engine.worker().unwrap().clone()]
+        [rig.workers[0].engine().worker().unwrap().clone()]
     );
 }
 
@@ -67,20 +67,20 @@ fn whoever_leaves_is_not_counted_and_leads_no_more() {
     let mut rig = fleet(4, 2);
     rig.secs(40);
     let leader = rig.side.leader().unwrap().id;
-    assert_eq!(leader.as_ref(), rig.workers[0].engine.worker());
+    assert_eq!(leader.as_ref(), rig.workers[0].engine().worker());
     rig.call(0, Call::Shutdown);
-    assert!(rig.workers[0].engine.is_stopped());
+    assert!(rig.workers[0].engine().is_stopped());
     assert_eq!(rig.side.leader().unwrap().id, None);
     assert_eq!(
         rig.side.members(),
-        [rig.workers[1].engine.worker().unwrap().clone()]
+        [rig.workers[1].engine().worker().unwrap().clone()]
     );
     // A check, and a scan.
     rig.secs(30);
     assert_eq!(owners(&rig, 4), [Some(1); 4]);
     assert_eq!(
         rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[1].engine.worker()
+        rig.workers[1].engine().worker()
     );
 }
 
@@ -102,7 +102,7 @@ fn the_turns_of_the_dead_are_taken_once_they_were_silent_for_long() {
     // It led, and is followed after five of its intervals.
     assert_eq!(
         rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[1].engine.worker()
+        rig.workers[1].engine().worker()
     );
 }
 
@@ -148,7 +148,7 @@ fn the_turns_of_other_programs_are_left_alone() {
     assert_eq!(owners(&rig, 4), [Some(0); 4]);
     assert_eq!(
         rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[0].engine.worker()
+        rig.workers[0].engine().worker()
     );
 }
 
@@ -161,7 +161,7 @@ fn a_silent_owner_that_lives_has_time_to_give_up() {
         let mut row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon);
         row.owner = Some("0-client".into());
         row.counter = stamp(&rig);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
     share(&mut rig, 0..2);
     // It was alone, and nothing happened for long.
@@ -210,7 +210,7 @@ fn a_take_that_was_late_undoes_nothing() {
     assert_eq!(rig.row(0).checkpoint, Checkpoint::At(Position::of(sequence)));
     rig.secs(60);
     assert_eq!(rig.owner(0), Some(0));
-    let first = rig.workers[0].processed[&Rig::id(0)][0];
+    let first = rig.workers[0].reading.processed[&Rig::id(0)][0];
     assert_eq!(first, 8, "read on from where the other was");
 }
 
@@ -298,7 +298,7 @@ fn a_row_that_names_us_by_a_late_write_is_given_up_if_it_is_not_our_turn() {
     assert_eq!(owners(&rig, 2), [Some(0), Some(1)]);
     rig.call(0, Call::Shutdown);
     rig.secs(3);
-    let late = rig.workers[1].engine.worker().cloned();
+    let late = rig.workers[1].engine().worker().cloned();
     rig.join();
     let row = row(&mut rig, 1);
     row.owner = late;
@@ -323,7 +323,7 @@ fn a_registration_that_failed_is_made_up_for() {
         left -= i32::from(hit);
         hit.then_some(Trick::Instead(Outcome::Unknown(Cause::Timeout)))
     }));
-    let me = rig.workers[0].engine.worker().unwrap().clone();
+    let me = rig.workers[0].engine().worker().unwrap().clone();
     rig.side.write(MembersChange::Leave(me.clone()));
     rig.secs(20);
     assert_eq!(rig.side.members(), [me]);
@@ -340,12 +340,12 @@ fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     other.owner = Some("0-client".into());
     other.counter += 1;
     beside(&mut rig, "0-client", 4);
-    let before: Vec<_> = rig.shards.values().cloned().collect();
+    let before: Vec<_> = rig.stream.shards.values().cloned().collect();
     let (a, b) = rig.split(0);
     for child in [a, b] {
         rig.put(child, 5);
         let row = LeaseRow::new(Rig::id(child).to_lease(), Checkpoint::TrimHorizon);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
     // As far behind as a list may be.
     let mut lists = 1;
@@ -361,7 +361,7 @@ fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     beside(&mut rig, "0-client", 4);
     for child in [a, b] {
         assert_eq!(
-            rig.workers[0].processed.get(&Rig::id(child)),
+            rig.workers[0].reading.processed.get(&Rig::id(child)),
             None,
             "its parent is unfinished"
         );

@@ -15,8 +15,8 @@ fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
     for (n, checkpoint) in checkpoints.iter().enumerate() {
         let id = Rig::id(n as u32);
         let mut row = LeaseRow::new(id.to_lease(), *checkpoint);
-        row.range = Some(rig.shards[&id].range);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+        row.range = Some(rig.stream.shards[&id].range);
+        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
     rig.configure(|config| config.with_initial_position(initial));
     rig.join();
@@ -106,8 +106,8 @@ fn a_table_of_another_stream_is_not_gone_on_with() {
     rig.configure(|config| config.with_initial_position(NOON));
     let mut row = LeaseRow::new(Rig::id(0).to_lease(), at(7));
     // The hash keys of this stream's other shard.
-    row.range = Some(rig.shards[&Rig::id(1)].range);
-    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    row.range = Some(rig.stream.shards[&Rig::id(1)].range);
+    rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     rig.join();
     rig.secs(120);
     let notices = &rig.workers[0].notices;

@@ -23,7 +23,7 @@ fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
     let reads = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }));
     rig.workers[0].trap = Some(Box::new(move |effect| reads(effect).then_some(Trick::Hang)));
     rig.secs(2);
-    rig.stream_created = Some(Wall(99));
+    rig.stream.created = Some(Wall(99));
     rig.secs(90);
     let notices = &rig.workers[0].notices;
     let gone = notices
@@ -101,7 +101,7 @@ fn a_hole_is_not_looked_into_after_every_hurried_scan() {
     rig.secs(60);
     let lost = Rig::id(1).to_lease();
     rig.workers[0].alive = false;
-    rig.table.as_mut().unwrap().remove(&lost);
+    rig.table.rows.as_mut().unwrap().remove(&lost);
     let worker = rig.join_trapped(Some(Box::new(move |effect| match effect {
         Effect::Table(TableOp::Write(Change::Create(row))) if row.key == lost => {
             Some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
@@ -138,7 +138,7 @@ fn finished_leases_are_removed_until_the_next_scan_ends() {
         rows.push(row);
     }
     rows[0].range = Some(HashRange::ALL);
-    let table = rig.table.as_mut().unwrap();
+    let table = rig.table.rows.as_mut().unwrap();
     table.extend(rows.into_iter().map(|row| (row.key.clone(), row)));
     rig.configure(|config| {
         config
@@ -158,6 +158,6 @@ fn finished_leases_are_removed_until_the_next_scan_ends() {
         rig.secs(4);
         rig.release(0);
     }
-    let left = rig.table.as_ref().unwrap().len();
+    let left = rig.table.rows.as_ref().unwrap().len();
     assert!(left < 8, "{left} rows are left");
 }

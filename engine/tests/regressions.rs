@@ -90,14 +90,14 @@ fn a_slow_scan_makes_nobody_look_dead() {
 fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
     let mut rig = Rig::new(1, 0);
     rig.put(0, 10);
-    let last = *rig.records[&Rig::id(0)].last().unwrap();
+    let last = *rig.stream.records[&Rig::id(0)].last().unwrap();
     let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::TrimHorizon);
     row.owner = Some("theirs".into());
-    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     let takes = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Take { .. })));
     let worker = rig.join_trapped(Some(Box::new(move |effect| takes(effect).then_some(Trick::Hang))));
-    let me = rig.workers[worker].engine.worker().cloned();
-    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    let me = rig.workers[worker].engine().worker().cloned();
+    let row = rig.table.rows.as_mut().unwrap().values_mut().next().unwrap();
     (row.handing_over, row.owner) = (row.owner.take(), me);
     for _ in 0..60 {
         rig.secs(1);
@@ -105,7 +105,7 @@ fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
             break;
         }
     }
-    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    let row = rig.table.rows.as_mut().unwrap().values_mut().next().unwrap();
     row.handing_over = None;
     row.counter += 1;
     row.checkpoint = Checkpoint::At(Position::of(last.into()));
@@ -140,14 +140,14 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     };
     let lower = HashRange { start, end: low };
     let upper = HashRange { start: high, end };
-    rig.shards = [shard(1, None, false, lower), shard(9, None, false, upper)]
+    rig.stream.shards = [shard(1, None, false, lower), shard(9, None, false, upper)]
         .map(|shard| (shard.id.clone(), shard))
         .into();
     for n in [1, 2, 9] {
-        rig.records.insert(Rig::id(n), Vec::new());
+        rig.stream.records.insert(Rig::id(n), Vec::new());
     }
     // The lease of 1 was lost.
-    let table = rig.table.as_mut().unwrap();
+    let table = rig.table.rows.as_mut().unwrap();
     for n in [9, 10] {
         let mut row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::ShardEnd);
         if n == 9 {
@@ -173,16 +173,19 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     rig.secs(100);
     assert!(!rig.workers[0].hung.is_empty());
     // Meanwhile somebody else read shard 1 to its end, and its child lives.
-    rig.shards.insert(Rig::id(1), shard(1, None, true, lower));
-    rig.shards.insert(Rig::id(2), shard(2, Some(1), false, lower));
+    rig.stream.shards.insert(Rig::id(1), shard(1, None, true, lower));
+    rig.stream
+        .shards
+        .insert(Rig::id(2), shard(2, Some(1), false, lower));
     let mut child = LeaseRow::new(Rig::id(2).to_lease(), Checkpoint::TrimHorizon);
     child.owner = Some("theirs".into());
-    rig.table.as_mut().unwrap().insert(child.key.clone(), child);
+    rig.table.rows.as_mut().unwrap().insert(child.key.clone(), child);
     rig.workers[0].trap = None;
     rig.release(0);
     for _ in 0..100 {
         rig.secs(1);
         rig.table
+            .rows
             .as_mut()
             .unwrap()
             .get_mut(Rig::id(2).as_str())
@@ -214,9 +217,9 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
         starting: 1.into(),
         ending: None,
     };
-    rig.shards = (0..pages).map(|n| (Rig::id(n as u32), shard(n))).collect();
-    for id in rig.shards.keys() {
-        rig.records.insert(id.clone(), Vec::new());
+    rig.stream.shards = (0..pages).map(|n| (Rig::id(n as u32), shard(n))).collect();
+    for id in rig.stream.shards.keys() {
+        rig.stream.records.insert(id.clone(), Vec::new());
     }
     rig.configure(|config| {
         config
@@ -241,7 +244,10 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     };
     rig.join_trapped(Some(Box::new(slow)));
     rig.secs(600);
-    assert_eq!(rig.table.as_ref().map(|rows| rows.len() as u128), Some(pages));
+    assert_eq!(
+        rig.table.rows.as_ref().map(|rows| rows.len() as u128),
+        Some(pages)
+    );
 }
 
 /// Found by simulation: a steal was executed twice, and between the two an operator had another worker take the lease over. The
@@ -277,7 +283,12 @@ fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
     }
     let stolen_at = rig.now;
     let shard = (0..4).find(|shard| rig.owner(*shard) == Some(1)).unwrap();
-    let row = rig.table.as_mut().unwrap().get_mut(&Rig::id(shard).to_lease());
+    let row = rig
+        .table
+        .rows
+        .as_mut()
+        .unwrap()
+        .get_mut(&Rig::id(shard).to_lease());
     let row = row.unwrap();
     (row.handing_over, row.owner) = (row.owner.take(), Some("later".into()));
     rig.secs(60);
@@ -297,8 +308,8 @@ fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
     rig.configure(|config| config.with_initial_position(InitialPosition::Latest));
     let (open, closed) = rig.split(1);
     let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::Latest);
-    row.range = Some(rig.shards[&Rig::id(0)].range);
-    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    row.range = Some(rig.stream.shards[&Rig::id(0)].range);
+    rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     let worker = rig.join();
     rig.run(Span::from_millis(10));
     let plans = |rig: &Rig| {
@@ -311,13 +322,23 @@ fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
     let (first, second) = rig.split(closed);
     let create = |rig: &mut Rig, shard: u32| {
         let mut row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::Latest);
-        row.parents = rig.shards[&Rig::id(shard)].parents().cloned().collect();
-        row.range = Some(rig.shards[&Rig::id(shard)].range);
-        rig.table.as_mut().unwrap().entry(row.key.clone()).or_insert(row);
+        row.parents = rig.stream.shards[&Rig::id(shard)].parents().cloned().collect();
+        row.range = Some(rig.stream.shards[&Rig::id(shard)].range);
+        rig.table
+            .rows
+            .as_mut()
+            .unwrap()
+            .entry(row.key.clone())
+            .or_insert(row);
     };
     create(&mut rig, first);
     // Its owner has begun to process it, so it might have begun anywhere.
-    let row = rig.table.as_mut().unwrap().get_mut(&Rig::id(first).to_lease());
+    let row = rig
+        .table
+        .rows
+        .as_mut()
+        .unwrap()
+        .get_mut(&Rig::id(first).to_lease());
     row.unwrap().checkpoint = Checkpoint::At(Position::of(9.into()));
     while plans(&rig) == 1 {
         rig.secs(1);
@@ -360,11 +381,11 @@ fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
 fn a_listing_whose_last_page_is_long_in_coming_tells_of_the_time_of_its_first() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
-    let open = rig.shards[&Rig::id(0)].clone();
+    let open = rig.stream.shards[&Rig::id(0)].clone();
     let (child, _) = rig.split(0);
     rig.secs(30);
     assert!(rig.row(0).checkpoint.is_end());
-    let mut old: Vec<Shard> = rig.shards.values().cloned().collect();
+    let mut old: Vec<Shard> = rig.stream.shards.values().cloned().collect();
     old[0] = open;
     let mut listings = 0;
     rig.workers[0].trap = Some(Box::new(move |effect| match effect {

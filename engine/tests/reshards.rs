@@ -52,7 +52,7 @@ fn a_lost_child_lease_is_found_by_the_audit_and_created() {
     rig.secs(20);
     let key = Rig::id(a).to_lease();
     rig.workers[0].alive = false;
-    rig.table.as_mut().unwrap().remove(&key);
+    rig.table.rows.as_mut().unwrap().remove(&key);
     rig.join();
     rig.secs(200);
     assert!(rig.has_row(a));

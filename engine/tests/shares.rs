@@ -18,20 +18,20 @@ fn table_of(owners: Owners) -> Rig {
         .iter()
         .flat_map(|(name, leases)| std::iter::repeat_n(*name, *leases as usize));
     let rows = names.enumerate().map(|(n, name)| {
-        let shard = &rig.shards[&Rig::id(n as u32)];
+        let shard = &rig.stream.shards[&Rig::id(n as u32)];
         let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
         row.owner = Some(name).filter(|name| !name.is_empty()).map(Into::into);
         row.range = Some(shard.range);
         (row.key.clone(), row)
     });
-    rig.table = Some(rows.collect());
+    rig.table.rows = Some(rows.collect());
     rig
 }
 
 /// For so long, and each of these renews what it has every second.
 fn beside(rig: &mut Rig, alive: &[&str], secs: u64) {
     for _ in 0..secs {
-        for row in rig.table.as_mut().unwrap().values_mut() {
+        for row in rig.table.rows.as_mut().unwrap().values_mut() {
             let owner = row.owner.as_ref().map(|owner| owner.as_str());
             if owner.is_some_and(|owner| alive.contains(&owner)) {
                 row.counter += 1;
@@ -55,7 +55,7 @@ fn choices(rig: &Rig) -> Vec<(Mono, &Choice)> {
 fn first_steal(owners: Owners, max_steals: u32) -> Option<(String, u32)> {
     let mut rig = table_of(owners);
     rig.configure(|config| config.with_max_steals(max_steals));
-    let before = rig.table.clone().unwrap();
+    let before = rig.table.rows.clone().unwrap();
     rig.join();
     let alive: Vec<&str> = owners.iter().map(|(name, _)| *name).collect();
     beside(&mut rig, &alive, 25);
@@ -106,7 +106,7 @@ fn a_choice_of_a_large_fleet_tells_of_ourselves_too() {
         let (_, choice) = choices(&rig)[0];
         assert_eq!(choice.workers as usize, others + 1);
         let mut counts: Vec<(&str, u32)> = owners[..others.min(Choice::MOST - 1)].to_vec();
-        let me = rig.workers[0].engine.worker().unwrap();
+        let me = rig.workers[0].engine().worker().unwrap();
         counts.push((me.as_str(), 0));
         let told: Vec<(&str, u32)> = choice
             .counts
@@ -120,12 +120,12 @@ fn a_choice_of_a_large_fleet_tells_of_ourselves_too() {
 #[test]
 fn what_has_ended_is_not_stolen() {
     let mut rig = table_of(&[("a", 4)]);
-    let table = rig.table.clone().unwrap();
+    let table = rig.table.rows.clone().unwrap();
     for (parent, mut row) in (0..2).zip(table.into_values()) {
         let (one, other) = rig.split(parent);
-        let rows = rig.table.as_mut().unwrap();
+        let rows = rig.table.rows.as_mut().unwrap();
         for child in [one, other] {
-            let shard = &rig.shards[&Rig::id(child)];
+            let shard = &rig.stream.shards[&Rig::id(child)];
             let child = LeaseRow {
                 key: shard.id.to_lease(),
                 parents: shard.parent.clone().into_iter().collect(),
@@ -173,6 +173,7 @@ fn takes(rig: &Rig) -> Vec<(u32, Span)> {
 fn given_up(rig: &mut Rig) {
     for row in rig
         .table
+        .rows
         .as_mut()
         .unwrap()
         .values_mut()
@@ -214,7 +215,7 @@ fn what_a_dead_worker_had_is_taken_at_once_whatever_stands_beside() {
     let mut rig = table_of(&[("dead", 40)]);
     rig.join();
     rig.secs(15);
-    let rows = rig.table.as_mut().unwrap();
+    let rows = rig.table.rows.as_mut().unwrap();
     let new = rows.values_mut().find(|row| row.owner == Some("dead".into()));
     new.unwrap().owner = None;
     rig.secs(40);
@@ -250,7 +251,7 @@ fn nothing_is_left_to_others_by_a_worker_that_has_long_been_there() {
     rig.join();
     beside(&mut rig, &["a"], 60);
     let before = takes(&rig).len();
-    for row in rig.table.as_mut().unwrap().values_mut() {
+    for row in rig.table.rows.as_mut().unwrap().values_mut() {
         if row.owner == Some("a".into()) {
             (row.owner, row.counter) = (None, row.counter + 1);
         }

@@ -150,10 +150,10 @@ fn a_child_says_which_parent_it_waits_for() {
     let (left, _) = rig.split(0);
     let child = LeaseRow {
         parents: vec![Rig::id(0)],
-        range: Some(rig.shards[&Rig::id(left)].range),
+        range: Some(rig.stream.shards[&Rig::id(left)].range),
         ..LeaseRow::new(Rig::id(left).to_lease(), Checkpoint::TrimHorizon)
     };
-    rig.table.as_mut().unwrap().insert(child.key.clone(), child);
+    rig.table.rows.as_mut().unwrap().insert(child.key.clone(), child);
     rig.secs(150);
     let found = stalls(&rig);
     assert!(
@@ -168,14 +168,14 @@ fn a_child_says_which_parent_it_waits_for() {
 fn begins_with(row: LeaseRow) -> Rig {
     let mut rig = Rig::new(2, 0);
     for shard in 0..2 {
-        let range = rig.shards[&Rig::id(shard)].range;
+        let range = rig.stream.shards[&Rig::id(shard)].range;
         let row = LeaseRow {
             range: Some(range),
             ..LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon)
         };
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
-    rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+    rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     rig.join();
     rig
 }
@@ -229,7 +229,7 @@ fn a_listing_that_lags_behind_an_end_is_not_taken_for_another_stream() {
     rig.split(0);
     rig.secs(100);
     // A second worker's first listing is older than the end it finds in the table.
-    let mut stale = rig.shards[&Rig::id(0)].clone();
+    let mut stale = rig.stream.shards[&Rig::id(0)].clone();
     stale.ending = None;
     rig.join();
     let mut once = true;

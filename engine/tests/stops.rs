@@ -28,7 +28,7 @@ fn stopped(rig: &mut Rig) -> StopSummary {
     let timeout = rig.config.shutdown_timeout();
     rig.run(timeout + Span::from_secs(1));
     let worker = &rig.workers[0];
-    assert!(worker.engine.is_stopped());
+    assert!(worker.engine().is_stopped());
     match &worker.notices.last().expect("a notice").1 {
         Notice::Stopped(summary) => (**summary).clone(),
         other => panic!("{other:?}"),
@@ -94,7 +94,7 @@ fn a_handler_that_is_cut_off_is_counted_although_its_lease_is_released() {
     let aborts =
         |rig: &Rig| (rig.workers[0].calls.iter()).any(|(_, call)| matches!(call, ConsumerOp::Abort { .. }));
     while !aborts(&rig) {
-        assert!(!rig.workers[0].engine.is_stopped(), "no handler was aborted");
+        assert!(!rig.workers[0].engine().is_stopped(), "no handler was aborted");
         rig.secs(1);
     }
     let hung = rig.workers[0].hung.remove(0).op;

@@ -19,7 +19,7 @@ fn fleet(mut trick: impl FnMut() -> Trick + 'static) -> Rig {
     rig.secs(20);
     rig.workers[0].alive = false;
     let free = rig.row(0).key.clone();
-    let row = rig.table.as_mut().unwrap().get_mut(&free).unwrap();
+    let row = rig.table.rows.as_mut().unwrap().get_mut(&free).unwrap();
     row.owner = None;
     let trap: Trap = Box::new(move |effect| is_take(effect).then(&mut trick));
     rig.join_trapped(Some(trap));
@@ -109,7 +109,7 @@ fn a_shutdown_does_not_wait_for_takes_that_were_given_up() {
     let mut rig = fleet(|| Trick::Instead(Outcome::NotSent(Cause::Throttled)));
     rig.secs(10);
     rig.call(1, Call::Shutdown);
-    assert!(rig.workers[1].engine.is_stopped());
+    assert!(rig.workers[1].engine().is_stopped());
 }
 
 /// What somebody else took meanwhile is not followed: the next scan tells who has too much.
@@ -124,11 +124,11 @@ fn a_steal_does_not_follow_a_lease_to_a_third_worker() {
     while rig.workers[worker].hung.is_empty() {
         rig.secs(1);
     }
-    for row in rig.table.as_mut().unwrap().values_mut() {
+    for row in rig.table.rows.as_mut().unwrap().values_mut() {
         (row.owner, row.counter) = (Some("third".into()), row.counter + 1);
     }
     rig.release(worker);
-    let stolen: Vec<&LeaseRow> = rig.table.as_ref().unwrap().values().collect();
+    let stolen: Vec<&LeaseRow> = rig.table.rows.as_ref().unwrap().values().collect();
     assert!(stolen.iter().all(|row| row.owner == Some("third".into())));
     let missed = |(_, notice): &&(Mono, Notice)| matches!(notice, Notice::MissedTake { .. });
     let notices = rig.workers[worker].notices.iter();
@@ -208,7 +208,7 @@ fn a_table_that_is_gone_is_no_answer_about_the_row() {
 fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
-    let (rows, mut counter) = (rig.table.clone().unwrap(), 1_000);
+    let (rows, mut counter) = (rig.table.rows.clone().unwrap(), 1_000);
     let renewed = move |effect: &Effect| {
         let Effect::Table(TableOp::Write(change @ Change::Take { .. })) = effect else {
             return None;
@@ -243,7 +243,7 @@ fn what_names_us_already_is_opened_at_once() {
     rig.secs(20);
     rig.workers[0].alive = false;
     let key = rig.row(0).key.clone();
-    rig.table.as_mut().unwrap().get_mut(&key).unwrap().owner = me.unwrap();
+    rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap().owner = me.unwrap();
     rig.join();
     rig.secs(20);
     let (pause, why) = opened(&rig, 1);
@@ -275,7 +275,7 @@ fn beaten_to(others: &[&str], and_that: bool) -> (Rig, LeaseKey, Mono) {
     let mut rig = Rig::new(6, 1);
     rig.secs(20);
     rig.workers[0].alive = false;
-    for row in rig.table.as_mut().unwrap().values_mut() {
+    for row in rig.table.rows.as_mut().unwrap().values_mut() {
         row.owner = None;
     }
     // So that there is an attempt left after the next scan.
@@ -295,7 +295,7 @@ fn beaten_to(others: &[&str], and_that: bool) -> (Rig, LeaseKey, Mono) {
         other => panic!("{other:?}"),
     };
     rig.secs(1);
-    let rows = rig.table.as_mut().unwrap().values_mut();
+    let rows = rig.table.rows.as_mut().unwrap().values_mut();
     let free = rows.filter(|row| row.owner.is_none() && (row.key == wanted) == and_that);
     for (row, other) in free.zip(others.iter().cycle()) {
         (row.owner, row.counter) = (Some((*other).into()), row.counter + 1);
@@ -354,7 +354,7 @@ fn what_another_took_first_is_its_and_not_ours() {
     };
     rig.secs(22);
     assert_eq!(workers(&rig), 1);
-    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    let row = rig.table.rows.as_mut().unwrap().values_mut().next().unwrap();
     (row.owner, row.counter) = (Some("third".into()), row.counter + 1);
     rig.secs(22);
     assert_eq!(workers(&rig), 2);
@@ -372,7 +372,7 @@ fn what_its_owner_renewed_first_is_its_and_not_ours() {
     let expired = |notice: &Notice| matches!(notice, Notice::Scanned { workers: 1, .. });
     assert!(told(&rig, expired) > 0);
     assert_eq!(rig.workers[1].hung.len(), 1, "one take without an answer");
-    let row = rig.table.as_mut().unwrap().values_mut().next().unwrap();
+    let row = rig.table.rows.as_mut().unwrap().values_mut().next().unwrap();
     row.counter += 1;
     let before = rig.workers[1].notices.len();
     rig.secs(rig.config.scan_interval().0 / 1_000_000 + 1);
@@ -391,7 +391,7 @@ fn a_take_that_is_handed_on_before_its_answer_counts_towards_the_share() {
     let mut rig = Rig::new(8, 1);
     rig.secs(20);
     rig.workers[0].alive = false;
-    for row in rig.table.as_mut().unwrap().values_mut() {
+    for row in rig.table.rows.as_mut().unwrap().values_mut() {
         row.owner = None;
     }
     let mut first = true;
@@ -405,9 +405,9 @@ fn a_take_that_is_handed_on_before_its_answer_counts_towards_the_share() {
         Effect::Table(TableOp::Write(change)) => change.key().clone(),
         other => panic!("{other:?}"),
     };
-    let me = rig.workers[1].engine.worker().unwrap().clone();
+    let me = rig.workers[1].engine().worker().unwrap().clone();
     let mut free = 0;
-    for row in rig.table.as_mut().unwrap().values_mut() {
+    for row in rig.table.rows.as_mut().unwrap().values_mut() {
         if row.key == taken {
             (row.owner, row.handing_over) = (Some("next".into()), Some(me.clone()));
             row.counter += 1;

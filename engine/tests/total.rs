@@ -4,17 +4,15 @@
 mod interpreter;
 
 use interpreter::{Life, WIDTH, run};
-use leasehold_engine::Engine;
 use leasehold_engine::config::Config;
-use leasehold_engine::ids::OpId;
-use leasehold_engine::input::*;
-use leasehold_engine::output::*;
-use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::{Change, LeaseRow, RowRead};
-use leasehold_engine::shard::{HashRange, Shard};
+use leasehold_engine::input::{Body, Boot, Input};
+use leasehold_engine::output::{Command, Effect, TableOp};
+use leasehold_engine::row::Change;
+use leasehold_engine::testkit::{Carry, Driven, Kept, Services};
 use leasehold_engine::time::{Mono, Span, Wall};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 /// Steps apart, so that a failing life shrinks by leaving steps out.
 fn lives(most: usize) -> impl Strategy<Value = Vec<[u8; WIDTH]>> {
@@ -30,135 +28,70 @@ proptest! {
     }
 }
 
-/// A worker that was told its boot record at `at`.
-fn booted(at: Mono) -> Engine {
-    let mut engine = Engine::new();
+/// Tells a worker its boot record.
+fn boot(driven: &mut Driven, at: Mono, carry: &mut impl Carry) {
     let boot = Boot {
         worker: "w".into(),
         incarnation: 1,
         seed: 1,
         config: Config::default().with_table("app").with_stream("orders"),
     };
-    let _ = tell(&mut engine, at, Body::Boot(Box::new(boot)));
-    engine
+    tell(driven, at, Body::Boot(Box::new(boot)), carry);
 }
 
-fn tell(engine: &mut Engine, at: Mono, body: Body) -> Vec<Command> {
+fn tell(driven: &mut Driven, at: Mono, body: Body, carry: &mut impl Carry) {
     let wall = Wall(0);
-    engine
-        .handle(Input { at, wall, body })
-        .filter_map(|output| match output {
-            Output::Do(command) => Some(command),
-            Output::Tell(_) => None,
-        })
-        .collect()
+    driven.tell(Input { at, wall, body }, carry);
 }
 
 /// A clock at the end of its range does not make due what nobody waits for.
 #[test]
 fn the_end_of_time_is_not_never() {
-    let mut engine = booted(Mono::NEVER);
-    let asked = engine.unanswered();
+    let (mut driven, mut kept) = (Driven::default(), Kept::default());
+    boot(&mut driven, Mono::NEVER, &mut kept);
+    let asked = kept.commands.len();
+    assert!(asked > 0);
     for _ in 0..3 {
-        assert_eq!(tell(&mut engine, Mono::NEVER, Body::Tick), []);
+        tell(&mut driven, Mono::NEVER, Body::Tick, &mut kept);
     }
-    assert_eq!(engine.unanswered(), asked);
+    assert_eq!(kept.commands.len(), asked, "{kept:?}");
+    assert_eq!(driven.engine().unanswered(), asked);
 }
 
 /// A row whose counter cannot grow is taken, renewed and put back without an overflow.
 #[test]
 fn a_counter_at_its_end_stays_there() {
-    let mut row = LeaseRow::new("shardId-000000000000".into(), Checkpoint::TrimHorizon);
-    row.counter = u64::MAX;
-    let mut engine = booted(Mono(1));
-    let mut open: Vec<Command> = (1..=2)
-        .map(|n| Command {
-            op: OpId { life: 1, n },
-            give_up: Mono::NEVER,
-            effect: Effect::Table(if n == 1 {
-                TableOp::Describe
-            } else {
-                TableOp::Scan {
-                    after: None,
-                    limit: None,
-                }
-            }),
-        })
-        .collect();
-    let (mut taken, mut renewed, mut restored) = (false, 0, false);
-    let mut at = Mono(1);
-    for _ in 0..200 {
-        for command in std::mem::take(&mut open) {
-            let reply = match &command.effect {
-                Effect::Table(TableOp::Describe) => Reply::Table(TableState::Usable),
-                Effect::Table(TableOp::Scan { .. }) => Reply::Page(ScanPage {
-                    rows: vec![RowRead::Lease(row.clone())],
-                    next: None,
-                }),
-                // The second renewal finds that somebody removed the row.
-                Effect::Table(TableOp::Read { .. }) => Reply::Row(None),
-                Effect::Table(TableOp::Write(Change::Renew { .. })) if renewed == 1 => {
-                    renewed += 1;
-                    let refusal = Refusal {
-                        why: Why::ConditionFailed,
-                        current: None,
-                        detail: String::new(),
-                    };
-                    let outcome = Outcome::Refused(refusal);
-                    open.extend(tell(
-                        &mut engine,
-                        at,
-                        Body::Done {
-                            op: command.op,
-                            outcome,
-                        },
-                    ));
-                    continue;
-                }
-                Effect::Table(TableOp::Write(change)) => {
-                    match change {
-                        Change::Take { to, .. } => {
-                            taken = true;
-                            row.owner = Some(to.clone());
-                        }
-                        Change::Renew { .. } => renewed += 1,
-                        Change::Create(new) if new.counter == u64::MAX => restored = true,
-                        _ => {}
-                    }
-                    Reply::Done
-                }
-                Effect::Stream(StreamOp::Describe) => Reply::Stream(StreamState {
-                    readable: true,
-                    created: Wall(1),
-                }),
-                Effect::Stream(StreamOp::ListShards { .. }) => Reply::Shards(ShardPage {
-                    shards: vec![Shard {
-                        id: row.key.to_shard(),
-                        parent: None,
-                        adjacent_parent: None,
-                        range: HashRange::ALL,
-                        starting: 0.into(),
-                        ending: None,
-                    }],
-                    more: false,
-                }),
-                _ => Reply::Done,
-            };
-            let outcome = Outcome::Applied(reply);
-            open.extend(tell(
-                &mut engine,
-                at,
-                Body::Done {
-                    op: command.op,
-                    outcome,
-                },
-            ));
-        }
-        at += Span::from_millis(500);
-        open.extend(tell(&mut engine, at, Body::Tick));
+    let mut services = Services::with_shards(1);
+    for row in services.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
+        row.counter = u64::MAX;
     }
-    assert!(taken && renewed >= 2 && restored, "{taken} {renewed} {restored}");
-    assert!(engine.held().all(|held| held.counter == u64::MAX));
+    let (mut taken, mut renewed, mut restored) = (false, 0, false);
+    let mut carry = |command: Command| {
+        if let Effect::Table(TableOp::Write(change)) = &command.effect {
+            match change {
+                Change::Take { .. } => taken = true,
+                // The second renewal finds that somebody removed the row.
+                Change::Renew { .. } => {
+                    renewed += 1;
+                    if renewed == 2 {
+                        services.table.rows = Some(BTreeMap::new());
+                    }
+                }
+                Change::Create(new) if new.counter == u64::MAX => restored = true,
+                _ => {}
+            }
+        }
+        Some(services.perform(&command))
+    };
+    let (mut driven, mut at) = (Driven::default(), Mono(1));
+    boot(&mut driven, at, &mut carry);
+    for _ in 0..200 {
+        at += Span::from_millis(500);
+        tell(&mut driven, at, Body::Tick, &mut carry);
+    }
+    assert!(taken && renewed > 2 && restored, "{taken} {renewed} {restored}");
+    assert_eq!(driven.engine().held().count(), 1);
+    assert!(driven.engine().held().all(|held| held.counter == u64::MAX));
 }
 
 /// The lives above are worth something only if they get somewhere.

@@ -16,7 +16,7 @@ fn second_of_two(shards: u32, shared: std::ops::Range<u32>) -> Rig {
     rig.side_tables();
     for shard in 0..shards {
         let row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon);
-        rig.table.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
     let now = stamp(&rig);
     rig.side.register("0-client", now);
@@ -117,7 +117,7 @@ fn a_shard_of_ours_without_a_lease_is_asked_for() {
 fn a_shard_of_anothers_without_a_lease_is_not_asked_for() {
     let mut rig = second_of_two(2, 0..2);
     beside(&mut rig, "0-client", 40);
-    let gone = rig.table.as_mut().unwrap().remove(&Rig::id(0).to_lease());
+    let gone = rig.table.rows.as_mut().unwrap().remove(&Rig::id(0).to_lease());
     assert!(gone.is_some());
     let since = rig.now;
     let repairs = |rig: &Rig| {

@@ -5,8 +5,9 @@ use super::world::{KEYS, OWNERS};
 use leasehold_engine::config::Config;
 use leasehold_engine::format::{Kinsumer, LeaseFormat};
 use leasehold_engine::ids::WorkerId;
-use leasehold_engine::input::{Outcome, Refusal, Reply, TableState, Why};
+use leasehold_engine::input::{Outcome, Reply, TableState, Why};
 use leasehold_engine::members::{Leader, Member, MembersChange, MembersOp, MembersPage, Shared};
+use leasehold_engine::testkit::refused;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -47,11 +48,7 @@ impl Members {
             MembersOp::ReadShards => Reply::Shared(self.shared.clone()),
             MembersOp::Write(change) => {
                 if !self.write(change) {
-                    return Outcome::Refused(Refusal {
-                        why: Why::ConditionFailed,
-                        current: None,
-                        detail: String::new(),
-                    });
+                    return refused(Why::ConditionFailed, None);
                 }
                 Reply::Done
             }

@@ -2,16 +2,15 @@
 
 use super::members::Members;
 use super::{Dice, hostile};
-use leasehold_engine::format::{Kcl, LeaseFormat};
-use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
+use leasehold_engine::format::Kcl;
+use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::*;
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
-use leasehold_engine::row::{Change, LeaseRow, RowRead};
-use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
-use leasehold_engine::table::{Item, WriteError};
+use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::shard::{HashKey, HashRange, Shard};
+use leasehold_engine::testkit::{Items, Keeping, LeaseTable, Stream};
 use leasehold_engine::time::Wall;
-use std::collections::BTreeMap;
 
 /// The shards of the stream, then keys of no shard.
 pub const KEYS: [&str; 8] = [
@@ -28,8 +27,8 @@ pub const KEYS: [&str; 8] = [
 pub const OWNERS: [&str; 4] = ["", "other", "w:1", "w:0"];
 
 pub struct World {
-    items: BTreeMap<LeaseKey, Item>,
-    shards: Vec<Shard>,
+    table: LeaseTable<Items<Kcl>>,
+    stream: Stream,
     members: Members,
     /// The number of the last record fetched, over all shards.
     sequence: u64,
@@ -61,16 +60,21 @@ impl World {
         shards[3].parent = Some(KEYS[0].into());
         shards[4].parent = Some(KEYS[3].into());
         shards[4].adjacent_parent = Some(KEYS[1].into());
+        let mut stream = Stream::of(0);
+        stream.shards = shards
+            .into_iter()
+            .map(|shard| (shard.id.clone(), shard))
+            .collect();
         let mut world = World {
-            items: BTreeMap::new(),
+            table: LeaseTable::empty(Items(Kcl)),
             members: Members::default(),
-            shards,
+            stream,
             sequence: 1,
         };
         if dice.one_in(2) {
-            for shard in Vec::from(&world.shards[..3]) {
-                let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
-                row.range = Some(shard.range);
+            for key in &KEYS[..3] {
+                let mut row = LeaseRow::new((*key).into(), Checkpoint::TrimHorizon);
+                row.range = world.stream.shards.get(*key).map(|shard| shard.range);
                 world.put(row);
             }
         }
@@ -82,72 +86,31 @@ impl World {
         KEYS.len()
     }
 
+    /// Puts a row, whatever is there.
     fn put(&mut self, row: LeaseRow) {
         let mut item = None;
-        let write = Kcl.encode(&Change::Create(Box::new(row.clone())));
-        if write.carry_out(&mut item).is_ok()
-            && let Some(item) = item
-        {
-            self.items.insert(row.key, item);
+        let put = Change::Create(Box::new(row.clone()));
+        if self.table.keeping.change(&mut item, &put).is_ok() {
+            let rows = self.table.rows.get_or_insert_default();
+            rows.extend(item.map(|item| (row.key, item)));
         }
-    }
-
-    fn read(&self, key: &LeaseKey) -> Option<RowRead> {
-        self.items.get(key).map(|item| Kcl.decode(item))
     }
 
     /// Does what a command says, and answers it.
     pub fn perform(&mut self, command: &Command, dice: &mut Dice<'_>) -> Outcome {
         match &command.effect {
-            Effect::Table(TableOp::Write(change)) => self.write(change, dice),
             Effect::Table(TableOp::Members(op)) => self.members.perform(op, dice),
-            Effect::Table(op) => Outcome::Applied(match op {
-                TableOp::Describe => Reply::Table(TableState::Usable),
-                TableOp::Scan { after, limit } => Reply::Page(self.scan(after.as_ref(), *limit)),
-                TableOp::Read { key } => Reply::Row(self.read(key).map(Box::new)),
-                TableOp::Create | TableOp::Write(_) | TableOp::Members(_) => Reply::Done,
-            }),
+            Effect::Table(op) => {
+                let mut outcome = self.table.execute(op);
+                // Not every service shows the row to a write that it refuses.
+                if let Outcome::Refused(refusal) = &mut outcome {
+                    refusal.current = refusal.current.take().filter(|_| !dice.one_in(4));
+                }
+                outcome
+            }
             Effect::Stream(op) => Outcome::Applied(self.stream(op, dice)),
             Effect::Consumer(ConsumerOp::Deliver { .. }) => Outcome::Applied(Reply::Processed),
             Effect::Consumer(_) => Outcome::Applied(Reply::Done),
-        }
-    }
-
-    fn write(&mut self, change: &Change, dice: &mut Dice<'_>) -> Outcome {
-        let mut item = self.items.remove(change.key());
-        let result = Kcl.encode(change).carry_out(&mut item);
-        if let Some(item) = item {
-            self.items.insert(change.key().clone(), item);
-        }
-        let why = match result {
-            Ok(()) => return Outcome::Applied(Reply::Done),
-            Err(WriteError::ConditionFailed) => Why::ConditionFailed,
-            Err(WriteError::Invalid { .. }) => Why::Invalid,
-        };
-        Outcome::Refused(Refusal {
-            why,
-            current: self.read(change.key()).filter(|_| !dice.one_in(4)).map(Box::new),
-            detail: String::new(),
-        })
-    }
-
-    fn scan(&self, after: Option<&LeaseKey>, limit: Option<u32>) -> ScanPage {
-        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
-        let rest: Vec<_> = self
-            .items
-            .iter()
-            .filter(|(key, _)| after.is_none_or(|after| *key > after))
-            .collect();
-        ScanPage {
-            rows: rest
-                .iter()
-                .take(limit)
-                .map(|(_, item)| Kcl.decode(item))
-                .collect(),
-            next: rest
-                .get(limit.saturating_sub(1))
-                .filter(|_| rest.len() > limit)
-                .map(|(key, _)| (*key).clone()),
         }
     }
 
@@ -159,11 +122,7 @@ impl World {
             }),
             StreamOp::ListShards { filter, after } => {
                 let more = after.is_none() && dice.one_in(4);
-                let shards = self.shards.iter().filter(|shard| match filter {
-                    ShardFilter::AtLatest => shard.is_open(),
-                    ShardFilter::AtTrimHorizon => shard.parent.is_none(),
-                    ShardFilter::All | ShardFilter::AtTimestamp(_) => true,
-                });
+                let shards = self.stream.listed(*filter);
                 let shards = match after {
                     Some(_) => shards.skip(2).cloned().collect(),
                     None => shards.take(if more { 2 } else { 5 }).cloned().collect(),
@@ -176,32 +135,17 @@ impl World {
                 let first = self.sequence + 1;
                 self.sequence += count;
                 let position = |sequence: u64| Position::of(sequence.into());
-                let closed = self
-                    .shards
-                    .iter()
-                    .any(|known| known.id == *shard && !known.is_open());
+                let closed = self.stream.is_closed(shard);
                 Reply::Records(Fetched {
                     count: count as u32,
                     bytes: count * 1_000,
                     first: (count > 0).then(|| position(first)),
                     last: (count > 0).then(|| position(self.sequence)),
                     behind_ms: 0,
-                    end: (closed && !dice.one_in(2)).then(|| self.children(shard)),
+                    end: (closed && !dice.one_in(2)).then(|| self.stream.children(shard)),
                 })
             }
         }
-    }
-
-    fn children(&self, shard: &ShardId) -> Vec<ChildShard> {
-        self.shards
-            .iter()
-            .filter(|child| child.parents().any(|parent| parent == shard))
-            .map(|child| ChildShard {
-                id: child.id.clone(),
-                parents: child.parents().cloned().collect(),
-                range: child.range,
-            })
-            .collect()
     }
 
     /// A position the application may say it has processed.
@@ -216,7 +160,7 @@ impl World {
     /// Changes the table behind the engine's back.
     pub fn meddle(&mut self, dice: &mut Dice<'_>, me: Option<&WorkerId>) {
         let key = hostile::key(dice);
-        let row = self.read(&key).and_then(|read| read.lease().cloned());
+        let row = self.table.read(&key).and_then(|read| read.lease().cloned());
         let Some(mut row) = row else {
             let row = hostile::lease(dice);
             return self.put(LeaseRow { key, ..row });
@@ -228,7 +172,7 @@ impl World {
                 row.counter = row.counter.saturating_add(1);
             }
             1 => {
-                self.items.remove(&key);
+                self.table.rows.get_or_insert_default().remove(&key);
                 return;
             }
             2 => {

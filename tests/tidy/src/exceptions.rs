@@ -47,7 +47,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "engine/src/format/deadline/vectors.rs", "rows_of_vmware_go_kcl", CASES),
     allow("function-length", "engine/src/format/kcl/tests/writes.rs", "every_change_in_words", CASES),
     allow("function-length", "engine/src/notice.rs", "fmt", TABLE),
-    allow("function-length", "engine/tests/total.rs", "a_counter_at_its_end_stays_there", STORY),
     allow("function-length", "sim/cli/src/demo/mod.rs", "run", MOVED),
     allow("function-length", "sim/cli/src/demo/summary.rs", "describe", MOVED),
     allow("function-length", "sim/cli/src/explain/wording.rs", "notice", TABLE),

@@ -2,8 +2,6 @@
 //!
 //! What is measured is what the benchmarks of criterion measure, with less patience: medians of a few rounds.
 
-mod rig;
-
 use crate::exit::{self, Failure, Verdict};
 use clap::Args;
 use leasehold_engine::config::ReaderConfig;
@@ -11,6 +9,7 @@ use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Fetched, Outcome, Reply};
 use leasehold_engine::internals::reader::{Ctx, Reader, Start};
 use leasehold_engine::position::Position;
+use leasehold_engine::testkit::Holding;
 use leasehold_engine::time::{Mono, Span};
 use leasehold_sim::run::{Options, run_seed};
 use std::collections::BTreeMap;
@@ -103,7 +102,7 @@ fn ns_each(count: u32, mut work: impl FnMut()) -> f64 {
 }
 
 fn engine_ns(leases: u32) -> f64 {
-    let mut bench = rig::Bench::holding(leases);
+    let mut bench = Holding::leases(leases);
     median([(); ROUNDS].map(|()| ns_each(INPUTS, || bench.renew_or_tick())))
 }
 
@@ -206,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_engine_renews_all_along() {
-        let mut bench = rig::Bench::holding(50);
+        let mut bench = Holding::leases(50);
         assert!(ns_each(1_000, || bench.renew_or_tick()) > 0.0);
     }
 }

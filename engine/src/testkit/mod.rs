@@ -1,0 +1,61 @@
+//! Carries out an engine's commands in memory, for tests, benchmarks and fuzzing of code that drives an engine.
+//!
+//! With the feature `testkit` only. Nothing here is promised to stay as it is, and nothing here belongs into a program that runs.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `drive` | [`Driven`]: an engine, and the answers that follow from an input at the same instant; [`Carry`] gives the answers |
+//! | `table` | [`LeaseTable`]: carries out every [`TableOp`](crate::output::TableOp) but those of members |
+//! | `stream` | [`Stream`]: shards with numbers as records; [`Reading`]: what one worker fetched and processed |
+//! | `services` | [`Services`]: a table and a stream for one engine, of which every command succeeds |
+//! | `holding` | [`Holding`]: an engine that holds many leases and renews them, for benchmarks |
+//!
+//! ```
+//! use leasehold_engine::config::Config;
+//! use leasehold_engine::input::{Body, Boot, Input};
+//! use leasehold_engine::testkit::{Driven, Services};
+//! use leasehold_engine::time::{Mono, Wall};
+//!
+//! let config = Config::default().with_table("app").with_stream("orders");
+//! let boot = Boot { worker: "w".into(), incarnation: 1, seed: 1, config };
+//! let (mut driven, mut services) = (Driven::default(), Services::with_shards(4));
+//! let body = Body::Boot(Box::new(boot));
+//! driven.tell(Input { at: Mono(1), wall: Wall(0), body }, &mut services);
+//! while driven.engine().held().count() < 4 {
+//!     driven.sleep(&mut services);
+//! }
+//! ```
+//!
+//! # What has a loop of its own
+//! `Driven` answers at the instant of the input and in the order of the commands. Code whose purpose is another order does not use
+//! it: the simulator's `World` answers late, twice or never, and searches of every order (`exhaust`) answer one command at a time.
+//! The lives of random inputs in `engine/tests/interpreter` also compare every output of three engines, so they drive those
+//! themselves, against the table and the shards from here.
+
+mod drive;
+mod holding;
+mod services;
+mod stream;
+mod table;
+
+pub use drive::{Carry, Driven, Kept};
+pub use holding::Holding;
+pub use services::Services;
+pub use stream::{Reading, Stream, shard_id};
+pub use table::{Items, Keeping, LeaseTable, Plain};
+
+use crate::input::{Outcome, Refusal, Why};
+use crate::row::{LeaseRow, RowRead};
+
+/// A refusal without a text. `current` is the row as it is, for a write whose condition did not hold.
+pub fn refused(why: Why, current: Option<LeaseRow>) -> Outcome {
+    refused_by(why, current.map(RowRead::Lease))
+}
+
+fn refused_by(why: Why, current: Option<RowRead>) -> Outcome {
+    Outcome::Refused(Refusal {
+        why,
+        current: current.map(Box::new),
+        detail: String::new(),
+    })
+}

@@ -1,0 +1,420 @@
+//! A lease table in memory: its rows, and what the operations on them do.
+
+use super::{Stream, refused_by};
+use crate::format::LeaseFormat;
+use crate::ids::LeaseKey;
+use crate::input::{Outcome, Reply, ScanPage, TableState, Why};
+use crate::output::TableOp;
+use crate::position::Checkpoint;
+use crate::row::{Change, Guard, LeaseRow, RowRead};
+use crate::table::{Item, WriteError};
+use std::collections::BTreeMap;
+
+/// How a table keeps its rows, and what a change makes of one.
+pub trait Keeping {
+    /// A row as it is kept.
+    type Row;
+
+    /// A row as it is read.
+    fn read(&self, row: &Self::Row) -> RowRead;
+
+    /// Makes a guarded change of the row with the change's key, which may be absent.
+    ///
+    /// # Errors
+    /// Why the write is refused. The row is then as it was.
+    fn change(&self, row: &mut Option<Self::Row>, change: &Change) -> Result<(), Why>;
+}
+
+/// A lease table without delays and failures.
+#[derive(Clone, Debug)]
+pub struct LeaseTable<K: Keeping = Plain> {
+    /// The rows; absent: there is no table.
+    pub rows: Option<BTreeMap<LeaseKey, K::Row>>,
+    /// The rows that cannot be read, each with what is wrong with it.
+    pub unreadable: BTreeMap<LeaseKey, String>,
+    /// How rows are kept.
+    pub keeping: K,
+}
+
+impl<K: Keeping> LeaseTable<K> {
+    /// A table that is there and has no rows.
+    pub fn empty(keeping: K) -> Self {
+        Self {
+            rows: Some(BTreeMap::new()),
+            unreadable: BTreeMap::new(),
+            keeping,
+        }
+    }
+
+    /// Carries out an operation. Those of members are refused with `NotFound`: there are no tables beside this one.
+    pub fn execute(&mut self, op: &TableOp) -> Outcome {
+        match op {
+            TableOp::Describe => Outcome::Applied(Reply::Table(match self.rows {
+                Some(_) => TableState::Usable,
+                None => TableState::Missing,
+            })),
+            TableOp::Create if self.rows.is_some() => refused_by(Why::InUse, None),
+            TableOp::Create => {
+                self.rows = Some(BTreeMap::new());
+                Outcome::Applied(Reply::Done)
+            }
+            TableOp::Scan { after, limit } => match &self.rows {
+                None => refused_by(Why::NotFound, None),
+                Some(rows) => Outcome::Applied(Reply::Page(self.page(rows, after.as_ref(), *limit))),
+            },
+            TableOp::Read { .. } if self.rows.is_none() => refused_by(Why::NotFound, None),
+            TableOp::Read { key } => Outcome::Applied(Reply::Row(self.read(key).map(Box::new))),
+            TableOp::Write(change) => self.write(change),
+            TableOp::Members(_) => refused_by(Why::NotFound, None),
+        }
+    }
+
+    /// The row with this key as it is read; absent: there is none.
+    pub fn read(&self, key: &LeaseKey) -> Option<RowRead> {
+        let row = self.rows.as_ref()?.get(key)?;
+        Some(self.shown(key, row))
+    }
+
+    fn shown(&self, key: &LeaseKey, row: &K::Row) -> RowRead {
+        match self.unreadable.get(key) {
+            None => self.keeping.read(row),
+            Some(detail) => RowRead::Unreadable {
+                key: key.clone(),
+                detail: detail.clone(),
+            },
+        }
+    }
+
+    fn page(
+        &self,
+        rows: &BTreeMap<LeaseKey, K::Row>,
+        after: Option<&LeaseKey>,
+        limit: Option<u32>,
+    ) -> ScanPage {
+        let mut left = rows.iter().filter(|(key, _)| after < Some(*key));
+        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        let page: Vec<_> = left.by_ref().take(limit).collect();
+        let last = page.last().map(|(key, _)| (*key).clone());
+        ScanPage {
+            next: last.filter(|_| left.next().is_some()),
+            rows: page.into_iter().map(|(key, row)| self.shown(key, row)).collect(),
+        }
+    }
+
+    fn write(&mut self, change: &Change) -> Outcome {
+        let key = change.key();
+        let Some(rows) = &mut self.rows else {
+            return refused_by(Why::NotFound, None);
+        };
+        let mut row = rows.remove(key);
+        let done = self.keeping.change(&mut row, change);
+        rows.extend(row.map(|row| (key.clone(), row)));
+        match done {
+            Ok(()) => Outcome::Applied(Reply::Done),
+            Err(why) => refused_by(why, self.read(key)),
+        }
+    }
+}
+
+impl LeaseTable {
+    /// A table with a row for each shard of a stream: nobody had it yet, and it is to be read from its beginning.
+    pub fn covering(stream: &Stream) -> Self {
+        let mut table = Self::empty(Plain);
+        table.rows = Some(
+            stream
+                .shards
+                .values()
+                .map(|shard| {
+                    let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
+                    row.range = Some(shard.range);
+                    row.parents = shard.parents().cloned().collect();
+                    (row.key.clone(), row)
+                })
+                .collect(),
+        );
+        table
+    }
+}
+
+/// Rows are kept as items of a format.
+#[derive(Clone, Copy, Debug)]
+pub struct Items<F>(pub F);
+
+impl<F: LeaseFormat> Keeping for Items<F> {
+    type Row = Item;
+
+    fn read(&self, item: &Item) -> RowRead {
+        self.0.decode(item)
+    }
+
+    fn change(&self, item: &mut Option<Item>, change: &Change) -> Result<(), Why> {
+        let write = self.0.encode(change);
+        write.carry_out(item).map_err(|error| match error {
+            WriteError::ConditionFailed => Why::ConditionFailed,
+            WriteError::Invalid { .. } => Why::Invalid,
+        })
+    }
+}
+
+/// Rows are kept as they are, and changed as [`Change`] says, without any format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl Keeping for Plain {
+    type Row = LeaseRow;
+
+    fn read(&self, row: &LeaseRow) -> RowRead {
+        RowRead::Lease(row.clone())
+    }
+
+    fn change(&self, row: &mut Option<LeaseRow>, change: &Change) -> Result<(), Why> {
+        match (row.as_mut(), change) {
+            (None, Change::Create(new)) => *row = Some((**new).clone()),
+            (Some(known), change) if holds(known, change) => {
+                if let Change::Delete { .. } = change {
+                    *row = None;
+                } else {
+                    apply(known, change);
+                }
+            }
+            _ => return Err(Why::ConditionFailed),
+        }
+        Ok(())
+    }
+}
+
+/// Whether a row that is there is as a change expects it.
+fn holds(row: &LeaseRow, change: &Change) -> bool {
+    match change {
+        Change::Create(_) => false,
+        Change::Take { counter, from, .. } => row.counter == *counter && row.owner == *from,
+        Change::Claim { counter, from, .. } => {
+            row.counter == *counter && row.owner.as_ref() == Some(from) && row.handing_over.is_none()
+        }
+        Change::Delete { counter, .. } => row.counter == *counter && row.checkpoint.is_end(),
+        Change::SetRange { .. } => row.range.is_none(),
+        Change::Renew { guard, .. }
+        | Change::Checkpoint { guard, .. }
+        | Change::End { guard, .. }
+        | Change::Release { guard, .. }
+        | Change::HandOver { guard, .. } => guarded(row, guard),
+    }
+}
+
+fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
+    let (owner, old) = match &guard.next_owner {
+        None => (&guard.holder, None),
+        Some(next) => (next, Some(&guard.holder)),
+    };
+    row.counter == guard.counter && row.owner.as_ref() == Some(owner) && row.handing_over.as_ref() == old
+}
+
+/// Changes a row that is there and stays there.
+fn apply(row: &mut LeaseRow, change: &Change) {
+    match change {
+        Change::Create(_) | Change::Delete { .. } | Change::Renew { .. } => {}
+        Change::SetRange { range, .. } => row.range = Some(*range),
+        Change::Claim { by, .. } => row.handing_over = row.owner.replace(by.clone()),
+        Change::Take { to, .. } => {
+            row.owner = Some(to.clone());
+            row.handing_over = None;
+        }
+        Change::Checkpoint { position, .. } => row.checkpoint = Checkpoint::At(*position),
+        Change::End { children, .. } => {
+            row.checkpoint = Checkpoint::ShardEnd;
+            row.children.clone_from(children);
+            row.owner = None;
+            row.handing_over = None;
+        }
+        Change::Release { guard, .. } if guard.next_owner.is_none() => row.owner = None,
+        // To give up a row that is being handed over is to complete the hand-over.
+        Change::Release { .. } | Change::HandOver { .. } => row.handing_over = None,
+    }
+    row.counter = change.leaves().unwrap_or(row.counter);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Kcl;
+    use crate::position::Position;
+    use crate::shard::HashRange;
+    use crate::testkit::shard_id;
+
+    fn scan(after: Option<&str>, limit: Option<u32>) -> TableOp {
+        let after = after.map(LeaseKey::from);
+        TableOp::Scan { after, limit }
+    }
+
+    /// The keys of a page, and the key after which the next page starts.
+    #[track_caller]
+    fn keys<K: Keeping>(table: &mut LeaseTable<K>, op: &TableOp) -> (Vec<String>, Option<LeaseKey>) {
+        let Outcome::Applied(Reply::Page(page)) = table.execute(op) else {
+            panic!("expected a page of {op:?}");
+        };
+        let keys = page.rows.iter().map(|row| row.key().to_string()).collect();
+        (keys, page.next)
+    }
+
+    fn why(outcome: &Outcome) -> Option<Why> {
+        match outcome {
+            Outcome::Refused(refusal) => Some(refusal.why),
+            _ => None,
+        }
+    }
+
+    fn take(key: &str, counter: u64) -> TableOp {
+        TableOp::Write(Change::Take {
+            key: key.into(),
+            counter,
+            next: counter + 1,
+            from: None,
+            checkpoint: Checkpoint::TrimHorizon,
+            to: "w".into(),
+        })
+    }
+
+    #[test]
+    fn a_table_is_created_once_and_only_then_has_rows() {
+        let mut table = LeaseTable::empty(Plain);
+        assert_eq!(why(&table.execute(&TableOp::Create)), Some(Why::InUse));
+        table.rows = None;
+        let missing = Outcome::Applied(Reply::Table(TableState::Missing));
+        assert_eq!(table.execute(&TableOp::Describe), missing);
+        for op in [scan(None, None), TableOp::Read { key: "a".into() }, take("a", 0)] {
+            assert_eq!(why(&table.execute(&op)), Some(Why::NotFound), "{op:?}");
+        }
+        assert_eq!(table.execute(&TableOp::Create), Outcome::Applied(Reply::Done));
+        assert_eq!(keys(&mut table, &scan(None, None)), (Vec::new(), None));
+    }
+
+    #[test]
+    fn pages_follow_one_another_and_the_last_one_has_no_next() {
+        let mut table = LeaseTable::covering(&Stream::of(3));
+        let id = |n| shard_id(n).to_string();
+        let (first, next) = keys(&mut table, &scan(None, Some(2)));
+        assert_eq!(first, [id(0), id(1)]);
+        assert_eq!(next, Some(shard_id(1).to_lease()));
+        let rest = scan(next.as_ref().map(LeaseKey::as_str), Some(2));
+        assert_eq!(keys(&mut table, &rest), (vec![id(2)], None));
+        assert_eq!(keys(&mut table, &scan(None, Some(3))).1, None);
+    }
+
+    #[test]
+    fn a_refused_write_shows_the_row_and_leaves_it_alone() {
+        let mut table = LeaseTable::covering(&Stream::of(1));
+        let key = shard_id(0).to_lease();
+        let before = table.read(&key);
+        let Outcome::Refused(refusal) = table.execute(&take(key.as_str(), 7)) else {
+            panic!("expected a refusal: the counter is 0");
+        };
+        assert_eq!(refusal.why, Why::ConditionFailed);
+        assert_eq!(refusal.current.map(|row| *row), before);
+        assert_eq!(table.read(&key), before);
+        table.unreadable.insert(key.clone(), "a test".to_owned());
+        assert!(matches!(table.read(&key), Some(RowRead::Unreadable { .. })));
+    }
+
+    /// A change of each kind, guarded by the counter 3 and by the owner `w`; with `next`, by a hand-over from `w` to it.
+    fn changes(next: Option<&str>) -> [Change; 10] {
+        let key = LeaseKey::from("k");
+        let guard = Guard {
+            counter: 3,
+            next: 4,
+            holder: "w".into(),
+            next_owner: next.map(Into::into),
+        };
+        let checkpoint = Checkpoint::TrimHorizon;
+        [
+            Change::Create(Box::new(LeaseRow::new(key.clone(), checkpoint))),
+            Change::Renew {
+                key: key.clone(),
+                guard: guard.clone(),
+            },
+            Change::Release {
+                key: key.clone(),
+                guard: guard.clone(),
+            },
+            Change::HandOver {
+                key: key.clone(),
+                guard: guard.clone(),
+            },
+            Change::End {
+                key: key.clone(),
+                guard: guard.clone(),
+                children: vec!["c".into()],
+            },
+            Change::Checkpoint {
+                key: key.clone(),
+                guard,
+                position: Position::of(9.into()),
+            },
+            Change::Take {
+                key: key.clone(),
+                counter: 3,
+                next: 4,
+                from: next.map(Into::into),
+                checkpoint,
+                to: "t".into(),
+            },
+            Change::Claim {
+                key: key.clone(),
+                counter: 3,
+                from: "w".into(),
+                checkpoint,
+                by: "c".into(),
+            },
+            Change::SetRange {
+                key: key.clone(),
+                range: HashRange::ALL,
+            },
+            Change::Delete { key, counter: 3 },
+        ]
+    }
+
+    /// Makes a change of a row as it is and of its item, and compares both. Gives whether the guard held.
+    #[track_caller]
+    fn agree(row: &LeaseRow, change: &Change) -> bool {
+        let (mut plain, mut item) = (Some(row.clone()), None);
+        let put = Change::Create(Box::new(row.clone()));
+        assert_eq!(Items(Kcl).change(&mut item, &put), Ok(()));
+        let done = Plain.change(&mut plain, change);
+        assert_eq!(
+            Items(Kcl).change(&mut item, change),
+            done,
+            "{change:?} of {row:?}"
+        );
+        let item = item.map(|item| Items(Kcl).read(&item));
+        // How often the owner changed is not counted in rows as they are.
+        let switches = item
+            .as_ref()
+            .and_then(RowRead::lease)
+            .map_or(0, |row| row.switches);
+        let plain = plain.map(|row| RowRead::Lease(LeaseRow { switches, ..row }));
+        assert_eq!(plain, item, "{change:?} of {row:?}");
+        done.is_ok()
+    }
+
+    /// Each change is tried on rows of every kind, of which its guard holds on some only.
+    #[test]
+    fn rows_as_they_are_change_like_items_of_a_format() {
+        let mut applied = 0;
+        for (owner, old) in [(None, None), (Some("w"), None), (Some("n"), Some("w"))] {
+            for (counter, checkpoint) in [
+                (3, Checkpoint::TrimHorizon),
+                (3, Checkpoint::ShardEnd),
+                (5, Checkpoint::ShardEnd),
+            ] {
+                let row = LeaseRow {
+                    owner: owner.map(Into::into),
+                    handing_over: old.map(Into::into),
+                    counter,
+                    ..LeaseRow::new("k".into(), checkpoint)
+                };
+                let all = changes(None).into_iter().chain(changes(Some("n")));
+                applied += all.filter(|change| agree(&row, change)).count();
+            }
+        }
+        assert!(applied > 20, "{applied}");
+    }
+}
