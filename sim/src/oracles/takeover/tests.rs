@@ -1,0 +1,172 @@
+//! Free leases and who asks for them, by facts alone.
+
+use super::*;
+use crate::oracles::fact::How;
+use crate::oracles::history::{answered, asked, changed, config, judge_under, row};
+use leasehold_engine::config::Config;
+
+const TAKE: Ask = Ask::Write(Verb::Take);
+const HOUR: u64 = 3_600_000_000;
+
+fn free(counter: u64) -> Row {
+    row(None, counter, Mark::TrimHorizon)
+}
+
+fn of(owner: u32) -> Row {
+    row(Some(owner), 7, Mark::TrimHorizon)
+}
+
+/// Life 0 tries to take a lease, and then these rows are in the table.
+fn table(rows: &[Row]) -> Vec<(u64, Fact)> {
+    let mut facts = vec![
+        (0, Fact::Booted { life: 0, worker: 0 }),
+        (1, asked(0, TAKE, 9, 9, 0, 1)),
+        (1, answered(0, TAKE, 9, 9, How::Refused)),
+    ];
+    facts.extend(rows.iter().enumerate().map(|(shard, row)| {
+        let by = Some(5);
+        (2, changed(shard as u32, by, Verb::Release, None, Some(*row)))
+    }));
+    facts
+}
+
+/// A whole scan that shows these rows, and takes of so many of them when it ends.
+fn scan(at: u64, rows: &[Row], takes: u32) -> Vec<(u64, Fact)> {
+    let shown = |(shard, row): (usize, &Row)| Fact::Shown {
+        life: 0,
+        shard: shard as u32,
+        row: *row,
+        scanned: true,
+    };
+    let end = at + 1;
+    let mut facts = vec![(at, asked(0, Ask::ScanPage, 0, at, 0, at))];
+    facts.extend(rows.iter().enumerate().map(shown).map(|fact| (end, fact)));
+    facts.push((end, Fact::ScanEnded { life: 0 }));
+    let take = |shard| asked(0, TAKE, shard, end + u64::from(shard), 7, end);
+    facts.extend((0..takes).map(|shard| (end, take(shard))));
+    facts.push((end, Fact::Said { life: 0 }));
+    facts
+}
+
+fn judged_under(config: Config, facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+    let found = judge_under(&Terms::plain(config), facts);
+    found
+        .iter()
+        .filter(|found| **found == Property::FairShares)
+        .count()
+}
+
+fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+    judged_under(config(), facts)
+}
+
+#[test]
+fn all_that_is_free_is_asked_for_when_the_scan_ends() {
+    let rows = [free(3), free(3), free(0), free(3)];
+    let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
+    assert_eq!(judged(after(4)), 0);
+    assert_eq!(judged(after(3)), 1);
+}
+
+#[test]
+fn a_row_from_before_a_hand_over_hides_the_next_owner() {
+    // A late page shows the lease as it was held; the worker knows that it handed it over, and to a living worker.
+    let rows = [free(3), free(3), free(3), of(0)];
+    let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
+    assert_eq!(judged(after(2)), 0);
+    assert_eq!(judged(after(1)), 1);
+}
+
+#[test]
+fn what_is_left_to_others_at_first_is_asked_for_after_that() {
+    let rows = [free(0), free(0)];
+    let meeting = config().meeting().0;
+    let after = |at| table(&rows).into_iter().chain(scan(at, &rows, 0));
+    assert_eq!(judged(after(meeting / 2)), 0);
+    assert_eq!(judged(after(2 * meeting)), 1);
+}
+
+#[test]
+fn what_stood_still_for_a_lease_is_free() {
+    let rows = [of(1), of(1)];
+    let lease = config().lease_duration().0;
+    let twice = |later, takes| {
+        let first = scan(HOUR, &rows, 0);
+        table(&rows)
+            .into_iter()
+            .chain(first)
+            .chain(scan(HOUR + later, &rows, takes))
+    };
+    assert_eq!(judged(twice(lease, 0)), 0, "by a clock that is slow");
+    assert_eq!(judged(twice(2 * lease, 0)), 1);
+    assert_eq!(judged(twice(2 * lease, 2)), 0);
+}
+
+#[test]
+fn a_row_that_a_whole_scan_did_not_show_is_observed_anew() {
+    let rows = [of(1), of(1)];
+    let lease = config().lease_duration().0;
+    let after = |takes| {
+        table(&rows)
+            .into_iter()
+            .chain(scan(HOUR, &rows, 0))
+            .chain(scan(HOUR + lease / 2, &rows[..1], 0))
+            .chain(scan(HOUR + 2 * lease, &rows, takes))
+    };
+    assert_eq!(judged(after(1)), 0);
+    assert_eq!(judged(after(0)), 1);
+}
+
+#[test]
+fn no_more_is_asked_for_than_there_is_room_for() {
+    let rows = [free(3), free(3), of(1), of(1)];
+    let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
+    assert_eq!(judged(after(2)), 0);
+    assert_eq!(judged(after(1)), 1);
+    let limited = |max_leases| config().with_max_leases(max_leases);
+    assert_eq!(judged_under(limited(1), after(1)), 0);
+    assert_eq!(judged_under(limited(2), after(1)), 1);
+    let rows = [free(3), of(1), of(2), of(3)];
+    assert_eq!(judged(table(&rows).into_iter().chain(scan(HOUR, &rows, 0))), 1);
+    let held = |shard| Fact::Holds {
+        life: 0,
+        shard,
+        counter: 1,
+        checkpoint: Mark::TrimHorizon,
+        open: true,
+        until: HOUR,
+    };
+    let full = table(&rows).into_iter().chain([(3, held(9))]);
+    assert_eq!(judged(full.chain(scan(HOUR, &rows, 0))), 0, "it has its share");
+}
+
+#[test]
+fn what_the_worker_cannot_know_or_use_is_not_asked_of_it() {
+    let rows = [free(3)];
+    let with = |more: Vec<(u64, Fact)>| {
+        let scanned = scan(HOUR, &rows, 0);
+        judged(table(&rows).into_iter().chain(more).chain(scanned))
+    };
+    assert_eq!(with(vec![]), 1);
+    assert_eq!(with(vec![(3, Fact::ShutdownAsked { life: 0 })]), 0);
+    let edit = Fact::RowChanged {
+        shard: 0,
+        by: None,
+        verb: None,
+        before: Some(rows[0]),
+        after: Some(rows[0]),
+        from_record: 1,
+    };
+    assert_eq!(with(vec![(3, edit)]), 0, "a person changed it");
+    let taken = changed(0, Some(1), Verb::Take, Some(rows[0]), Some(of(1)));
+    let lately = scan(HOUR, &rows, 0).into_iter().map(|(at, fact)| match fact {
+        Fact::ScanEnded { .. } => vec![(at, taken.clone()), (at, fact)],
+        fact => vec![(at, fact)],
+    });
+    let lately = lately.flatten();
+    assert_eq!(
+        judged(table(&rows).into_iter().chain(lately)),
+        0,
+        "it is gone by now"
+    );
+}
