@@ -15,7 +15,7 @@
 //!
 //! # Where to read on
 //! In forty minutes: [`input`], [`output`] and [`row`] are all there is to say; [`config`] is how a worker is told to
-//! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`format`] (rows as
+//! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`mod@format`] (rows as
 //! table items), and the private modules `sync` (which leases are missing), `leader` (who acts first), `rank` (whose turn a shard
 //! is) and `reader` (one shard being read). What ties them together is the private module `worker`; begin with its table of
 //! rooms.
