@@ -6,7 +6,7 @@ use crate::members::{Leader, MembersPage, Shared};
 use crate::position::Position;
 use crate::row::RowRead;
 use crate::shard::{ChildShard, Shard};
-use crate::time::{Mono, Wall};
+use crate::time::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -85,8 +85,11 @@ pub enum Call {
         /// The ownership the caller believes in; a stale one is ignored.
         token: FencingToken,
     },
-    /// Stop: finish what is being processed, checkpoint, release all leases.
+    /// Stop: finish what is being processed, checkpoint, release all leases. The option `shutdown_timeout` says how long that
+    /// may take.
     Shutdown,
+    /// As [`Call::Shutdown`], within so much time, whatever `shutdown_timeout` says.
+    ShutdownWithin(Span),
 }
 
 /// How a command went. There are four ways and no fifth.
@@ -281,5 +284,25 @@ impl fmt::Display for Cause {
             Cause::Client => "the client cannot make the request",
             Cause::Garbled => "the answer could not be read",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Traces are kept: a shutdown without a time of its own is spelled as it always was.
+    #[test]
+    fn a_shutdown_is_spelled_with_its_time_only_if_it_has_one() {
+        for (call, text) in [
+            (Call::Shutdown, r#""shutdown""#),
+            (
+                Call::ShutdownWithin(Span::from_millis(1_500)),
+                r#"{"shutdown-within":1500000}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&call).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Call>(text).unwrap(), call);
+        }
     }
 }

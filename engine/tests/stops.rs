@@ -27,6 +27,11 @@ fn holder() -> Rig {
 fn stopped(rig: &mut Rig) -> StopSummary {
     let timeout = rig.config.shutdown_timeout();
     rig.run(timeout + Span::from_secs(1));
+    summary(rig)
+}
+
+/// What the first worker, which has stopped, said at the end.
+fn summary(rig: &Rig) -> StopSummary {
     let worker = &rig.workers[0];
     assert!(worker.engine().is_stopped());
     match &worker.notices.last().expect("a notice").1 {
@@ -103,6 +108,46 @@ fn a_handler_that_is_cut_off_is_counted_although_its_lease_is_released() {
     let summary = stopped(&mut rig);
     assert_eq!((summary.released, summary.left, summary.aborted), (3, 0, 1));
     assert!(!summary.is_clean());
+}
+
+/// A stop with a time of its own takes no longer, and leaves a handler that hangs as much of it as the option would.
+#[test]
+fn a_stop_within_a_time_of_its_own_ends_then_whatever_the_option_says() {
+    let within = Span::from_secs(20);
+    let mut rig = holder();
+    assert!(rig.config.shutdown_timeout() > within);
+    rig.workers[0].trap = always(
+        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
+        || Trick::Hang,
+    );
+    rig.put(0, 5);
+    rig.secs(10);
+    rig.call(0, Call::ShutdownWithin(within));
+    let at_last = rig.config.table_timeout().times(2) + Span::from_millis(100);
+    rig.run(Span(within.0 - at_last.0));
+    let aborts = rig.workers[0].calls.iter();
+    let aborts = aborts.filter(|(_, call)| matches!(call, ConsumerOp::Abort { .. }));
+    assert_eq!(aborts.count(), 0, "the handler has its time");
+    rig.call(0, Call::ShutdownWithin(Span::from_secs(3_600)));
+    rig.call(0, Call::Shutdown);
+    rig.run(at_last + Span::from_millis(100));
+    assert_eq!(summary(&rig).aborted, 1);
+}
+
+/// No handler is waited for then, be it that it only closes its shard. Releases have the time of two requests.
+#[test]
+fn a_stop_without_time_gives_up_what_can_be_given_up_at_once() {
+    let mut rig = holder();
+    rig.workers[0].trap = always(
+        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
+        || Trick::Hang,
+    );
+    rig.put(0, 5);
+    rig.secs(10);
+    rig.call(0, Call::ShutdownWithin(Span::ZERO));
+    rig.run(rig.config.table_timeout().times(2) + Span::from_millis(100));
+    let summary = summary(&rig);
+    assert_eq!((summary.released, summary.left, summary.aborted), (2, 1, 3));
 }
 
 /// The failure is told, and not that the handler is called again: its worker shuts down.

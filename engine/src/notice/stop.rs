@@ -7,7 +7,7 @@ use std::fmt;
 
 /// What a worker gave up as it stopped, and what it left behind. Leases that were lost, and shards that ended, are in
 /// neither number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StopSummary {
     /// Leases that were released or handed over, with an acknowledged write, since the worker began to stop.

@@ -157,7 +157,11 @@ impl Worker {
                     lease::on_checkpoint_wanted(cx, leases, ix, token);
                 }
             }
-            Call::Shutdown => self.stop(EndReason::Shutdown, false),
+            Call::Shutdown => {
+                let timeout = cx.config().shutdown_timeout;
+                self.stop(EndReason::Shutdown, timeout, false);
+            }
+            Call::ShutdownWithin(timeout) => self.stop(EndReason::Shutdown, timeout, false),
         }
     }
 
@@ -222,13 +226,13 @@ impl Worker {
         self.assignment.take_share(cx, leases, balance, &asked);
     }
 
-    /// Lets go of everything.
-    fn stop(&mut self, reason: EndReason, table_gone: bool) {
+    /// Lets go of everything within so much time.
+    fn stop(&mut self, reason: EndReason, timeout: Span, table_gone: bool) {
         if *self.cx.phase() != Phase::Running {
             return;
         }
         let now = self.cx.now();
-        let deadline = now + self.cx.config().shutdown_timeout;
+        let deadline = now + timeout;
         *self.cx.phase_mut() = Phase::Stopping(Stopping::new(reason, deadline, table_gone));
         let held = self.leases.unordered().filter(|lease| lease.is_ours()).count() as u32;
         self.cx.notify(Notice::ShuttingDown { held });
@@ -239,7 +243,8 @@ impl Worker {
     fn stop_for(&mut self, fatal: Fatal, table_gone: bool) {
         if *self.cx.phase() == Phase::Running {
             self.cx.notify(Notice::Fatal(fatal));
-            self.stop(EndReason::SourceGone, table_gone);
+            let timeout = self.cx.config().shutdown_timeout;
+            self.stop(EndReason::SourceGone, timeout, table_gone);
         } else if let Phase::Stopping(stopping) = self.cx.phase_mut()
             && table_gone
         {

@@ -138,7 +138,8 @@ impl Run {
             }
             229..238 => self.call(dice),
             238 => self.tell(Body::Call(Call::Shutdown)),
-            239..248 => self.world.meddle(dice, self.engine.worker()),
+            239..247 => self.world.meddle(dice, self.engine.worker()),
+            247 => self.tell(Body::Call(Call::ShutdownWithin(Span(dice.number())))),
             248 => {
                 self.at = Mono(dice.number());
                 self.tell(Body::Tick);

@@ -88,7 +88,7 @@ impl Explanation {
             Body::Call(Call::Checkpoint { lease, .. }) if self.is_meant(lease.as_str()) => {
                 self.say("The application asks for a checkpoint now.");
             }
-            Body::Call(Call::Shutdown) if self.held => {
+            Body::Call(Call::Shutdown | Call::ShutdownWithin(_)) if self.held => {
                 self.say("This worker is told to stop, so it will let go of the shard.");
             }
             Body::Call(_) => {}

@@ -56,7 +56,7 @@ impl TraceTimeline {
         match &input.body {
             Body::Boot(_) | Body::Tick => {}
             Body::Done { op, outcome } => self.done(*op, outcome),
-            Body::Call(Call::Shutdown) => {
+            Body::Call(Call::Shutdown | Call::ShutdownWithin(_)) => {
                 let text = "this worker is told to stop".to_owned();
                 self.builder.mark(at, MarkKind::Worker, Some(self.me), None, text);
             }

@@ -49,7 +49,7 @@ impl Fleet {
                 let (items, next) = items.unwrap_or_default();
                 process.answer(op.n, outcome.clone(), items, next);
             }
-            Body::Call(Call::Shutdown) => process.stop(),
+            Body::Call(Call::Shutdown | Call::ShutdownWithin(_)) => process.stop(),
             Body::Call(Call::Processed { lease, through, .. }) => {
                 process.checkpoint(lease.as_str(), through.sequence.to_string());
             }
