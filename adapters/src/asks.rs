@@ -6,6 +6,7 @@
 use leasehold_engine::ids::{FencingToken, LeaseKey};
 use leasehold_engine::input::Call;
 use leasehold_engine::position::Position;
+use leasehold_engine::time::Span;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -60,10 +61,10 @@ pub(crate) struct AskSender {
 }
 
 impl AskSender {
-    /// Asks for a shutdown; asking again changes nothing.
-    pub(crate) fn shutdown(&self) {
+    /// Asks for a shutdown, within the time that the options give or in this; asking again changes nothing.
+    pub(crate) fn shutdown(&self, within: Option<Span>) {
         if !self.stopping.swap(true, Ordering::Relaxed) {
-            let _ = self.queue.send(Ask(Inner::Shutdown));
+            let _ = self.queue.send(Ask(Inner::Shutdown(within)));
         }
     }
 
@@ -85,13 +86,13 @@ pub(crate) struct Ask(Inner);
 #[derive(Debug)]
 enum Inner {
     Shard(ShardAsks),
-    Shutdown,
+    Shutdown(Option<Span>),
 }
 
 impl Ask {
     pub(crate) fn into_calls(self) -> impl Iterator<Item = Call> {
         match self.0 {
-            Inner::Shutdown => [Some(Call::Shutdown), None],
+            Inner::Shutdown(within) => [Some(within.map_or(Call::Shutdown, Call::ShutdownWithin)), None],
             Inner::Shard(ShardAsks(cell)) => {
                 let wanted = std::mem::take(&mut *cell.wanted.lock().unwrap_or_else(PoisonError::into_inner));
                 [
@@ -183,11 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn a_shutdown_is_asked_for_once() {
-        let (sender, mut asks) = asks();
-        sender.shutdown();
-        sender.clone().shutdown();
-        assert!(asks.receiver.try_recv().is_ok());
-        assert!(asks.receiver.try_recv().is_err());
+    fn a_shutdown_is_asked_for_once_and_the_first_time_counts() {
+        for (within, other, call) in [
+            (None, Some(Span(7)), Call::Shutdown),
+            (Some(Span(7)), None, Call::ShutdownWithin(Span(7))),
+        ] {
+            let (sender, mut asks) = asks();
+            sender.shutdown(within);
+            sender.clone().shutdown(other);
+            let ask = asks.receiver.try_recv().expect("queued");
+            assert_eq!(ask.into_calls().collect::<Vec<_>>(), [call]);
+            assert!(asks.receiver.try_recv().is_err());
+        }
     }
 }

@@ -219,7 +219,7 @@ async fn a_shutdown_is_passed_on_and_what_is_left_is_answered() {
     let asks = rig.asks.clone();
     let running = tokio::spawn(rig.driver.run(boot()));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    asks.shutdown();
+    asks.shutdown(None);
     running.await.unwrap().unwrap();
     let inputs = rig.inputs.lock().unwrap();
     let bodies: Vec<_> = inputs[1..].iter().map(|input| input.body.clone()).collect();

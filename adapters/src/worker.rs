@@ -1,9 +1,11 @@
 //! The worker: what an application builds and runs.
 
 mod builder;
+mod control;
 mod services;
 
 pub use builder::Builder;
+pub use control::Control;
 
 use crate::asks::{AskSender, Asks, asks};
 use crate::batch::Batch;
@@ -27,7 +29,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::fs::File;
 use std::future::Future;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -93,10 +95,7 @@ impl Worker {
 
     /// A handle to shut this worker down, or to look into it, from elsewhere.
     pub fn control(&self) -> Control {
-        Control {
-            asks: self.asks.0.clone(),
-            flight: self.flight.clone(),
-        }
+        Control::new(self.asks.0.clone(), self.flight.clone())
     }
 
     /// Consumes the stream until [`Control::shutdown`] is called.
@@ -265,33 +264,6 @@ fn default_runtime() -> Result<Arc<dyn Runtime>, Error> {
 #[cfg(not(feature = "tokio-runtime"))]
 fn default_runtime() -> Result<Arc<dyn Runtime>, Error> {
     Err(Error::NoRuntime)
-}
-
-/// A handle on a worker. Clones are handles on the same.
-#[derive(Clone, Debug)]
-pub struct Control {
-    asks: AskSender,
-    flight: Option<Flight>,
-}
-
-impl Control {
-    /// Asks the worker to stop: handlers finish what they have, progress is made durable, and leases are given up.
-    /// [`Worker::run`] returns when that is done, or with [`Error::Unclean`] when it took longer than `shutdown_timeout`.
-    /// Asking again changes nothing.
-    pub fn shutdown(&self) {
-        self.asks.shutdown();
-    }
-
-    /// Writes what the flight recorder holds, as a trace. Writes nothing if it is off.
-    ///
-    /// # Errors
-    /// If `to` cannot be written.
-    pub fn dump_flight(&self, to: impl Write) -> io::Result<()> {
-        match &self.flight {
-            Some(flight) => flight.dump(to),
-            None => Ok(()),
-        }
-    }
 }
 
 #[cfg(all(test, feature = "tokio-runtime"))]
