@@ -139,6 +139,7 @@ impl<M: Machine> Driver<M> {
         let mut turn = 0;
         while !self.engine.is_stopped() {
             let now = self.runtime.now();
+            self.observer.turned(now);
             self.refresh_fences(now);
             self.refresh_metrics(now);
             if self.give_up_overdue(now) {
@@ -204,6 +205,7 @@ impl<M: Machine> Driver<M> {
                 }
             }
         });
+        self.observer.follow(at, &mut self.engine);
         if recording {
             digest.absorb(&self.wake_at);
             self.recorder.end(OutputDigest::from(digest));

@@ -29,7 +29,8 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | building, running and stopping a worker | [`Worker`], [`Builder`], [`Control`], [`Error`] |
+//! | building and running a worker | [`Worker`], [`Builder`], [`Error`] |
+//! | asking and stopping a running one | [`Control`], [`Status`], [`Health`] |
 //! | its options | [`Config`], [`ReaderConfig`], [`MembersConfig`], [`InitialPosition`]; [`Config::options`] lists them all |
 //! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
@@ -41,7 +42,7 @@
 //! The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
 //! them to the SDK, with a table that says what each error means; `consumer`, `store` and `kpl` open, feed and close handlers;
 //! `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
-//! `observe`, `troubles` and `gauges` write logs and metrics.
+//! `observe`, `troubles` and `gauges` write logs and metrics; `board` holds what a [`Control`] may ask.
 #![cfg_attr(
     test,
     allow(clippy::disallowed_methods, reason = "tests have a runtime of their own")
@@ -51,6 +52,7 @@ mod asks;
 #[cfg(feature = "aws")]
 pub mod aws;
 mod batch;
+mod board;
 mod catch;
 mod consumer;
 mod driver;
@@ -58,6 +60,7 @@ mod error;
 mod fence;
 mod gauges;
 mod handler;
+mod health;
 #[doc(hidden)]
 pub mod internals;
 mod kpl;
@@ -72,6 +75,7 @@ mod pulse;
 mod record;
 mod recorder;
 pub mod runtime;
+mod status;
 mod store;
 mod trace;
 mod troubles;
@@ -82,6 +86,7 @@ pub use bytes::Bytes;
 pub use error::Error;
 pub use fence::Fence;
 pub use handler::{Handler, HandlerFn};
+pub use health::Health;
 pub use kpl::Misplaced;
 /// The engine, for formats of lease tables that this crate does not have.
 pub use leasehold_engine as engine;
@@ -99,6 +104,7 @@ pub use leasehold_engine::shard::{HashKey, HashRange};
 pub use leasehold_engine::time::{Mono, Span, Wall};
 pub use record::Record;
 pub use recorder::{NotTaken, Sink as TraceSink};
+pub use status::{LeaseStatus, Phase, Stalled, Status};
 pub use worker::{Builder, Control, Worker};
 
 /// The formats of lease tables, for [`Builder::format`].

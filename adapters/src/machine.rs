@@ -1,5 +1,6 @@
 //! The engine's contract as a trait, so that the loop around it can be tested with a scripted stand-in.
 
+use leasehold_engine::ids::LeaseIx;
 use leasehold_engine::input::Input;
 use leasehold_engine::output::Output;
 use leasehold_engine::time::Mono;
@@ -15,6 +16,17 @@ pub trait Machine: Send {
 
     /// Shows every lease it holds.
     fn each_held(&self, each: &mut dyn FnMut(&Held<'_>));
+
+    /// Moves into `into` all leases of which it may hold more, less or otherwise than when this was last asked; by default none.
+    fn touched(&mut self, into: &mut Vec<LeaseIx>) {
+        let _ = into;
+    }
+
+    /// What it holds of a lease; absent if nothing.
+    fn held_in(&self, lease: LeaseIx) -> Option<Held<'_>> {
+        let _ = lease;
+        None
+    }
 
     /// How many rows of the lease table cannot be read; by default none.
     fn unreadable(&self) -> usize {
@@ -38,6 +50,14 @@ impl Machine for Engine {
         for held in self.held() {
             each(&held);
         }
+    }
+
+    fn touched(&mut self, into: &mut Vec<LeaseIx>) {
+        Engine::touched(self, into);
+    }
+
+    fn held_in(&self, lease: LeaseIx) -> Option<Held<'_>> {
+        Engine::held_in(self, lease)
     }
 
     fn unreadable(&self) -> usize {

@@ -1,5 +1,6 @@
 //! What can be seen of a worker from outside: logs, metrics, an observer of one's own, and the fences of handlers.
 
+use crate::board::{Board, BoardWriter};
 use crate::fence::Fences;
 use crate::gauges::Gauges;
 use crate::machine::Machine;
@@ -29,6 +30,7 @@ pub(crate) struct Observer {
     /// The name of this life, once it is told.
     worker: Option<WorkerId>,
     troubles: Troubles,
+    board: BoardWriter,
 }
 
 impl fmt::Debug for Observer {
@@ -50,7 +52,15 @@ impl Observer {
             gauges: None,
             worker: None,
             troubles: Troubles::default(),
+            board: BoardWriter::default(),
         }
+    }
+
+    /// Writes what the worker is and holds to this board.
+    #[must_use]
+    pub(crate) fn with_board(mut self, board: Board) -> Self {
+        self.board = BoardWriter::new(board);
+        self
     }
 
     /// Sets metrics with this meter, those of waiting records from what the store keeps.
@@ -89,6 +99,7 @@ impl Observer {
         if let Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Fenced { lease } = notice {
             self.fences.revoke(lease);
         }
+        self.board.notice(at, notice);
         if let Some(each) = &mut self.each {
             each(notice);
         }
@@ -151,6 +162,9 @@ impl Observer {
         };
         let labels = [kind.name().into(), result.into()];
         self.meter.count(&metrics::OUTCOMES, labels, 1);
+        if kind == Kind::Table {
+            self.board.board().table(at, outcome);
+        }
         if kind == Kind::Consumer {
             return;
         }
@@ -167,6 +181,16 @@ impl Observer {
     /// The engine is given an input.
     pub(crate) fn input(&self) {
         self.meter.count(&metrics::INPUTS, [], 1);
+    }
+
+    /// The loop runs.
+    pub(crate) fn turned(&self, now: Mono) {
+        self.board.board().turned(now);
+    }
+
+    /// The engine was given an input, and its notices were told.
+    pub(crate) fn follow(&mut self, now: Mono, engine: &mut impl Machine) {
+        self.board.follow(now, engine);
     }
 
     /// A command is carried out.

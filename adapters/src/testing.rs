@@ -1,4 +1,10 @@
-//! A scripted engine and scripted ports, for the tests of this crate.
+//! A scripted engine, scripted ports, and services in memory, for the tests of this crate.
+
+#[cfg(feature = "tokio-runtime")]
+mod memory;
+
+#[cfg(feature = "tokio-runtime")]
+pub(crate) use memory::{How, Memory};
 
 use crate::machine::Machine;
 use crate::ports::Port;

@@ -9,6 +9,7 @@ pub use control::Control;
 
 use crate::asks::{AskSender, Asks, asks};
 use crate::batch::Batch;
+use crate::board::{Board, Life};
 use crate::consumer::Consumer;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -22,6 +23,7 @@ use crate::recorder::{FileSink, Flight, Recorder, Sink};
 use crate::runtime::{Runtime, Task};
 use crate::store::Store;
 use leasehold_engine::Engine;
+use leasehold_engine::config::Config;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::Boot;
 use leasehold_engine::time::Span;
@@ -66,6 +68,7 @@ pub struct Worker {
     builder: Builder,
     asks: (AskSender, Asks),
     flight: Option<Flight>,
+    board: Board,
 }
 
 impl fmt::Debug for Worker {
@@ -90,12 +93,13 @@ impl Worker {
             builder,
             asks: asks(),
             flight,
+            board: Board::default(),
         }
     }
 
     /// A handle to shut this worker down, or to look into it, from elsewhere.
     pub fn control(&self) -> Control {
-        Control::new(self.asks.0.clone(), self.flight.clone())
+        Control::new(self.asks.0.clone(), self.flight.clone(), self.board.clone())
     }
 
     /// Consumes the stream until [`Control::shutdown`] is called.
@@ -111,7 +115,14 @@ impl Worker {
     ///
     /// # Panics
     /// If [`Builder::on_notice`] panics, with its panic.
-    pub async fn run<H: Handler>(mut self, handler: H) -> Result<(), Error> {
+    pub async fn run<H: Handler>(self, handler: H) -> Result<(), Error> {
+        let running = self.board.run();
+        let result = self.start(handler).await;
+        running.ended(&result);
+        result
+    }
+
+    async fn start<H: Handler>(mut self, handler: H) -> Result<(), Error> {
         if let Some(runtime) = self.builder.runtime.take() {
             return self.serve(handler, runtime.clone(), runtime).await;
         }
@@ -152,6 +163,7 @@ impl Worker {
             builder,
             asks: (sender, asks),
             flight,
+            board,
         } = self;
         let sink = trace_sink(builder.sink, builder.trace_file)?;
         let store = Store::new(builder.misplaced, runtime.clone());
@@ -165,17 +177,15 @@ impl Worker {
                 call: ".kinesis(client).dynamodb(client)",
             });
         };
-        let (incarnation, seed) = builder
-            .identity
-            .unwrap_or_else(|| (runtime.entropy(), runtime.entropy()));
-        let boot = Boot {
-            worker: builder.worker_id.unwrap_or_else(|| "worker".to_owned()),
-            incarnation,
-            seed,
-            config: builder.config,
-        };
-        let worker = WorkerId::of_life(&boot.worker, incarnation);
+        let boot = boot_record(builder.config, builder.worker_id, builder.identity, &*runtime);
+        let worker = WorkerId::of_life(&boot.worker, boot.incarnation);
         let meter = Meter::new(boot.config.table(), boot.config.stream(), worker.as_str());
+        board.begin(Life {
+            worker,
+            lease_duration: boot.config.lease_duration(),
+            clock: runtime.clone(),
+            store: store.clone(),
+        });
         let polls = Polls::new(runtime.clone());
         let consumer = Consumer::new(
             Arc::new(handler),
@@ -192,7 +202,9 @@ impl Worker {
             consumer: Arc::new(consumer),
         };
         let recorder = Recorder::new(sink, flight.clone());
-        let observer = Observer::new(fences, builder.observer).with_metrics(meter.clone(), store);
+        let observer = Observer::new(fences, builder.observer)
+            .with_metrics(meter.clone(), store)
+            .with_board(board);
         let pulse = feel_pulse(&runtime, &handlers, polls, meter, boot.config.lease_duration());
         let result = Driver::new(Engine::new(), runtime, ports, asks, recorder, observer)
             .with_handlers_on(handlers)
@@ -218,6 +230,22 @@ impl Worker {
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         self.run(HandlerFn::new(process)).await
+    }
+}
+
+/// Who the worker is. What was not given is drawn.
+fn boot_record(
+    config: Config,
+    name: Option<String>,
+    identity: Option<(u64, u64)>,
+    runtime: &dyn Runtime,
+) -> Boot {
+    let (incarnation, seed) = identity.unwrap_or_else(|| (runtime.entropy(), runtime.entropy()));
+    Boot {
+        worker: name.unwrap_or_else(|| "worker".to_owned()),
+        incarnation,
+        seed,
+        config,
     }
 }
 

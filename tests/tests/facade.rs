@@ -3,11 +3,11 @@
 use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
-    BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, EndReason, Error, Fatal, Fence,
-    FencingToken, Handler, HandlerFn, HashKey, InitialPosition, LeaseKey, Left, ListReason, LossReason,
-    MembersConfig, Misplaced, Mono, NotTaken, Notice, OptionInfo, Position, ReaderConfig, Record,
-    SequenceNumber, Severity, ShardId, ShardInfo, Span, Stall, StopSummary, TakeReason, TraceSink, Wall,
-    Worker, WorkerId,
+    BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, Control, EndReason, Error, Fatal, Fence,
+    FencingToken, Handler, HandlerFn, HashKey, Health, InitialPosition, LeaseKey, LeaseStatus, Left,
+    ListReason, LossReason, MembersConfig, Misplaced, Mono, NotTaken, Notice, OptionInfo, Phase, Position,
+    ReaderConfig, Record, SequenceNumber, Severity, ShardId, ShardInfo, Span, Stall, Stalled, Status,
+    StopSummary, TakeReason, TraceSink, Wall, Worker, WorkerId,
 };
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -149,6 +149,23 @@ fn notices_are_looked_into_with_this_crate_alone() {
     };
 }
 
+/// What a program may look at in what a worker shows of itself.
+fn show(control: &Control) -> Vec<String> {
+    let status: Status = control.status();
+    let health: Health = control.health();
+    let lease = |lease: &LeaseStatus| {
+        let (_, _): (&Checkpoint, Span) = (&lease.checkpoint, lease.remaining);
+        let stalled: Option<&Stalled> = lease.stalled.as_ref();
+        stalled.map(|stalled| stalled.waits_for.clone())
+    };
+    let mut lines: Vec<String> = status.leases.iter().filter_map(lease).collect();
+    lines.extend(health.reasons().iter().chain(health.remarks()).cloned());
+    if status.phase == Phase::Starting {
+        lines.push("starting".to_owned());
+    }
+    lines
+}
+
 /// Keeps the lines of a trace.
 #[derive(Default)]
 struct Lines(Vec<String>);
@@ -207,6 +224,22 @@ async fn everything_that_the_builder_takes_is_made_with_this_crate_alone() {
     assert!(matches!(built, Err(Error::Missing { .. })), "{built:?}");
     let policies: Policies = Kcl.policies();
     assert_eq!(policies, Policies::default());
+}
+
+#[tokio::test]
+async fn what_a_worker_shows_is_looked_into_with_this_crate_alone() {
+    let client = leasehold::aws::kinesis::Config::builder()
+        .behavior_version(leasehold::aws::kinesis::config::BehaviorVersion::latest())
+        .region(leasehold::aws::kinesis::config::Region::new("eu-west-1"));
+    let kinesis = leasehold::aws::kinesis::Client::from_conf(client.build());
+    let client = leasehold::aws::dynamodb::Config::builder()
+        .behavior_version(leasehold::aws::dynamodb::config::BehaviorVersion::latest())
+        .region(leasehold::aws::dynamodb::config::Region::new("eu-west-1"));
+    let dynamodb = leasehold::aws::dynamodb::Client::from_conf(client.build());
+    let builder = Worker::builder().kinesis(kinesis).dynamodb(dynamodb);
+    let worker = builder.stream("orders").application("billing").build();
+    let control = worker.expect("a worker").control();
+    assert_eq!(show(&control), ["the worker has not been run yet", "starting"]);
 }
 
 #[test]

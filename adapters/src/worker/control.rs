@@ -1,7 +1,10 @@
 //! What can be asked of a running worker.
 
 use crate::asks::AskSender;
+use crate::board::Board;
+use crate::health::Health;
 use crate::recorder::Flight;
+use crate::status::Status;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -13,11 +16,12 @@ use std::time::Duration;
 pub struct Control {
     asks: AskSender,
     flight: Option<Flight>,
+    board: Board,
 }
 
 impl Control {
-    pub(super) fn new(asks: AskSender, flight: Option<Flight>) -> Self {
-        Self { asks, flight }
+    pub(super) fn new(asks: AskSender, flight: Option<Flight>, board: Board) -> Self {
+        Self { asks, flight, board }
     }
 
     /// Asks the worker to stop: handlers finish what they have, progress is made durable, and leases are given up.
@@ -37,6 +41,37 @@ impl Control {
         self.asks.shutdown(Some(time.into()));
     }
 
+    /// What the worker does, and every lease it holds, as it is at this moment.
+    ///
+    /// What is told to [`Builder::on_notice`](crate::Builder::on_notice) is shown as soon as that function has returned. The
+    /// worker goes on meanwhile; with 10,000 leases an answer takes some milliseconds.
+    pub fn status(&self) -> Status {
+        self.board.status()
+    }
+
+    /// Whether the worker does its work, for a liveness probe: a check that has the process restarted if it fails.
+    ///
+    /// The worker is healthy unless
+    ///
+    /// * the loop that keeps its leases has not run for longer than `lease_duration` (10 s by default; 3 s if that is shorter):
+    ///   something blocks its thread, as a function for notices that does not return, or, with
+    ///   [`coordination_on_caller`](crate::Builder::coordination_on_caller), a handler that blocks;
+    /// * every request to the lease table has failed for longer than `lease_duration`;
+    /// * the worker has ended with an error, or its future was dropped or has panicked. A worker that was asked to stop and ended
+    ///   well is healthy, and so is one that has not been run yet.
+    ///
+    /// Each of these is worth a restart, if it lasts. An outage of DynamoDB looks the same on all workers: let a probe fail for
+    /// longer than outages that you would rather sit out (`failureThreshold` times `periodSeconds` of Kubernetes), or the whole
+    /// fleet restarts. No lease outlasts such an outage in either case.
+    ///
+    /// A shard that does not move is told as a [remark](Health::remarks), and is not unhealthy: its handler may wait for
+    /// something that is down, and after a restart the next worker waits for the same. Neither is a shard that is far behind, a
+    /// worker without a lease, or one that shuts down. Let a person look at these, by the metrics `leasehold_leases_stalled` and
+    /// `leasehold_behind_seconds` or by [`status`](Control::status), and do not restart for them.
+    pub fn health(&self) -> Health {
+        self.board.health()
+    }
+
     /// Writes what the flight recorder holds, as a trace. Writes nothing if it is off.
     ///
     /// # Errors
@@ -48,3 +83,7 @@ impl Control {
         }
     }
 }
+
+#[cfg(all(test, feature = "tokio-runtime"))]
+#[path = "control_tests.rs"]
+mod tests;

@@ -1,0 +1,365 @@
+//! What a running worker shows of itself: the driver writes it, and every `Control` reads it, on any thread and at any time.
+//!
+//! After each input the engine names the leases that it touched, and only these are written anew: so what is shown is what the
+//! engine holds, and an input costs the same with any number of leases.
+
+use crate::health::Health;
+use crate::machine::Machine;
+use crate::runtime::Runtime;
+use crate::status::{LeaseStatus, Phase, Stalled, Status};
+use crate::store::Store;
+use leasehold_engine::Held;
+use leasehold_engine::ids::{FencingToken, LeaseIx, LeaseKey, WorkerId};
+use leasehold_engine::input::{Outcome, Why};
+use leasehold_engine::notice::Notice;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::time::{Mono, Span};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The driver's loop runs once a second, whatever happens. With leases that are shorter than this, it is only said to stand
+/// still after this time.
+const LEAST_PATIENCE: Span = Span::from_secs(3);
+
+/// The board of one worker. Clones are handles on the same.
+#[derive(Clone, Default)]
+pub(crate) struct Board(Arc<Inner>);
+
+struct Inner {
+    /// Absent before the worker has begun to run.
+    life: OnceLock<Life>,
+    /// When the driver's loop last ran.
+    turned: AtomicU64,
+    /// Since when requests to the table have failed, if the last one has.
+    table_fails: AtomicU64,
+    state: Mutex<State>,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            life: OnceLock::new(),
+            turned: AtomicU64::new(0),
+            table_fails: AtomicU64::new(Mono::NEVER.0),
+            state: Mutex::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Board")
+            .field("life", &self.0.life)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What does not change while the worker runs.
+#[derive(Debug)]
+pub(crate) struct Life {
+    pub(crate) worker: WorkerId,
+    pub(crate) lease_duration: Span,
+    pub(crate) clock: Arc<dyn Runtime>,
+    pub(crate) store: Store,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    phase: Phase,
+    end: Option<End>,
+    /// What is held, by the number that the engine gives to each lease.
+    held: Vec<Option<Holding>>,
+    stalls: BTreeMap<LeaseKey, Stall>,
+}
+
+/// How the worker ended.
+#[derive(Debug)]
+enum End {
+    Well,
+    Failed(String),
+    Dropped,
+}
+
+/// One ownership of a lease.
+#[derive(Clone, Debug)]
+struct Holding {
+    lease: LeaseKey,
+    token: FencingToken,
+    checkpoint: Checkpoint,
+    valid_until: Mono,
+    /// When it was first seen to be held.
+    since: Mono,
+    open: bool,
+    stalled: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Stall {
+    since: Mono,
+    waits_for: String,
+}
+
+impl Holding {
+    fn new(held: &Held<'_>, since: Mono) -> Self {
+        Self {
+            lease: held.lease.clone(),
+            token: held.token,
+            checkpoint: held.checkpoint,
+            valid_until: held.valid_until,
+            since,
+            open: held.open,
+            stalled: held.stalled,
+        }
+    }
+
+    fn is_of(&self, held: &Held<'_>) -> bool {
+        self.token == held.token && self.lease == *held.lease
+    }
+
+    fn update(&mut self, held: &Held<'_>) {
+        self.checkpoint = held.checkpoint;
+        self.valid_until = held.valid_until;
+        self.open = held.open;
+        self.stalled = held.stalled;
+    }
+
+    fn status(self, life: &Life, now: Mono, stall: Option<&Stall>) -> LeaseStatus {
+        let shard = self.lease.to_shard();
+        let backlog = life.store.backlog(&shard, now);
+        LeaseStatus {
+            shard,
+            token: self.token,
+            checkpoint: self.checkpoint,
+            waiting: backlog.records,
+            behind: backlog.behind.unwrap_or(now.since(self.since)),
+            open: self.open,
+            remaining: self.valid_until.since(now),
+            stalled: stall.filter(|_| self.stalled).map(|stall| Stalled {
+                idle: now.since(stall.since),
+                waits_for: stall.waits_for.clone(),
+            }),
+            lease: self.lease,
+        }
+    }
+}
+
+impl Board {
+    /// The worker begins to run. When the guard is dropped, it has ended.
+    pub(crate) fn run(&self) -> Running {
+        Running(self.clone())
+    }
+
+    /// What is known before the first input.
+    pub(crate) fn begin(&self, life: Life) {
+        self.turned(life.clock.now());
+        // A worker is run once.
+        let _ = self.0.life.set(life);
+    }
+
+    /// The driver's loop runs.
+    pub(crate) fn turned(&self, now: Mono) {
+        self.0.turned.store(now.0, Ordering::Relaxed);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, end: End) {
+        let mut state = self.state();
+        state.phase = Phase::Stopped;
+        state.end.get_or_insert(end);
+    }
+
+    /// A request to the table was answered, or was not.
+    pub(crate) fn table(&self, now: Mono, outcome: &Outcome) {
+        let answers = match outcome {
+            Outcome::Applied(_) => true,
+            // The table does what it should: another worker, or this one, was faster.
+            Outcome::Refused(refusal) => {
+                matches!(refusal.why, Why::ConditionFailed | Why::NotFound | Why::InUse)
+            }
+            Outcome::NotSent(_) | Outcome::Unknown(_) => false,
+        };
+        let fails = &self.0.table_fails;
+        if answers {
+            fails.store(Mono::NEVER.0, Ordering::Relaxed);
+        } else if fails.load(Ordering::Relaxed) == Mono::NEVER.0 {
+            fails.store(now.0, Ordering::Relaxed);
+        }
+    }
+
+    /// What the worker is and holds now.
+    pub(crate) fn status(&self) -> Status {
+        let life = self.0.life.get();
+        let (phase, mut held, stalls) = {
+            let state = self.state();
+            let held: Vec<Holding> = state.held.iter().flatten().cloned().collect();
+            (state.phase, held, state.stalls.clone())
+        };
+        held.sort_unstable_by(|one, other| one.lease.cmp(&other.lease));
+        let leases = life.map(|life| {
+            let now = life.clock.now();
+            let each = held.into_iter().map(|holding| {
+                let stall = stalls.get(&holding.lease);
+                holding.status(life, now, stall)
+            });
+            each.collect()
+        });
+        Status {
+            worker: life.map(|life| life.worker.clone()),
+            phase,
+            leases: leases.unwrap_or_default(),
+        }
+    }
+
+    /// Whether the worker does its work now.
+    pub(crate) fn health(&self) -> Health {
+        let (mut reasons, mut remarks) = (Vec::new(), Vec::new());
+        let state = self.state();
+        match (&state.end, self.0.life.get()) {
+            (Some(End::Well), _) => remarks.push("the worker has stopped, as it was asked to".to_owned()),
+            (Some(End::Failed(error)), _) => reasons.push(format!("the worker has ended: {error}")),
+            (Some(End::Dropped), _) => reasons.push(
+                "the worker has ended: the future of `Worker::run` was dropped, or panicked, before the worker had stopped"
+                    .to_owned(),
+            ),
+            (None, None) => remarks.push("the worker has not been run yet".to_owned()),
+            (None, Some(life)) => {
+                let now = life.clock.now();
+                reasons.extend(self.stands_still(life, now));
+                reasons.extend(self.has_no_table(life, now));
+                remarks.extend(state.held.iter().flatten().filter_map(|holding| {
+                    let stall = state.stalls.get(&holding.lease).filter(|_| holding.stalled)?;
+                    let (lease, idle) = (&holding.lease, now.since(stall.since));
+                    Some(format!("{lease} has made no progress for {idle}: {}", stall.waits_for))
+                }));
+            }
+        }
+        remarks.sort_unstable();
+        Health::of(reasons, remarks)
+    }
+
+    fn stands_still(&self, life: &Life, now: Mono) -> Option<String> {
+        let idle = now.since(Mono(self.0.turned.load(Ordering::Relaxed)));
+        let patience = life.lease_duration.max(LEAST_PATIENCE);
+        (idle > patience).then(|| {
+            format!(
+                "the loop that keeps the leases has not run for {idle}, and a lease lasts {}: something blocks its thread, or the \
+                 process gets no processor time",
+                life.lease_duration
+            )
+        })
+    }
+
+    fn has_no_table(&self, life: &Life, now: Mono) -> Option<String> {
+        let fails = now.since(Mono(self.0.table_fails.load(Ordering::Relaxed)));
+        (fails > life.lease_duration).then(|| {
+            format!(
+                "every request to the lease table has failed for {fails}, and a lease lasts {}: see the warnings in the log for \
+                 the cause",
+                life.lease_duration
+            )
+        })
+    }
+}
+
+/// A worker that runs.
+#[derive(Debug)]
+pub(crate) struct Running(Board);
+
+impl Running {
+    /// The worker has ended with this result.
+    pub(crate) fn ended<T, E: fmt::Display>(self, result: &Result<T, E>) {
+        self.0.end(match result {
+            Ok(_) => End::Well,
+            Err(error) => End::Failed(error.to_string()),
+        });
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nothing changes if it has ended.
+        self.0.end(End::Dropped);
+    }
+}
+
+/// Where the driver writes.
+#[derive(Debug, Default)]
+pub(crate) struct BoardWriter {
+    board: Board,
+    /// What the engine touched, while that is worked off.
+    touched: Vec<LeaseIx>,
+}
+
+impl BoardWriter {
+    pub(crate) fn new(board: Board) -> Self {
+        Self {
+            board,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Something happened.
+    pub(crate) fn notice(&mut self, at: Mono, notice: &Notice) {
+        match notice {
+            Notice::Scanned { .. } => {
+                let mut state = self.board.state();
+                if state.phase == Phase::Starting {
+                    state.phase = Phase::Running;
+                }
+            }
+            Notice::ShuttingDown { .. } => self.board.state().phase = Phase::Stopping,
+            Notice::Stalled { lease, idle, why } => {
+                let stall = Stall {
+                    since: at - *idle,
+                    waits_for: why.to_string(),
+                };
+                self.board.state().stalls.insert(lease.clone(), stall);
+            }
+            Notice::Lost { lease, .. }
+            | Notice::Released { lease }
+            | Notice::Ended { lease, .. }
+            | Notice::Moving { lease, .. } => {
+                self.board.state().stalls.remove(lease);
+            }
+            _ => {}
+        }
+    }
+
+    /// The engine was given an input, and its notices were told: writes down what it holds otherwise than before.
+    pub(crate) fn follow(&mut self, now: Mono, engine: &mut impl Machine) {
+        engine.touched(&mut self.touched);
+        if self.touched.is_empty() {
+            return;
+        }
+        let mut state = self.board.state();
+        for ix in self.touched.drain(..) {
+            let at = ix.index();
+            let Some(held) = engine.held_in(ix) else {
+                if let Some(gone) = state.held.get_mut(at) {
+                    *gone = None;
+                }
+                continue;
+            };
+            if state.held.len() <= at {
+                state.held.resize_with(at + 1, || None);
+            }
+            match &mut state.held[at] {
+                Some(known) if known.is_of(&held) => known.update(&held),
+                other => *other = Some(Holding::new(&held, now)),
+            }
+        }
+    }
+}
+
+#[cfg(all(test, feature = "tokio-runtime"))]
+#[path = "board_tests.rs"]
+mod tests;

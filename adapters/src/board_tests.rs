@@ -1,0 +1,126 @@
+//! The board, on tokio's paused clock, without a worker around it.
+
+use super::*;
+use crate::kpl::Misplaced;
+use crate::runtime::TokioRuntime;
+use leasehold_engine::input::{Cause, Refusal, Reply};
+use leasehold_engine::testkit::Holding;
+use std::time::Duration;
+
+const LEASE: Span = Span::from_secs(10);
+
+fn board(lease_duration: Span) -> (Board, Arc<dyn Runtime>) {
+    let clock: Arc<dyn Runtime> = Arc::new(TokioRuntime::current().unwrap());
+    let board = Board::default();
+    board.begin(Life {
+        worker: "w:1".into(),
+        lease_duration,
+        clock: clock.clone(),
+        store: Store::new(Misplaced::Drop, clock.clone()),
+    });
+    (board, clock)
+}
+
+fn refused(why: Why) -> Outcome {
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail: String::new(),
+    })
+}
+
+async fn millis(millis: u64) {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_does_not_run_is_unhealthy_once_a_lease_would_have_ended() {
+    for (lease, patience) in [(LEASE, 10_000), (Span::from_millis(100), 3_000)] {
+        let (board, clock) = board(lease);
+        millis(patience).await;
+        assert!(board.health().is_healthy());
+        millis(2).await;
+        let health = board.health();
+        assert!(!health.is_healthy() && health.reasons().len() == 1);
+        let reason = &health.reasons()[0];
+        assert!(
+            reason.starts_with("the loop that keeps the leases has not run for"),
+            "{reason}"
+        );
+        board.turned(clock.now());
+        assert_eq!(board.health(), Health::of(Vec::new(), Vec::new()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_table_is_given_a_lease_duration_since_the_first_failure_after_an_answer() {
+    let failures = [
+        Outcome::NotSent(Cause::Network),
+        Outcome::Unknown(Cause::Timeout),
+        refused(Why::Denied),
+    ];
+    let answers = [Outcome::Applied(Reply::Done), refused(Why::ConditionFailed)];
+    let (board, clock) = board(LEASE);
+    let after = async |span: u64| {
+        millis(span).await;
+        board.turned(clock.now());
+        board.health().is_healthy()
+    };
+    for (failure, answer) in failures.iter().zip(answers.iter().cycle()) {
+        assert!(after(60_000).await, "nothing was asked");
+        board.table(clock.now(), failure);
+        assert!(after(9_000).await);
+        board.table(clock.now(), failure);
+        assert!(after(1_000).await);
+        assert!(!after(2).await, "the first failure counts: {failure:?}");
+        let reason = board.health().reasons()[0].clone();
+        assert!(
+            reason.starts_with("every request to the lease table has failed for 10.0"),
+            "{reason}"
+        );
+        board.table(clock.now(), answer);
+        assert!(after(0).await, "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_is_told_once_and_nothing_else_counts_then() {
+    for (result, reason) in [
+        (Some(Ok(())), None),
+        (
+            Some(Err("the stream is gone")),
+            Some("the worker has ended: the stream is gone"),
+        ),
+        (
+            None,
+            Some(
+                "the worker has ended: the future of `Worker::run` was dropped, or panicked, before the worker had stopped",
+            ),
+        ),
+    ] {
+        let (board, clock) = board(LEASE);
+        let running = board.run();
+        match &result {
+            Some(result) => running.ended(result),
+            None => drop(running),
+        }
+        board.table(clock.now(), &Outcome::NotSent(Cause::Network));
+        millis(60_000).await;
+        let health = board.health();
+        assert_eq!(health.reasons(), reason.map(str::to_owned).as_slice());
+        assert_eq!(board.status().phase, Phase::Stopped);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_is_shown_in_order() {
+    let (board, clock) = board(LEASE);
+    let mut writer = BoardWriter::new(board.clone());
+    let mut engine = Holding::leases(20).engine().clone();
+    writer.follow(clock.now(), &mut engine);
+    let status = board.status();
+    let shown: Vec<_> = status.leases.iter().map(|lease| lease.lease.clone()).collect();
+    let mut held: Vec<_> = engine.held().map(|held| held.lease.clone()).collect();
+    held.sort();
+    assert_eq!((shown.len(), shown), (20, held));
+}
