@@ -9,7 +9,7 @@ use crate::runtime::Runtime;
 use crate::status::{LeaseStatus, Phase, Stalled, Status};
 use crate::store::Store;
 use leasehold_engine::Held;
-use leasehold_engine::ids::{FencingToken, LeaseIx, LeaseKey, WorkerId};
+use leasehold_engine::ids::{FencingToken, LeaseIx, LeaseKey, ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Why};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::position::Checkpoint;
@@ -293,6 +293,8 @@ pub(crate) struct BoardWriter {
     board: Board,
     /// What the engine touched, while that is worked off.
     touched: Vec<LeaseIx>,
+    /// Once the worker stops: how far each shard that it held was processed, durably.
+    durable: Option<BTreeMap<ShardId, Checkpoint>>,
 }
 
 impl BoardWriter {
@@ -316,7 +318,7 @@ impl BoardWriter {
                     state.phase = Phase::Running;
                 }
             }
-            Notice::ShuttingDown { .. } => self.board.state().phase = Phase::Stopping,
+            Notice::ShuttingDown { .. } => self.stops(),
             Notice::Stalled { lease, idle, why } => {
                 let stall = Stall {
                     since: at - *idle,
@@ -324,11 +326,34 @@ impl BoardWriter {
                 };
                 self.board.state().stalls.insert(lease.clone(), stall);
             }
-            Notice::Lost { lease, .. }
-            | Notice::Released { lease }
-            | Notice::Ended { lease, .. }
-            | Notice::Moving { lease, .. } => {
+            Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Ended { lease, .. } => {
                 self.board.state().stalls.remove(lease);
+                self.gave_up(notice, lease);
+            }
+            Notice::Moving { lease, .. } => {
+                self.board.state().stalls.remove(lease);
+            }
+            _ => {}
+        }
+    }
+
+    /// From now on, what is held counts for the report.
+    fn stops(&mut self) {
+        let mut state = self.board.state();
+        state.phase = Phase::Stopping;
+        let held = state.held.iter().flatten();
+        let durable = held.map(|holding| (holding.lease.to_shard(), holding.checkpoint));
+        self.durable.get_or_insert(durable.collect());
+    }
+
+    fn gave_up(&mut self, notice: &Notice, lease: &LeaseKey) {
+        let Some(durable) = &mut self.durable else { return };
+        match notice {
+            Notice::Lost { .. } => {
+                durable.remove(&lease.to_shard());
+            }
+            Notice::Ended { .. } => {
+                durable.insert(lease.to_shard(), Checkpoint::ShardEnd);
             }
             _ => {}
         }
@@ -349,6 +374,9 @@ impl BoardWriter {
                 }
                 continue;
             };
+            if let Some(durable) = &mut self.durable {
+                durable.insert(held.lease.to_shard(), held.checkpoint);
+            }
             if state.held.len() <= at {
                 state.held.resize_with(at + 1, || None);
             }
@@ -357,6 +385,11 @@ impl BoardWriter {
                 other => *other = Some(Holding::new(&held, now)),
             }
         }
+    }
+
+    /// How far each shard that was held during the stop was processed, durably.
+    pub(crate) fn durable(&mut self) -> BTreeMap<ShardId, Checkpoint> {
+        self.durable.take().unwrap_or_default()
     }
 }
 

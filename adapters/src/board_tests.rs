@@ -113,7 +113,7 @@ async fn an_end_is_told_once_and_nothing_else_counts_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_is_shown_in_order() {
+async fn what_is_held_is_shown_in_order_and_is_in_the_report_of_a_stop() {
     let (board, clock) = board(LEASE);
     let mut writer = BoardWriter::new(board.clone());
     let mut engine = Holding::leases(20).engine().clone();
@@ -123,4 +123,10 @@ async fn what_is_held_is_shown_in_order() {
     let mut held: Vec<_> = engine.held().map(|held| held.lease.clone()).collect();
     held.sort();
     assert_eq!((shown.len(), shown), (20, held));
+    writer.notice(clock.now(), &Notice::ShuttingDown { held: 20 });
+    let durable = status
+        .leases
+        .iter()
+        .map(|lease| (lease.shard.clone(), lease.checkpoint));
+    assert_eq!(writer.durable(), durable.collect());
 }

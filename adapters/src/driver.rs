@@ -13,6 +13,7 @@ use crate::machine::Machine;
 use crate::observe::Observer;
 use crate::ports::{Kind, Ports};
 use crate::recorder::Recorder;
+use crate::report::Report;
 use crate::runtime::{Runtime, Sleep, Task};
 use crate::trace::OutputDigest;
 use leasehold_engine::Engine;
@@ -59,8 +60,8 @@ pub(crate) struct Driver<M = Engine> {
     /// When metrics that tell the state are to be set again.
     metrics_due: Mono,
     fatal: Option<Fatal>,
-    /// What was left behind, if anything was.
-    unclean: Option<Box<StopSummary>>,
+    /// What was given up and left, once the engine has stopped.
+    stopped: StopSummary,
 }
 
 struct Outcomes {
@@ -118,7 +119,7 @@ impl<M: Machine> Driver<M> {
             fences_seen: None,
             metrics_due: Mono(0),
             fatal: None,
-            unclean: None,
+            stopped: StopSummary::default(),
         }
     }
 
@@ -129,12 +130,12 @@ impl<M: Machine> Driver<M> {
         self
     }
 
-    /// Boots the engine and serves it until it has stopped.
+    /// Boots the engine and serves it until it has stopped. What it gave up, and how far shards were processed.
     ///
     /// # Errors
     /// [`Error::Fatal`]: what made the engine stop, if it was not asked to. [`Error::Unclean`]: it was asked to, and left
     /// something behind.
-    pub(crate) async fn run(mut self, boot: Boot) -> Result<(), Error> {
+    pub(crate) async fn run(mut self, boot: Boot) -> Result<Report, Error> {
         self.feed(Body::Boot(Box::new(boot)));
         let mut turn = 0;
         while !self.engine.is_stopped() {
@@ -164,10 +165,14 @@ impl<M: Machine> Driver<M> {
             }
         }
         self.stop();
-        match (self.fatal.take(), self.unclean.take()) {
-            (Some(fatal), _) => Err(Error::Fatal(fatal)),
-            (None, Some(summary)) => Err(Error::Unclean(summary)),
-            (None, None) => Ok(()),
+        let report = Report {
+            stop: std::mem::take(&mut self.stopped),
+            durable: self.observer.durable(),
+        };
+        match self.fatal.take() {
+            Some(fatal) => Err(Error::Fatal(fatal)),
+            None if report.is_clean() => Ok(report),
+            None => Err(Error::Unclean(Box::new(report))),
         }
     }
 
@@ -199,7 +204,7 @@ impl<M: Machine> Driver<M> {
                         Notice::Fatal(fatal) => {
                             self.fatal.get_or_insert(fatal);
                         }
-                        Notice::Stopped(summary) if !summary.is_clean() => self.unclean = Some(summary),
+                        Notice::Stopped(summary) => self.stopped = *summary,
                         _ => {}
                     }
                 }
@@ -226,7 +231,7 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Consumer(_) => &self.handlers,
         };
-        let mut report = Report {
+        let mut answer = Answer {
             op,
             kind,
             to: self.outcomes.sender.clone(),
@@ -245,7 +250,7 @@ impl<M: Machine> Driver<M> {
                     Outcome::Unknown(Cause::Cancelled)
                 }
             };
-            report.send(outcome);
+            answer.send(outcome);
         }));
         self.in_flight.insert(op, InFlight { kind, give_up, task });
         self.give_ups.insert((give_up, op));
@@ -392,14 +397,14 @@ impl<M> Drop for Driver<M> {
 }
 
 /// Sends an outcome, even if the task that was to find it is dropped.
-struct Report {
+struct Answer {
     op: OpId,
     kind: Kind,
     to: mpsc::UnboundedSender<(OpId, Kind, Outcome)>,
     sent: bool,
 }
 
-impl Report {
+impl Answer {
     fn send(&mut self, outcome: Outcome) {
         self.sent = true;
         // Nobody listens any more once the driver is gone.
@@ -407,7 +412,7 @@ impl Report {
     }
 }
 
-impl Drop for Report {
+impl Drop for Answer {
     fn drop(&mut self) {
         if !self.sent {
             self.send(Outcome::Unknown(Cause::Cancelled));

@@ -1,7 +1,8 @@
 //! What can go wrong with a worker as a whole. What goes wrong with one request is the engine's to deal with.
 
+use crate::report::Report;
 use leasehold_engine::config::BadConfig;
-use leasehold_engine::notice::{Fatal, StopSummary};
+use leasehold_engine::notice::Fatal;
 use std::io;
 
 /// Why a worker could not be built, stopped without being asked to, or left something behind as it stopped.
@@ -53,7 +54,8 @@ pub enum Error {
     /// The worker was asked to stop and has stopped, but leases were left to expire, or handlers were stopped before the end.
     /// No record is lost by that: other workers take the leases later, and process again what was not checkpointed.
     #[error(
-        "the worker has stopped{0}; see the warnings in the log before this, or give a stop more time with `shutdown_timeout`"
+        "the worker has stopped{0}; see the warnings in the log before this, or give a stop more time with `shutdown_timeout` or \
+         `Control::shutdown_within`"
     )]
-    Unclean(Box<StopSummary>),
+    Unclean(Box<Report>),
 }

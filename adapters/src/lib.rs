@@ -23,14 +23,15 @@
 //!         }
 //!         Ok::<(), std::io::Error>(())
 //!     })
-//!     .await
+//!     .await?;
+//! # Ok(())
 //! # }
 //! ```
 //!
 //! | for | see |
 //! |---|---|
 //! | building and running a worker | [`Worker`], [`Builder`], [`Error`] |
-//! | asking and stopping a running one | [`Control`], [`Status`], [`Health`] |
+//! | asking and stopping a running one | [`Control`], [`Status`], [`Health`], [`Report`] |
 //! | its options | [`Config`], [`ReaderConfig`], [`MembersConfig`], [`InitialPosition`]; [`Config::options`] lists them all |
 //! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
@@ -74,6 +75,7 @@ mod ports;
 mod pulse;
 mod record;
 mod recorder;
+mod report;
 pub mod runtime;
 mod status;
 mod store;
@@ -104,6 +106,7 @@ pub use leasehold_engine::shard::{HashKey, HashRange};
 pub use leasehold_engine::time::{Mono, Span, Wall};
 pub use record::Record;
 pub use recorder::{NotTaken, Sink as TraceSink};
+pub use report::Report;
 pub use status::{LeaseStatus, Phase, Stalled, Status};
 pub use worker::{Builder, Control, Worker};
 

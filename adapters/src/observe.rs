@@ -8,11 +8,12 @@ use crate::metrics::{self, Meter};
 use crate::ports::{Failure, Kind};
 use crate::store::Store;
 use crate::troubles::{Trouble, Troubles};
-use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, WorkerId};
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use leasehold_engine::input::{Fetched, Outcome};
 use leasehold_engine::notice::{Notice, Severity};
-use leasehold_engine::position::Position;
+use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::Mono;
+use std::collections::BTreeMap;
 use std::fmt;
 use tracing::Level;
 
@@ -191,6 +192,11 @@ impl Observer {
     /// The engine was given an input, and its notices were told.
     pub(crate) fn follow(&mut self, now: Mono, engine: &mut impl Machine) {
         self.board.follow(now, engine);
+    }
+
+    /// How far each shard that was held during a stop was processed, durably.
+    pub(crate) fn durable(&mut self) -> BTreeMap<ShardId, Checkpoint> {
+        self.board.durable()
     }
 
     /// A command is carried out.

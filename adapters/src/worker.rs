@@ -20,6 +20,7 @@ use crate::observe::Observer;
 use crate::ports::Ports;
 use crate::pulse::{Polls, Pulse};
 use crate::recorder::{FileSink, Flight, Recorder, Sink};
+use crate::report::Report;
 use crate::runtime::{Runtime, Task};
 use crate::store::Store;
 use leasehold_engine::Engine;
@@ -61,7 +62,8 @@ const TRACE_BACKLOG: usize = 65_536;
 ///         }
 ///         Ok::<(), std::io::Error>(())
 ///     })
-///     .await
+///     .await?;
+/// # Ok(())
 /// # }
 /// ```
 pub struct Worker {
@@ -102,7 +104,8 @@ impl Worker {
         Control::new(self.asks.0.clone(), self.flight.clone(), self.board.clone())
     }
 
-    /// Consumes the stream until [`Control::shutdown`] is called.
+    /// Consumes the stream until [`Control::shutdown`] is called. The report says what the worker gave up and how far its shards
+    /// were processed.
     ///
     /// Handlers run on the tokio runtime that this is called in. What keeps the leases runs on a thread of its own (see
     /// [`Builder::coordination_on_caller`]).
@@ -111,18 +114,19 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Fatal`] if the worker cannot go on: its table or stream is missing, or it is not allowed to use them.
-    /// [`Error::Unclean`] if it was shut down and could not give up all its leases, or stopped handlers before the end.
+    /// [`Error::Unclean`] if it was shut down and could not give up all its leases, or stopped handlers before the end: it carries
+    /// the report.
     ///
     /// # Panics
     /// If [`Builder::on_notice`] panics, with its panic.
-    pub async fn run<H: Handler>(self, handler: H) -> Result<(), Error> {
+    pub async fn run<H: Handler>(self, handler: H) -> Result<Report, Error> {
         let running = self.board.run();
         let result = self.start(handler).await;
         running.ended(&result);
         result
     }
 
-    async fn start<H: Handler>(mut self, handler: H) -> Result<(), Error> {
+    async fn start<H: Handler>(mut self, handler: H) -> Result<Report, Error> {
         if let Some(runtime) = self.builder.runtime.take() {
             return self.serve(handler, runtime.clone(), runtime).await;
         }
@@ -138,7 +142,7 @@ impl Worker {
         self,
         handler: H,
         handlers: Arc<dyn Runtime>,
-    ) -> Result<(), Error> {
+    ) -> Result<Report, Error> {
         crate::own_thread::run(move || async move {
             let runtime = default_runtime()?;
             self.serve(handler, runtime, handlers).await
@@ -148,7 +152,7 @@ impl Worker {
     }
 
     #[cfg(not(feature = "tokio-runtime"))]
-    async fn serve_on_own_thread<H: Handler>(self, _: H, _: Arc<dyn Runtime>) -> Result<(), Error> {
+    async fn serve_on_own_thread<H: Handler>(self, _: H, _: Arc<dyn Runtime>) -> Result<Report, Error> {
         Err(Error::NoRuntime)
     }
 
@@ -158,7 +162,7 @@ impl Worker {
         handler: H,
         runtime: Arc<dyn Runtime>,
         handlers: Arc<dyn Runtime>,
-    ) -> Result<(), Error> {
+    ) -> Result<Report, Error> {
         let Worker {
             builder,
             asks: (sender, asks),
@@ -223,7 +227,7 @@ impl Worker {
     ///
     /// # Errors
     /// As [`run`](Worker::run).
-    pub async fn run_fn<F, Fut, E>(self, process: F) -> Result<(), Error>
+    pub async fn run_fn<F, Fut, E>(self, process: F) -> Result<Report, Error>
     where
         F: Fn(Batch) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), E>> + Send + 'static,

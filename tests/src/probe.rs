@@ -1,7 +1,7 @@
 //! A worker in this process, and what it processed.
 
 use leasehold::aws::{dynamodb, kinesis};
-use leasehold::{Batch, Config, Control, Error, Notice, ReaderConfig, Span, Worker};
+use leasehold::{Batch, Config, Control, Error, Notice, ReaderConfig, Report, Span, Worker};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 pub struct Probe {
     seen: Arc<Mutex<Seen>>,
     control: Control,
-    run: JoinHandle<Result<(), Error>>,
+    run: JoinHandle<Result<Report, Error>>,
 }
 
 /// What a worker processed and told.

@@ -281,9 +281,10 @@ async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
         .refuse(|target| (target == "DynamoDB_20120810.UpdateItem").then_some(DENIED));
     probe.ask_to_stop();
     let error = probe.failed().await;
-    let Error::Unclean(summary) = &error else {
+    let Error::Unclean(report) = &error else {
         panic!("{error:?}")
     };
+    let summary = &report.stop;
     assert_eq!((summary.released, summary.left, summary.aborted), (0, 2, 0));
     assert_says(
         &error,

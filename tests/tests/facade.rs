@@ -6,9 +6,10 @@ use leasehold::{
     BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, Control, EndReason, Error, Fatal, Fence,
     FencingToken, Handler, HandlerFn, HashKey, Health, InitialPosition, LeaseKey, LeaseStatus, Left,
     ListReason, LossReason, MembersConfig, Misplaced, Mono, NotTaken, Notice, OptionInfo, Phase, Position,
-    ReaderConfig, Record, SequenceNumber, Severity, ShardId, ShardInfo, Span, Stall, Stalled, Status,
+    ReaderConfig, Record, Report, SequenceNumber, Severity, ShardId, ShardInfo, Span, Stall, Stalled, Status,
     StopSummary, TakeReason, TraceSink, Wall, Worker, WorkerId,
 };
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -140,10 +141,12 @@ fn notices_are_looked_into_with_this_crate_alone() {
             let fatal: Fatal = fatal;
             fatal.to_string()
         }
-        Error::Unclean(summary) => {
-            let summary: Box<StopSummary> = summary;
+        Error::Unclean(report) => {
+            let report: Box<Report> = report;
+            let summary: &StopSummary = &report.stop;
             let named: &[(LeaseKey, Left)] = &summary.named;
-            format!("{named:?}")
+            let durable: &BTreeMap<ShardId, Checkpoint> = &report.durable;
+            format!("{named:?} {durable:?}")
         }
         other => other.to_string(),
     };

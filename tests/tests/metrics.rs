@@ -99,7 +99,7 @@ struct Rig {
 struct Member {
     /// Its name in the lease table.
     name: String,
-    run: JoinHandle<Result<(), Error>>,
+    run: JoinHandle<Result<leasehold::Report, Error>>,
 }
 
 impl Rig {

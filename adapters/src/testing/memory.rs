@@ -22,6 +22,8 @@ pub(crate) enum How {
     Fail,
     /// Releases are not executed; all else is.
     ReleasesFail,
+    /// The answers of checkpoints get lost.
+    CheckpointsUnanswered,
 }
 
 /// A table and a stream. Clones are handles on the same.
@@ -59,10 +61,15 @@ impl Memory {
     fn table(&self, op: &TableOp) -> Outcome {
         let how = *self.how.lock().unwrap();
         let release = matches!(op, TableOp::Write(Change::Release { .. }));
+        let checkpoint = matches!(op, TableOp::Write(Change::Checkpoint { .. }));
         if how == How::Fail || (how == How::ReleasesFail && release) {
             return Outcome::NotSent(Cause::Network);
         }
-        self.services().table.execute(op)
+        let outcome = self.services().table.execute(op);
+        match how == How::CheckpointsUnanswered && checkpoint {
+            true => Outcome::Unknown(Cause::Timeout),
+            false => outcome,
+        }
     }
 
     pub(crate) fn stream_port(&self, store: Store) -> StreamPort {

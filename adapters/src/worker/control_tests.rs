@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::error::Error;
+use crate::report::Report;
 use crate::status::Phase;
 use crate::testing::{How, Memory};
 use crate::{Batch, Builder, Notice, Worker};
+use leasehold_engine::notice::Left;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::testkit::shard_id;
 use leasehold_engine::time::Span;
@@ -18,7 +20,7 @@ struct Rig {
     memory: Memory,
     control: Control,
     hang: watch::Sender<bool>,
-    run: JoinHandle<Result<(), Error>>,
+    run: JoinHandle<Result<Report, Error>>,
 }
 
 fn builder(memory: &Memory) -> Builder {
@@ -177,18 +179,77 @@ async fn a_status_may_be_asked_for_on_any_thread_and_within_a_notice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_stop_could_not_release_stays_in_the_status() {
+async fn what_a_stop_could_not_release_is_in_the_report_and_stays_in_the_status() {
     let mut rig = rig();
+    let last = rig.put(3);
     secs(40).await;
     rig.memory.table_goes(How::ReleasesFail);
     rig.control.shutdown();
     let error = (&mut rig.run).await.unwrap().unwrap_err();
+    let Error::Unclean(report) = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(
+        (report.stop.released, report.stop.left, report.stop.aborted),
+        (0, 2, 0)
+    );
+    assert!(matches!(report.stop.named[0].1, Left::Failed { .. }));
+    assert!(!report.is_clean());
+    let durable = [
+        (shard_id(0), Checkpoint::At(last)),
+        (shard_id(1), Checkpoint::TrimHorizon),
+    ];
+    assert_eq!(report.durable, durable.into());
     let status = rig.control.status();
     assert_eq!((status.phase, status.leases.len()), (Phase::Stopped, 2));
     secs(10).await;
     assert_eq!(rig.control.status().leases[0].remaining, Span::ZERO);
     let health = rig.control.health();
     assert_eq!(health.reasons(), [format!("the worker has ended: {error}")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_report_of_a_clean_stop_says_how_far_each_shard_was_processed() {
+    let mut rig = rig();
+    rig.hang.send_replace(true);
+    let last = rig.put(3);
+    secs(40).await;
+    // The handler returns during the stop, which writes its checkpoint. Only the row tells that this was written.
+    rig.memory.table_goes(How::CheckpointsUnanswered);
+    rig.control.shutdown();
+    secs(1).await;
+    rig.hang.send_replace(false);
+    let report = (&mut rig.run).await.unwrap().unwrap();
+    assert_eq!(
+        (report.stop.released, report.stop.left, report.stop.aborted),
+        (2, 0, 0)
+    );
+    assert_eq!(report.to_string(), "; 2 leases were released");
+    let durable = [
+        (shard_id(0), Checkpoint::At(last)),
+        (shard_id(1), Checkpoint::TrimHorizon),
+    ];
+    assert_eq!(report.durable, durable.into());
+    let health = rig.control.health();
+    assert!(health.is_healthy());
+    assert_eq!(health.remarks(), ["the worker has stopped, as it was asked to"]);
+}
+
+/// Another worker's take shows when the lease is to be released.
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_was_lost_during_the_stop_is_not_in_the_report() {
+    let mut rig = rig();
+    secs(40).await;
+    {
+        let mut services = rig.memory.services();
+        let rows = services.table.rows.as_mut().unwrap();
+        let row = rows.get_mut(&shard_id(1).to_lease()).unwrap();
+        (row.owner, row.counter) = (Some("another:1".into()), row.counter + 1);
+    }
+    rig.control.shutdown();
+    let report = (&mut rig.run).await.unwrap().unwrap();
+    assert_eq!(report.stop.released, 1);
+    assert_eq!(report.durable.into_keys().collect::<Vec<_>>(), [shard_id(0)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,10 +271,11 @@ async fn a_shutdown_with_a_time_of_its_own_ends_then() {
             took <= within + Duration::from_millis(10) && took >= Duration::from_secs(least),
             "{took:?}"
         );
-        let Error::Unclean(summary) = &error else {
+        let Error::Unclean(report) = &error else {
             panic!("{error:?}")
         };
-        assert_eq!(summary.aborted, 1);
+        assert_eq!(report.stop.aborted, 1);
+        assert_eq!(report.durable[&shard_id(0)], Checkpoint::TrimHorizon);
     }
 }
 

@@ -208,7 +208,7 @@ async fn live_as(ground: Ground, worker: u32) {
     };
     let result = match life.run(app).await {
         // Faults may keep a worker from giving up its leases: they expire.
-        Ok(()) | Err(leasehold::Error::Unclean(_)) => Ok(()),
+        Ok(_) | Err(leasehold::Error::Unclean(_)) => Ok(()),
         Err(error) => Err(error.to_string()),
     };
     stage.scene().ends(&client, End::Returned(result));

@@ -23,7 +23,7 @@ use clap::Args;
 use job::{Jobs, Unwritten};
 use last::Last;
 use leasehold::format::{Format, LeaseFormat};
-use leasehold::{Batch, Error, Fatal, InitialPosition, Worker};
+use leasehold::{Batch, Error, Fatal, InitialPosition, Report, Worker};
 use leasehold_engine::config::MembersConfig;
 use leasehold_engine::time::Span;
 use line::Payload;
@@ -170,7 +170,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
 
 /// How the command ends: by what became of the worker, and of what was to be printed.
 fn outcome(
-    result: Result<(), Error>,
+    result: Result<Report, Error>,
     broken: Option<&io::Error>,
     unwritten: Option<Unwritten>,
 ) -> Result<Verdict, Failure> {
@@ -183,11 +183,11 @@ fn outcome(
         None => unwritten.map(|unwritten| unwritten.to_string()),
     };
     match (result, of_stdout) {
-        (Ok(()), None) => Ok(Verdict::Fine),
-        (Ok(()), Some(sentence)) => Err(Failure::under_way(sentence)),
+        (Ok(_), None) => Ok(Verdict::Fine),
+        (Ok(_), Some(sentence)) => Err(Failure::under_way(sentence)),
         (Err(error), None) => Err(failure(error)),
         // Nothing else is left behind but what could not be printed.
-        (Err(Error::Unclean(summary)), Some(sentence)) if summary.left == 0 => {
+        (Err(Error::Unclean(report)), Some(sentence)) if report.stop.left == 0 => {
             Err(Failure::under_way(sentence))
         }
         // Records were there to be printed, so it had worked.
@@ -208,15 +208,15 @@ fn failure(error: Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::StopSummary;
 
     #[test]
     fn a_stop_that_leaves_leases_is_a_failure_under_way_that_says_so() {
-        let summary = serde_json::json!({
+        let stop = serde_json::json!({
             "released": 1, "left": 2, "named": [], "aborted": 0, "lease_duration": 10_000_000,
         });
-        let summary: StopSummary = serde_json::from_value(summary).unwrap();
-        let failure = failure(Error::Unclean(Box::new(summary)));
+        let report = serde_json::json!({ "stop": stop, "durable": {} });
+        let report: Report = serde_json::from_value(report).unwrap();
+        let failure = failure(Error::Unclean(Box::new(report)));
         let sentence = failure.to_string();
         assert!(
             sentence.contains("1 lease was released, 2 leases were left to expire")

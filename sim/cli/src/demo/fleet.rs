@@ -4,7 +4,7 @@ use super::board::Board;
 use super::ledger::{Entry, Ledger};
 use crate::clients::Clients;
 use crate::exit::Failure;
-use leasehold::{Batch, Config, Control, Error, ReaderConfig, Worker};
+use leasehold::{Batch, Config, Control, Error, ReaderConfig, Report, Worker};
 use leasehold_engine::time::Span;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) struct Member {
 struct Life {
     runtime: Runtime,
     control: Control,
-    run: JoinHandle<Result<(), Error>>,
+    run: JoinHandle<Result<Report, Error>>,
 }
 
 /// Everything is quicker than in production, so that half a minute has something to show.
@@ -113,7 +113,7 @@ impl Fleet {
             let Some(life) = &mut member.life else { continue };
             if life.run.is_finished() {
                 let why = match (&mut life.run).await {
-                    Ok(Ok(())) => "it stopped".to_owned(),
+                    Ok(Ok(_)) => "it stopped".to_owned(),
                     Ok(Err(error)) => error.to_string(),
                     Err(error) => error.to_string(),
                 };
@@ -140,7 +140,7 @@ impl Fleet {
         for (name, life) in lives {
             let patience = Duration::from(FAREWELL) + Duration::from_secs(2);
             let ended = match tokio::time::timeout(patience, life.run).await {
-                Ok(Ok(Ok(()))) => Ok(()),
+                Ok(Ok(Ok(_))) => Ok(()),
                 Ok(Ok(Err(error))) => Err(format!("{name} failed at last: {error}")),
                 Ok(Err(error)) => Err(format!("{name} panicked: {error}")),
                 Err(_) => Err(format!("{name} did not shut down within {patience:?}")),
