@@ -40,6 +40,12 @@ pub enum Error {
         "expected to be able to start a thread for the leases: {0}; allow the program one more, or call          `coordination_on_caller(true)` on the builder"
     )]
     Thread(#[source] io::Error),
+    /// The process cannot listen to signals.
+    #[error(
+        "expected to be able to listen to Ctrl-C and SIGTERM: {0}; call `Control::shutdown` where the program learns otherwise that \
+         it is to end"
+    )]
+    Signal(#[source] io::Error),
     /// The trace file cannot be created.
     #[error("expected to be able to create the trace file {path:?}: {source}; choose another path")]
     Trace {

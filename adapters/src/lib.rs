@@ -31,7 +31,7 @@
 //! | for | see |
 //! |---|---|
 //! | building and running a worker | [`Worker`], [`Builder`], [`Error`] |
-//! | asking and stopping a running one | [`Control`], [`Status`], [`Health`], [`Report`] |
+//! | asking and stopping a running one | [`Control`], [`Status`], [`Health`], [`Report`]; [`shutdown_on_signal`] |
 //! | its options | [`Config`], [`ReaderConfig`], [`MembersConfig`], [`InitialPosition`]; [`Config::options`] lists them all |
 //! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
@@ -77,6 +77,8 @@ mod record;
 mod recorder;
 mod report;
 pub mod runtime;
+#[cfg(feature = "signal")]
+mod signal;
 mod status;
 mod store;
 mod trace;
@@ -107,6 +109,8 @@ pub use leasehold_engine::time::{Mono, Span, Wall};
 pub use record::Record;
 pub use recorder::{NotTaken, Sink as TraceSink};
 pub use report::Report;
+#[cfg(feature = "signal")]
+pub use signal::shutdown_on_signal;
 pub use status::{LeaseStatus, Phase, Stalled, Status};
 pub use worker::{Builder, Control, Worker};
 
