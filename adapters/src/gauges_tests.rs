@@ -37,6 +37,8 @@ impl Machine for Holds {
                 valid_until: Mono::NEVER,
                 open: true,
                 stalled: *stalled,
+                paused: false,
+                processed: None,
             });
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::ids::{FencingToken, LeaseIx, LeaseKey, WorkerId};
 use crate::input::{Body, Input};
-use crate::notice::Notice;
+use crate::notice::{Notice, Stall};
 use crate::output::Output;
-use crate::position::Checkpoint;
+use crate::position::{Checkpoint, Position};
 use crate::time::Mono;
 use crate::worker::Worker;
 use std::hash::{Hash, Hasher};
@@ -66,6 +66,10 @@ pub struct Held<'a> {
     pub open: bool,
     /// Whether it was said that its shard does not move ([`Notice::Stalled`]), and not yet that it moves again.
     pub stalled: bool,
+    /// Whether nothing is handed over because the application wants it so ([`Call::Pause`](crate::input::Call::Pause)).
+    pub paused: bool,
+    /// The last position that was processed under this ownership; absent: none was. The checkpoint follows it.
+    pub processed: Option<Position>,
 }
 
 /// What its answers to all further inputs depend on, but for the configuration, which never changes. So a search over
@@ -153,5 +157,11 @@ impl Engine {
     /// What this worker holds of a lease; absent if nothing.
     pub fn held_in(&self, lease: LeaseIx) -> Option<Held<'_>> {
         self.worker.as_ref()?.held_in(lease)
+    }
+
+    /// What a lease that this worker holds waits for, as of the last input; absent if it waits for new records alone, or is not
+    /// held. That it waits does not mean that it has stalled: [`Held::stalled`] says that.
+    pub fn waits_for(&self, lease: LeaseIx) -> Option<Stall> {
+        self.worker.as_ref()?.waits_for(lease)
     }
 }

@@ -90,6 +90,17 @@ pub enum Call {
     Shutdown,
     /// As [`Call::Shutdown`], within so much time, whatever `shutdown_timeout` says.
     ShutdownWithin(Span),
+    /// Hand over nothing more of this shard, and keep its lease. A handler that runs finishes its batch. It holds until
+    /// [`Call::Resume`], and no longer than the ownership. Ignored if the lease is not held.
+    Pause {
+        /// The lease.
+        lease: LeaseKey,
+    },
+    /// End a pause. Ignored if the shard is not paused.
+    Resume {
+        /// The lease.
+        lease: LeaseKey,
+    },
 }
 
 /// How a command went. There are four ways and no fifth.

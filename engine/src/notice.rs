@@ -165,6 +165,10 @@ pub enum Notice {
         leases: u32,
         position: InitialPosition,
     },
+    /// The application wants nothing more of this shard to be handed over; its lease is kept.
+    Paused { lease: LeaseKey },
+    /// The application wants a paused shard to go on. A pause that ends with the ownership has no notice of its own.
+    PauseEnded { lease: LeaseKey },
 }
 
 impl Notice {
@@ -193,6 +197,8 @@ impl Notice {
             | Notice::HandlerFailed { lease, .. }
             | Notice::Stalled { lease, .. }
             | Notice::Moving { lease, .. }
+            | Notice::Paused { lease }
+            | Notice::PauseEnded { lease }
             | Notice::Trimmed { lease, .. }
             | Notice::Yields { lease } => Some(lease),
             Notice::Trouble { lease, .. } => lease.as_ref(),
@@ -366,6 +372,11 @@ impl fmt::Display for Notice {
                 write!(f, "{lease} has made no progress for {idle}: {why}")
             }
             Notice::Moving { lease, after } => write!(f, "{lease} makes progress again after {after}"),
+            Notice::Paused { lease } => write!(
+                f,
+                "paused {lease}, as the application asked: nothing more is handed over, and the lease is kept"
+            ),
+            Notice::PauseEnded { lease } => write!(f, "ended the pause of {lease}, as the application asked"),
             Notice::Trouble {
                 what, how, again_in, ..
             } => write!(f, "could not {what}: {how}; retrying in {again_in}"),

@@ -64,6 +64,8 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::HandlerFailed { .. } => ("handler-failed", Warning),
         Notice::Stalled { .. } => ("stalled", Warning),
         Notice::Moving { .. } => ("moving", Info),
+        Notice::Paused { .. } => ("paused", Info),
+        Notice::PauseEnded { .. } => ("pause-ended", Info),
         Notice::Trimmed { .. } => ("trimmed", Error),
         Notice::Trouble { .. } => ("trouble", Warning),
         Notice::Stray { .. } => ("stray", Warning),

@@ -54,6 +54,8 @@ pub enum Stall {
     Writing,
     /// The application was asked to close the shard and has not answered.
     Closing,
+    /// The application has paused the shard. A shard that waits for nothing else is never reported as stalled.
+    Paused,
 }
 
 /// What follows "(the shard) has made no progress for (a while):" in a sentence.
@@ -74,6 +76,7 @@ impl fmt::Display for Stall {
             Stall::OpenFails { attempts } => {
                 write!(f, "the application failed to open the shard {attempts} times")
             }
+            Stall::Paused => f.write_str("the application has paused the shard"),
             Stall::Handler { attempt } => {
                 write!(
                     f,

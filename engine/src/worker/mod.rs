@@ -30,7 +30,7 @@ mod testing;
 use crate::engine::Held;
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::input::{Boot, Call, Outcome, Why};
-use crate::notice::{Fatal, ListReason, Notice};
+use crate::notice::{Fatal, ListReason, Notice, Stall};
 use crate::output::{EndReason, Output};
 use crate::time::{Mono, Span, Wall};
 use assignment::Assignment;
@@ -162,6 +162,14 @@ impl Worker {
                 self.stop(EndReason::Shutdown, timeout, false);
             }
             Call::ShutdownWithin(timeout) => self.stop(EndReason::Shutdown, timeout, false),
+            Call::Pause { lease } => self.pause(&lease, true),
+            Call::Resume { lease } => self.pause(&lease, false),
+        }
+    }
+
+    fn pause(&mut self, lease: &LeaseKey, paused: bool) {
+        if let Some(ix) = self.leases.find(lease.as_str()) {
+            lease::on_pause_wanted(&mut self.cx, &mut self.leases, ix, paused);
         }
     }
 
@@ -393,6 +401,10 @@ impl Worker {
 
     pub(crate) fn held_in(&self, ix: LeaseIx) -> Option<Held<'_>> {
         self.leases.get(ix)?.as_held()
+    }
+
+    pub(crate) fn waits_for(&self, ix: LeaseIx) -> Option<Stall> {
+        lease::waits_for(&self.cx, &self.leases, ix)
     }
 
     /// Moves the outputs out, keeping the memory.

@@ -222,6 +222,11 @@ impl Run {
         }
         self.tell(Body::Call(if dice.one_in(2) {
             Call::Checkpoint { lease, token }
+        } else if dice.one_in(4) {
+            match dice.one_in(2) {
+                true => Call::Pause { lease },
+                false => Call::Resume { lease },
+            }
         } else {
             let through = self.world.position(&lease, dice);
             Call::Processed {

@@ -88,6 +88,12 @@ impl Explanation {
             Body::Call(Call::Checkpoint { lease, .. }) if self.is_meant(lease.as_str()) => {
                 self.say("The application asks for a checkpoint now.");
             }
+            Body::Call(Call::Pause { lease }) if self.is_meant(lease.as_str()) => {
+                self.say("The application pauses the shard.");
+            }
+            Body::Call(Call::Resume { lease }) if self.is_meant(lease.as_str()) => {
+                self.say("The application lets the shard go on.");
+            }
             Body::Call(Call::Shutdown | Call::ShutdownWithin(_)) if self.held => {
                 self.say("This worker is told to stop, so it will let go of the shard.");
             }

@@ -48,6 +48,8 @@ pub(in crate::worker) struct HeldLease {
     pub(super) opened: bool,
     /// The shard was not found, or another one that it waits for, and a listing is to say why.
     pub(super) missing: bool,
+    /// The application wants nothing to be handed over.
+    pub(super) paused: bool,
     pub(super) ix: LeaseIx,
     /// Not opened, and not given up, before this: a former owner may still believe.
     pub(super) open_after: Mono,
@@ -83,6 +85,7 @@ impl HeldLease {
             aborted: false,
             opened: false,
             missing: false,
+            paused: false,
             ix: taken.ix,
             open_after: taken.open_after,
             movement: Movement::new(now),
@@ -121,6 +124,8 @@ impl HeldLease {
             valid_until: self.lane.valid_until,
             open: self.stage.is_open(),
             stalled: self.movement.is_stalled(),
+            paused: self.paused,
+            processed: self.lane.processed,
         }
     }
 

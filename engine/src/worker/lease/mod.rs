@@ -9,6 +9,7 @@
 //! | `running` | while it is read |
 //! | `shard_end` | the children's leases, before a shard's end is written |
 //! | `missing` | what a listing says of a shard that was not found |
+//! | `paused` | shards of which nothing is handed over because the application wants it so |
 //! | `stall` | noticing leases that do not move, and saying why |
 //!
 //! Every lease has one step function that may be called at any time and does what is due.
@@ -18,6 +19,7 @@ mod held;
 mod lane;
 mod lane_answers;
 mod missing;
+mod paused;
 mod running;
 mod shard_end;
 mod stage;
@@ -29,6 +31,8 @@ mod waiting;
 pub(super) use acquisition::{Acquisition, begin as begin_acquisition};
 pub(super) use held::HeldLease;
 pub(super) use missing::on_shards_listed;
+pub(super) use paused::on_pause_wanted;
+pub(super) use stall::waits_for;
 
 use super::context::Context;
 use super::lease_table::LeaseTable;

@@ -42,7 +42,7 @@ impl HeldLease {
             let op = cx.stream(Waiter::Reader(self.ix), op);
             reading.reader.sent(op, now);
         }
-        let free = self.app.is_none() && self.lane.believes(now);
+        let free = self.app.is_none() && self.lane.believes(now) && !self.paused;
         if free && now >= reading.deliver_after {
             self.deliver(cx);
         }

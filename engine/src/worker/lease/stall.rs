@@ -6,7 +6,7 @@
 
 use super::held::{AppCommand, HeldLease};
 use super::stage::{Reading, Stage};
-use crate::ids::ShardId;
+use crate::ids::{LeaseIx, ShardId};
 use crate::input::Fetched;
 use crate::notice::{Notice, Stall};
 use crate::time::{Mono, Span};
@@ -74,7 +74,8 @@ impl HeldLease {
     /// When the lease counts as stalled if nothing moves until then.
     pub(super) fn stall_at(&self, cx: &Context) -> Mono {
         let after = cx.config().stall_after;
-        if after == Span::ZERO || self.is_lost() || cx.phase().stopping().is_some() {
+        let stops = cx.phase().stopping().is_some();
+        if after == Span::ZERO || self.is_lost() || stops || self.rests() {
             return Mono::NEVER;
         }
         self.movement.due(after)
@@ -113,6 +114,7 @@ impl HeldLease {
             (_, Some((_, AppCommand::Close))) => Stall::Closing,
             (Stage::Running(_), None) if !self.believes(now) => Stall::Fenced,
             (Stage::Running(_), None) if self.missing => Stall::Missing,
+            (Stage::Running(_), None) if self.paused => Stall::Paused,
             (Stage::Running(reading), None) => why_not_read(reading),
             (Stage::Ending(ending), None) if !ending.pending_children.is_empty() => {
                 Stall::CoParents(ending.unresolved_parents.clone())
@@ -125,6 +127,13 @@ impl HeldLease {
             }
         }
     }
+}
+
+/// What a lease that is held waits for, whether that is long or not; absent: for new records, or it is not held.
+pub(in crate::worker) fn waits_for(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> Option<Stall> {
+    let held = leases.get(ix)?.held().filter(|held| !held.is_lost())?;
+    let why = held.why_stalled(cx.now(), leases);
+    (why != Stall::ReadsEmpty).then_some(why)
 }
 
 /// Those that cannot be read to their end count first.

@@ -53,7 +53,8 @@ impl Fleet {
             Body::Call(Call::Processed { lease, through, .. }) => {
                 process.checkpoint(lease.as_str(), through.sequence.to_string());
             }
-            Body::Call(Call::Checkpoint { .. }) | Body::Tick | Body::Boot(_) => {}
+            Body::Call(Call::Checkpoint { .. } | Call::Pause { .. } | Call::Resume { .. }) => {}
+            Body::Tick | Body::Boot(_) => {}
         }
     }
 

@@ -5,6 +5,7 @@ mod answers;
 mod held;
 mod lane;
 mod missing;
+mod paused;
 mod running;
 mod shard_end;
 mod stall;
