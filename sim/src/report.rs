@@ -133,6 +133,8 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::InvariantBroken { .. } => "engine/invariant-broken",
         Notice::Stalled { .. } => "engine/stalled",
         Notice::Moving { .. } => "engine/moving",
+        Notice::Paused { .. } => "engine/paused",
+        Notice::PauseEnded { .. } => "engine/pause-ended",
         Notice::Fatal(_) => "engine/fatal",
         _ => return None,
     })

@@ -37,6 +37,11 @@ pub struct ApplicationFaults {
     pub stale_call: u32,
     /// Says once more, and again, what it said long ago.
     pub says_again: u32,
+    /// The shard of the batch is paused.
+    pub pauses: u32,
+    /// For how long, in µs.
+    #[serde(rename = "pause_for", with = "micros")]
+    pub pause_us: u64,
     /// How long a handler takes to heed an abort, in µs.
     #[serde(rename = "abort", with = "micros")]
     pub abort_us: u64,
@@ -57,6 +62,8 @@ impl ApplicationFaults {
             checkpoint: rate(draws, "explicit-checkpoint", 1_000),
             stale_call: rate(draws, "stale-call", 50),
             says_again: rate(draws, "says-again", 50),
+            pauses: pauses(draws),
+            pause_us: draws.magnitude("shard-paused", 2, 10_000, setting.lease_us.saturating_mul(4)),
             abort_us: draws.magnitude("abort-time", 0, 100, 50_000),
         }
     }
@@ -83,6 +90,22 @@ impl ApplicationFaults {
             }
         }
     }
+
+    /// Whether the shard of a batch is paused. Its draws are its own, so that it shifts nothing else.
+    pub fn chance_of_pause(&self, mut apart: Roll) -> Option<Chance> {
+        let for_us = apart.magnitude(1_000, self.pause_us);
+        apart
+            .happens(self.pauses)
+            .then_some(Chance::ShardPaused { for_us })
+    }
+}
+
+/// In one of a thousand batches, in one world of eight.
+fn pauses(draws: Draws) -> u32 {
+    match draws.below("shard-paused", 0, 8) {
+        0 => draws.magnitude("shard-paused", 1, 5, 200) as u32,
+        _ => 0,
+    }
 }
 
 impl Default for ApplicationFaults {
@@ -101,6 +124,8 @@ impl Default for ApplicationFaults {
             checkpoint: 0,
             stale_call: 0,
             says_again: 0,
+            pauses: 0,
+            pause_us: 0,
             abort_us: 1_000,
         }
     }

@@ -122,6 +122,25 @@ impl Faults {
     }
 }
 
+impl Faults {
+    /// The longest that the application pauses a shard, in µs; 0: it pauses none.
+    pub fn longest_shard_pause(&self) -> u64 {
+        let Some(request_faults) = &self.request_faults else {
+            let application = &self.application;
+            return if application.pauses > 0 {
+                application.pause_us
+            } else {
+                0
+            };
+        };
+        let spans = request_faults.iter().map(|fault| match fault.fault {
+            Chance::ShardPaused { for_us } => for_us,
+            _ => 0,
+        });
+        spans.max().unwrap_or(0)
+    }
+}
+
 /// Whether shards change all the time, what is finished is soon removed, and workers are often cut off for long while that
 /// goes on: together, these find what has long been settled by others. One world in twelve.
 pub(crate) fn churns(draws: Draws) -> bool {

@@ -291,6 +291,12 @@ pub enum Chance {
     StaleCall,
     /// It says twice more, under its own ownership, how far it was at the beginning of the batch.
     SaysAgain,
+    /// The application pauses the shard, and lets it go on later.
+    ShardPaused {
+        /// How much later, in µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
 }
 
 impl Chance {
@@ -322,6 +328,7 @@ impl Chance {
             Chance::StaleCall => "stale-call",
             Chance::HandlerDeaf { .. } => "handler-deaf",
             Chance::SaysAgain => "says-again",
+            Chance::ShardPaused { .. } => "shard-paused",
         }
     }
 }

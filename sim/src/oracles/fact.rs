@@ -305,6 +305,11 @@ pub enum Fact {
         local: Mono,
     },
 
+    /// The application of a life wants nothing more of a shard.
+    PauseAsked { life: LifeNo, shard: ShardNo },
+    /// It wants the shard to go on.
+    ResumeAsked { life: LifeNo, shard: ShardNo },
+
     /// A life says that it holds this, the row agrees, and there are records that nobody has processed, or an end that was
     /// not written. Said whenever one looks.
     Behind { life: LifeNo, shard: ShardNo },
@@ -363,6 +368,8 @@ impl Fact {
             | Fact::Processed { life, .. }
             | Fact::CheckpointAsked { life, .. }
             | Fact::HandlerEnded { life, .. }
+            | Fact::PauseAsked { life, .. }
+            | Fact::ResumeAsked { life, .. }
             | Fact::Aborted { life, .. }
             | Fact::Closed { life, .. }
             | Fact::Behind { life, .. }

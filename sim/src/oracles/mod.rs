@@ -21,6 +21,7 @@ mod lineage;
 mod memory;
 mod overlap;
 mod pace;
+mod pauses;
 mod progress;
 mod property;
 mod quota;
@@ -215,6 +216,7 @@ pub struct Oracles {
     takeover: takeover::Takeover,
     tidy: tidy::Tidy,
     pace: pace::Pace,
+    pauses: pauses::Pauses,
     resign: resign::Resign,
     canary: canary::Canary,
     /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
@@ -254,6 +256,7 @@ impl Oracles {
             takeover: takeover::Takeover::new(terms),
             tidy: tidy::Tidy::new(terms),
             pace: pace::Pace::new(terms),
+            pauses: pauses::Pauses::default(),
             resign: resign::Resign::default(),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),
@@ -374,6 +377,7 @@ impl Oracles {
                 if !of_others {
                     self.handovers.observe(now, fact, verdict);
                     self.pace.observe(now, fact, verdict);
+                    self.pauses.observe(now, fact, verdict);
                     self.resign.observe(now, fact, verdict);
                 }
                 self.waiting.observe(now, fact);

@@ -39,6 +39,8 @@ pub enum Property {
     RequestsBounded,
     /// What is held, behind and not moving is noticed in bounded time.
     StallsReported,
+    /// A shard that the application has paused is handed nothing until it may go on.
+    PausesKept,
     /// A table of another stream, or of an earlier one of the same name, is refused.
     ForeignTablesRefused,
     /// The time in which two workers process a shard has a bound: a worker whose belief has ended tells its handler to stop.
@@ -71,6 +73,7 @@ impl Property {
             Property::ExclusiveOwnership => "exclusive-ownership",
             Property::RequestsBounded => "requests-bounded",
             Property::StallsReported => "stalls-reported",
+            Property::PausesKept => "pauses-kept",
             Property::ForeignTablesRefused => "foreign-tables-refused",
             Property::DoubleProcessingBounded => "double-processing-bounded",
             Property::MemoryBounded => "memory-bounded",

@@ -25,6 +25,8 @@ pub(super) struct Stalls {
     behind: BTreeMap<(LifeNo, ShardNo), Behind>,
     noticed: BTreeSet<(LifeNo, ShardNo)>,
     stopping: BTreeSet<LifeNo>,
+    /// What the application has paused.
+    paused: BTreeSet<(LifeNo, ShardNo)>,
 }
 
 impl Stalls {
@@ -42,6 +44,7 @@ impl Stalls {
             behind: BTreeMap::new(),
             noticed: BTreeSet::new(),
             stopping: BTreeSet::new(),
+            paused: BTreeSet::new(),
         }
     }
 
@@ -51,6 +54,7 @@ impl Stalls {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
+            Fact::Behind { life, shard } if self.paused.contains(&(life, shard)) => {}
             Fact::Behind { life, shard } if !self.stopping.contains(&life) => {
                 let noticed = self.noticed.contains(&(life, shard));
                 let behind = self.behind.entry((life, shard)).or_insert(Behind {
@@ -82,7 +86,13 @@ impl Stalls {
                 self.moves(life, shard);
             }
             // What was said of a shard before it was closed holds on while its lease cannot be let go of.
-            Fact::Closed { life, shard, .. } => self.moves(life, shard),
+            Fact::Closed { life, shard, .. } | Fact::ResumeAsked { life, shard } => {
+                self.paused.remove(&(life, shard));
+                self.moves(life, shard);
+            }
+            Fact::PauseAsked { life, shard } => {
+                self.paused.insert((life, shard));
+            }
             Fact::ShutdownAsked { life } => {
                 self.stopping.insert(life);
             }
@@ -92,6 +102,7 @@ impl Stalls {
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 self.behind.retain(|(of, _), _| *of != life);
                 self.noticed.retain(|(of, _)| *of != life);
+                self.paused.retain(|(of, _)| *of != life);
             }
             _ => {}
         }
@@ -153,5 +164,16 @@ mod tests {
             "it stands still afterwards as well"
         );
         assert_eq!(minute(&[(5 * SECOND, Fact::ShutdownAsked { life: 0 })]), 0);
+    }
+
+    #[test]
+    fn a_shard_that_is_paused_need_not_be_reported_and_one_that_goes_on_must_be() {
+        let (life, shard) = (0, 1);
+        let pause = (5 * SECOND, Fact::PauseAsked { life, shard });
+        let resume = |at| (at, Fact::ResumeAsked { life, shard });
+        assert_eq!(minute(std::slice::from_ref(&pause)), 0);
+        assert_eq!(minute(&[pause.clone(), resume(50 * SECOND)]), 0);
+        assert_eq!(minute(&[pause, resume(10 * SECOND)]), 1);
+        assert_eq!(minute(&[(5 * SECOND, Fact::PauseAsked { life, shard: 2 })]), 1);
     }
 }

@@ -28,6 +28,8 @@ struct Shard {
     through: u64,
     /// The last record of the batch that the handler is at.
     handling: Option<u64>,
+    /// The application has paused it: nothing is handed over.
+    paused: bool,
     /// Since when something could have been handed over, but for the pause after a failure.
     free_since: Time,
     /// How often in a row the handler came back without having processed all of its batch.
@@ -203,6 +205,8 @@ impl Waiting {
             }
             | Fact::Fetched { life, shard, .. }
             | Fact::Delivered { life, shard, .. }
+            | Fact::PauseAsked { life, shard }
+            | Fact::ResumeAsked { life, shard }
             | Fact::HandlerEnded { life, shard, .. } => {
                 match self.shards.get_mut(&(shard, life)) {
                     Some(known) => known.observe(now, fact, &self.terms),
@@ -234,7 +238,9 @@ impl Waiting {
                 returns => self.handler_pause.max(self.pause(returns)),
             };
             let idle = now.saturating_sub(known.free_since);
-            let due = known.handling.is_none() && known.waiting.iter().any(|(last, _)| *last > done);
+            let due = known.handling.is_none()
+                && !known.paused
+                && known.waiting.iter().any(|(last, _)| *last > done);
             let late = due && idle > pause + SLACK_US;
             let pause_read = self.read_pause.max(self.pause(known.failures)) + known.pace_us + SLACK_US;
             let unread = now.saturating_sub(known.readable_since);
@@ -328,6 +334,11 @@ impl Shard {
                 first, last, bytes, ..
             } => self.brought = Some((first, last, bytes)),
             Fact::Delivered { last, .. } => self.handling = Some(last),
+            Fact::PauseAsked { .. } => self.paused = true,
+            Fact::ResumeAsked { .. } if self.paused => {
+                self.paused = false;
+                self.free_since = now;
+            }
             Fact::HandlerEnded { .. } => {
                 self.handling = None;
                 self.free_since = now;

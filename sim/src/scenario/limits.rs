@@ -172,6 +172,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("slow_by", application.slow_us),
         ("hang_for", application.hang_us),
         ("deaf_for", application.deaf_us),
+        ("pause_for", application.pause_us),
         ("abort", application.abort_us),
     ] {
         span(&format!("faults.application.{name}"), us)?;
@@ -185,6 +186,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("stale_call", application.stale_call),
         ("deaf", application.deaf),
         ("says_again", application.says_again),
+        ("pauses", application.pauses),
     ] {
         rate(&format!("faults.application.{name}"), per_mille)?;
     }
@@ -199,6 +201,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             Chance::Pause { for_us }
             | Chance::HandlerHangs { for_us }
             | Chance::HandlerDeaf { for_us }
+            | Chance::ShardPaused { for_us }
             | Chance::Cut { for_us } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
             Chance::HandOver { after_us, cut_us, .. } => after_us.max(cut_us),

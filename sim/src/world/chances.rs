@@ -173,7 +173,9 @@ impl Chances {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
             None => {
                 let mut found = Vec::new();
-                cx.plan().faults.application.chances(roll, &mut found);
+                let application = &cx.plan().faults.application;
+                application.chances(roll, &mut found);
+                found.extend(application.chance_of_pause(cx.draws().roll("shard-paused", site.key())));
                 if let Some(cut) = cx.plan().faults.outage.chance(roll) {
                     found.push(cut);
                     // A handler that is still at it when the lease is another's is what such a cut is about. What does not

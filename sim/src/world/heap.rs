@@ -20,6 +20,12 @@ pub(super) enum What {
         shard: u32,
         run: u32,
     },
+    /// The application lets a shard that it paused go on.
+    PauseEnds {
+        worker: u16,
+        generation: u32,
+        shard: u32,
+    },
     /// The application took note of a close or an abort.
     Noted { worker: u16, generation: u32, op: u64 },
     /// A worker that stood still goes on.

@@ -165,6 +165,15 @@ impl World {
                     self.fleet.step_handler(cx, services, w, shard, run);
                 }
             }
+            What::PauseEnds {
+                worker,
+                generation,
+                shard,
+            } => {
+                if let Some(w) = self.fleet.awake(worker, generation, what) {
+                    self.fleet.end_shard_pause(cx, w, shard);
+                }
+            }
             What::Noted {
                 worker,
                 generation,
@@ -260,11 +269,8 @@ impl World {
             return;
         }
         for call in calls {
-            if let Call::Checkpoint { lease, token } = &call
-                && let Some(shard) = shard_of(lease)
-            {
-                let token = token.0;
-                self.cx.fact(Fact::CheckpointAsked { life, shard, token });
+            if let Some(fact) = asked(&call, life) {
+                self.cx.fact(fact);
             }
             self.handle(w, Body::Call(call));
         }
@@ -445,4 +451,23 @@ impl World {
 /// How often oracles look for what is overdue.
 fn look_every(cx: &Context) -> u64 {
     (cx.plan().config.lease_duration().0 / 4).clamp(100_000, 2_000_000)
+}
+/// What oracles are told of something that an application says.
+fn asked(call: &Call, life: LifeNo) -> Option<Fact> {
+    Some(match call {
+        Call::Checkpoint { lease, token } => Fact::CheckpointAsked {
+            life,
+            shard: shard_of(lease)?,
+            token: token.0,
+        },
+        Call::Pause { lease } => Fact::PauseAsked {
+            life,
+            shard: shard_of(lease)?,
+        },
+        Call::Resume { lease } => Fact::ResumeAsked {
+            life,
+            shard: shard_of(lease)?,
+        },
+        _ => return None,
+    })
 }

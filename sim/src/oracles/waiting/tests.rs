@@ -79,6 +79,22 @@ fn what_was_fetched_is_handed_over_at_once() {
 }
 
 #[test]
+fn what_is_paused_is_not_handed_over_until_it_may_go_on_and_then_at_once() {
+    let (life, shard) = (0, 0);
+    let pause = (2, Fact::PauseAsked { life, shard });
+    let resume = (5_000_000, Fact::ResumeAsked { life, shard });
+    assert_eq!(and_reading(vec![pause.clone(), (4_000_000, born())]), 0);
+    let soon = (5_200_000, delivered(0, 0, 1, 5));
+    let over = (9_000_000, born());
+    assert_eq!(and_reading(vec![pause.clone(), resume.clone(), soon, over]), 0);
+    assert_eq!(
+        and_reading(vec![pause, resume, (5_400_000, born())]),
+        1,
+        "too late"
+    );
+}
+
+#[test]
 fn a_failure_allows_for_a_pause_in_proportion_and_no_more() {
     // A batch that comes back so often, ten seconds apart.
     let failed = |times: u64, then_after| {

@@ -48,6 +48,8 @@ struct Handling {
     deaf_until: Time,
     give_up: Time,
     aborted: bool,
+    /// The application pauses the shard for so long, in µs; 0: it does not.
+    pause_us: u64,
 }
 
 struct Delivery {
@@ -80,6 +82,7 @@ impl Handling {
             deaf_until: 0,
             give_up,
             aborted: false,
+            pause_us: 0,
         }
     }
 
@@ -102,6 +105,7 @@ impl Handling {
                 Chance::Partial => partial = true,
                 Chance::Checkpoint => self.checkpoint = true,
                 Chance::StaleCall => self.stale_call = true,
+                Chance::ShardPaused { for_us } => self.pause_us = for_us,
                 _ => {}
             }
         }
@@ -227,6 +231,7 @@ impl Fleet {
             false => chances.hit_batch(cx, site, &mut roll),
         };
         handling.hit(cx, &hits, middle);
+        self.pause_shard(cx, w, shard, handling.pause_us);
         let worker = &mut self.workers[w];
         cx.fact(Fact::Delivered {
             life: worker.life,

@@ -6,6 +6,7 @@
 //! | [`process`] | processes start, stand still, are told to stop, stop, die and come back |
 //! | [`program`] | a worker whose program others wrote |
 //! | [`handler`] | the application: a handler for every open shard |
+//! | [`shard_pause`] | the application pauses a shard for a while |
 //! | [`told`] | what workers say: notices, and what they hold |
 //! | [`novelty`] | kinds of states that leases were in |
 //! | [`transcript`] | the digest of inputs and outputs |
@@ -15,6 +16,7 @@ mod handler;
 mod novelty;
 mod process;
 mod program;
+mod shard_pause;
 mod told;
 mod transcript;
 pub(crate) mod worker;

@@ -60,7 +60,10 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         Assign::Count => rows * scan / u64::from(plan.least(|config| config.max_steals()).max(1)),
         _ => 0,
     };
-    let stuck = most(|config| config.shutdown_timeout()) + faults.worst_handler().0 + 20_000_000;
+    let stuck = most(|config| config.shutdown_timeout())
+        + faults.worst_handler().0
+        + faults.longest_shard_pause()
+        + 20_000_000;
     // A table that was taken away may have been waited for just then.
     let patience = match cx.is_lost_for_good() {
         true => 2 * TABLE_PATIENCE.0,

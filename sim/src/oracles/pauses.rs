@@ -1,0 +1,82 @@
+//! `pauses-kept`: a shard that the application has paused is handed nothing, until it may go on or its ownership ends.
+
+use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pauses {
+    paused: BTreeSet<(LifeNo, ShardNo)>,
+}
+
+impl Pauses {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::PauseAsked { life, shard } => {
+                self.paused.insert((life, shard));
+            }
+            Fact::ResumeAsked { life, shard } | Fact::Closed { life, shard, .. } => {
+                self.paused.remove(&(life, shard));
+            }
+            Fact::Died { life } => self.paused.retain(|(of, _)| *of != life),
+            Fact::Delivered {
+                life,
+                shard,
+                first,
+                last,
+                ..
+            } if self.paused.contains(&(life, shard)) => {
+                verdict.report(Property::PausesKept, now, || {
+                    format!(
+                        "life {life} handed over records {first} to {last} of shard {shard}, which is paused"
+                    )
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::judge_only;
+    use super::*;
+    use leasehold_engine::output::EndReason;
+    use leasehold_engine::time::Mono;
+
+    fn delivered(shard: ShardNo) -> Fact {
+        Fact::Delivered {
+            life: 0,
+            shard,
+            token: 1,
+            first: 1,
+            last: 5,
+            local: Mono(1),
+            valid_until: Mono(9),
+        }
+    }
+
+    #[test]
+    fn a_paused_shard_is_handed_nothing_until_it_may_go_on() {
+        let judged = |facts: &[Fact]| {
+            judge_only(Property::PausesKept, facts.iter().cloned().map(|fact| (1, fact))).len()
+        };
+        let (life, shard) = (0, 1);
+        let (pause, resume) = (
+            Fact::PauseAsked { life, shard },
+            Fact::ResumeAsked { life, shard },
+        );
+        let closed = Fact::Closed {
+            life,
+            shard,
+            token: 1,
+            reason: EndReason::LeaseLost,
+            local: Mono(1),
+        };
+        let bad = [pause.clone(), delivered(1)];
+        assert_eq!(judged(&bad), 1);
+        assert_eq!(judged(&[delivered(1), pause.clone(), delivered(2)]), 0);
+        for end in [resume, closed, Fact::Died { life }] {
+            assert_eq!(judged(&[pause.clone(), end, delivered(1)]), 0);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The application pauses a shard for a while.
+
+use super::Fleet;
+use crate::oracles::ShardNo;
+use crate::world::context::Context;
+use crate::world::heap::What;
+use crate::world::request::Request;
+use leasehold_engine::input::Call;
+
+impl Fleet {
+    /// Pauses a shard for so long, in µs, while its handler is at a batch; 0: does not. Programs of others have no pauses.
+    pub(super) fn pause_shard(&self, cx: &mut Context, w: usize, shard: ShardNo, for_us: u64) {
+        if for_us == 0 || self.workers[w].peer.is_some() {
+            return;
+        }
+        let what = What::PauseEnds {
+            worker: w as u16,
+            generation: self.workers[w].generation,
+            shard,
+        };
+        cx.push(cx.now() + for_us, what);
+        let lease = cx.names_mut().shard(shard).to_lease();
+        self.say(cx, w, Call::Pause { lease });
+    }
+
+    /// Lets a shard go on, whether it is still paused, and held, or not.
+    pub(in crate::world) fn end_shard_pause(&self, cx: &mut Context, w: usize, shard: ShardNo) {
+        let lease = cx.names_mut().shard(shard).to_lease();
+        self.say(cx, w, Call::Resume { lease });
+    }
+
+    fn say(&self, cx: &mut Context, w: usize, call: Call) {
+        let life = self.workers[w].life;
+        let calls = vec![call];
+        cx.request(Request::Calls { w, life, calls });
+    }
+}
