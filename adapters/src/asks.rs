@@ -68,6 +68,14 @@ impl AskSender {
         }
     }
 
+    /// Asks that a shard be given nothing more, or that it go on.
+    pub(crate) fn pause(&self, lease: LeaseKey, paused: bool) {
+        let _ = self.queue.send(Ask(match paused {
+            true => Inner::Pause(lease),
+            false => Inner::Resume(lease),
+        }));
+    }
+
     /// A cell for what is asked about one ownership of a shard.
     pub(crate) fn shard(&self, lease: LeaseKey, token: FencingToken) -> ShardAsks {
         ShardAsks(Arc::new(Cell {
@@ -87,12 +95,16 @@ pub(crate) struct Ask(Inner);
 enum Inner {
     Shard(ShardAsks),
     Shutdown(Option<Span>),
+    Pause(LeaseKey),
+    Resume(LeaseKey),
 }
 
 impl Ask {
     pub(crate) fn into_calls(self) -> impl Iterator<Item = Call> {
         match self.0 {
             Inner::Shutdown(within) => [Some(within.map_or(Call::Shutdown, Call::ShutdownWithin)), None],
+            Inner::Pause(lease) => [Some(Call::Pause { lease }), None],
+            Inner::Resume(lease) => [Some(Call::Resume { lease }), None],
             Inner::Shard(ShardAsks(cell)) => {
                 let wanted = std::mem::take(&mut *cell.wanted.lock().unwrap_or_else(PoisonError::into_inner));
                 [
@@ -196,5 +208,27 @@ mod tests {
             assert_eq!(ask.into_calls().collect::<Vec<_>>(), [call]);
             assert!(asks.receiver.try_recv().is_err());
         }
+    }
+
+    #[test]
+    fn pauses_and_their_ends_arrive_in_the_order_in_which_they_were_asked_for() {
+        let (sender, mut asks) = asks();
+        let lease = || LeaseKey::from("a");
+        sender.pause(lease(), true);
+        sender.clone().pause(lease(), false);
+        let mut calls = Vec::new();
+        while let Some(ask) = asks.try_next() {
+            calls.extend(ask.into_calls());
+        }
+        let (lease, again) = (lease(), lease());
+        assert_eq!(calls, [Call::Pause { lease }, Call::Resume { lease: again }]);
+    }
+
+    #[test]
+    fn what_is_asked_of_a_worker_that_has_ended_is_dropped() {
+        let (sender, asks) = asks();
+        drop(asks);
+        sender.pause("a".into(), true);
+        sender.shutdown(None);
     }
 }

@@ -146,6 +146,11 @@ impl Probe {
             .expect_err("the worker to give up")
     }
 
+    /// A handle on it.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
     /// Asks it to shut down.
     pub fn ask_to_stop(&self) {
         self.control.shutdown();

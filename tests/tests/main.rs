@@ -9,5 +9,6 @@ mod independent;
 mod interop;
 mod metrics;
 mod papers;
+mod pauses;
 mod sdk_rust;
 mod unreachable;

@@ -5,6 +5,7 @@ use crate::board::Board;
 use crate::health::Health;
 use crate::recorder::Flight;
 use crate::status::Status;
+use leasehold_engine::ids::ShardId;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -39,6 +40,37 @@ impl Control {
     /// down to microseconds.
     pub fn shutdown_within(&self, time: Duration) {
         self.asks.shutdown(Some(time.into()));
+    }
+
+    /// Hands nothing more of a shard to its handler until [`resume`](Control::resume) is called. The lease is kept and renewed. A
+    /// handler that runs finishes its batch, and what it processed is checkpointed.
+    ///
+    /// Nothing happens if this worker does not hold the shard's lease when it comes to the request, which is within milliseconds.
+    /// The notice [`Paused`](crate::Notice::Paused) tells that the shard is paused.
+    ///
+    /// A pause ends with the ownership: a worker that takes the lease later, this one or another, is not paused. A shutdown gives
+    /// the lease up, a fleet that grows may move it, and so may an expiry. To keep a shard from being processed for good, let its
+    /// handler refuse.
+    ///
+    /// During a pause the shard is read until its buffer is full (`buffer_bytes`, `buffer_batches`), so it costs as much memory as a
+    /// slow handler does. It falls behind, which the metrics show, but is not told as stalled. A shard of which every record was
+    /// processed ends even so, and its children begin. A shard that is not open yet is opened, and is given nothing then. Records
+    /// that a pause outlasts are lost when the stream's retention is over (24 h by default).
+    ///
+    /// ```no_run
+    /// # fn example(control: leasehold::Control) {
+    /// control.pause("shardId-000000000003");
+    /// // … repair what the records of this shard are written to.
+    /// control.resume("shardId-000000000003");
+    /// # }
+    /// ```
+    pub fn pause(&self, shard: impl Into<ShardId>) {
+        self.asks.pause(shard.into().to_lease(), true);
+    }
+
+    /// Ends a [`pause`](Control::pause): what was read meanwhile is handed over at once. Nothing happens if the shard is not paused.
+    pub fn resume(&self, shard: impl Into<ShardId>) {
+        self.asks.pause(shard.into().to_lease(), false);
     }
 
     /// What the worker does, and every lease it holds, as it is at this moment.
