@@ -11,8 +11,8 @@ use crate::store::Store;
 use leasehold_engine::Held;
 use leasehold_engine::ids::{FencingToken, LeaseIx, LeaseKey, ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Why};
-use leasehold_engine::notice::Notice;
-use leasehold_engine::position::Checkpoint;
+use leasehold_engine::notice::{Notice, Stall as Reason};
+use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,10 +68,21 @@ pub(crate) struct Life {
 #[derive(Debug, Default)]
 struct State {
     phase: Phase,
+    /// Since when it has done that.
+    since: Mono,
     end: Option<End>,
     /// What is held, by the number that the engine gives to each lease.
     held: Vec<Option<Holding>>,
     stalls: BTreeMap<LeaseKey, Stall>,
+}
+
+impl State {
+    /// The worker does something else from now on.
+    fn enter(&mut self, phase: Phase, now: Mono) {
+        if self.phase != phase {
+            (self.phase, self.since) = (phase, now);
+        }
+    }
 }
 
 /// How the worker ended.
@@ -93,6 +104,9 @@ struct Holding {
     since: Mono,
     open: bool,
     stalled: bool,
+    paused: bool,
+    processed: Option<Position>,
+    waits_for: Option<Reason>,
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +125,9 @@ impl Holding {
             since,
             open: held.open,
             stalled: held.stalled,
+            paused: held.paused,
+            processed: held.processed,
+            waits_for: None,
         }
     }
 
@@ -123,6 +140,8 @@ impl Holding {
         self.valid_until = held.valid_until;
         self.open = held.open;
         self.stalled = held.stalled;
+        self.paused = held.paused;
+        self.processed = held.processed;
     }
 
     fn status(self, life: &Life, now: Mono, stall: Option<&Stall>) -> LeaseStatus {
@@ -134,7 +153,10 @@ impl Holding {
             checkpoint: self.checkpoint,
             waiting: backlog.records,
             behind: backlog.behind.unwrap_or(now.since(self.since)),
+            processed: self.processed,
             open: self.open,
+            paused: self.paused,
+            waits_for: self.waits_for.map(|reason| reason.to_string()),
             remaining: self.valid_until.since(now),
             stalled: stall.filter(|_| self.stalled).map(|stall| Stalled {
                 idle: now.since(stall.since),
@@ -153,7 +175,9 @@ impl Board {
 
     /// What is known before the first input.
     pub(crate) fn begin(&self, life: Life) {
-        self.turned(life.clock.now());
+        let now = life.clock.now();
+        self.turned(now);
+        self.state().since = now;
         // A worker is run once.
         let _ = self.0.life.set(life);
     }
@@ -168,8 +192,9 @@ impl Board {
     }
 
     fn end(&self, end: End) {
+        let now = self.0.life.get().map(|life| life.clock.now());
         let mut state = self.state();
-        state.phase = Phase::Stopped;
+        state.enter(Phase::Stopped, now.unwrap_or(Mono(0)));
         state.end.get_or_insert(end);
     }
 
@@ -194,10 +219,10 @@ impl Board {
     /// What the worker is and holds now.
     pub(crate) fn status(&self) -> Status {
         let life = self.0.life.get();
-        let (phase, mut held, stalls) = {
+        let (phase, since, mut held, stalls) = {
             let state = self.state();
             let held: Vec<Holding> = state.held.iter().flatten().cloned().collect();
-            (state.phase, held, state.stalls.clone())
+            (state.phase, state.since, held, state.stalls.clone())
         };
         held.sort_unstable_by(|one, other| one.lease.cmp(&other.lease));
         let leases = life.map(|life| {
@@ -211,6 +236,7 @@ impl Board {
         Status {
             worker: life.map(|life| life.worker.clone()),
             phase,
+            phase_for: life.map_or(Span::ZERO, |life| life.clock.now().since(since)),
             leases: leases.unwrap_or_default(),
         }
     }
@@ -315,10 +341,10 @@ impl BoardWriter {
             Notice::Scanned { .. } => {
                 let mut state = self.board.state();
                 if state.phase == Phase::Starting {
-                    state.phase = Phase::Running;
+                    state.enter(Phase::Running, at);
                 }
             }
-            Notice::ShuttingDown { .. } => self.stops(),
+            Notice::ShuttingDown { .. } => self.stops(at),
             Notice::Stalled { lease, idle, why } => {
                 let stall = Stall {
                     since: at - *idle,
@@ -338,9 +364,9 @@ impl BoardWriter {
     }
 
     /// From now on, what is held counts for the report.
-    fn stops(&mut self) {
+    fn stops(&mut self, at: Mono) {
         let mut state = self.board.state();
-        state.phase = Phase::Stopping;
+        state.enter(Phase::Stopping, at);
         let held = state.held.iter().flatten();
         let durable = held.map(|holding| (holding.lease.to_shard(), holding.checkpoint));
         self.durable.get_or_insert(durable.collect());
@@ -380,10 +406,14 @@ impl BoardWriter {
             if state.held.len() <= at {
                 state.held.resize_with(at + 1, || None);
             }
-            match &mut state.held[at] {
-                Some(known) if known.is_of(&held) => known.update(&held),
-                other => *other = Some(Holding::new(&held, now)),
-            }
+            let known = match &mut state.held[at] {
+                Some(known) if known.is_of(&held) => {
+                    known.update(&held);
+                    known
+                }
+                other => other.insert(Holding::new(&held, now)),
+            };
+            known.waits_for = engine.waits_for(ix);
         }
     }
 

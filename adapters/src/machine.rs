@@ -2,6 +2,7 @@
 
 use leasehold_engine::ids::LeaseIx;
 use leasehold_engine::input::Input;
+use leasehold_engine::notice::Stall;
 use leasehold_engine::output::Output;
 use leasehold_engine::time::Mono;
 use leasehold_engine::{Engine, Held};
@@ -24,6 +25,12 @@ pub trait Machine: Send {
 
     /// What it holds of a lease; absent if nothing.
     fn held_in(&self, lease: LeaseIx) -> Option<Held<'_>> {
+        let _ = lease;
+        None
+    }
+
+    /// What a lease that it holds waits for; by default nothing.
+    fn waits_for(&self, lease: LeaseIx) -> Option<Stall> {
         let _ = lease;
         None
     }
@@ -54,6 +61,10 @@ impl Machine for Engine {
 
     fn touched(&mut self, into: &mut Vec<LeaseIx>) {
         Engine::touched(self, into);
+    }
+
+    fn waits_for(&self, lease: LeaseIx) -> Option<Stall> {
+        Engine::waits_for(self, lease)
     }
 
     fn held_in(&self, lease: LeaseIx) -> Option<Held<'_>> {

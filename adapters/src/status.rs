@@ -1,7 +1,7 @@
 //! What a worker shows of itself: [`Control::status`](crate::Control::status).
 
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId, WorkerId};
-use leasehold_engine::position::Checkpoint;
+use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::Span;
 use serde::Serialize;
 
@@ -13,6 +13,8 @@ pub struct Status {
     pub worker: Option<WorkerId>,
     /// What the worker does.
     pub phase: Phase,
+    /// For how long it has done that. 0 before [`Worker::run`](crate::Worker::run).
+    pub phase_for: Span,
     /// The leases it holds, in the order of their keys. Of a worker that has stopped: those that it left to expire.
     pub leases: Vec<LeaseStatus>,
 }
@@ -45,6 +47,8 @@ pub struct LeaseStatus {
     pub token: FencingToken,
     /// The last checkpoint that is known to be durable.
     pub checkpoint: Checkpoint,
+    /// The last position that was processed under this ownership; the checkpoint follows it. Absent: none was.
+    pub processed: Option<Position>,
     /// So many records were fetched and are not processed.
     pub waiting: u64,
     /// Everything that came to the shard longer ago than this is processed. Before the first answer of Kinesis: how long the
@@ -52,6 +56,10 @@ pub struct LeaseStatus {
     pub behind: Span,
     /// Whether a handler has the shard open.
     pub open: bool,
+    /// Whether [`Control::pause`](crate::Control::pause) keeps it from being handed anything.
+    pub paused: bool,
+    /// What it waits for now, in words, be it for a moment or for long. Absent: for new records alone.
+    pub waits_for: Option<String>,
     /// For how long the worker still counts on the lease if it is not renewed; 0: it does not, and its handler is given nothing.
     pub remaining: Span,
     /// That the shard does not move, and what it waits for. Absent while it moves, and for the first `stall_after` (60 s by

@@ -104,6 +104,11 @@ impl Control {
         self.board.health()
     }
 
+    /// Whether the worker does its work: [`Health::is_healthy`] of [`health`](Control::health), which says when that is so.
+    pub fn is_healthy(&self) -> bool {
+        self.health().is_healthy()
+    }
+
     /// Writes what the flight recorder holds, as a trace. Writes nothing if it is off.
     ///
     /// # Errors

@@ -101,6 +101,11 @@ async fn a_status_tells_every_lease_from_before_the_run_until_after_it() {
     assert!(first.behind > Span::from_secs(20), "{first:?}");
     assert!(second.behind <= Span::from_secs(2), "{second:?}");
     assert_eq!((&first.stalled, &second.stalled), (&None, &None));
+    assert_eq!((first.processed, &second.waits_for), (None, &None));
+    let hangs = "the handler has not returned (attempt 1 with this batch)";
+    assert_eq!(first.waits_for.as_deref(), Some(hangs));
+    let runs = status.phase_for;
+    assert!(runs > Span::ZERO && runs <= Span::from_secs(40), "{runs}");
 
     secs(60).await;
     let status = rig.control.status();
@@ -116,13 +121,63 @@ async fn a_status_tells_every_lease_from_before_the_run_until_after_it() {
     secs(10).await;
     let status = rig.control.status();
     assert_eq!(status.leases[0].checkpoint, Checkpoint::At(last));
-    assert_eq!(status.leases[0].waiting, 0);
+    assert_eq!(status.leases[0].processed, Some(last));
+    assert_eq!(
+        (status.leases[0].waiting, &status.leases[0].waits_for),
+        (0, &None)
+    );
     assert_eq!(status.leases[0].stalled, None);
 
     rig.control.shutdown();
     (&mut rig.run).await.unwrap().unwrap();
     let status = rig.control.status();
     assert_eq!((status.phase, status.leases.len()), (Phase::Stopped, 0));
+    secs(5).await;
+    assert!(rig.control.status().phase_for >= Span::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_shard_is_given_nothing_is_shown_as_such_and_goes_on() {
+    let mut rig = rig();
+    rig.control.pause(shard_id(0));
+    let first = rig.put(5);
+    secs(40).await;
+    let held = |rig: &Rig| rig.control.status().leases[0].clone();
+    assert!(!held(&rig).paused, "what is not held yet is not paused");
+    assert_eq!(held(&rig).checkpoint, Checkpoint::At(first));
+
+    rig.control.pause(shard_id(0));
+    let last = rig.put(7);
+    secs(300).await;
+    let lease = held(&rig);
+    assert_eq!((lease.paused, lease.waiting), (true, 7));
+    assert_eq!(
+        (lease.processed, lease.checkpoint),
+        (Some(first), Checkpoint::At(first))
+    );
+    assert_eq!(
+        lease.waits_for.as_deref(),
+        Some("the application has paused the shard")
+    );
+    assert!(
+        lease.remaining > Span::ZERO && lease.behind > Span::from_secs(290),
+        "{lease:?}"
+    );
+    assert_eq!(lease.stalled, None);
+    assert!(!rig.control.status().leases[1].paused);
+    assert!(rig.control.is_healthy());
+
+    rig.control.resume(shard_id(0));
+    secs(10).await;
+    let lease = held(&rig);
+    assert_eq!(
+        (lease.paused, lease.processed, lease.waits_for),
+        (false, Some(last), None)
+    );
+    rig.control.pause(shard_id(0));
+    rig.control.shutdown();
+    (&mut rig.run).await.unwrap().unwrap();
+    rig.control.resume(shard_id(0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,6 +192,8 @@ async fn a_status_is_json_with_times_in_microseconds() {
     for name in ["remaining", "behind", "token"] {
         assert!(lease.remove(name).unwrap().is_u64(), "{name}");
     }
+    let phase_for = status.as_object_mut().unwrap().remove("phase_for");
+    assert!(phase_for.unwrap().as_u64().unwrap() > 30_000_000);
     assert_eq!(
         status,
         serde_json::json!({
@@ -146,8 +203,11 @@ async fn a_status_is_json_with_times_in_microseconds() {
                 "lease": "shardId-000000000000",
                 "shard": "shardId-000000000000",
                 "checkpoint": serde_json::to_value(Checkpoint::At(last)).unwrap(),
+                "processed": serde_json::to_value(last).unwrap(),
                 "waiting": 0,
                 "open": true,
+                "paused": false,
+                "waits_for": null,
                 "stalled": null,
             }],
         })
