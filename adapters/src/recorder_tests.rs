@@ -330,7 +330,7 @@ fn a_script_is_not_the_engine() {
 }
 
 #[test]
-fn a_worker_does_not_wait_for_whoever_writes_a_dump() {
+fn a_worker_does_not_wait_for_the_program_that_writes_a_dump() {
     /// Sees while it is written to whether the flight recorder could record.
     struct Sees(Flight, usize);
     impl Write for Sees {

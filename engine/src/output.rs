@@ -24,7 +24,7 @@ pub enum Output {
 pub struct Command {
     /// Names it in the outcome.
     pub op: OpId,
-    /// The moment after which nobody waits for it: the driver then answers `Unknown` (or `NotSent`) itself.
+    /// The moment after which the engine does not wait for it any longer: the driver then answers `Unknown` (or `NotSent`) itself.
     pub give_up: Mono,
     /// What to do.
     pub effect: Effect,

@@ -370,7 +370,7 @@ fn changed(write: Option<Write>, change: impl FnOnce(&mut LeaseRow)) -> (Rig, Ve
 }
 
 #[test]
-fn a_lease_is_lost_to_whoever_wrote_its_row() {
+fn a_lease_is_lost_to_the_worker_that_wrote_its_row() {
     let third = |row: &mut LeaseRow| (row.owner, row.counter) = (Some("third".into()), row.counter + 1);
     for write in [
         None,

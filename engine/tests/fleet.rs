@@ -368,7 +368,7 @@ fn ranges_opened(rig: &Rig) -> Vec<Option<HashRange>> {
 }
 
 #[test]
-fn a_stolen_lease_is_not_released_before_its_former_owner_must_know() {
+fn a_stolen_lease_is_not_released_while_its_former_owner_may_believe_in_it() {
     let mut rig = Rig::new(2, 1);
     rig.secs(30);
     rig.join();

@@ -95,7 +95,7 @@ fn the_last_writes_of_a_lease_are_tried_again_soon() {
 
 /// A worker that finds a lease released starts at once, while the former owner may still believe in it.
 #[test]
-fn what_was_stolen_is_released_when_its_former_owner_must_know() {
+fn a_stolen_lease_is_released_once_its_former_owner_cannot_believe_in_it() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
     let thief = rig.join();

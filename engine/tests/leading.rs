@@ -212,7 +212,7 @@ fn the_dead_are_removed_one_after_the_other() {
 
 /// What is listed by who led says nothing for who leads by now.
 #[test]
-fn whoever_reads_that_another_leads_shares_nothing_out() {
+fn a_worker_that_reads_of_another_leader_assigns_nothing() {
     for replaced in [false, true] {
         let mut rig = fleet(1, 1);
         rig.secs(20);

@@ -46,7 +46,7 @@ fn the_tables_beside_the_lease_table_are_created() {
 }
 
 #[test]
-fn whoever_joins_gets_its_turns_and_nothing_is_processed_twice() {
+fn a_joining_worker_gets_its_turns_and_nothing_is_processed_twice() {
     let mut rig = fleet(4, 1);
     rig.secs(30);
     assert_eq!(owners(&rig, 4), [Some(0); 4]);
@@ -63,7 +63,7 @@ fn whoever_joins_gets_its_turns_and_nothing_is_processed_twice() {
 }
 
 #[test]
-fn whoever_leaves_is_not_counted_and_leads_no_more() {
+fn a_leaving_worker_is_not_counted_and_leads_no_more() {
     let mut rig = fleet(4, 2);
     rig.secs(40);
     let leader = rig.side.leader().unwrap().id;

@@ -86,7 +86,7 @@ fn it_is_stolen_from_the_busiest_what_it_has_above_its_share() {
 
 /// Shares are rounded up: where all have just theirs, a newcomer would lack several for ever.
 #[test]
-fn whoever_lacks_several_takes_one_of_a_share() {
+fn a_worker_that_lacks_several_takes_one_of_a_share() {
     let of_three = [("a", 3), ("b", 3), ("c", 3)];
     assert_eq!(first_steal(&of_three, 10).unwrap().1, 1);
     // A worker that lacks one lease takes none.

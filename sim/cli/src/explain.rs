@@ -247,7 +247,7 @@ impl Explanation {
             let owner = now
                 .owner
                 .as_ref()
-                .map_or("nobody", |owner| words::worker(owner.as_str()));
+                .map_or("no worker", |owner| words::worker(owner.as_str()));
             let sentence = format!(
                 "{how} showed its row: owner {owner}, counter {}, checkpoint {}.{}",
                 row.counter,

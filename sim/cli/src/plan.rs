@@ -39,7 +39,7 @@ pub(super) struct PlanArgs {
     /// The rows of the lease table: what Scan answered.
     #[arg(long, value_name = "FILE")]
     leases: PathBuf,
-    /// Where shards nobody has read yet are started: trim-horizon, latest or a time as of RFC 3339.
+    /// Where shards that have no lease yet are started: trim-horizon, latest or a time as of RFC 3339.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
     /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer (its table of checkpoints).
@@ -86,7 +86,7 @@ struct Finding {
     detail: String,
 }
 
-/// A lease that nobody owns, and who would be the one to take it.
+/// A lease without an owner, and the worker that would take it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Assignment {
     lease_key: String,

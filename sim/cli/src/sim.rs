@@ -78,7 +78,7 @@ pub(super) struct SimArgs {
     /// And with its lease table: the rows that `aws dynamodb scan` printed. The owners in it are dead; new workers are started.
     #[arg(long, value_name = "FILE", requires = "shards", conflicts_with = "scenario")]
     leases: Option<PathBuf>,
-    /// With --shards: where shards nobody has read yet are started, trim-horizon, latest or a time as of RFC 3339 (which
+    /// With --shards: where shards that have no lease yet are started, trim-horizon, latest or a time as of RFC 3339 (which
     /// stands for some time of the stream's life).
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position, requires = "shards")]
     from: InitialPosition,

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_begins_with_a_table_of_another_stream_must_leave_it_alone() {
+    fn a_worker_that_begins_with_a_table_of_another_stream_must_leave_it_alone() {
         let boot = Fact::Booted { life: 0, worker: 0 };
         let before = row(None, 1, Mark::At(5));
         let take = changed(

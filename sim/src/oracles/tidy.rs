@@ -1,7 +1,7 @@
 //! `progress-durable`: a finished row goes when nobody needs it any more, not before, and it does not stay for ever.
 //!
 //! Only where a row may go once its shard was read: its children have begun by then, and no row of a parent is left. Rows that
-//! people removed are not judged, nor what came of them.
+//! people removed are not judged, nor those made in their place.
 
 use super::fact::{Mark, Verb};
 use super::{Fact, Property, ShardNo, Terms, Time, Verdict};

@@ -37,7 +37,7 @@ use std::sync::Arc;
 ///
 /// Credentials and region are found as by every AWS tool. Workers of the same application share the stream's shards.
 /// A record is acknowledged after its line was written, so that after a crash some lines may come again but none is
-/// missing. While nobody reads stdout, records wait, and the shards stay this worker's.
+/// missing. While no program reads stdout, records wait, and the shards stay this worker's.
 ///
 /// Ends on Ctrl-C, giving its shards up for others; a second Ctrl-C ends it at once. If stdout takes no lines by then, it ends
 /// within 30 s all the same, with exit code 1, and says how many records were not written.

@@ -1,6 +1,6 @@
 //! The thread that writes lines to stdout.
 //!
-//! A stdout that nobody reads stands still, and then so does this thread: nothing else waits for it but handlers, which may.
+//! A stdout that no program reads stands still, and then so does this thread: nothing else waits for it but handlers, which may.
 //! The lease may be lost meanwhile. So its fence is asked after the wait for room, right before lines are written. What was
 //! begun is finished: a line that is longer than what stdout takes at once may end after the lease was lost.
 

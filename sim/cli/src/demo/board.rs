@@ -131,7 +131,7 @@ impl Board {
         };
         member.alive = false;
         let sentence = format!(
-            "{} is KILLED while it processes {}; nobody is told",
+            "{} is KILLED while it processes {}; the other workers are not told",
             member.name,
             plural(member.shards.len(), "shard")
         );

@@ -82,7 +82,7 @@ impl Ledger {
         }
     }
 
-    /// A record was processed. False if nobody can have put it.
+    /// A record was processed. False if the producer cannot have put it.
     pub(super) fn processed(&self, entry: Entry) -> bool {
         let mut books = self.books();
         let Some(key) = books.keys.get_mut(entry.key) else {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_put_is_refused() {
+    fn a_record_that_the_producer_did_not_put_is_refused() {
         let ledger = ledger(1);
         assert!(!ledger.processed(Entry { key: 7, n: 0 }));
         assert!(!ledger.processed(Entry { key: 1, n: 5 }));

@@ -115,10 +115,10 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
         Notice::Fenced { .. } => format!(
             "No renewal was acknowledged for too long: others may take {name} for expired soon, so nothing more is \
              handed over and a running handler is asked to stop. The lease is not given up: if the next renewal's \
-             guard holds, nobody had it meanwhile."
+             guard holds, no other worker had it meanwhile."
         ),
         Notice::Resumed { .. } => {
-            format!("A renewal's guard held, so nobody had {name} meanwhile: it goes on.")
+            format!("A renewal's guard held, so no other worker had {name} meanwhile: it goes on.")
         }
         Notice::Lost { why, .. } => format!("It lost {name}: {}.", lost(why)),
         Notice::Released { .. } => {
@@ -132,7 +132,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
         Notice::Mending { .. } => {
             format!(
                 "Somebody removed the counter from the row of {name}. The row still names this worker, whose belief in the lease \
-                 has not ended, so nobody had it meanwhile: the next write puts a counter back that is greater than the last one."
+                 has not ended, so no other worker had it meanwhile: the next write puts a counter back that is greater than the last one."
             )
         }
         Notice::Blocked { parents, .. } => {
@@ -190,7 +190,7 @@ pub(super) fn condition(change: &Change) -> String {
         Change::Take { counter, from, .. } => {
             let from = from
                 .as_ref()
-                .map_or("nobody", |from| words::worker(from.as_str()));
+                .map_or("no worker", |from| words::worker(from.as_str()));
             format!(" if the row still names {from} with counter {counter}")
         }
         Change::Renew { guard, .. }
@@ -215,7 +215,7 @@ pub(super) fn outlook(row: &LeaseRow, held: bool, config: Option<&Config>) -> St
         return String::new();
     };
     match (row.checkpoint, row.actual_owner()) {
-        (Checkpoint::ShardEnd, _) => " It is finished, so nobody takes it.".to_owned(),
+        (Checkpoint::ShardEnd, _) => " It is finished, so no worker takes it.".to_owned(),
         (_, None) => " It is free: a worker with less than its fair share may take it.".to_owned(),
         (_, Some(_)) => format!(
             " It is taken for expired if this stays so for {}; until then it can only be stolen.",
@@ -247,7 +247,7 @@ fn lost(why: &LossReason) -> String {
             )
         }
         LossReason::Taken { by: None, row } => {
-            format!("its row names nobody any more, with counter {}", row.counter)
+            format!("its row names no owner any more, with counter {}", row.counter)
         }
         LossReason::RowGone => "its row is gone, and could not be put back".to_owned(),
         LossReason::Unreadable => "its row became something that is no lease".to_owned(),

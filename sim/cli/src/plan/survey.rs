@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be known besides the table and the shards.
 pub(super) struct Asked<'a> {
-    /// Where shards nobody has read yet are started.
+    /// Where shards that have no lease yet are started.
     pub from: InitialPosition,
     /// What follows from the table's format.
     pub policies: Policies,
@@ -277,7 +277,7 @@ impl Survey {
         }
     }
 
-    /// Who would take what nobody alive owns: the workers with the fewest leases, as a scan would show them.
+    /// Which workers would take the leases without a live owner: those with the fewest leases, as a scan would show them.
     fn assign(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>, ages: &BTreeMap<WorkerId, i64>) {
         let is_stale = |worker: &WorkerId| ages.get(worker).is_some_and(|age| *age > STALE_MS);
         let owner = |lease: &LeaseRow| lease.actual_owner().filter(|owner| !is_stale(owner)).cloned();
@@ -294,7 +294,7 @@ impl Survey {
             };
             let who = match lease.actual_owner() {
                 Some(dead) => format!("{dead} has it and does not report any more"),
-                None => "nobody has it".to_owned(),
+                None => "no worker has it".to_owned(),
             };
             let (to, reason) = (
                 worker.to_string(),

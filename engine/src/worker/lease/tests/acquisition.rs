@@ -115,7 +115,7 @@ fn a_steal_follows_an_owner_that_renews_meanwhile() {
 }
 
 #[test]
-fn a_stolen_lease_is_opened_when_its_former_owner_must_know() {
+fn a_stolen_lease_is_opened_once_its_former_owner_cannot_believe_in_it() {
     let (mut cx, mut leases, ix) = taking(owned("a", "other", 7), stolen());
     let did = answer(&mut cx, &mut leases, ix, done());
     assert!(did.effects().is_empty(), "it is not opened");

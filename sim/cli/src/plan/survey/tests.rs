@@ -233,7 +233,7 @@ fn a_row_that_cannot_be_read_keeps_its_key() {
 }
 
 #[test]
-fn what_nobody_has_goes_to_who_has_least_and_an_uneven_share_is_told() {
+fn a_free_lease_goes_to_the_worker_with_the_fewest_and_an_uneven_share_is_told() {
     let rows = [
         lease("a", Some("w1"), Checkpoint::TrimHorizon),
         lease("b", Some("w1"), Checkpoint::TrimHorizon),
