@@ -2,7 +2,7 @@
 //! they cannot drift from it.
 
 use crate::machine::Machine;
-use crate::metrics::{self, Meter};
+use crate::metrics::{self, Meter, seconds};
 use crate::store::Store;
 use leasehold_engine::ids::{FencingToken, ShardId};
 use leasehold_engine::time::{Mono, Span};
@@ -84,10 +84,6 @@ fn set_shard(meter: &Meter, shard: &ShardId, behind: Span, waiting: u64) {
     let label = || [std::sync::Arc::<str>::from(shard.clone()).into()];
     meter.set(&metrics::SHARD_BEHIND, label(), seconds(behind));
     meter.set(&metrics::SHARD_WAITING, label(), waiting as f64);
-}
-
-fn seconds(span: Span) -> f64 {
-    span.as_millis() as f64 / 1_000.0
 }
 
 #[cfg(test)]

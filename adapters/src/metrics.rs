@@ -15,6 +15,7 @@
 //! * Names are as Prometheus advises: base units, the unit in the name, `_total` for what only grows.
 
 use ::metrics::{Key, KeyName, Label, Level, Metadata, SharedString, with_recorder};
+use leasehold_engine::time::Span;
 use std::sync::Arc;
 
 pub use ::metrics::Unit;
@@ -91,6 +92,8 @@ table! {
         "Records of the shard that were fetched and are not processed.";
     Gauge HANDLERS_LATE "leasehold_handlers_late_seconds" Seconds []
         "For how long the runtime of the handlers has not run a task it was given. Above 0 if handlers block its threads.";
+    Gauge HANDLERS_BLOCKING "leasehold_handlers_blocking" Count []
+        "Handlers that have been in one poll, and so have blocked a thread, for longer than 5 s or half a lease.";
     Counter FETCHED_RECORDS "leasehold_fetched_records_total" Count []
         "Kinesis records fetched. An aggregated record counts as one.";
     Counter FETCHED_BYTES "leasehold_fetched_bytes_total" Bytes []
@@ -195,6 +198,11 @@ impl Meter {
             self.common.iter().cloned().chain(further).collect::<Vec<_>>(),
         )
     }
+}
+
+/// A time in the unit of metrics.
+pub(crate) fn seconds(span: Span) -> f64 {
+    span.0 as f64 / 1_000_000.0
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
-//! Noticing that the runtime of the handlers runs no tasks, and which handlers are the cause.
+//! Noticing handlers that block their threads, and a runtime of the handlers that runs no tasks.
 //!
 //! A handler that blocks its thread (a synchronous client, `thread::sleep`, a long computation) takes a thread from the
-//! runtime it runs on. When all are taken, no handler is served, and nothing logs the cause. So a task is given to that
-//! runtime again and again. If it is not run for a while, a warning names the handlers that have been in one poll since.
+//! runtime it runs on. The other tasks of that thread wait. When all threads are taken, no handler is served, and nothing logs the
+//! cause. So each call of a handler notes since when it has been in one poll, and a warning names the calls for which that is long.
+//! Besides, a task is given to that runtime again and again. If it is not run for a while, one warning says so, with all handlers
+//! that are the cause.
 
-use crate::metrics::{self, Meter};
+use crate::metrics::{self, Meter, seconds};
 use crate::runtime::Runtime;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::time::{Mono, Span};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::future::{Future, poll_fn};
@@ -22,6 +25,8 @@ const PATIENCE: Span = Span::from_secs(5);
 const LOOKS: u64 = 5;
 /// The warning is not repeated sooner.
 const SAY_AGAIN: Span = Span::from_secs(60);
+/// No more polls that are over are kept than this.
+const MOST_OVER: usize = 1_024;
 /// Since when a call is in a poll that is in none.
 const IDLE: u64 = u64::MAX;
 
@@ -29,6 +34,8 @@ const IDLE: u64 = u64::MAX;
 #[derive(Clone)]
 pub(crate) struct Polls {
     clock: Arc<dyn Runtime>,
+    /// A poll that takes so many µs is long.
+    patience: Arc<AtomicU64>,
     running: Arc<Mutex<Running>>,
 }
 
@@ -36,6 +43,17 @@ pub(crate) struct Polls {
 struct Running {
     next: u64,
     calls: BTreeMap<u64, (LeaseKey, Arc<AtomicU64>)>,
+    /// Polls that took long and are over.
+    over: Vec<Poll>,
+}
+
+/// One poll of a call, which takes or took long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Poll {
+    lease: LeaseKey,
+    since: Mono,
+    /// How long it took, or has taken so far.
+    span: Span,
 }
 
 /// One call of a handler: forgotten when it is dropped.
@@ -55,6 +73,7 @@ impl Polls {
     pub(crate) fn new(clock: Arc<dyn Runtime>) -> Self {
         Self {
             clock,
+            patience: Arc::new(AtomicU64::new(PATIENCE.0)),
             running: Arc::default(),
         }
     }
@@ -85,42 +104,68 @@ impl Polls {
         async move {
             let mut call = pin!(call);
             poll_fn(|cx| {
-                watched
-                    .since
-                    .store(watched.polls.clock.now().0, Ordering::Relaxed);
+                let since = watched.polls.clock.now();
+                watched.since.store(since.0, Ordering::Relaxed);
                 let poll = call.as_mut().poll(cx);
                 watched.since.store(IDLE, Ordering::Relaxed);
+                watched.polls.ended(watched.n, since);
                 poll
             })
             .await
         }
     }
 
-    /// The calls that have been in one poll for so long, the longest first.
-    fn longer_than(&self, least: Span, now: Mono) -> Vec<(LeaseKey, Span)> {
+    /// A poll of this call has ended.
+    fn ended(&self, call: u64, since: Mono) {
+        let span = self.clock.now().since(since);
+        if span.0 < self.patience.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut running = self.running();
+        if running.over.len() < MOST_OVER
+            && let Some((lease, _)) = running.calls.get(&call)
+        {
+            let lease = lease.clone();
+            running.over.push(Poll { lease, since, span });
+        }
+    }
+
+    /// The long polls that ended since this was last asked.
+    fn take_over(&self) -> Vec<Poll> {
+        std::mem::take(&mut self.running().over)
+    }
+
+    /// The polls that have taken so long, the longest first.
+    fn longer_than(&self, least: Span, now: Mono) -> Vec<Poll> {
         let running = self.running();
-        let mut found: Vec<_> = running
-            .calls
-            .values()
+        let calls = running.calls.values();
+        let mut found: Vec<Poll> = calls
             .map(|(lease, since)| (lease, Mono(since.load(Ordering::Relaxed))))
             .filter(|(_, since)| since.0 != IDLE && now.since(*since) >= least)
-            .map(|(lease, since)| (lease.clone(), now.since(since)))
+            .map(|(lease, since)| Poll {
+                lease: lease.clone(),
+                since,
+                span: now.since(since),
+            })
             .collect();
-        found.sort_by(|(_, one), (_, other)| other.cmp(one));
+        found.sort_by_key(|poll| Reverse(poll.span));
         found
     }
 }
 
-/// Looks whether the runtime of the handlers runs the tasks it is given.
+/// Looks at the handlers, and at their runtime.
 pub(crate) struct Pulse {
     /// The runtime to look at.
-    pub(crate) handlers: Arc<dyn Runtime>,
-    /// The runtime that looks.
-    pub(crate) own: Arc<dyn Runtime>,
-    pub(crate) polls: Polls,
-    pub(crate) meter: Meter,
+    handlers: Arc<dyn Runtime>,
+    /// The runtime that looks. If it is the same, it cannot see that it is late.
+    own: Arc<dyn Runtime>,
+    polls: Polls,
+    meter: Meter,
     patience: Span,
+    /// When a warning last said that the runtime is late.
     said: Option<Mono>,
+    /// The handlers that a warning named: when, and in which poll.
+    named: BTreeMap<LeaseKey, (Mono, Mono)>,
 }
 
 impl Pulse {
@@ -132,19 +177,28 @@ impl Pulse {
         meter: Meter,
         lease: Span,
     ) -> Self {
+        let patience = PATIENCE.min(lease.per(2));
+        polls.patience.store(patience.0, Ordering::Relaxed);
         Self {
             handlers,
             own,
             polls,
             meter,
-            patience: PATIENCE.min(lease.per(2)),
+            patience,
             said: None,
+            named: BTreeMap::new(),
         }
     }
 
     /// Looks for ever.
     pub(crate) async fn feel(mut self) {
         let pause = self.patience.per(LOOKS);
+        if Arc::ptr_eq(&self.handlers, &self.own) {
+            loop {
+                self.own.sleep(pause).await;
+                self.look();
+            }
+        }
         loop {
             let (beat, mut felt) = oneshot::channel();
             let asked = self.own.now();
@@ -166,37 +220,91 @@ impl Pulse {
             if looks > 1 {
                 self.show(Span::ZERO);
             }
+            self.look();
         }
     }
 
     fn show(&self, late: Span) {
-        self.meter
-            .set(&metrics::HANDLERS_LATE, [], late.as_millis() as f64 / 1_000.0);
+        self.meter.set(&metrics::HANDLERS_LATE, [], seconds(late));
     }
 
+    fn show_blocking(&self, handlers: usize) {
+        self.meter.set(&metrics::HANDLERS_BLOCKING, [], handlers as f64);
+    }
+
+    /// The runtime is late.
     fn warn(&mut self, late: Span) {
         let now = self.own.now();
+        self.show_blocking(self.polls.longer_than(self.patience, now).len());
         if self.said.is_some_and(|said| now.since(said) < SAY_AGAIN) {
             return;
         }
         self.said = Some(now);
         let blocking = self.polls.longer_than(late.per(2), now);
         tracing::warn!(target: "leasehold", kind = "blocked", "{}", sentence(late, &blocking));
+        for poll in blocking {
+            self.named.insert(poll.lease, (now, poll.since));
+        }
+    }
+
+    /// Names the handlers that block their threads, and tells which do no more.
+    fn look(&mut self) {
+        let now = self.own.now();
+        for Poll { lease, since, span } in self.polls.take_over() {
+            match self.named.get(&lease) {
+                Some((_, named)) if *named == since => tracing::info!(
+                    target: "leasehold",
+                    kind = "unblocked",
+                    %lease,
+                    "the handler of {lease} no longer blocks its thread: it did for {span}"
+                ),
+                _ => self.name(now, &Poll { lease, since, span }),
+            }
+        }
+        let blocking = self.polls.longer_than(self.patience, now);
+        self.show_blocking(blocking.len());
+        for poll in &blocking {
+            self.name(now, poll);
+        }
+        self.named.retain(|lease, (at, since)| {
+            now.since(*at) < SAY_AGAIN
+                || blocking
+                    .iter()
+                    .any(|poll| poll.lease == *lease && poll.since == *since)
+        });
+    }
+
+    /// A warning about one handler, unless one named it lately.
+    fn name(&mut self, now: Mono, poll: &Poll) {
+        let Poll { lease, since, span } = poll;
+        let lately = self.named.get(lease);
+        if lately.is_some_and(|(at, _)| now.since(*at) < SAY_AGAIN) {
+            return;
+        }
+        self.named.insert(lease.clone(), (now, *since));
+        tracing::warn!(
+            target: "leasehold",
+            kind = "blocked",
+            %lease,
+            "the handler of {lease} has blocked its thread for {span}: use tokio::task::spawn_blocking for what blocks, or the \
+             other tasks of that thread wait"
+        );
     }
 }
 
 impl Drop for Pulse {
     fn drop(&mut self) {
         self.show(Span::ZERO);
+        self.show_blocking(0);
     }
 }
 
-fn sentence(late: Span, blocking: &[(LeaseKey, Span)]) -> String {
+fn sentence(late: Span, blocking: &[Poll]) -> String {
     let mut text = format!("the runtime that runs the handlers has run no task for {late}: ");
     if blocking.is_empty() {
         text += "no handler of this worker is in a long poll, so something else in this program blocks its threads; ";
     }
-    for (lease, span) in blocking {
+    for Poll { lease, span, .. } in blocking {
         let _ = write!(text, "the handler of {lease} has blocked a thread for {span}; ");
     }
     text + "run what blocks in tokio::task::spawn_blocking, or the handlers wait and their shards fall behind"

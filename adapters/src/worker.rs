@@ -21,13 +21,12 @@ use crate::ports::Ports;
 use crate::pulse::{Polls, Pulse};
 use crate::recorder::{FileSink, Flight, Recorder, Sink};
 use crate::report::Report;
-use crate::runtime::{Runtime, Task};
+use crate::runtime::Runtime;
 use crate::store::Store;
 use leasehold_engine::Engine;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::Boot;
-use leasehold_engine::time::Span;
 use std::error::Error as StdError;
 use std::fmt;
 use std::fs::File;
@@ -128,6 +127,7 @@ impl Worker {
 
     async fn start<H: Handler>(mut self, handler: H) -> Result<Report, Error> {
         if let Some(runtime) = self.builder.runtime.take() {
+            self.builder.on_caller = false;
             return self.serve(handler, runtime.clone(), runtime).await;
         }
         let caller = default_runtime()?;
@@ -209,7 +209,12 @@ impl Worker {
         let observer = Observer::new(fences, builder.observer)
             .with_metrics(meter.clone(), store)
             .with_board(board);
-        let pulse = feel_pulse(&runtime, &handlers, polls, meter, boot.config.lease_duration());
+        // A runtime that was given may have a time of its own, in which no handler takes long.
+        let pulse = (builder.on_caller || !Arc::ptr_eq(&runtime, &handlers)).then(|| {
+            let lease = boot.config.lease_duration();
+            let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, lease);
+            runtime.spawn(Box::pin(pulse.feel()))
+        });
         let result = Driver::new(Engine::new(), runtime, ports, asks, recorder, observer)
             .with_handlers_on(handlers)
             .run(boot)
@@ -262,20 +267,6 @@ fn trace_sink(sink: Option<Box<dyn Sink>>, file: Option<PathBuf>) -> Result<Opti
         },
         (sink, _) => Ok(sink),
     }
-}
-
-/// Starts to notice handlers that block their runtime, unless it is the worker's own: a runtime cannot be late for itself.
-fn feel_pulse(
-    runtime: &Arc<dyn Runtime>,
-    handlers: &Arc<dyn Runtime>,
-    polls: Polls,
-    meter: Meter,
-    lease: Span,
-) -> Option<Task> {
-    (!Arc::ptr_eq(runtime, handlers)).then(|| {
-        let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, lease);
-        runtime.spawn(Box::pin(pulse.feel()))
-    })
 }
 
 fn dump(flight: &Flight, path: &Path) {

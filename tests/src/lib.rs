@@ -10,6 +10,7 @@
 //! | [`consume`] | processes of `leasehold consume`, and what they print |
 //! | [`interop`] | workers that others wrote, and what they print |
 //! | [`producer`] | records put all the time |
+//! | [`log`] | what a worker logs, as lines |
 //! | [`probe`] | a worker in this process, and what it processed |
 //!
 //! What needs Node or Python is skipped, with one line on stderr, on machines without; `LEASEHOLD_REQUIRE_SERVERS=1`
@@ -23,6 +24,7 @@ pub mod http;
 pub mod interop;
 pub mod kinesis_mock;
 pub mod local;
+pub mod log;
 pub mod probe;
 pub mod process;
 pub mod producer;

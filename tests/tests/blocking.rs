@@ -4,21 +4,18 @@ use leasehold::aws::dynamodb;
 use leasehold::{Batch, Notice, Worker};
 use leasehold_tests::clients;
 use leasehold_tests::local::{Local, instant};
+use leasehold_tests::log::Log;
 use leasehold_tests::probe::quick;
 use leasehold_tests::wait::until;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use tracing::field::{Field, Visit};
+use tracing::Level;
 use tracing::instrument::WithSubscriber;
-use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::Subscriber;
-use tracing::{Event, Level, Metadata};
 
 const STREAM: &str = "slow";
 const APPLICATION: &str = "blocks";
@@ -27,43 +24,10 @@ const SOON: Duration = Duration::from_secs(60);
 /// More than two lives of a lease.
 const BLOCKED: Duration = Duration::from_secs(4);
 
-/// Keeps the messages of warnings.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
-
-struct Message<'a>(&'a mut Vec<String>);
-
-impl Visit for Message<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.0.push(format!("{value:?}"));
-        }
-    }
-}
-
-impl Warnings {
-    fn of_blocking(&self) -> Vec<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocking = all.iter().filter(|text| text.contains("spawn_blocking"));
-        blocking.cloned().collect()
-    }
-}
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "leasehold" && *metadata.level() <= Level::WARN
-    }
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, event: &Event<'_>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        event.record(&mut Message(&mut all));
-    }
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
+fn of_blocking(log: &Log) -> Vec<String> {
+    let mut warnings = log.of(Level::WARN);
+    warnings.retain(|text| text.contains("spawn_blocking"));
+    warnings
 }
 
 /// How often each lease's row was written.
@@ -127,7 +91,7 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
         .build()
         .expect("a worker");
     let control = worker.control();
-    let warnings = Warnings::default();
+    let log = Log::default();
     let run = worker.run_fn(move |_: Batch| {
         let called = called.clone();
         async move {
@@ -141,7 +105,7 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
             Ok::<(), Infallible>(())
         }
     });
-    let run = program.spawn(run.with_subscriber(warnings.clone()));
+    let run = program.spawn(run.with_subscriber(log.clone()));
     let from_outside = clients::dynamodb(&endpoint);
     outside.block_on(async {
         until("both handlers to block", SOON, || async {
@@ -149,7 +113,7 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
         })
         .await;
         let before = counters(&from_outside).await;
-        until("a warning", SOON, || async { !warnings.of_blocking().is_empty() }).await;
+        until("a warning", SOON, || async { !of_blocking(&log).is_empty() }).await;
         until("both to be renewed four times more", SOON, || async {
             let now = counters(&from_outside).await;
             SHARDS.iter().all(|shard| now[*shard] >= before[*shard] + 4)
@@ -170,10 +134,52 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
         );
     }
     assert_eq!(calls.load(Ordering::SeqCst), 4, "each record was processed once");
-    let warnings = warnings.of_blocking();
+    let warnings = of_blocking(&log);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     for shard in SHARDS {
         let expected = format!("the handler of {shard} has blocked a thread for ");
         assert!(warnings[0].contains(&expected), "{}", warnings[0]);
     }
+}
+
+/// The other threads of the runtime go on meanwhile, so nothing else would tell.
+#[test]
+fn a_handler_that_blocks_its_thread_is_named_though_others_run_and_so_is_its_end() {
+    let (outside, program) = (two_threads(), two_threads());
+    let local = outside.block_on(Local::start(instant()));
+    let kinesis = clients::kinesis(&local.endpoint);
+    outside.block_on(async {
+        let create = kinesis.create_stream().stream_name(STREAM).shard_count(1);
+        create.send().await.expect("a stream");
+        let put = kinesis.put_record().stream_name(STREAM).partition_key("k");
+        put.data(b"data".to_vec().into()).send().await.expect("a record");
+    });
+    let worker = Worker::builder()
+        .kinesis(kinesis)
+        .dynamodb(clients::dynamodb(&local.endpoint))
+        .stream(STREAM)
+        .application(APPLICATION)
+        .config(quick)
+        .build()
+        .expect("a worker");
+    let (control, log) = (worker.control(), Log::default());
+    let run = worker.run_fn(|_: Batch| async {
+        thread::sleep(Duration::from_millis(2_500));
+        Ok::<(), Infallible>(())
+    });
+    let run = program.spawn(run.with_subscriber(log.clone()));
+    outside.block_on(async {
+        until("the end of the block to be told", SOON, || async {
+            let told = log.of(Level::INFO);
+            told.iter()
+                .any(|text| text.contains("no longer blocks its thread"))
+        })
+        .await;
+        control.shutdown();
+        run.await.expect("no panic").expect("a good end");
+    });
+    let warnings = of_blocking(&log);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let expected = format!("the handler of {} has blocked its thread for ", SHARDS[0]);
+    assert!(warnings[0].starts_with(&expected), "{}", warnings[0]);
 }
