@@ -385,8 +385,9 @@ impl BoardWriter {
         }
     }
 
-    /// The engine was given an input, and its notices were told: writes down what it holds otherwise than before.
-    pub(crate) fn follow(&mut self, now: Mono, engine: &mut impl Machine) {
+    /// The engine was given an input, and its notices were told: writes down what it holds otherwise than before. Calls `renewed`
+    /// for each lease whose renewal was confirmed, with the end of the belief until then.
+    pub(crate) fn follow(&mut self, now: Mono, engine: &mut impl Machine, mut renewed: impl FnMut(Mono)) {
         engine.touched(&mut self.touched);
         if self.touched.is_empty() {
             return;
@@ -408,6 +409,9 @@ impl BoardWriter {
             }
             let known = match &mut state.held[at] {
                 Some(known) if known.is_of(&held) => {
+                    if held.valid_until > known.valid_until {
+                        renewed(known.valid_until);
+                    }
                     known.update(&held);
                     known
                 }

@@ -117,7 +117,7 @@ async fn what_is_held_is_shown_in_order_and_is_in_the_report_of_a_stop() {
     let (board, clock) = board(LEASE);
     let mut writer = BoardWriter::new(board.clone());
     let mut engine = Holding::leases(20).engine().clone();
-    writer.follow(clock.now(), &mut engine);
+    writer.follow(clock.now(), &mut engine, |_| {});
     let status = board.status();
     let shown: Vec<_> = status.leases.iter().map(|lease| lease.lease.clone()).collect();
     let mut held: Vec<_> = engine.held().map(|held| held.lease.clone()).collect();

@@ -1,6 +1,7 @@
 //! The port to the application: opens, feeds and closes handlers, one shard at a time each.
 
 use crate::asks::{AskSender, ShardAsks};
+use crate::attempt::Attempt;
 use crate::batch::{Batch, ShardInfo};
 use crate::catch::{Panicked, catch, until};
 use crate::fence::{Fence, Fences};
@@ -149,7 +150,8 @@ impl Consumer {
             let result = if call.is_empty() {
                 Some(Ok(Ok(())))
             } else {
-                let run = catch(async move { handler.process(call).await });
+                let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
+                let run = attempt.around(catch(async move { handler.process(call).await }));
                 until(stopped, this.0.polls.watch(lease, run)).await
             };
             if matches!(result, Some(Ok(Ok(())))) {

@@ -223,7 +223,7 @@ impl<M: Machine> Driver<M> {
     fn start(&mut self, command: Command) {
         let Command { op, give_up, .. } = command;
         let kind = Kind::of(&command.effect);
-        self.observer.command(kind);
+        self.observer.command(self.runtime.now(), op, &command.effect);
         // An abort was done when the port was called.
         let runtime = match &command.effect {
             Effect::Consumer(ConsumerOp::Abort { .. }) | Effect::Table(_) | Effect::Stream(_) => {
@@ -337,7 +337,9 @@ impl<M: Machine> Driver<M> {
     fn refresh_metrics(&mut self, now: Mono) {
         if now >= self.metrics_due {
             self.metrics_due = now + REFRESH_METRICS;
-            self.observer.state(now, &self.engine, self.recorder.gaps());
+            let consumed = self.ports.table.consumed();
+            self.observer
+                .state(now, &self.engine, consumed, self.recorder.gaps());
         }
     }
 
@@ -381,8 +383,9 @@ impl<M: Machine> Driver<M> {
             });
         }
         self.recorder.close();
+        let (now, consumed) = (self.runtime.now(), self.ports.table.consumed());
         self.observer
-            .state(self.runtime.now(), &self.engine, self.recorder.gaps());
+            .state(now, &self.engine, consumed, self.recorder.gaps());
         self.observer.stopped();
     }
 }

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Gauges {
     meter: Meter,
     store: Store,
+    /// For how long a lease is believed in after a confirmed renewal; zero before that is known.
+    hold: Span,
     /// What was held when they were last set.
     held: BTreeMap<ShardId, Seen>,
 }
@@ -30,14 +32,21 @@ impl Gauges {
         Self {
             meter,
             store,
+            hold: Span::ZERO,
             held: BTreeMap::new(),
         }
+    }
+
+    /// A life begins, which believes in a lease for so long after a confirmed renewal.
+    pub(crate) fn begin(&mut self, hold: Span) {
+        self.hold = hold;
     }
 
     /// Sets all gauges to what is so now.
     pub(crate) fn set(&mut self, now: Mono, engine: &impl Machine) {
         let mut before = std::mem::take(&mut self.held);
         let (mut stalled, mut waiting, mut most_behind) = (0_u64, 0, Span::ZERO);
+        let mut least_left = self.hold;
         engine.each_held(&mut |held| {
             let shard = held.lease.to_shard();
             let since = match before.remove(&shard) {
@@ -50,6 +59,7 @@ impl Gauges {
             stalled += u64::from(held.stalled);
             waiting += backlog.records;
             most_behind = most_behind.max(behind);
+            least_left = least_left.min(held.valid_until.since(now));
             let token = held.token;
             self.held.insert(shard, Seen { token, since });
         });
@@ -57,6 +67,8 @@ impl Gauges {
             set_shard(&self.meter, gone, Span::ZERO, 0);
         }
         self.set_sums(self.held.len() as u64, stalled, waiting, most_behind);
+        self.meter
+            .set(&metrics::LEASE_USED, [], used(self.hold, least_left));
         let unreadable = engine.unreadable() as f64;
         self.meter.set(&metrics::ROWS_UNREADABLE, [], unreadable);
     }
@@ -76,8 +88,17 @@ impl Drop for Gauges {
             set_shard(&self.meter, shard, Span::ZERO, 0);
         }
         self.set_sums(0, 0, 0, Span::ZERO);
+        self.meter.set(&metrics::LEASE_USED, [], 0.0);
         self.meter.set(&metrics::ROWS_UNREADABLE, [], 0.0);
     }
+}
+
+/// The part of `hold` that has passed when so much is left.
+fn used(hold: Span, left: Span) -> f64 {
+    if hold == Span::ZERO {
+        return 0.0;
+    }
+    1.0 - seconds(left) / seconds(hold)
 }
 
 fn set_shard(meter: &Meter, shard: &ShardId, behind: Span, waiting: u64) {

@@ -12,6 +12,8 @@
 //!   `metrics-exporter-prometheus`, call
 //!   `PrometheusBuilder::idle_timeout(MetricKindMask::GAUGE, Some(Duration::from_secs(60)))`, and the series of shards
 //!   that are gone disappear after a minute.
+//! * Histograms are as the exporter makes them. Without buckets, `metrics-exporter-prometheus` shows quantiles of one process,
+//!   which cannot be summed over a fleet: give it buckets with `PrometheusBuilder::set_buckets`.
 //! * Names are as Prometheus advises: base units, the unit in the name, `_total` for what only grows.
 
 use ::metrics::{Key, KeyName, Label, Level, Metadata, SharedString, with_recorder};
@@ -47,6 +49,9 @@ pub enum Kind {
     Counter,
     /// It tells the state.
     Gauge,
+    /// Each value is taken into a distribution, from which an exporter makes a histogram or a summary. Its number and its sum only
+    /// grow.
+    Histogram,
 }
 
 /// The name of a counter, and the names of the labels it has beside the common ones.
@@ -56,6 +61,10 @@ pub(crate) struct Counter<const N: usize>(&'static str, [&'static str; N]);
 /// The name of a gauge, and the names of the labels it has beside the common ones.
 #[derive(Debug)]
 pub(crate) struct Gauge<const N: usize>(&'static str, [&'static str; N]);
+
+/// The name of a histogram, and the names of the labels it has beside the common ones.
+#[derive(Debug)]
+pub(crate) struct Histogram<const N: usize>(&'static str, [&'static str; N]);
 
 macro_rules! table {
     ($($kind:ident $id:ident $name:literal $unit:ident [$($label:literal),*] $help:literal;)*) => {
@@ -90,18 +99,44 @@ table! {
          long the lease is held.";
     Gauge SHARD_WAITING "leasehold_shard_waiting_records" Count ["shard"]
         "Records of the shard that were fetched and are not processed.";
+    Gauge LEASE_USED "leasehold_lease_used_ratio" Count []
+        "The greatest part that has passed of the time for which a held lease is believed in after a confirmed renewal. 0: no \
+         lease is held, or all were renewed just now. 1: a belief has run out, and its shard is paused.";
+    Histogram RENEWAL_LEFT "leasehold_renewal_left_seconds" Seconds []
+        "For how long a held lease was still believed in when its next renewal was confirmed. 0: the belief had run out before.";
+    Histogram HANDOVER "leasehold_handover_seconds" Seconds []
+        "The time from the take of a lease to its first batch in the handler, or to the first read that shows that there is \
+         none. Not for a shard that waits for its parents.";
     Gauge HANDLERS_LATE "leasehold_handlers_late_seconds" Seconds []
         "For how long the runtime of the handlers has not run a task it was given. Above 0 if handlers block its threads.";
     Gauge HANDLERS_BLOCKING "leasehold_handlers_blocking" Count []
         "Handlers that have been in one poll, and so have blocked a thread, for longer than 5 s or half a lease.";
+    Histogram HANDLER "leasehold_handler_seconds" Seconds ["result"]
+        "How long a handler took for a batch: ok, failed, panicked, or stopped by the worker before its end.";
+    Counter BATCHES "leasehold_batches_total" Count ["result"]
+        "Batches that handlers were called with: ok, failed, panicked, or stopped by the worker before the end.";
     Counter FETCHED_RECORDS "leasehold_fetched_records_total" Count []
         "Kinesis records fetched. An aggregated record counts as one.";
     Counter FETCHED_BYTES "leasehold_fetched_bytes_total" Bytes []
         "Payload fetched.";
     Counter PROCESSED_RECORDS "leasehold_processed_records_total" Count []
         "Records in the batches that handlers returned Ok for. An aggregated record counts as what it holds.";
+    Counter PROCESSED_BYTES "leasehold_processed_bytes_total" Bytes []
+        "Payload of the records in the batches that handlers returned Ok for.";
     Counter MISPLACED "leasehold_misplaced_aggregates_total" Count []
         "Aggregated records that were dropped because some part belongs to another shard.";
+    Counter REQUESTS "leasehold_requests_total" Count ["operation", "outcome"]
+        "Requests to DynamoDB and Kinesis, by their names there, that ended as ok, condition-failed (another write was first), \
+         denied, refused, throttled, timeout or error.";
+    Histogram REQUEST "leasehold_request_seconds" Seconds ["operation"]
+        "How long a request to DynamoDB or Kinesis took, however it ended.";
+    Counter RETRIES "leasehold_retries_total" Count ["operation"]
+        "Requests that failed and that the worker makes again.";
+    Counter READ_UNITS "leasehold_dynamodb_read_units_total" Count []
+        "Read request units that the lease table has cost, as DynamoDB says.";
+    Counter WRITE_UNITS "leasehold_dynamodb_write_units_total" Count []
+        "Write request units that the lease table has cost, as DynamoDB says; and 1 for each write whose condition failed, as it \
+         does not say those.";
     Counter NOTICES "leasehold_notices_total" Count ["kind"]
         "What the engine told, by kind, such as took, lost or handler-failed.";
     Counter INPUTS "leasehold_inputs_total" Count []
@@ -125,10 +160,14 @@ pub(crate) fn describe() {
             match metric.kind {
                 Kind::Counter => recorder.describe_counter(name, unit, help),
                 Kind::Gauge => recorder.describe_gauge(name, unit, help),
+                Kind::Histogram => recorder.describe_histogram(name, unit, help),
             }
         }
     });
 }
+
+/// Notices that tell of a danger: they are counted from 0 at the beginning, so that a first one is seen as an increase.
+const DANGERS: [&str; 6] = ["fenced", "lost", "handler-failed", "trimmed", "trouble", "fatal"];
 
 const METADATA: Metadata<'static> = Metadata::new("leasehold", Level::INFO, None);
 
@@ -158,7 +197,12 @@ impl Meter {
             match metric.kind {
                 Kind::Counter => self.count(&Counter(metric.name, []), [], 0),
                 Kind::Gauge => self.set(&Gauge(metric.name, []), [], 0.0),
+                // It has no value before the first.
+                Kind::Histogram => {}
             }
+        }
+        for kind in DANGERS {
+            self.count(&NOTICES, [kind.into()], 0);
         }
     }
 
@@ -183,6 +227,17 @@ impl Meter {
     pub(crate) fn set<const N: usize>(&self, gauge: &Gauge<N>, values: [SharedString; N], value: f64) {
         let key = self.key(gauge.0, gauge.1, values);
         with_recorder(|recorder| recorder.register_gauge(&key, &METADATA).set(value));
+    }
+
+    /// Takes a value into a histogram.
+    pub(crate) fn observe<const N: usize>(
+        &self,
+        histogram: &Histogram<N>,
+        values: [SharedString; N],
+        span: Span,
+    ) {
+        let key = self.key(histogram.0, histogram.1, values);
+        with_recorder(|recorder| recorder.register_histogram(&key, &METADATA).record(seconds(span)));
     }
 
     fn key<const N: usize>(

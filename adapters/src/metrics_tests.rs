@@ -30,7 +30,11 @@ fn constants() -> Vec<(String, Metric)> {
     let table = include_str!("metrics.rs").split("\ntable! {\n").nth(1).unwrap();
     let lines = table.split("\n}\n").next().unwrap().lines();
     let mut found = Vec::new();
-    for line in lines.filter(|line| line.starts_with("    Gauge ") || line.starts_with("    Counter ")) {
+    for line in lines.filter(|line| {
+        ["    Gauge ", "    Counter ", "    Histogram "]
+            .iter()
+            .any(|kind| line.starts_with(kind))
+    }) {
         let mut words = line.split_whitespace().skip(1);
         let (id, name) = (words.next().unwrap(), words.next().unwrap().trim_matches('"'));
         let metric = ALL.iter().find(|metric| metric.name == name).unwrap();

@@ -3,14 +3,17 @@
 use crate::board::{Board, BoardWriter};
 use crate::fence::Fences;
 use crate::gauges::Gauges;
+use crate::handovers::Handovers;
 use crate::machine::Machine;
 use crate::metrics::{self, Meter};
-use crate::ports::{Failure, Kind};
+use crate::ports::{Consumed, Failure, Kind};
+use crate::requests::{Requests, show_consumed};
 use crate::store::Store;
 use crate::troubles::{Trouble, Troubles};
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use leasehold_engine::input::{Fetched, Outcome};
 use leasehold_engine::notice::{Notice, Severity};
+use leasehold_engine::output::Effect;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
@@ -31,6 +34,8 @@ pub(crate) struct Observer {
     /// The name of this life, once it is told.
     worker: Option<WorkerId>,
     troubles: Troubles,
+    requests: Requests,
+    handovers: Handovers,
     board: BoardWriter,
 }
 
@@ -53,6 +58,8 @@ impl Observer {
             gauges: None,
             worker: None,
             troubles: Troubles::default(),
+            requests: Requests::default(),
+            handovers: Handovers::default(),
             board: BoardWriter::default(),
         }
     }
@@ -80,13 +87,18 @@ impl Observer {
             Notice::Booted { worker, hold } => {
                 self.worker = Some(worker.clone());
                 self.troubles.begin(*hold);
+                if let Some(gauges) = &mut self.gauges {
+                    gauges.begin(*hold);
+                }
             }
             Notice::Took { lease, .. } => self.troubles.took(lease),
             Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Ended { lease, .. } => {
                 self.troubles.gave_up(lease);
             }
+            Notice::Trouble { op, .. } => self.requests.again(&self.meter, *op),
             _ => {}
         }
+        self.handovers.notice(at, notice);
         match self.grouped(at, notice) {
             Some(Some(line)) => tracing::warn!(
                 target: "leasehold",
@@ -163,6 +175,8 @@ impl Observer {
         };
         let labels = [kind.name().into(), result.into()];
         self.meter.count(&metrics::OUTCOMES, labels, 1);
+        self.requests.end(&self.meter, at, op, outcome);
+        self.handovers.outcome(&self.meter, at, op, outcome);
         if kind == Kind::Table {
             self.board.board().table(at, outcome);
         }
@@ -191,7 +205,10 @@ impl Observer {
 
     /// The engine was given an input, and its notices were told.
     pub(crate) fn follow(&mut self, now: Mono, engine: &mut impl Machine) {
-        self.board.follow(now, engine);
+        let meter = &self.meter;
+        self.board.follow(now, engine, |until| {
+            meter.observe(&metrics::RENEWAL_LEFT, [], until.since(now));
+        });
     }
 
     /// How far each shard that was held during a stop was processed, durably.
@@ -200,8 +217,11 @@ impl Observer {
     }
 
     /// A command is carried out.
-    pub(crate) fn command(&self, kind: Kind) {
+    pub(crate) fn command(&mut self, now: Mono, op: OpId, effect: &Effect) {
+        let kind = Kind::of(effect);
         self.meter.count(&metrics::COMMANDS, [kind.name().into()], 1);
+        self.requests.begin(now, op, effect);
+        self.handovers.command(&self.meter, now, op, effect);
     }
 
     /// A command was not answered in time.
@@ -222,11 +242,12 @@ impl Observer {
     }
 
     /// Sets what is not counted as it happens.
-    pub(crate) fn state(&mut self, now: Mono, engine: &impl Machine, trace_gaps: u64) {
+    pub(crate) fn state(&mut self, now: Mono, engine: &impl Machine, consumed: Consumed, trace_gaps: u64) {
         if let Some(gauges) = &mut self.gauges {
             gauges.set(now, engine);
             self.meter.count_to(&metrics::MISPLACED, [], self.store.dropped());
             self.meter.count_to(&metrics::TRACE_GAPS, [], trace_gaps);
+            show_consumed(&self.meter, consumed);
         }
     }
 

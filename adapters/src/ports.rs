@@ -27,6 +27,20 @@ pub trait Port<Op>: Send + Sync + 'static {
         let _ = id;
         None
     }
+
+    /// What was paid for so far, if the port knows that; by default nothing.
+    fn consumed(&self) -> Consumed {
+        Consumed::default()
+    }
+}
+
+/// Request units of DynamoDB.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Consumed {
+    /// Read request units: half of one for an eventually consistent read of 4 KiB.
+    pub read: f64,
+    /// Write request units.
+    pub write: f64,
 }
 
 /// Why a command failed, for people.

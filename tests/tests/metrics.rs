@@ -3,7 +3,7 @@
 
 use leasehold::aws::dynamodb::types::AttributeValue;
 use leasehold::aws::{dynamodb, kinesis};
-use leasehold::metrics::{ALL, COMMON, Kind};
+use leasehold::metrics::{ALL, COMMON, Kind, Metric};
 use leasehold::{Error, Notice, Worker};
 use leasehold_engine::time::Span;
 use leasehold_tests::clients;
@@ -13,7 +13,8 @@ use leasehold_tests::wait::until;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use metrics_util::MetricKindMask;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -37,6 +38,8 @@ fn exporter() -> &'static PrometheusHandle {
     EXPORTER.get_or_init(|| {
         PrometheusBuilder::new()
             .idle_timeout(MetricKindMask::GAUGE, Some(Duration::from_secs(5)))
+            .set_buckets(&[0.01, 0.1, 1.0, 10.0])
+            .expect("buckets")
             .install_recorder()
             .expect("no other recorder in this process")
     })
@@ -74,6 +77,21 @@ impl Shown {
         self.series(name).map(|(_, value)| value).sum()
     }
 
+    /// The sum of what has this further label.
+    fn with(&self, name: &str, label: (&str, &str)) -> f64 {
+        let series = self.series(name);
+        let with = series.filter(|(labels, _)| labels.get(label.0).is_some_and(|value| value == label.1));
+        with.map(|(_, value)| value).sum()
+    }
+
+    /// The requests of an operation that ended so.
+    fn requests(&self, operation: &str, outcome: &str) -> f64 {
+        let series = self.series("leasehold_requests_total");
+        let these =
+            series.filter(|(labels, _)| labels["operation"] == operation && labels["outcome"] == outcome);
+        these.map(|(_, value)| value).sum()
+    }
+
     /// What one worker shows; of one shard, if that is named.
     fn of(&self, name: &str, worker: &str, shard: Option<&str>) -> Option<f64> {
         let mut series = self.series(name).filter(|(labels, _)| {
@@ -81,6 +99,17 @@ impl Shown {
         });
         series.next().map(|(_, value)| value)
     }
+}
+
+/// The metric that a series is of. A histogram has series of its own.
+fn metric(series: &str) -> Option<&'static Metric> {
+    ALL.iter().find(|metric| {
+        let rest = series.strip_prefix(metric.name);
+        rest.is_some_and(|rest| match metric.kind {
+            Kind::Histogram => ["_bucket", "_sum", "_count"].contains(&rest),
+            _ => rest.is_empty(),
+        })
+    })
 }
 
 /// Waits until the exporter shows something.
@@ -93,6 +122,8 @@ struct Rig {
     dynamodb: dynamodb::Client,
     /// Whether handlers hang.
     hang: watch::Sender<bool>,
+    /// Whether the next call of a handler fails.
+    fail: Arc<AtomicBool>,
     local: Local,
 }
 
@@ -109,6 +140,7 @@ impl Rig {
             kinesis: clients::kinesis(&local.endpoint),
             dynamodb: clients::dynamodb(&local.endpoint),
             hang: watch::Sender::new(false),
+            fail: Arc::default(),
             local,
         };
         let create = rig.kinesis.create_stream().stream_name(STREAM).shard_count(2);
@@ -131,10 +163,14 @@ impl Rig {
             })
             .build()
             .expect("a worker");
-        let hang = self.hang.subscribe();
+        let (hang, fail) = (self.hang.subscribe(), self.fail.clone());
         let run = tokio::spawn(worker.run_fn(move |_| {
-            let mut hang = hang.clone();
-            async move { hang.wait_for(|hang| !hang).await.map(|_| ()) }
+            let (mut hang, fails) = (hang.clone(), fail.swap(false, Ordering::SeqCst));
+            async move {
+                let waited = hang.wait_for(|hang| !hang).await;
+                let failed = waited.is_err() || fails;
+                (!failed).then_some(()).ok_or("the handler fails")
+            }
         }));
         let name = name.wait_for(Option::is_some).await.expect("a name").clone();
         let name = name.expect("a name");
@@ -205,10 +241,21 @@ async fn an_exporter_shows_what_is_so_through_splits_hangs_losses_and_ends() {
     let each_holds = |shown: &Shown, held: f64| {
         names.map(|name| shown.of("leasehold_leases_held", name, None)) == [Some(held); 2]
     };
-    shows("one lease held by each", |shown| each_holds(shown, 1.0)).await;
+    shows("one lease held by each", |shown| {
+        each_holds(shown, 1.0) && {
+            // From the first moment.
+            let of_shards = shown.series("leasehold_shard_behind_seconds");
+            let mut owners: Vec<&str> = of_shards.map(|(labels, _)| labels["worker"].as_str()).collect();
+            owners.sort_unstable();
+            owners.windows(2).all(|pair| pair[0] != pair[1]) && owners.len() == 2
+        }
+    })
+    .await;
     rig.put(20).await;
     let processed = "leasehold_processed_records_total";
     shows("20 processed records", |shown| shown.sum(processed) == 20.0).await;
+    what_is_counted_is_so(&show());
+    a_handler_fails(&rig).await;
 
     a_shard_stalls_at_its_end(&rig).await;
     a_handler_hangs(&rig).await;
@@ -219,10 +266,7 @@ async fn an_exporter_shows_what_is_so_through_splits_hangs_losses_and_ends() {
     let _ = dropped.run.await;
     let after = show();
     for ((name, labels), value) in &after.0 {
-        let metric = ALL
-            .iter()
-            .find(|metric| metric.name == name)
-            .expect("in the table");
+        let metric = metric(name).expect("in the table");
         if metric.kind == Kind::Gauge && labels["worker"] == dropped.name {
             assert_eq!(*value, 0.0, "{name} {labels:?} of a worker that was dropped");
         }
@@ -236,6 +280,66 @@ async fn an_exporter_shows_what_is_so_through_splits_hangs_losses_and_ends() {
     let _ = (&mut left.run).await;
 }
 
+/// After 20 records of 4 bytes, with nothing gone wrong.
+fn what_is_counted_is_so(shown: &Shown) {
+    assert_eq!(shown.sum("leasehold_processed_bytes_total"), 80.0);
+    let batches = shown.with("leasehold_batches_total", ("result", "ok"));
+    assert!((1.0..=20.0).contains(&batches), "{batches}");
+    assert_eq!(shown.sum("leasehold_batches_total"), batches);
+    assert_eq!(shown.sum("leasehold_handler_seconds_count"), batches);
+    let handovers = shown.sum("leasehold_handover_seconds_count");
+    assert!(handovers >= 2.0, "{handovers} hand-overs of two leases");
+    for operation in [
+        "DescribeTable",
+        "Scan",
+        "UpdateItem",
+        "PutItem",
+        "ListShards",
+        "GetRecords",
+    ] {
+        let count = shown.requests(operation, "ok");
+        assert!(count > 0.0, "{operation}");
+        let timed = shown.with("leasehold_request_seconds_count", ("operation", operation));
+        assert!(timed >= count, "{operation}: {timed} of {count} have a duration");
+    }
+    let writes = shown.requests("UpdateItem", "ok") + shown.requests("PutItem", "ok");
+    let units = shown.sum("leasehold_dynamodb_write_units_total");
+    // The units are set once a second, and the rows are smaller than 1 KiB.
+    assert!(
+        (1.0..=writes + 20.0).contains(&units),
+        "{units} units of {writes} writes"
+    );
+    assert!(shown.sum("leasehold_dynamodb_read_units_total") > 0.0);
+    let (renewals, left) = (
+        shown.sum("leasehold_renewal_left_seconds_count"),
+        shown.sum("leasehold_renewal_left_seconds_sum"),
+    );
+    assert!(renewals > 0.0);
+    // A lease lasts for 1.5 s and is renewed every 0.3 s.
+    let mean = left / renewals;
+    assert!((0.5..1.5).contains(&mean), "{mean} s left of a lease");
+    for (labels, used) in shown.series("leasehold_lease_used_ratio") {
+        assert!(used > 0.0 && used < 1.0, "{labels:?}: {used}");
+    }
+    assert_eq!(
+        shown.with("leasehold_notices_total", ("kind", "fenced")),
+        0.0,
+        "from the beginning"
+    );
+}
+
+async fn a_handler_fails(rig: &Rig) {
+    rig.fail.store(true, Ordering::SeqCst);
+    rig.put(1).await;
+    shows("a batch that failed and then succeeded", |shown| {
+        shown.with("leasehold_batches_total", ("result", "failed")) == 1.0
+            && shown.with("leasehold_handler_seconds_count", ("result", "failed")) == 1.0
+            && shown.with("leasehold_notices_total", ("kind", "handler-failed")) == 1.0
+            && shown.sum("leasehold_processed_records_total") == 21.0
+    })
+    .await;
+}
+
 async fn a_shard_stalls_at_its_end(rig: &Rig) {
     let owner = rig.owner(FIRST).await;
     // The children's leases cannot be created.
@@ -246,6 +350,9 @@ async fn a_shard_stalls_at_its_end(rig: &Rig) {
         shown.of("leasehold_leases_stalled", &owner, None) == Some(1.0)
     })
     .await;
+    let shown = show();
+    assert!(shown.requests("PutItem", "throttled") > 0.0);
+    assert!(shown.with("leasehold_retries_total", ("operation", "PutItem")) > 0.0);
     rig.local.refuse_nothing();
     shows(
         "a lease for each of the three open shards, none stalled",
@@ -265,6 +372,13 @@ async fn a_handler_hangs(rig: &Rig) {
             && of_shard("leasehold_shard_behind_seconds") >= 4.0
             && of_worker("leasehold_waiting_records") == 1_500.0
             && of_worker("leasehold_behind_seconds") >= 4.0
+    })
+    .await;
+    let behind = || show().of("leasehold_shard_behind_seconds", &owner, Some(SECOND));
+    let before = behind().expect("a shard that is held");
+    shows("lag that grows while the handler hangs", |shown| {
+        let now = shown.of("leasehold_shard_behind_seconds", &owner, Some(SECOND));
+        now.is_some_and(|now| now >= before + 1.5)
     })
     .await;
     // The shard that ended is gone meanwhile.
@@ -295,6 +409,8 @@ async fn a_lease_is_lost(rig: &Rig, names: [&str; 2]) {
         held(&shown).iter().flatten().sum::<f64>() == 2.0 && waiting.unwrap_or(0.0) == 0.0
     })
     .await;
+    let refused = show().requests("UpdateItem", "condition-failed");
+    assert!(refused > 0.0, "a renewal was refused");
     shows("the lease taken again once it has expired", |shown| {
         held(shown).iter().flatten().sum::<f64>() == 3.0
     })
@@ -305,11 +421,14 @@ async fn a_lease_is_lost(rig: &Rig, names: [&str; 2]) {
 fn the_table_is_complete(shown: &Shown) {
     let mut found = BTreeSet::new();
     for (name, labels) in shown.0.keys() {
-        let metric = ALL.iter().find(|metric| metric.name == name);
-        let metric = metric.unwrap_or_else(|| panic!("{name} is not in the table"));
+        let metric = metric(name).unwrap_or_else(|| panic!("{name} is not in the table"));
         let expected: BTreeSet<&str> = COMMON.iter().chain(metric.labels).copied().collect();
         assert_eq!(
-            labels.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+            labels
+                .keys()
+                .map(String::as_str)
+                .filter(|label| *label != "le")
+                .collect::<BTreeSet<_>>(),
             expected,
             "{name}"
         );

@@ -94,13 +94,14 @@ fn links_between_documents_lead_somewhere() {
 
 #[test]
 fn every_metric_is_listed() {
-    let mut table = String::from("| metric | kind | labels | what it says |\n|---|---|---|---|\n");
+    let mut table = String::from("| metric | kind | unit | labels | what it says |\n|---|---|---|---|---|\n");
     for metric in leasehold::metrics::ALL {
         let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         let kind = format!("{:?}", metric.kind).to_lowercase();
         table += &format!(
-            "| `{}` | {kind} | {} | {} |\n",
+            "| `{}` | {kind} | {} | {} | {} |\n",
             metric.name,
+            metric.unit.as_str(),
             labels.join(", "),
             metric.help
         );

@@ -1,12 +1,13 @@
 //! The table port over the DynamoDB client.
 
+use super::bill::Bill;
 use super::classify::classify;
 use super::failures::Failures;
 use super::pool::Pool;
 use super::sent::Sent;
 use super::values::{SdkMap, item_from_sdk, item_to_sdk, value_to_sdk};
 use super::{SdkSleep, SdkTime, no_retries, timeouts};
-use crate::ports::{Failure, Port};
+use crate::ports::{Consumed, Failure, Port};
 use crate::runtime::{BoxFuture, Runtime};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -14,8 +15,9 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::error::ConditionalCheckFailedException;
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue as SdkValue, BillingMode, KeySchemaElement, KeyType,
-    ReturnValuesOnConditionCheckFailure, ScalarAttributeType, TableDescription, TableStatus,
+    AttributeDefinition, AttributeValue as SdkValue, BillingMode, ConsumedCapacity, KeySchemaElement,
+    KeyType, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, ScalarAttributeType,
+    TableDescription, TableStatus,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
@@ -27,6 +29,7 @@ use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableSta
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::table::{Action, AttributeValue, Item, ItemWrite, render};
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -41,6 +44,7 @@ pub struct DynamoTable {
     table: Arc<str>,
     pub(super) format: Arc<dyn LeaseFormat + Send + Sync>,
     pub(super) failures: Failures,
+    pub(super) bill: Bill,
 }
 
 impl fmt::Debug for DynamoTable {
@@ -70,6 +74,7 @@ impl DynamoTable {
             table: Arc::from(config.table()),
             format: Arc::new(Kcl),
             failures: Failures::default(),
+            bill: Bill::default(),
         }
     }
 
@@ -149,6 +154,7 @@ impl DynamoTable {
             .table_name(&*self.table)
             .set_exclusive_start_key(after.map(|key| item_to_sdk(self.format.key(&key))))
             .set_limit(limit.map(|limit| i32::try_from(limit.max(1)).unwrap_or(i32::MAX)))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .customize()
             .interceptor(sent.clone())
             .send()
@@ -157,6 +163,7 @@ impl DynamoTable {
             Ok(answer) => answer,
             Err(error) => return classify(&error, &sent),
         };
+        self.bill.read(answer.consumed_capacity(), 0.5);
         let next = match answer.last_evaluated_key {
             None => None,
             Some(key) if key.is_empty() => None,
@@ -196,12 +203,16 @@ impl DynamoTable {
             .table_name(table)
             .set_key(Some(item_to_sdk(key)))
             .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .customize()
             .interceptor(sent.clone())
             .send()
             .await;
         match answer {
-            Ok(answer) => Ok(answer.item.map(item_from_sdk)),
+            Ok(answer) => {
+                self.bill.read(answer.consumed_capacity(), 1.0);
+                Ok(answer.item.map(item_from_sdk))
+            }
             Err(error) => Err(Box::new(classify(&error, &sent))),
         }
     }
@@ -215,10 +226,7 @@ impl DynamoTable {
     /// Writes an item of any table; a failed guard is refused with the row, if the table is the lease table.
     pub(super) async fn carry_out(self, table: Arc<str>, write: ItemWrite) -> Outcome {
         let text = render(&write);
-        let condition = Some(text.condition).filter(|condition| !condition.is_empty());
-        let values = text.values.into_iter();
-        let values = unless_empty(values.map(|(name, value)| (name, value_to_sdk(value))));
-        let names = unless_empty(text.names.into_iter());
+        let (condition, names, values) = guard(text.condition, text.names, text.values);
         let current = ReturnValuesOnConditionCheckFailure::AllOld;
         let sent = self.failures.request();
         match write.action {
@@ -232,14 +240,12 @@ impl DynamoTable {
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(current)
+                    .return_consumed_capacity(ReturnConsumedCapacity::Total)
                     .customize()
                     .interceptor(sent.clone())
                     .send()
                     .await;
-                self.written(answer, &sent, |error| match error {
-                    PutItemError::ConditionalCheckFailedException(failed) => Some(failed),
-                    _ => None,
-                })
+                self.written(answer.map(|answer| answer.consumed_capacity), &sent, of_put)
             }
             Action::Update(_) => {
                 let answer = self
@@ -252,14 +258,12 @@ impl DynamoTable {
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(current)
+                    .return_consumed_capacity(ReturnConsumedCapacity::Total)
                     .customize()
                     .interceptor(sent.clone())
                     .send()
                     .await;
-                self.written(answer, &sent, |error| match error {
-                    UpdateItemError::ConditionalCheckFailedException(failed) => Some(failed),
-                    _ => None,
-                })
+                self.written(answer.map(|answer| answer.consumed_capacity), &sent, of_update)
             }
             Action::Delete => {
                 let answer = self
@@ -271,22 +275,20 @@ impl DynamoTable {
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(current)
+                    .return_consumed_capacity(ReturnConsumedCapacity::Total)
                     .customize()
                     .interceptor(sent.clone())
                     .send()
                     .await;
-                self.written(answer, &sent, |error| match error {
-                    DeleteItemError::ConditionalCheckFailedException(failed) => Some(failed),
-                    _ => None,
-                })
+                self.written(answer.map(|answer| answer.consumed_capacity), &sent, of_delete)
             }
         }
     }
 
     /// The outcome of a write, with the present row if its guard failed and DynamoDB gave it.
-    fn written<T, E>(
+    fn written<E>(
         &self,
-        answer: Result<T, SdkError<E, HttpResponse>>,
+        answer: Result<Option<ConsumedCapacity>, SdkError<E, HttpResponse>>,
         sent: &Sent,
         failed: impl Fn(&E) -> Option<&ConditionalCheckFailedException>,
     ) -> Outcome
@@ -294,7 +296,10 @@ impl DynamoTable {
         E: ProvideErrorMetadata + StdError + 'static,
     {
         let error = match answer {
-            Ok(_) => return Outcome::Applied(Reply::Done),
+            Ok(said) => {
+                self.bill.write(said.as_ref());
+                return Outcome::Applied(Reply::Done);
+            }
             Err(error) => error,
         };
         let mut outcome = classify(&error, sent);
@@ -304,6 +309,7 @@ impl DynamoTable {
             ..
         }) = &mut outcome
         {
+            self.bill.write(None);
             *current = error
                 .as_service_error()
                 .and_then(failed)
@@ -319,6 +325,41 @@ impl DynamoTable {
         let item: Item = item_from_sdk(item);
         self.format.decode(&item)
     }
+}
+
+fn of_put(error: &PutItemError) -> Option<&ConditionalCheckFailedException> {
+    match error {
+        PutItemError::ConditionalCheckFailedException(failed) => Some(failed),
+        _ => None,
+    }
+}
+
+fn of_update(error: &UpdateItemError) -> Option<&ConditionalCheckFailedException> {
+    match error {
+        UpdateItemError::ConditionalCheckFailedException(failed) => Some(failed),
+        _ => None,
+    }
+}
+
+fn of_delete(error: &DeleteItemError) -> Option<&ConditionalCheckFailedException> {
+    match error {
+        DeleteItemError::ConditionalCheckFailedException(failed) => Some(failed),
+        _ => None,
+    }
+}
+
+/// The condition of a write, and the names and values that its expressions stand on.
+fn guard(
+    condition: String,
+    names: BTreeMap<String, String>,
+    values: BTreeMap<String, AttributeValue>,
+) -> (Option<String>, Option<SdkMap<String>>, Option<SdkMap<SdkValue>>) {
+    let values = values.into_iter();
+    (
+        Some(condition).filter(|condition| !condition.is_empty()),
+        unless_empty(names.into_iter()),
+        unless_empty(values.map(|(name, value)| (name, value_to_sdk(value)))),
+    )
 }
 
 /// A map, unless nothing is in it: DynamoDB refuses empty ones.
@@ -352,6 +393,10 @@ impl Port<TableOp> for DynamoTable {
 
     fn failure(&self, id: OpId) -> Option<Failure> {
         self.failures.take(id)
+    }
+
+    fn consumed(&self) -> Consumed {
+        self.bill.total()
     }
 }
 

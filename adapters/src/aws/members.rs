@@ -3,6 +3,7 @@
 use super::classify::classify;
 use super::dynamo::{DynamoTable, refused};
 use super::values::{item_from_sdk, item_to_sdk};
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use leasehold_engine::format::{ItemOp, SideRead};
 use leasehold_engine::input::{Outcome, Why};
 use leasehold_engine::members::MembersOp;
@@ -53,12 +54,14 @@ impl DynamoTable {
             .table_name(table)
             .set_exclusive_start_key(after.map(item_to_sdk))
             .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .customize()
             .interceptor(sent.clone())
             .send()
             .await;
         match answer {
             Ok(answer) => {
+                self.bill.read(answer.consumed_capacity(), 1.0);
                 let items = answer.items.unwrap_or_default();
                 let last = answer.last_evaluated_key.filter(|key| !key.is_empty());
                 Ok((

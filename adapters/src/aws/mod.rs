@@ -9,6 +9,7 @@
 //! HTTP clients keep the connections of different timeouts apart, so each port has a connect timeout of its own, which
 //! differs by nanoseconds. Another HTTP client must not need the runtime of the program to make progress either.
 
+mod bill;
 mod classify;
 pub(crate) mod clock;
 pub(crate) mod dynamo;

@@ -1,0 +1,65 @@
+//! One call of a handler with a batch, as it is seen from outside: its duration, and how it ended.
+
+use crate::batch::Batch;
+use crate::catch::Panicked;
+use crate::metrics::{self, Meter};
+use crate::runtime::Runtime;
+use leasehold_engine::time::Mono;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A call that is about to be made. If it is dropped before it returned, the worker has stopped it.
+pub(crate) struct Attempt {
+    meter: Meter,
+    clock: Arc<dyn Runtime>,
+    bytes: u64,
+    began: Option<Mono>,
+}
+
+impl Attempt {
+    /// For this batch.
+    pub(crate) fn new(meter: &Meter, clock: &Arc<dyn Runtime>, batch: &Batch) -> Self {
+        Self {
+            meter: meter.clone(),
+            clock: clock.clone(),
+            bytes: batch
+                .records()
+                .iter()
+                .map(|record| record.data.len() as u64)
+                .sum(),
+            began: None,
+        }
+    }
+
+    /// Makes the call, and measures it.
+    pub(crate) async fn around<T>(
+        mut self,
+        call: impl Future<Output = Result<Result<T, String>, Panicked>>,
+    ) -> Result<Result<T, String>, Panicked> {
+        self.began = Some(self.clock.now());
+        let result = call.await;
+        self.ended(match &result {
+            Ok(Ok(_)) => "ok",
+            Ok(Err(_)) => "failed",
+            Err(Panicked(_)) => "panicked",
+        });
+        if matches!(result, Ok(Ok(_))) {
+            self.meter.count(&metrics::PROCESSED_BYTES, [], self.bytes);
+        }
+        result
+    }
+
+    fn ended(&mut self, result: &'static str) {
+        // A call that has not begun was not made.
+        let Some(began) = self.began.take() else { return };
+        let took = self.clock.now().since(began);
+        self.meter.count(&metrics::BATCHES, [result.into()], 1);
+        self.meter.observe(&metrics::HANDLER, [result.into()], took);
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.ended("stopped");
+    }
+}

@@ -1,0 +1,104 @@
+//! Requests of the services as metrics: how many, how they ended, and how long they took.
+
+use crate::metrics::{self, Meter};
+use crate::ports::Consumed;
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::{Cause, Outcome, Why};
+use leasehold_engine::members::{MembersChange, MembersOp};
+use leasehold_engine::output::{Effect, StreamOp, TableOp};
+use leasehold_engine::row::Change;
+use leasehold_engine::time::Mono;
+use std::collections::BTreeMap;
+
+/// The requests that are not answered. A command to a service is one request: the SDK's retries are off.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    /// What was asked, and when.
+    asked: BTreeMap<OpId, (&'static str, Mono)>,
+    /// The last that ended.
+    last: Option<(OpId, &'static str)>,
+}
+
+impl Requests {
+    /// A command begins.
+    pub(crate) fn begin(&mut self, now: Mono, op: OpId, effect: &Effect) {
+        if let Some(name) = operation(effect) {
+            self.asked.insert(op, (name, now));
+        }
+    }
+
+    /// A command has ended.
+    pub(crate) fn end(&mut self, meter: &Meter, now: Mono, op: OpId, outcome: &Outcome) {
+        let Some((name, asked)) = self.asked.remove(&op) else {
+            return;
+        };
+        self.last = Some((op, name));
+        meter.count(&metrics::REQUESTS, [name.into(), end(outcome).into()], 1);
+        meter.observe(&metrics::REQUEST, [name.into()], now.since(asked));
+    }
+
+    /// The engine makes a request again.
+    pub(crate) fn again(&self, meter: &Meter, op: OpId) {
+        if let Some((_, name)) = self.last.filter(|(last, _)| *last == op) {
+            meter.count(&metrics::RETRIES, [name.into()], 1);
+        }
+    }
+}
+
+/// Shows what the lease table has cost so far. Counters are whole numbers.
+pub(crate) fn show_consumed(meter: &Meter, consumed: Consumed) {
+    meter.count_to(&metrics::READ_UNITS, [], consumed.read as u64);
+    meter.count_to(&metrics::WRITE_UNITS, [], consumed.write as u64);
+}
+
+/// The operation of AWS that a command is, if it is one.
+fn operation(effect: &Effect) -> Option<&'static str> {
+    Some(match effect {
+        Effect::Table(op) => table(op),
+        Effect::Stream(op) => match op {
+            StreamOp::Describe => "DescribeStreamSummary",
+            StreamOp::ListShards { .. } => "ListShards",
+            StreamOp::GetIterator { .. } => "GetShardIterator",
+            StreamOp::GetRecords { .. } => "GetRecords",
+        },
+        Effect::Consumer(_) => return None,
+    })
+}
+
+fn table(op: &TableOp) -> &'static str {
+    match op {
+        TableOp::Describe | TableOp::Members(MembersOp::Describe(_)) => "DescribeTable",
+        TableOp::Create | TableOp::Members(MembersOp::Create(_)) => "CreateTable",
+        TableOp::Scan { .. } | TableOp::Members(MembersOp::List { .. }) => "Scan",
+        TableOp::Read { .. } | TableOp::Members(MembersOp::ReadLeader | MembersOp::ReadShards) => "GetItem",
+        // Every format writes these so.
+        TableOp::Write(Change::Create(_)) => "PutItem",
+        TableOp::Write(Change::Delete { .. }) => "DeleteItem",
+        TableOp::Write(_) => "UpdateItem",
+        TableOp::Members(MembersOp::Write(change)) => match change {
+            MembersChange::Leave(_) | MembersChange::Reap(_) => "DeleteItem",
+            MembersChange::StepDown(_) => "UpdateItem",
+            MembersChange::Register(_) | MembersChange::Lead { .. } | MembersChange::Share { .. } => {
+                "PutItem"
+            }
+        },
+    }
+}
+
+/// How a request ended, in the words of the label `outcome`.
+fn end(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Applied(_) => "ok",
+        Outcome::Refused(refusal) => match refusal.why {
+            Why::ConditionFailed => "condition-failed",
+            Why::Denied => "denied",
+            _ => "refused",
+        },
+        Outcome::NotSent(cause) | Outcome::Unknown(cause) => match cause {
+            Cause::Throttled => "throttled",
+            Cause::Timeout => "timeout",
+            Cause::Credentials => "denied",
+            _ => "error",
+        },
+    }
+}
