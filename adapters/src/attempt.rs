@@ -1,4 +1,4 @@
-//! One call of a handler with a batch, as it is seen from outside: its duration, and how it ended.
+//! One call of a handler with a batch, as it is seen from outside: a span around it, its duration, and how it ended.
 
 use crate::batch::Batch;
 use crate::catch::Panicked;
@@ -7,11 +7,13 @@ use crate::runtime::Runtime;
 use leasehold_engine::time::Mono;
 use std::future::Future;
 use std::sync::Arc;
+use tracing::{Instrument, Span};
 
 /// A call that is about to be made. If it is dropped before it returned, the worker has stopped it.
 pub(crate) struct Attempt {
     meter: Meter,
     clock: Arc<dyn Runtime>,
+    span: Span,
     bytes: u64,
     began: Option<Mono>,
 }
@@ -19,9 +21,22 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// For this batch.
     pub(crate) fn new(meter: &Meter, clock: &Arc<dyn Runtime>, batch: &Batch) -> Self {
+        let [application, stream, worker] = meter.names();
+        // Fields are made only if a subscriber wants the span.
+        let span = tracing::info_span!(
+            target: "leasehold",
+            "process",
+            worker,
+            application,
+            stream,
+            shard = batch.shard().shard.as_str(),
+            attempt = batch.attempt(),
+            records = batch.len() as u64,
+        );
         Self {
             meter: meter.clone(),
             clock: clock.clone(),
+            span,
             bytes: batch
                 .records()
                 .iter()
@@ -31,13 +46,13 @@ impl Attempt {
         }
     }
 
-    /// Makes the call, and measures it.
+    /// Makes the call within the span, and measures it.
     pub(crate) async fn around<T>(
         mut self,
         call: impl Future<Output = Result<Result<T, String>, Panicked>>,
     ) -> Result<Result<T, String>, Panicked> {
         self.began = Some(self.clock.now());
-        let result = call.await;
+        let result = call.instrument(self.span.clone()).await;
         self.ended(match &result {
             Ok(Ok(_)) => "ok",
             Ok(Err(_)) => "failed",

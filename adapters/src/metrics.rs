@@ -240,6 +240,11 @@ impl Meter {
         with_recorder(|recorder| recorder.register_histogram(&key, &METADATA).record(seconds(span)));
     }
 
+    /// The values of the common labels, in their order; empty in tests of parts that have no worker.
+    pub(crate) fn names(&self) -> [&str; 3] {
+        [0, 1, 2].map(|at| self.common.get(at).map_or("", Label::value))
+    }
+
     fn key<const N: usize>(
         &self,
         name: &'static str,

@@ -11,4 +11,5 @@ mod metrics;
 mod papers;
 mod pauses;
 mod sdk_rust;
+mod spans;
 mod unreachable;
