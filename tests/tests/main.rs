@@ -12,4 +12,5 @@ mod papers;
 mod pauses;
 mod sdk_rust;
 mod spans;
+mod telemetry;
 mod unreachable;
