@@ -18,7 +18,7 @@ use crate::runtime::{Runtime, Sleep, Task};
 use crate::trace::OutputDigest;
 use leasehold_engine::Engine;
 use leasehold_engine::ids::OpId;
-use leasehold_engine::input::{Body, Boot, Call, Cause, Input, Outcome, Reply};
+use leasehold_engine::input::{Body, Boot, Call, Cause, Input, Outcome, Reply, Why};
 use leasehold_engine::internals::Digest;
 use leasehold_engine::notice::{Fatal, Notice, StopSummary};
 use leasehold_engine::output::{Command, ConsumerOp, Effect, Output};
@@ -196,6 +196,7 @@ impl<M: Machine> Driver<M> {
             match output {
                 Output::Do(command) => commands.push(command),
                 Output::Tell(notice) => {
+                    let notice = self.observer.in_full(notice);
                     self.observer.notice(at, &notice);
                     if matches!(notice, Notice::Resumed { .. }) {
                         self.fences_seen = None;
@@ -268,6 +269,7 @@ impl<M: Machine> Driver<M> {
         }
         let failure = match outcome {
             Outcome::NotSent(_) | Outcome::Unknown(_) => self.ports.failure(kind, op),
+            Outcome::Refused(ref refusal) if refusal.why == Why::Denied => self.ports.failure(kind, op),
             _ => None,
         };
         self.observer

@@ -43,7 +43,7 @@
 //! The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
 //! them to the SDK, with a table that says what each error means; `consumer`, `store` and `kpl` open, feed and close handlers;
 //! `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
-//! `observe`, `troubles`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and metrics; `board` holds what a [`Control`] may ask.
+//! `observe`, `troubles`, `waits`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and metrics; `board` holds what a [`Control`] may ask.
 #![cfg_attr(
     test,
     allow(clippy::disallowed_methods, reason = "tests have a runtime of their own")
@@ -86,6 +86,7 @@ mod status;
 mod store;
 mod trace;
 mod troubles;
+mod waits;
 mod worker;
 
 pub use batch::{Batch, BatchIter, ShardInfo};

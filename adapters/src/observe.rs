@@ -10,6 +10,7 @@ use crate::ports::{Consumed, Failure, Kind};
 use crate::requests::{Requests, show_consumed};
 use crate::store::Store;
 use crate::troubles::{Trouble, Troubles};
+use crate::waits::Waits;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use leasehold_engine::input::{Fetched, Outcome};
 use leasehold_engine::notice::{Notice, Severity};
@@ -34,6 +35,7 @@ pub(crate) struct Observer {
     /// The name of this life, once it is told.
     worker: Option<WorkerId>,
     troubles: Troubles,
+    waits: Waits,
     requests: Requests,
     handovers: Handovers,
     board: BoardWriter,
@@ -58,6 +60,7 @@ impl Observer {
             gauges: None,
             worker: None,
             troubles: Troubles::default(),
+            waits: Waits::default(),
             requests: Requests::default(),
             handovers: Handovers::default(),
             board: BoardWriter::default(),
@@ -78,6 +81,14 @@ impl Observer {
         self.gauges = Some(Gauges::new(meter.clone(), store.clone()));
         (self.meter, self.store) = (meter, store);
         self
+    }
+
+    /// A notice with what only a port knows.
+    pub(crate) fn in_full(&self, notice: Notice) -> Notice {
+        match notice {
+            Notice::Fatal(fatal) => Notice::Fatal(self.troubles.in_full(fatal)),
+            other => other,
+        }
     }
 
     pub(crate) fn notice(&mut self, at: Mono, notice: &Notice) {
@@ -183,6 +194,9 @@ impl Observer {
         if kind == Kind::Consumer {
             return;
         }
+        if let Some(line) = self.waits.outcome(at, outcome, &self.meter) {
+            self.warn_of_waiting(&line);
+        }
         for line in self.troubles.outcome(at, kind, op, outcome, failure) {
             tracing::info!(
                 target: "leasehold",
@@ -249,6 +263,18 @@ impl Observer {
             self.meter.count_to(&metrics::TRACE_GAPS, [], trace_gaps);
             show_consumed(&self.meter, consumed);
         }
+        if let Some(line) = self.requests.waits(now) {
+            self.warn_of_waiting(&line);
+        }
+    }
+
+    fn warn_of_waiting(&self, line: &str) {
+        tracing::warn!(
+            target: "leasehold",
+            kind = "waits",
+            worker = self.worker.as_ref().map(display),
+            "{line}"
+        );
     }
 
     pub(crate) fn has_open(&self) -> bool {

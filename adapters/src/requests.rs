@@ -7,8 +7,13 @@ use leasehold_engine::input::{Cause, Outcome, Why};
 use leasehold_engine::members::{MembersChange, MembersOp};
 use leasehold_engine::output::{Effect, StreamOp, TableOp};
 use leasehold_engine::row::Change;
-use leasehold_engine::time::Mono;
+use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
+
+/// A request that has waited for so long is told.
+const PATIENCE: Span = Span::from_secs(4);
+/// The least time between two lines about that.
+const PAUSE: Span = Span::from_secs(60);
 
 /// The requests that are not answered. A command to a service is one request: the SDK's retries are off.
 #[derive(Debug, Default)]
@@ -17,6 +22,8 @@ pub(crate) struct Requests {
     asked: BTreeMap<OpId, (&'static str, Mono)>,
     /// The last that ended.
     last: Option<(OpId, &'static str)>,
+    /// When a line last told of a request that waits.
+    told: Option<Mono>,
 }
 
 impl Requests {
@@ -35,6 +42,23 @@ impl Requests {
         self.last = Some((op, name));
         meter.count(&metrics::REQUESTS, [name.into(), end(outcome).into()], 1);
         meter.observe(&metrics::REQUEST, [name.into()], now.since(asked));
+    }
+
+    /// A line, at most once a minute, if a request has waited for its answer for long: its time may be up much later.
+    pub(crate) fn waits(&mut self, now: Mono) -> Option<String> {
+        if self.told.is_some_and(|told| now.since(told) < PAUSE) {
+            return None;
+        }
+        // Requests are in the order in which they were made.
+        let (_, (name, asked)) = self.asked.first_key_value()?;
+        let waited = now.since(*asked);
+        if waited < PATIENCE {
+            return None;
+        }
+        self.told = Some(now);
+        Some(format!(
+            "{name} has not been answered for {waited}; waiting; see whether the endpoint of the client is that of the service"
+        ))
     }
 
     /// The engine makes a request again.
@@ -100,5 +124,33 @@ fn end(outcome: &Outcome) -> &'static str {
             Cause::Credentials => "denied",
             _ => "error",
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{op, read};
+
+    #[test]
+    fn a_request_that_waits_for_long_is_told_once_a_minute() {
+        let mut requests = Requests::default();
+        let at = |second| Mono(0) + Span::from_secs(second);
+        requests.begin(at(1), op(1), &read("shard-1"));
+        requests.begin(at(2), op(2), &Effect::Stream(StreamOp::Describe));
+        let told = |requests: &mut Requests, seconds: std::ops::Range<u64>| {
+            let told = seconds.filter(|second| requests.waits(at(*second)).is_some());
+            told.collect::<Vec<u64>>()
+        };
+        assert_eq!(told(&mut requests, 0..70), [5, 65]);
+        let timeout = Outcome::Unknown(Cause::Timeout);
+        requests.end(&Meter::default(), at(70), op(1), &timeout);
+        let line = requests.waits(at(130)).unwrap();
+        assert!(
+            line.starts_with("DescribeStreamSummary has not been answered for 128.000s"),
+            "{line}"
+        );
+        requests.end(&Meter::default(), at(130), op(2), &timeout);
+        assert_eq!(told(&mut requests, 200..300), Vec::<u64>::new());
     }
 }

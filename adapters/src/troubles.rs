@@ -6,6 +6,7 @@
 use crate::ports::{Failure, Kind};
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Cause, Outcome, Why};
+use leasehold_engine::notice::Fatal;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -155,6 +156,26 @@ impl Troubles {
         lines
     }
 
+    /// What the engine gives up over, with the reason that only the port knows.
+    pub(crate) fn in_full(&self, fatal: Fatal) -> Fatal {
+        let Some(Failed {
+            kind,
+            failure: Some(failure),
+            ..
+        }) = &self.failed
+        else {
+            return fatal;
+        };
+        let at = failure.at.as_ref();
+        let at = at.map_or(String::new(), |at| format!(" at {at}"));
+        let reason = format!("{}{at}: {}", service(*kind), failure.why);
+        match fatal {
+            Fatal::Denied { what, .. } => Fatal::Denied { what, detail: reason },
+            Fatal::Client { what, .. } => Fatal::Client { what, detail: reason },
+            other => other,
+        }
+    }
+
     /// The engine tells that a request failed. A line, unless one has told of this cause lately.
     pub(crate) fn trouble(&mut self, now: Mono, trouble: &Trouble<'_>) -> Option<String> {
         let failed = self.failed.take().filter(|failed| failed.op == trouble.op);
@@ -188,6 +209,9 @@ impl Troubles {
                 );
             }
             _ => line += &format!("; could not {}", trouble.what),
+        }
+        if class == Class::Denied && failure.is_some() {
+            line += "; grant the permission or renew the credentials";
         }
         line += "; retrying";
         line += &match (kind, class.is_answer(), held) {

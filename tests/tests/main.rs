@@ -11,6 +11,7 @@ mod metrics;
 mod papers;
 mod pauses;
 mod sdk_rust;
+mod setup;
 mod spans;
 mod telemetry;
 mod unreachable;

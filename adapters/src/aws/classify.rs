@@ -91,12 +91,11 @@ where
     E: ProvideErrorMetadata + StdError + 'static,
 {
     let outcome = class(error, sent);
-    if matches!(outcome, Outcome::NotSent(_) | Outcome::Unknown(_)) {
-        sent.failed(if sent.is_sent() {
-            why(error)
-        } else {
-            in_full(error)
-        });
+    match &outcome {
+        Outcome::Refused(refusal) if refusal.why == Why::Denied => sent.failed(refusal.detail.clone()),
+        Outcome::NotSent(_) | Outcome::Unknown(_) if sent.is_sent() => sent.failed(why(error)),
+        Outcome::NotSent(_) | Outcome::Unknown(_) => sent.failed(in_full(error)),
+        _ => {}
     }
     tracing::debug!(
         target: "leasehold",
@@ -146,7 +145,8 @@ where
     match error {
         SdkError::ServiceError(service) => {
             let meta = service.err();
-            answered(service.raw().status().as_u16(), meta.code(), meta.message())
+            let status = service.raw().status().as_u16();
+            answered(status, meta.code(), meta.message(), sent.action())
         }
         SdkError::ResponseError(response) => match response.raw().status().as_u16() {
             500..=599 => Outcome::Unknown(Cause::Server),
@@ -165,7 +165,12 @@ where
     }
 }
 
-fn answered(status: u16, code: Option<&str>, message: Option<&str>) -> Outcome {
+/// The codes that mean: who asks is known, and has no permission.
+const PERMISSIONS: [&str; 3] = ["AccessDenied", "AccessDeniedException", "NotAuthorized"];
+
+/// What an answer means that is an error. A refusal for lack of a permission names the IAM action that is missing, be it that the
+/// service does not.
+fn answered(status: u16, code: Option<&str>, message: Option<&str>, action: Option<&str>) -> Outcome {
     if (500..=599).contains(&status) {
         return Outcome::Unknown(Cause::Server);
     }
@@ -177,9 +182,17 @@ fn answered(status: u16, code: Option<&str>, message: Option<&str>) -> Outcome {
         Some((code, Refused(why))) => Outcome::Refused(Refusal {
             why: *why,
             current: None,
-            detail: match message {
-                Some(message) if !message.is_empty() => format!("{code}: {message}"),
-                _ => (*code).to_owned(),
+            detail: {
+                let said = match message {
+                    Some(message) if !message.is_empty() => format!("{code}: {message}"),
+                    _ => (*code).to_owned(),
+                };
+                match action {
+                    Some(action) if PERMISSIONS.contains(code) && !said.contains(action) => {
+                        format!("{said}; the IAM action is {action}")
+                    }
+                    _ => said,
+                }
             },
         }),
         Some((_, Throttled)) => Outcome::NotSent(Cause::Throttled),

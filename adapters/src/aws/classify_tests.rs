@@ -29,11 +29,26 @@ async fn code(status: u16, code: &str) -> Outcome {
 }
 
 fn refused(why: Why, code: &str) -> Outcome {
+    // Those of a permission name the IAM action of what was asked.
+    let action = match code {
+        "AccessDenied" | "AccessDeniedException" | "NotAuthorized" => "; the IAM action is dynamodb:GetItem",
+        _ => "",
+    };
     Outcome::Refused(Refusal {
         why,
         current: None,
-        detail: format!("{code}: no"),
+        detail: format!("{code}: no{action}"),
     })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_that_the_service_names_is_not_named_again() {
+    let said = "User: u is not authorized to perform: dynamodb:GetItem";
+    let body = format!(r#"{{"__type":"AccessDeniedException","message":"{said}"}}"#);
+    let Outcome::Refused(refusal) = answer(400, &body).await else {
+        panic!("a refusal")
+    };
+    assert_eq!(refusal.detail, format!("AccessDeniedException: {said}"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,8 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct Sent {
     /// The service's address, once the request is handed over.
     to: Arc<OnceLock<String>>,
+    /// The IAM action that allows it, such as `kinesis:GetRecords`, once the request is handed over.
+    action: Arc<OnceLock<String>>,
     failures: Failures,
 }
 
@@ -22,12 +24,17 @@ impl Sent {
     pub(super) fn new(failures: Failures) -> Self {
         Self {
             to: Arc::default(),
+            action: Arc::default(),
             failures,
         }
     }
 
     pub(super) fn is_sent(&self) -> bool {
         self.to.get().is_some()
+    }
+
+    pub(super) fn action(&self) -> Option<&str> {
+        self.action.get().map(String::as_str)
     }
 
     /// The request failed, for this reason.
@@ -50,8 +57,19 @@ impl Intercept for Sent {
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let _ = self.to.set(address(context.request().uri()));
+        let target = context.request().headers().get("x-amz-target");
+        if let Some(action) = target.and_then(action) {
+            let _ = self.action.set(action);
+        }
         Ok(())
     }
+}
+
+/// The IAM action of an operation as requests name it: of `DynamoDB_20120810.Scan`, `dynamodb:Scan`.
+fn action(target: &str) -> Option<String> {
+    let (service, operation) = target.split_once('.')?;
+    let service = service.split('_').next()?.to_lowercase();
+    Some(format!("{service}:{operation}"))
 }
 
 /// A URL up to its path.
@@ -63,7 +81,18 @@ fn address(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::{action, address};
+
+    #[test]
+    fn an_operation_names_its_iam_action() {
+        let named = |target| action(target).unwrap_or_default();
+        assert_eq!(named("DynamoDB_20120810.Scan"), "dynamodb:Scan");
+        assert_eq!(
+            named("Kinesis_20131202.DescribeStreamSummary"),
+            "kinesis:DescribeStreamSummary"
+        );
+        assert_eq!(named("nothing"), "");
+    }
 
     #[test]
     fn an_address_is_a_url_without_its_path() {

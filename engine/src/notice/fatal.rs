@@ -31,6 +31,8 @@ pub enum Fatal {
     },
     /// Credentials are missing or do not allow what is needed.
     Denied { what: String, detail: String },
+    /// The client that the worker was given can make no request: its endpoint is no URL, above all.
+    Client { what: String, detail: String },
 }
 
 impl fmt::Display for Fatal {
@@ -76,6 +78,11 @@ impl fmt::Display for Fatal {
                 f,
                 "expected to be allowed to {what}, but the service refused: {detail}; grant the permission or renew the \
                  credentials, then start again"
+            ),
+            Fatal::Client { what, detail } => write!(
+                f,
+                "expected the client to be able to {what}, but it cannot make the request: {detail}; correct the endpoint and the \
+                 region of the client's configuration, then start again"
             ),
         }
     }

@@ -22,8 +22,8 @@ const LISTING_REST: u64 = 4;
 /// asks about once a minute, whatever its size, up to so many workers; DescribeStreamSummary allows an account 20 calls a second.
 const WATCH_LEASES: u64 = 6;
 const WATCH_WORKERS: u32 = 10;
-/// How often in a row credentials may be missing at start-up before the worker gives up.
-const CREDENTIAL_PATIENCE: u32 = 5;
+/// How often in a row credentials may be missing, or the client unable to make a request, at start-up before the worker gives up.
+const CLIENT_PATIENCE: u32 = 5;
 
 /// How far start-up is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -286,11 +286,17 @@ impl Startup {
                 }));
             }
             Outcome::NotSent(Cause::Credentials)
-                if starting && self.backoff.failures() >= CREDENTIAL_PATIENCE =>
+                if starting && self.backoff.failures() >= CLIENT_PATIENCE =>
             {
                 cx.request(Request::Stop(Fatal::Denied {
                     what: what.into(),
                     detail: "no usable credentials were found".into(),
+                }));
+            }
+            Outcome::NotSent(Cause::Client) if starting && self.backoff.failures() >= CLIENT_PATIENCE => {
+                cx.request(Request::Stop(Fatal::Client {
+                    what: what.into(),
+                    detail: "see the warnings before this".into(),
                 }));
             }
             outcome => {

@@ -161,3 +161,36 @@ fn a_question_that_failed_is_asked_again_after_a_pause() {
     startup.step(&mut cx);
     assert_eq!(cx.did().effects(), looks_at_table());
 }
+
+/// Such a client will not do better, but one failure proves little.
+#[test]
+fn a_client_that_can_make_no_request_stops_a_worker_that_starts_and_no_other() {
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
+    let unsent = || Outcome::NotSent(Cause::Client);
+    for _ in 0..CLIENT_PATIENCE {
+        startup.step(&mut cx);
+        let op = cx.did().op();
+        startup.on_table_state(&mut cx, op, unsent());
+        assert_eq!(cx.did().told(), ["trouble"]);
+        cx.later(seconds(60));
+    }
+    startup.step(&mut cx);
+    let op = cx.did().op();
+    startup.on_table_state(&mut cx, op, unsent());
+    let did = cx.did();
+    assert!(
+        matches!(did.requests(), [Request::Stop(Fatal::Client { .. })]),
+        "{:?}",
+        did.requests()
+    );
+
+    let (mut cx, mut startup) = watching();
+    startup.doubt_stream(&mut cx);
+    for _ in 0..CLIENT_PATIENCE + 2 {
+        startup.step(&mut cx);
+        let op = cx.did().op();
+        startup.on_stream_state(&mut cx, op, unsent());
+        assert_eq!(cx.did().told(), ["trouble"]);
+        cx.later(seconds(60));
+    }
+}

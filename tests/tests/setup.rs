@@ -1,0 +1,260 @@
+//! A worker whose clients, endpoints, stream or permissions are wrong: within 5 s one line of the log says what is wrong, where,
+//! and what to do; what can never work ends the worker with an error.
+
+use leasehold::aws::dynamodb;
+use leasehold::{Batch, Control, Error, Fatal, Report, Worker};
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, Refusal, instant};
+use leasehold_tests::log::Log;
+use leasehold_tests::process::free_port;
+use leasehold_tests::wait::until;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tracing::Level;
+use tracing::instrument::WithSubscriber;
+
+const STREAM: &str = "orders";
+const TABLE: &str = "billing";
+const SOON: Duration = Duration::from_secs(5);
+
+/// A worker with default options, but for the pauses after failures in a case of its own.
+struct Starts {
+    log: Log,
+    control: Control,
+    run: JoinHandle<Result<Report, Error>>,
+}
+
+impl Starts {
+    fn with(kinesis: &str, dynamodb: dynamodb::Client) -> Self {
+        let worker = Worker::builder()
+            .kinesis(clients::kinesis(kinesis))
+            .dynamodb(dynamodb)
+            .stream(STREAM)
+            .application(TABLE)
+            .build()
+            .expect("a worker");
+        let (control, log) = (worker.control(), Log::default());
+        let run = worker.run_fn(|_: Batch| async { Ok::<(), Infallible>(()) });
+        let run = tokio::spawn(run.with_subscriber(log.clone()));
+        Self { log, control, run }
+    }
+
+    fn at(endpoint: &str) -> Self {
+        Self::with(endpoint, clients::dynamodb(endpoint))
+    }
+
+    /// Waits for a warning with these parts, and that there is no other; then the worker is stopped.
+    async fn warns(self, parts: &[&str]) {
+        until(&format!("a warning with {parts:?}"), SOON, || async {
+            let warnings = self.log.of(Level::WARN);
+            warnings
+                .iter()
+                .any(|line| parts.iter().all(|part| line.contains(part)))
+        })
+        .await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let warnings = self.log.of(Level::WARN);
+        assert_eq!(warnings.len(), 1, "{warnings:#?}");
+        self.control.shutdown();
+        self.run.await.expect("no panic").expect("a good end");
+    }
+
+    /// Waits for its end.
+    async fn fails(self) -> Error {
+        let ended = tokio::time::timeout(SOON, self.run).await;
+        ended
+            .expect("an end within 5 s")
+            .expect("no panic")
+            .expect_err("an error")
+    }
+}
+
+fn assert_says(error: &Error, parts: &[&str]) {
+    let sentence = error.to_string();
+    for part in parts {
+        assert!(sentence.contains(part), "expected {part:?} in: {sentence}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_endpoint_is_no_url_ends_the_worker_with_the_reason() {
+    for endpoint in ["not a url", "127.0.0.1:4566"] {
+        let error = Starts::at(endpoint).fails().await;
+        assert!(matches!(error, Error::Fatal(Fatal::Client { .. })), "{error:?}");
+        assert_says(
+            &error,
+            &[
+                "expected the client to be able to describe the lease table",
+                "correct the endpoint and the region",
+                endpoint,
+            ],
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_where_nothing_listens_is_told_with_its_address() {
+    let endpoint = format!("http://127.0.0.1:{}", free_port().expect("a port"));
+    let line = format!("DynamoDB at {endpoint} cannot be reached: Connection refused");
+    Starts::at(&endpoint).warns(&[&line, "retrying"]).await;
+}
+
+/// Listens, and gives each connection this answer; none if it is empty.
+async fn listens(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut asked = [0; 4_096];
+                while socket.read(&mut asked).await.is_ok_and(|bytes| bytes > 0) {
+                    if socket.write_all(answer.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    endpoint
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_never_answers_is_told_with_its_address() {
+    let endpoint = listens("").await;
+    let line = format!("DynamoDB at {endpoint} does not answer in time");
+    Starts::at(&endpoint).warns(&[&line, "retrying"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_endpoint_of_a_web_server_is_told_with_its_address() {
+    let endpoint = listens("HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\n\r\nnot here\n").await;
+    let line = format!("DynamoDB at {endpoint} sends answers that cannot be read");
+    Starts::at(&endpoint).warns(&[&line, "404", "retrying"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_are_missing_end_the_worker_with_the_reason() {
+    let local = Local::start(instant()).await;
+    let mut without = dynamodb::Config::builder()
+        .behavior_version(dynamodb::config::BehaviorVersion::latest())
+        .endpoint_url(&local.endpoint)
+        .region(dynamodb::config::Region::from_static("us-east-1"));
+    let other = clients::dynamodb(&local.endpoint);
+    without.set_http_client(other.config().http_client());
+    without.set_sleep_impl(other.config().sleep_impl());
+    let client = dynamodb::Client::from_conf(without.build());
+    let error = Starts::with(&local.endpoint, client).fails().await;
+    assert!(matches!(error, Error::Fatal(Fatal::Denied { .. })), "{error:?}");
+    assert_says(
+        &error,
+        &[
+            "expected to be allowed to describe the lease table",
+            "DynamoDB: ",
+            "renew the credentials",
+        ],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_permission_that_is_missing_is_told_as_its_iam_action() {
+    const DENIED: Refusal = Refusal {
+        code: "AccessDeniedException",
+        message: "",
+    };
+    for (operation, action) in [
+        ("DynamoDB_20120810.DescribeTable", "dynamodb:DescribeTable"),
+        ("DynamoDB_20120810.CreateTable", "dynamodb:CreateTable"),
+        (
+            "Kinesis_20131202.DescribeStreamSummary",
+            "kinesis:DescribeStreamSummary",
+        ),
+    ] {
+        let local = Local::start(instant()).await;
+        local.refuse(move |target| (target == operation).then_some(DENIED));
+        let error = Starts::at(&local.endpoint).fails().await;
+        let part = format!("the IAM action is {action}");
+        assert_says(&error, &[&part, &local.endpoint, "grant the permission"]);
+    }
+    // After the start, it is tried again.
+    let local = Local::start(instant()).await;
+    let create = clients::kinesis(&local.endpoint)
+        .create_stream()
+        .stream_name(STREAM);
+    create.shard_count(1).send().await.expect("a stream");
+    local.refuse(|target| (target == "Kinesis_20131202.ListShards").then_some(DENIED));
+    let line = format!(
+        "Kinesis at {} denies access: AccessDeniedException",
+        local.endpoint
+    );
+    let starts = Starts::at(&local.endpoint);
+    starts
+        .warns(&[
+            &line,
+            "the IAM action is kinesis:ListShards",
+            "grant the permission",
+            "retrying",
+        ])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_not_active_yet_is_told_and_waited_for() {
+    let mut options = instant();
+    options.kinesis.create_ms = 600_000;
+    let local = Local::start(options).await;
+    let create = clients::kinesis(&local.endpoint)
+        .create_stream()
+        .stream_name(STREAM);
+    create.shard_count(1).send().await.expect("a stream");
+    let starts = Starts::at(&local.endpoint);
+    starts
+        .warns(&[
+            "expected stream \"orders\" to be ACTIVE",
+            "waiting",
+            "correct the name or the region",
+        ])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_another_program_is_creating_is_told_and_waited_for() {
+    let mut options = instant();
+    options.dynamo.create_ms = 600_000;
+    let local = Local::start(options).await;
+    Starts::at(&local.endpoint)
+        .warns(&[
+            "expected table \"billing\" to be ACTIVE, found that it is being created",
+            "waiting",
+        ])
+        .await;
+}
+
+/// A client of another region than the stream's finds no stream.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_in_another_region_ends_the_worker() {
+    let local = Local::start(instant()).await;
+    let error = Starts::at(&local.endpoint).fails().await;
+    assert!(
+        matches!(error, Error::Fatal(Fatal::StreamMissing { .. })),
+        "{error:?}"
+    );
+    assert_says(
+        &error,
+        &["expected a stream \"orders\"", "correct the name or region"],
+    );
+}
+
+/// A request to Kinesis has 15 s by default: that it waits is told before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kinesis_endpoint_that_never_answers_is_told_in_time() {
+    let (local, silent) = (Local::start(instant()).await, listens("").await);
+    Starts::with(&silent, clients::dynamodb(&local.endpoint))
+        .warns(&[
+            "DescribeStreamSummary has not been answered for 4",
+            "the endpoint of the client",
+        ])
+        .await;
+}
