@@ -1,12 +1,13 @@
 //! What the application asks of the worker, on its way to the driver.
 //!
-//! Acknowledgements are cumulative, so each shard has one cell that holds the latest; the queue holds every shard at
+//! What is said of a batch is cumulative, so each shard has one cell that holds the latest; the queue holds every shard at
 //! most once. An application that acknowledges faster than the driver reads therefore neither waits nor fills memory.
 
-use leasehold_engine::ids::{FencingToken, LeaseKey};
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
 use leasehold_engine::input::Call;
 use leasehold_engine::position::Position;
 use leasehold_engine::time::Span;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -102,26 +103,12 @@ enum Inner {
 impl Ask {
     pub(crate) fn into_calls(self) -> impl Iterator<Item = Call> {
         match self.0 {
-            Inner::Shutdown(within) => [Some(within.map_or(Call::Shutdown, Call::ShutdownWithin)), None],
-            Inner::Pause(lease) => [Some(Call::Pause { lease }), None],
-            Inner::Resume(lease) => [Some(Call::Resume { lease }), None],
-            Inner::Shard(ShardAsks(cell)) => {
-                let wanted = std::mem::take(&mut *cell.wanted.lock().unwrap_or_else(PoisonError::into_inner));
-                [
-                    wanted.through.map(|through| Call::Processed {
-                        lease: cell.lease.clone(),
-                        token: cell.token,
-                        through,
-                    }),
-                    wanted.checkpoint.then(|| Call::Checkpoint {
-                        lease: cell.lease.clone(),
-                        token: cell.token,
-                    }),
-                ]
-            }
+            Inner::Shutdown(within) => vec![within.map_or(Call::Shutdown, Call::ShutdownWithin)],
+            Inner::Pause(lease) => vec![Call::Pause { lease }],
+            Inner::Resume(lease) => vec![Call::Resume { lease }],
+            Inner::Shard(ShardAsks(cell)) => cell.calls(),
         }
         .into_iter()
-        .flatten()
     }
 }
 
@@ -139,14 +126,67 @@ struct Cell {
 
 #[derive(Debug, Default)]
 struct Wanted {
-    through: Option<Position>,
+    /// How far each batch was processed.
+    through: BTreeMap<OpId, Position>,
+    acknowledged: Vec<OpId>,
+    given_back: Vec<(OpId, String)>,
     checkpoint: bool,
     queued: bool,
 }
 
+impl Cell {
+    /// What was wanted since this was asked last. What was processed comes before what is given back, and a checkpoint last.
+    fn calls(&self) -> Vec<Call> {
+        let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+        let (lease, token) = (&self.lease, self.token);
+        let processed = wanted.through.into_values().map(|through| Call::Processed {
+            lease: lease.clone(),
+            token,
+            through,
+        });
+        let acknowledged = wanted.acknowledged.into_iter().map(|batch| Call::Acknowledged {
+            lease: lease.clone(),
+            token,
+            batch,
+        });
+        let given_back = wanted
+            .given_back
+            .into_iter()
+            .map(|(batch, detail)| Call::GivenBack {
+                lease: lease.clone(),
+                token,
+                batch,
+                detail,
+            });
+        let checkpoint = wanted.checkpoint.then(|| Call::Checkpoint {
+            lease: lease.clone(),
+            token,
+        });
+        processed
+            .chain(acknowledged)
+            .chain(given_back)
+            .chain(checkpoint)
+            .collect()
+    }
+}
+
 impl ShardAsks {
-    pub(crate) fn processed(&self, through: Position) {
-        self.want(|wanted| wanted.through = wanted.through.max(Some(through)));
+    /// A batch was processed up to here.
+    pub(crate) fn processed(&self, batch: OpId, through: Position) {
+        self.want(|wanted| {
+            let known = wanted.through.entry(batch).or_insert(through);
+            *known = through.max(*known);
+        });
+    }
+
+    /// All of a batch was processed.
+    pub(crate) fn acknowledged(&self, batch: OpId) {
+        self.want(|wanted| wanted.acknowledged.push(batch));
+    }
+
+    /// A batch will not be processed.
+    pub(crate) fn give_back(&self, batch: OpId, why: String) {
+        self.want(|wanted| wanted.given_back.push((batch, why)));
     }
 
     pub(crate) fn checkpoint(&self) {
@@ -165,13 +205,14 @@ impl ShardAsks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::op;
 
     #[test]
     fn many_acknowledgements_become_the_last_one() {
         let (sender, mut asks) = asks();
         let shard = sender.shard("s".into(), FencingToken(3));
         for n in [1, 5, 4] {
-            shard.processed(Position::of(n.into()));
+            shard.processed(op(1), Position::of(n.into()));
         }
         shard.checkpoint();
         let ask = asks.receiver.try_recv().expect("queued");
@@ -191,8 +232,47 @@ mod tests {
             ]
         );
         assert!(asks.receiver.try_recv().is_err(), "queued once");
-        shard.processed(Position::of(6.into()));
+        shard.processed(op(1), Position::of(6.into()));
         assert!(asks.receiver.try_recv().is_ok(), "and again when there is more");
+    }
+
+    #[test]
+    fn what_is_said_of_several_batches_is_said_of_each() {
+        let (sender, mut asks) = asks();
+        let (lease, token) = ("s".into(), FencingToken(3));
+        let shard = sender.shard(lease, token);
+        shard.checkpoint();
+        shard.give_back(op(3), "full".into());
+        shard.acknowledged(op(2));
+        shard.processed(op(1), Position::of(5.into()));
+        let ask = asks.receiver.try_recv().expect("queued");
+        let calls: Vec<_> = ask.into_calls().collect();
+        let lease = || "s".into();
+        assert_eq!(
+            calls,
+            [
+                Call::Processed {
+                    lease: lease(),
+                    token,
+                    through: Position::of(5.into())
+                },
+                Call::Acknowledged {
+                    lease: lease(),
+                    token,
+                    batch: op(2)
+                },
+                Call::GivenBack {
+                    lease: lease(),
+                    token,
+                    batch: op(3),
+                    detail: "full".into()
+                },
+                Call::Checkpoint {
+                    lease: lease(),
+                    token
+                },
+            ]
+        );
     }
 
     #[test]

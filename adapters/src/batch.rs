@@ -1,10 +1,10 @@
 //! A batch of records in a handler's hands.
 
-use crate::asks::ShardAsks;
-use crate::fence::Fence;
+use crate::fence::{Fence, NotDurable};
+use crate::receipt::Receipt;
 use crate::record::Record;
 use crate::store::Fetched;
-use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::Span;
 use std::fmt;
@@ -32,7 +32,8 @@ pub struct Batch {
     pub(crate) first: usize,
     pub(crate) attempt: u32,
     pub(crate) fence: Fence,
-    pub(crate) asks: ShardAsks,
+    pub(crate) batch: OpId,
+    pub(crate) receipt: Receipt,
 }
 
 impl Batch {
@@ -85,13 +86,36 @@ impl Batch {
         if let (Some(first), Some(last)) = (records.first(), records.last())
             && position >= first.position
         {
-            self.asks.processed(position.min(last.position));
+            let through = position.min(last.position);
+            self.receipt.asks().processed(self.batch, through);
         }
+    }
+
+    /// All records of this batch are processed, for good. A handler that keeps batches says so of each: see
+    /// [`Ack::Later`](crate::Ack::Later).
+    pub fn acknowledge(&self) {
+        self.receipt.acknowledge();
+    }
+
+    /// A receipt of this batch: what acknowledges it without holding its records in memory.
+    pub fn receipt(&self) -> Receipt {
+        self.receipt.clone()
     }
 
     /// Asks for what is processed to be made durable now instead of at the next interval. Does not wait for it.
     pub fn checkpoint(&self) {
-        self.asks.checkpoint();
+        self.receipt.asks().checkpoint();
+    }
+
+    /// Acknowledges all of this batch, and waits until that is durable in the lease table: after a crash, nothing up to its last
+    /// record is handed over again. Batches before this one that are kept are waited for, too.
+    ///
+    /// # Errors
+    /// If the shard is lost or closed before that. The next owner may be handed these records again.
+    pub async fn commit(&self) -> Result<(), NotDurable> {
+        self.acknowledge();
+        self.checkpoint();
+        self.fence.durable(self.receipt.last()).await
     }
 }
 

@@ -5,15 +5,16 @@ use crate::attempt::Attempt;
 use crate::batch::{Batch, ShardInfo};
 use crate::catch::{Panicked, catch, until};
 use crate::fence::{Fence, Fences};
-use crate::handler::AnyHandler;
+use crate::handler::{Ack, AnyHandler, Flush};
 use crate::metrics::{self, Meter};
 use crate::ports::Port;
 use crate::pulse::Polls;
+use crate::receipt::{Keeping, Receipt};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::store::Store;
-use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
-use leasehold_engine::output::{ConsumerOp, EndReason};
+use leasehold_engine::output::{ConsumerOp, EndReason, FlushReason};
 use leasehold_engine::position::Position;
 use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
@@ -127,38 +128,111 @@ impl Consumer {
             inner.store.processed_through(&shard, after);
         }
         let (stop, stopped) = oneshot::channel();
-        let call = {
+        let (call, receipt) = {
             let mut open = self.open_shards();
             let Some(open) = open.get_mut(&lease).filter(|open| open.info.token == token) else {
                 return gone(format!("shard {lease} open under token {}", token.0));
             };
             inner.fences.believe(&lease, token, valid_until);
             open.stop = Some(stop);
-            Batch {
+            let last = fetched.records.last().map(|record| record.position);
+            let receipt = Receipt::new(batch, last.unwrap_or_default(), open.asks.clone());
+            let call = Batch {
                 shard: open.info.clone(),
                 first: fetched.first_after(after),
                 fetched,
                 attempt,
                 fence: open.fence.clone(),
-                asks: open.asks.clone(),
-            }
+                batch,
+                receipt: receipt.clone(),
+            };
+            (call, receipt)
         };
         let records = call.len() as u64;
         let handler = inner.handler.clone();
         let this = self.clone();
         Box::pin(async move {
             let result = if call.is_empty() {
-                Some(Ok(Ok(())))
+                Some(Ok(Ok(Ack::All)))
             } else {
                 let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
                 let run = attempt.around(catch(async move { handler.process(call).await }));
                 until(stopped, this.0.polls.watch(lease, run)).await
             };
-            if matches!(result, Some(Ok(Ok(())))) {
-                this.0.store.processed(&shard, batch);
-                this.0.meter.count(&metrics::PROCESSED_RECORDS, [], records);
+            this.delivered(&shard, batch, records, receipt, result)
+        })
+    }
+
+    /// What a handler has made of a batch.
+    fn delivered(
+        &self,
+        shard: &ShardId,
+        batch: OpId,
+        records: u64,
+        receipt: Receipt,
+        result: Option<Result<Result<Ack, String>, Panicked>>,
+    ) -> Outcome {
+        let inner = &self.0;
+        let ack = match result {
+            Some(Ok(Ok(ack))) => ack,
+            other => {
+                receipt.answered();
+                return outcome(
+                    other.map(|result| result.map(|result| result.map(drop))),
+                    Reply::Done,
+                );
             }
-            outcome(result, Reply::Processed)
+        };
+        match ack {
+            Ack::Later => {
+                // Before the receipt: an acknowledgement that comes at once finds it kept.
+                inner.store.keep(shard, batch);
+                match receipt.keep() {
+                    Keeping::Kept => return Outcome::Applied(Reply::Kept),
+                    Keeping::Acknowledged => return Outcome::Applied(Reply::Kept),
+                    Keeping::Dropped => {}
+                }
+                inner.store.forget_kept(shard);
+                let detail = "the handler returned `Ack::Later` and dropped the batch; keep the batch, or a receipt of it, until it \
+                              is acknowledged";
+                refused(Why::HandlerFailed, detail.to_owned())
+            }
+            Ack::UpTo(position) => {
+                receipt.answered();
+                Outcome::Applied(Reply::ProcessedThrough(position))
+            }
+            Ack::All => {
+                receipt.answered();
+                inner.store.processed(shard, batch);
+                inner.meter.count(&metrics::PROCESSED_RECORDS, [], records);
+                Outcome::Applied(Reply::Processed)
+            }
+        }
+    }
+
+    /// The handler acknowledges what it keeps, as far as it can.
+    fn flush(
+        &self,
+        lease: LeaseKey,
+        token: FencingToken,
+        why: FlushReason,
+        deadline: Mono,
+    ) -> BoxFuture<'static, Outcome> {
+        let (stop, stopped) = oneshot::channel();
+        let info = {
+            let mut open = self.open_shards();
+            let Some(open) = open.get_mut(&lease).filter(|open| open.info.token == token) else {
+                return gone(format!("shard {lease} open under token {}", token.0));
+            };
+            open.stop = Some(stop);
+            open.info.clone()
+        };
+        let flush = Flush::new(why, deadline, self.0.runtime.clone());
+        let (handler, this) = (self.0.handler.clone(), self.clone());
+        Box::pin(async move {
+            let run = catch(async move { handler.flush(info, flush).await });
+            let result = until(stopped, this.0.polls.watch(lease, run)).await;
+            outcome(result, Reply::Done)
         })
     }
 
@@ -244,6 +318,12 @@ impl Port<ConsumerOp> for Consumer {
                 attempt,
                 valid_until,
             }),
+            ConsumerOp::Flush {
+                lease,
+                token,
+                why,
+                until,
+            } => self.flush(lease, token, why, until),
             ConsumerOp::Abort { lease, token } => {
                 self.abort(&lease, token);
                 ready(Outcome::Applied(Reply::Done))

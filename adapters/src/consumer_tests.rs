@@ -1,11 +1,12 @@
 use super::*;
 use crate::asks::asks;
-use crate::handler::Handler;
+use crate::handler::{Ack, Handler};
 use crate::record::Record;
 use crate::runtime::TokioRuntime;
 use crate::store::Answer;
 use crate::testing::op;
 use bytes::Bytes;
+use leasehold_engine::input::Call;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::time::Span;
@@ -15,7 +16,7 @@ const TOKEN: FencingToken = FencingToken(3);
 
 /// Does what the first record's payload says, and notes what it sees.
 #[derive(Clone, Default)]
-struct Obeys(Arc<Mutex<Vec<String>>>);
+struct Obeys(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<Batch>>>);
 
 impl Obeys {
     fn note(&self, text: String) {
@@ -38,7 +39,7 @@ impl Handler for Obeys {
         Ok(())
     }
 
-    async fn process(&self, batch: Batch) -> Result<(), Failure> {
+    async fn process(&self, batch: Batch) -> Result<Ack, Failure> {
         let order = batch.records()[0].data.clone();
         let positions: Vec<_> = batch
             .records()
@@ -53,10 +54,25 @@ impl Handler for Obeys {
             b"ack" => {
                 batch.ack(&batch.records()[0]);
                 batch.ack_through(Position::of(999.into()));
-                Ok(())
+                Ok(Ack::All)
             }
-            _ => Ok(()),
+            b"up to 6" => Ok(Ack::UpTo(Position::of(6.into()))),
+            b"keep" => {
+                self.1.lock().unwrap().push(batch);
+                Ok(Ack::Later)
+            }
+            b"drop" => Ok(Ack::Later),
+            _ => Ok(Ack::All),
         }
+    }
+
+    async fn flush(&self, shard: &ShardInfo, flush: Flush) -> Result<(), Failure> {
+        let left = flush.remaining().map(|left| left.as_secs());
+        self.note(format!("flush {} {:?} {left:?}", shard.shard, flush.reason()));
+        for batch in self.1.lock().unwrap().drain(..) {
+            batch.acknowledge();
+        }
+        Ok(())
     }
 
     async fn close(&self, shard: &ShardInfo, reason: EndReason) {
@@ -69,20 +85,23 @@ struct Rig {
     store: Store,
     runtime: Arc<dyn Runtime>,
     notes: Arc<Mutex<Vec<String>>>,
-    _asks: crate::asks::Asks,
+    kept: Arc<Mutex<Vec<Batch>>>,
+    fences: Fences,
+    asks: crate::asks::Asks,
 }
 
 fn rig() -> Rig {
     let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::current().unwrap());
     let handler = Obeys::default();
-    let notes = handler.0.clone();
+    let (notes, kept) = (handler.0.clone(), handler.1.clone());
+    let fences = Fences::default();
     let store = Store::default();
     let (sender, asks) = asks();
     let consumer = Consumer::new(
         Arc::new(handler),
         runtime.clone(),
         store.clone(),
-        Fences::default(),
+        fences.clone(),
         sender,
         Meter::default(),
         Polls::new(runtime.clone()),
@@ -92,7 +111,9 @@ fn rig() -> Rig {
         store,
         runtime,
         notes,
-        _asks: asks,
+        kept,
+        fences,
+        asks,
     }
 }
 
@@ -146,6 +167,12 @@ impl Rig {
             reason: EndReason::HandedOver,
         };
         self.consumer.execute(op(60), close).await
+    }
+
+    /// What the application has said so far.
+    fn said(&mut self) -> Vec<Call> {
+        let asks = std::iter::from_fn(|| self.asks.try_next());
+        asks.flat_map(crate::asks::Ask::into_calls).collect()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -261,11 +288,9 @@ async fn an_acknowledgement_never_goes_beyond_what_was_handed_over() {
     rig.open().await;
     rig.keep(2, "ack");
     rig.deliver(2, None, 1).await;
-    let ask = std::future::poll_fn(|cx| rig._asks.poll_next(cx)).await;
-    let calls: Vec<_> = ask.into_calls().collect();
     assert_eq!(
-        calls,
-        [leasehold_engine::input::Call::Processed {
+        rig.said(),
+        [Call::Processed {
             lease: "s".into(),
             token: TOKEN,
             through: Position::of(7.into())
@@ -312,3 +337,6 @@ async fn the_range_of_the_lease_is_used_until_kinesis_says_otherwise() {
     rig.consumer.execute(op(3), open(Some(half))).await;
     assert_eq!(rig.store.range(&"s".into()), Some(HashRange::ALL));
 }
+
+#[path = "consumer_kept_tests.rs"]
+mod kept;

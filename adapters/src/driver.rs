@@ -314,8 +314,11 @@ impl<M: Machine> Driver<M> {
 
     fn answer(&mut self, ask: Ask) {
         for call in ask.into_calls() {
-            if let Call::Processed { lease, through, .. } = &call {
-                self.observer.processed(lease, *through);
+            match &call {
+                Call::Processed { lease, through, .. } => self.observer.processed(lease, *through),
+                Call::Acknowledged { lease, batch, .. } => self.observer.acknowledged(lease, *batch),
+                Call::GivenBack { lease, .. } => self.observer.given_back(lease),
+                _ => {}
             }
             self.feed(Body::Call(call));
         }

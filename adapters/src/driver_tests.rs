@@ -261,7 +261,7 @@ async fn what_a_handler_acknowledged_is_heard_before_its_failure() {
     rig.driver.ports.consumer = Arc::new(FnPort::new(move |_, _| {
         let (shard, outcome) = (shard.clone(), outcome.clone());
         Box::pin(async move {
-            shard.processed(Position::of(5.into()));
+            shard.processed(op(1), Position::of(5.into()));
             outcome
         })
     }));

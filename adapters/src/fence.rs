@@ -2,11 +2,13 @@
 
 use crate::runtime::Runtime;
 use leasehold_engine::ids::{FencingToken, LeaseKey};
+use leasehold_engine::position::Position;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 
 /// Whether one ownership of a shard is known to last.
 ///
@@ -23,7 +25,26 @@ struct Belief {
     token: FencingToken,
     /// In microseconds of the runtime's monotonic clock.
     valid_until: AtomicU64,
+    /// The ownership has ended: nothing more becomes durable.
+    is_over: AtomicBool,
+    /// What is known to be in the lease table.
+    durable: watch::Sender<Durable>,
 }
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Durable {
+    through: Option<Position>,
+    /// The end of the shard is in the table.
+    end: bool,
+}
+
+/// The worker lost the shard, or closed it, before progress was durable: its next owner may be handed the records again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected the checkpoint to be written, found the shard lost or closed before that; the next owner may process the records again"
+)]
+#[non_exhaustive]
+pub struct NotDurable;
 
 impl Fence {
     /// Whether the lease is certainly still ours at this moment.
@@ -34,6 +55,20 @@ impl Fence {
     /// For how long the lease is known to be ours, from now. Grows with every renewal.
     pub fn remaining(&self) -> Span {
         Mono(self.belief.valid_until.load(Ordering::Acquire)).since(self.runtime.now())
+    }
+
+    /// Waits until everything up to here is in the lease table.
+    pub(crate) async fn durable(&self, through: Position) -> Result<(), NotDurable> {
+        let mut durable = self.belief.durable.subscribe();
+        let wanted = |durable: &Durable| durable.end || durable.through >= Some(through);
+        loop {
+            if wanted(&durable.borrow_and_update()) {
+                return Ok(());
+            }
+            if self.belief.is_over.load(Ordering::Acquire) || durable.changed().await.is_err() {
+                return Err(NotDurable);
+            }
+        }
     }
 
     /// Grows with every change of the shard's owner.
@@ -48,6 +83,16 @@ impl fmt::Debug for Fence {
             .field("token", &self.token())
             .field("remaining", &self.remaining())
             .finish()
+    }
+}
+
+impl Belief {
+    /// The ownership is over.
+    fn end(&self) {
+        self.valid_until.store(0, Ordering::Release);
+        self.is_over.store(true, Ordering::Release);
+        // Wakes those who wait.
+        self.durable.send_modify(|_| {});
     }
 }
 
@@ -71,9 +116,11 @@ impl Fences {
         let belief = Arc::new(Belief {
             token,
             valid_until: AtomicU64::new(0),
+            durable: watch::Sender::new(Durable::default()),
+            is_over: AtomicBool::new(false),
         });
         if let Some(old) = self.map().insert(lease, belief.clone()) {
-            old.valid_until.store(0, Ordering::Release);
+            old.end();
         }
         Fence { belief, runtime }
     }
@@ -84,7 +131,17 @@ impl Fences {
         if map.get(lease).is_some_and(|belief| belief.token == token)
             && let Some(old) = map.remove(lease)
         {
-            old.valid_until.store(0, Ordering::Release);
+            old.end();
+        }
+    }
+
+    /// Everything up to here is in the lease table; absent: the end of the shard is.
+    pub(crate) fn durable(&self, lease: &LeaseKey, through: Option<Position>) {
+        if let Some(belief) = self.map().get(lease) {
+            belief.durable.send_modify(|durable| {
+                durable.through = durable.through.max(through);
+                durable.end |= through.is_none();
+            });
         }
     }
 

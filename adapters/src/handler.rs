@@ -1,28 +1,81 @@
 //! The application's side of the worker.
 
 use crate::batch::{Batch, ShardInfo};
-use crate::runtime::BoxFuture;
-use leasehold_engine::output::EndReason;
+use crate::runtime::{BoxFuture, Runtime};
+use leasehold_engine::output::{EndReason, FlushReason};
+use leasehold_engine::position::Position;
+use leasehold_engine::time::Mono;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// What a handler has done with a batch that it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// All of it is processed, for good. `()` is the same.
+    All,
+    /// It is processed up to and including this position. The rest is handed over again: at once, or after a pause
+    /// ([`Config::handler_backoff`](crate::Config::handler_backoff)) if that is no more than was known before.
+    UpTo(Position),
+    /// The handler keeps the batch, or a [receipt](crate::Batch::receipt) of it, and acknowledges it later, while the next batches
+    /// are handed over: for a sink that collects many batches into one file, or for a pipeline inside a shard. How much it may keep
+    /// of a shard is limited: see [`ReaderConfig::kept_bytes`](crate::ReaderConfig::kept_bytes). At the limit, at the end of the
+    /// shard and before the lease is given up it is told to [`flush`](Handler::flush).
+    Later,
+}
+
+impl From<()> for Ack {
+    fn from((): ()) -> Self {
+        Ack::All
+    }
+}
+
+/// Why a handler is told to acknowledge what it keeps, and how long it may take.
+#[derive(Clone, Debug)]
+pub struct Flush {
+    reason: FlushReason,
+    deadline: Mono,
+    runtime: Arc<dyn Runtime>,
+}
+
+impl Flush {
+    pub(crate) fn new(reason: FlushReason, deadline: Mono, runtime: Arc<dyn Runtime>) -> Self {
+        Self {
+            reason,
+            deadline,
+            runtime,
+        }
+    }
+
+    /// Why.
+    pub fn reason(&self) -> FlushReason {
+        self.reason
+    }
+
+    /// How much time is left. What is not acknowledged by then is given up, and comes again at the next owner. Absent: there is no
+    /// limit, and the shard waits.
+    pub fn remaining(&self) -> Option<Duration> {
+        (self.deadline != Mono::NEVER).then(|| self.deadline.since(self.runtime.now()).into())
+    }
+}
 
 /// Processes records. Shards run concurrently; the calls of one shard follow each other, never overlapping.
 ///
 /// ```
-/// use leasehold::{Batch, Handler};
+/// use leasehold::{Ack, Batch, Handler};
 ///
 /// struct Print;
 ///
 /// impl Handler for Print {
 ///     type Error = std::io::Error;
 ///
-///     async fn process(&self, batch: Batch) -> Result<(), Self::Error> {
+///     async fn process(&self, batch: Batch) -> Result<Ack, Self::Error> {
 ///         for record in &batch {
 ///             println!("{} {:?}", record.position, record.data);
 ///         }
-///         Ok(())
+///         Ok(Ack::All)
 ///     }
 /// }
 /// ```
@@ -40,9 +93,16 @@ pub trait Handler: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Processes a batch. `Ok` means: all of it, for good. An error, or a panic, brings back what was not
-    /// acknowledged, after a pause.
-    fn process(&self, batch: Batch) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    /// Processes a batch, or keeps it: see [`Ack`]. An error, or a panic, brings back what was not acknowledged, after a pause.
+    fn process(&self, batch: Batch) -> impl Future<Output = Result<Ack, Self::Error>> + Send;
+
+    /// What is kept of a shard is to be processed and acknowledged, as far as that is possible: see [`Flush`]. Called only while
+    /// batches are kept. When it returns, batches may still be kept: their acknowledgements are waited for. An error is retried
+    /// after a pause, unless the lease is being given up.
+    fn flush(&self, shard: &ShardInfo, flush: Flush) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let _ = (shard, flush);
+        async { Ok(()) }
+    }
 
     /// Nothing more follows for this shard. Not called if the process dies.
     fn close(&self, shard: &ShardInfo, reason: EndReason) -> impl Future<Output = ()> + Send {
@@ -56,10 +116,11 @@ pub struct HandlerFn<F>(F);
 
 impl<F> HandlerFn<F> {
     /// Calls `process` with every batch.
-    pub fn new<Fut, E>(process: F) -> Self
+    pub fn new<Fut, A, E>(process: F) -> Self
     where
         F: Fn(Batch) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<(), E>> + Send,
+        Fut: Future<Output = Result<A, E>> + Send,
+        A: Into<Ack>,
         E: Into<Box<dyn StdError + Send + Sync>> + Send,
     {
         Self(process)
@@ -72,23 +133,26 @@ impl<F> fmt::Debug for HandlerFn<F> {
     }
 }
 
-impl<F, Fut, E> Handler for HandlerFn<F>
+impl<F, Fut, A, E> Handler for HandlerFn<F>
 where
     F: Fn(Batch) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<(), E>> + Send + 'static,
+    Fut: Future<Output = Result<A, E>> + Send + 'static,
+    A: Into<Ack> + 'static,
     E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
 {
     type Error = E;
 
-    fn process(&self, batch: Batch) -> impl Future<Output = Result<(), E>> + Send {
-        (self.0)(batch)
+    fn process(&self, batch: Batch) -> impl Future<Output = Result<Ack, E>> + Send {
+        let process = (self.0)(batch);
+        async move { process.await.map(Into::into) }
     }
 }
 
 /// A handler of any type. Errors have become text.
 pub(crate) trait AnyHandler: Send + Sync {
     fn open(self: Arc<Self>, shard: Arc<ShardInfo>) -> BoxFuture<'static, Result<(), String>>;
-    fn process(self: Arc<Self>, batch: Batch) -> BoxFuture<'static, Result<(), String>>;
+    fn process(self: Arc<Self>, batch: Batch) -> BoxFuture<'static, Result<Ack, String>>;
+    fn flush(self: Arc<Self>, shard: Arc<ShardInfo>, flush: Flush) -> BoxFuture<'static, Result<(), String>>;
     fn close(self: Arc<Self>, shard: Arc<ShardInfo>, reason: EndReason) -> BoxFuture<'static, ()>;
 }
 
@@ -97,8 +161,12 @@ impl<H: Handler> AnyHandler for H {
         Box::pin(async move { Handler::open(&*self, &shard).await.map_err(describe) })
     }
 
-    fn process(self: Arc<Self>, batch: Batch) -> BoxFuture<'static, Result<(), String>> {
+    fn process(self: Arc<Self>, batch: Batch) -> BoxFuture<'static, Result<Ack, String>> {
         Box::pin(async move { Handler::process(&*self, batch).await.map_err(describe) })
+    }
+
+    fn flush(self: Arc<Self>, shard: Arc<ShardInfo>, flush: Flush) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async move { Handler::flush(&*self, &shard, flush).await.map_err(describe) })
     }
 
     fn close(self: Arc<Self>, shard: Arc<ShardInfo>, reason: EndReason) -> BoxFuture<'static, ()> {

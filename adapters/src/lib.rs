@@ -34,6 +34,7 @@
 //! | asking and stopping a running one | [`Control`], [`Status`], [`Health`], [`Report`]; [`shutdown_on_signal`] |
 //! | its options | [`Config`], [`ReaderConfig`], [`MembersConfig`], [`InitialPosition`]; [`Config::options`] lists them all |
 //! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
+//! | acknowledging later | [`Ack`], [`Receipt`], [`Flush`], [`Batch::commit`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
 //! | the services | [`aws`]: the SDK's clients |
 //! | the format of the lease table | [`mod@format`] |
@@ -75,6 +76,7 @@ mod observe;
 mod own_thread;
 mod ports;
 mod pulse;
+mod receipt;
 mod record;
 mod recorder;
 mod report;
@@ -92,8 +94,8 @@ mod worker;
 pub use batch::{Batch, BatchIter, ShardInfo};
 pub use bytes::Bytes;
 pub use error::Error;
-pub use fence::Fence;
-pub use handler::{Handler, HandlerFn};
+pub use fence::{Fence, NotDurable};
+pub use handler::{Ack, Flush, Handler, HandlerFn};
 pub use health::Health;
 pub use kpl::Misplaced;
 /// The engine, for formats of lease tables that this crate does not have.
@@ -105,11 +107,12 @@ pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId}
 pub use leasehold_engine::notice::{
     Choice, Fatal, Left, ListReason, LossReason, Notice, Severity, Stall, StopSummary, TakeReason,
 };
-pub use leasehold_engine::output::EndReason;
+pub use leasehold_engine::output::{EndReason, FlushReason};
 pub use leasehold_engine::position::{BadSequenceNumber, Checkpoint, Position, SequenceNumber};
 pub use leasehold_engine::row::LeaseRow;
 pub use leasehold_engine::shard::{HashKey, HashRange};
 pub use leasehold_engine::time::{Mono, Span, Wall};
+pub use receipt::Receipt;
 pub use record::Record;
 pub use recorder::{NotTaken, Sink as TraceSink};
 pub use report::Report;

@@ -120,6 +120,11 @@ impl Observer {
             Some(None) => self.log(kind, Level::DEBUG, notice),
             None => self.log(kind, level, notice),
         }
+        match notice {
+            Notice::Checkpointed { lease, position } => self.fences.durable(lease, Some(*position)),
+            Notice::Ended { lease, .. } => self.fences.durable(lease, None),
+            _ => {}
+        }
         if let Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Fenced { lease } = notice {
             self.fences.revoke(lease);
         }
@@ -253,6 +258,17 @@ impl Observer {
     /// The application says how far it has processed a shard.
     pub(crate) fn processed(&self, lease: &LeaseKey, through: Position) {
         self.store.processed_through(&lease.to_shard(), through);
+    }
+
+    /// The application has processed a batch that it kept.
+    pub(crate) fn acknowledged(&self, lease: &LeaseKey, batch: OpId) {
+        let records = self.store.processed(&lease.to_shard(), batch);
+        self.meter.count(&metrics::PROCESSED_RECORDS, [], records);
+    }
+
+    /// What the application kept of a shard is read again.
+    pub(crate) fn given_back(&self, lease: &LeaseKey) {
+        self.store.forget_kept(&lease.to_shard());
     }
 
     /// Sets what is not counted as it happens.

@@ -11,7 +11,7 @@ use leasehold_engine::input;
 use leasehold_engine::position::Position;
 use leasehold_engine::shard::{ChildShard, HashRange};
 use leasehold_engine::time::{Mono, Span, Wall};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An iterator is used by the next call; a few more are kept for answers that were lost on the way.
@@ -55,6 +55,8 @@ struct Kept {
 #[derive(Debug, Default)]
 struct KeptShard {
     batches: BTreeMap<OpId, Arc<Fetched>>,
+    /// Those of them that the application keeps.
+    kept: BTreeSet<OpId>,
     iterators: VecDeque<(OpId, String)>,
     /// What was asked for before this command belongs to an ownership that is over.
     closed: Option<OpId>,
@@ -227,32 +229,64 @@ impl Store {
             .map(|(_, iterator)| iterator.clone())
     }
 
-    /// A batch that is about to be delivered. Batches before it will not be asked for any more.
+    /// A batch that is about to be delivered. Batches before it will not be asked for any more; those that the application keeps
+    /// count as waiting until they are processed.
     pub(crate) fn batch(&self, shard: &ShardId, op: OpId) -> Option<Arc<Fetched>> {
         let mut kept = self.kept();
         let entry = kept.shards.get_mut(shard)?;
-        let later = entry.batches.split_off(&op);
-        let before = std::mem::replace(&mut entry.batches, later);
         let batch = entry.batches.get(&op).cloned();
-        for gone in before.into_keys() {
+        let before = entry.batches.range(..op).map(|(before, _)| *before);
+        let gone: Vec<OpId> = before.filter(|before| !entry.kept.contains(before)).collect();
+        for gone in &gone {
+            entry.batches.remove(gone);
+        }
+        for gone in gone {
             kept.settle(gone);
         }
         batch
     }
 
-    /// A batch has been processed.
-    pub(crate) fn processed(&self, shard: &ShardId, op: OpId) {
-        let mut kept = self.kept();
-        if let Some(entry) = kept.shards.get_mut(shard) {
-            entry.batches.remove(&op);
+    /// The application keeps a batch.
+    pub(crate) fn keep(&self, shard: &ShardId, op: OpId) {
+        if let Some(entry) = self.kept().shards.get_mut(shard)
+            && entry.batches.contains_key(&op)
+        {
+            entry.kept.insert(op);
         }
+    }
+
+    /// What the application keeps will be read again.
+    pub(crate) fn forget_kept(&self, shard: &ShardId) {
+        let mut kept = self.kept();
+        let Some(entry) = kept.shards.get_mut(shard) else {
+            return;
+        };
+        let gone = std::mem::take(&mut entry.kept);
+        entry.batches.retain(|op, _| !gone.contains(op));
+        for op in gone {
+            kept.settle(op);
+        }
+    }
+
+    /// A batch has been processed, of so many records.
+    pub(crate) fn processed(&self, shard: &ShardId, op: OpId) -> u64 {
+        let mut kept = self.kept();
+        let entry = kept.shards.get_mut(shard);
+        let batch = entry.and_then(|entry| {
+            entry.kept.remove(&op);
+            entry.batches.remove(&op)
+        });
         kept.settle(op);
+        batch.map_or(0, |batch| batch.records.len() as u64)
     }
 
     /// Everything up to here is processed, be it that the rest of its batch is not.
     pub(crate) fn processed_through(&self, shard: &ShardId, through: Position) {
         let mut kept = self.kept();
-        if let Some(entry) = kept.shards.get_mut(shard) {
+        if let Some(entry) = kept.shards.get_mut(shard)
+            // While batches are kept, a position says nothing of those before it.
+            && entry.kept.is_empty()
+        {
             entry.done = entry.done.max(Some(through));
         }
     }
@@ -290,6 +324,7 @@ impl Store {
         let entry = kept.shards.entry(shard.clone()).or_default();
         entry.closed = Some(close);
         (entry.last, entry.done) = (None, None);
+        entry.kept = entry.kept.split_off(&close);
         let later = entry.batches.split_off(&close);
         let before = std::mem::replace(&mut entry.batches, later);
         let iterators: Vec<OpId> = entry

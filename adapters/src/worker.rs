@@ -14,7 +14,7 @@ use crate::consumer::Consumer;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::fence::Fences;
-use crate::handler::{Handler, HandlerFn};
+use crate::handler::{Ack, Handler, HandlerFn};
 use crate::metrics::Meter;
 use crate::observe::Observer;
 use crate::ports::Ports;
@@ -232,10 +232,11 @@ impl Worker {
     ///
     /// # Errors
     /// As [`run`](Worker::run).
-    pub async fn run_fn<F, Fut, E>(self, process: F) -> Result<Report, Error>
+    pub async fn run_fn<F, Fut, A, E>(self, process: F) -> Result<Report, Error>
     where
         F: Fn(Batch) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        Fut: Future<Output = Result<A, E>> + Send + 'static,
+        A: Into<Ack> + 'static,
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         self.run(HandlerFn::new(process)).await

@@ -101,6 +101,26 @@ pub enum Call {
         /// The lease.
         lease: LeaseKey,
     },
+    /// A kept batch of this shard has been processed, all of it. Kept batches may be acknowledged in any order.
+    Acknowledged {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership under which it was delivered; a stale one is ignored.
+        token: FencingToken,
+        /// The `GetRecords` that brought it.
+        batch: OpId,
+    },
+    /// A kept batch will not be processed: it and everything after it is read and handed over again, after a pause.
+    GivenBack {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership under which it was delivered; a stale one is ignored.
+        token: FencingToken,
+        /// The `GetRecords` that brought it.
+        batch: OpId,
+        /// Why, for people.
+        detail: String,
+    },
 }
 
 /// How a command went. There are four ways and no fifth.
@@ -145,6 +165,11 @@ pub enum Reply {
     Leader(Option<Leader>),
     /// To [`MembersOp::ReadShards`](crate::members::MembersOp::ReadShards); absent: there is no such row.
     Shared(Option<Shared>),
+    /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the batch has been processed up to and including this
+    /// position. The rest is to be handed over again.
+    ProcessedThrough(Position),
+    /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the application keeps the batch, and acknowledges it later.
+    Kept,
 }
 
 /// The state of a table.

@@ -169,6 +169,8 @@ pub enum Notice {
     Paused { lease: LeaseKey },
     /// The application wants a paused shard to go on. A pause that ends with the ownership has no notice of its own.
     PauseEnded { lease: LeaseKey },
+    /// A shard is being closed with batches that the handler kept and did not acknowledge.
+    Unacknowledged { lease: LeaseKey, batches: u32 },
 }
 
 impl Notice {
@@ -190,6 +192,7 @@ impl Notice {
             | Notice::Blocked { lease, .. }
             | Notice::Opened { lease, .. }
             | Notice::Closed { lease, .. }
+            | Notice::Unacknowledged { lease, .. }
             | Notice::Checkpointed { lease, .. }
             | Notice::Ended { lease, .. }
             | Notice::Created { lease, .. }
@@ -310,6 +313,11 @@ impl fmt::Display for Notice {
             ),
             Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {}", Ids(parents)),
             Notice::Opened { lease, from, .. } => write!(f, "started processing {lease} from {from}"),
+            Notice::Unacknowledged { lease, batches } => write!(
+                f,
+                "closing {lease} with {batches} batches that the handler kept and did not acknowledge: the records in them come again \
+                 at the next owner; a longer `flush_timeout` gives the handler more time"
+            ),
             Notice::Closed { lease, reason, .. } => {
                 let why = match reason {
                     EndReason::ShardEnded => "the shard has ended",

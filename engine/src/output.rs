@@ -183,7 +183,8 @@ pub enum ConsumerOp {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         range: Option<HashRange>,
     },
-    /// Process a batch. `Applied(Processed)` when all of it is done, `Refused(HandlerFailed)` when the handler failed.
+    /// Process a batch. `Applied(Processed)` when all of it is done, `Applied(ProcessedThrough)` when a part is,
+    /// `Applied(Kept)` when the application keeps it to acknowledge it later, `Refused(HandlerFailed)` when the handler failed.
     Deliver {
         /// The lease.
         lease: LeaseKey,
@@ -199,7 +200,7 @@ pub enum ConsumerOp {
         /// The ownership is known to last until here on this worker's clock, at the moment of the hand-over.
         valid_until: Mono,
     },
-    /// Stop the running `Open` or `Deliver` of this lease as soon as possible. Has no effect of its own on the lease.
+    /// Stop the running `Open`, `Deliver` or `Flush` of this lease as soon as possible. Has no effect of its own on the lease.
     Abort {
         /// The lease.
         lease: LeaseKey,
@@ -215,6 +216,17 @@ pub enum ConsumerOp {
         /// Why.
         reason: EndReason,
     },
+    /// Acknowledge what is kept, as far as that is possible: nothing more is handed over before this was answered.
+    Flush {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership.
+        token: FencingToken,
+        /// Why.
+        why: FlushReason,
+        /// What is not acknowledged by then is given up; [`Mono::NEVER`]: there is time.
+        until: Mono,
+    },
 }
 
 impl ConsumerOp {
@@ -222,10 +234,24 @@ impl ConsumerOp {
         match self {
             ConsumerOp::Open { lease, .. } => ("open", Some(lease.as_str())),
             ConsumerOp::Deliver { lease, .. } => ("hand over records of", Some(lease.as_str())),
+            ConsumerOp::Flush { lease, .. } => ("flush", Some(lease.as_str())),
             ConsumerOp::Abort { lease, .. } => ("abort the handler of", Some(lease.as_str())),
             ConsumerOp::Close { lease, .. } => ("close", Some(lease.as_str())),
         }
     }
+}
+
+/// Why a handler is to acknowledge what it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FlushReason {
+    /// It keeps as much as it may: nothing more is handed over until it has acknowledged something.
+    Full,
+    /// It has everything of a shard that has ended. The end is written when all is acknowledged.
+    ShardEnd,
+    /// The lease is given up, for this reason. What is not acknowledged in time comes again at the next owner.
+    Leaving(EndReason),
 }
 
 /// Why processing of a shard ended.

@@ -327,6 +327,7 @@ fn tuned(draws: Draws, promised: Config) -> Config {
         .with_bootstrap_delay(Span(draws.between("bootstrap", 0, 0, 3_000_000)))
         .with_max_creates(draws.magnitude("creates", 0, 1, 16) as u32)
         .with_shutdown_timeout(ms("shutdown", 500, 30_000))
+        .with_flush_timeout(share("flush", 4, 1, lease_duration))
         .with_handler_backoff(ms("backoff", 10, 500))
         .with_stall_after(ms("stall", 500, 30_000))
         .with_reader(
@@ -336,7 +337,9 @@ fn tuned(draws: Draws, promised: Config) -> Config {
                 .with_idle_interval(Span::from_millis(draws.between("idle", 0, 200, 2_000)))
                 .with_bytes_per_second(draws.magnitude("bytes", 0, 50_000, 2_000_000))
                 .with_buffer_bytes(draws.magnitude("buffer", 0, 10_000, 8 << 20))
-                .with_buffer_batches(draws.between("batches", 0, 1, 4) as u32),
+                .with_buffer_batches(draws.between("batches", 0, 1, 4) as u32)
+                .with_kept_bytes(draws.magnitude("kept", 0, 1_000, 8 << 20))
+                .with_kept_batches(draws.between("kept", 1, 1, 8) as u32),
         )
 }
 

@@ -3,8 +3,8 @@
 use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
-    BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, Control, EndReason, Error, Fatal, Fence,
-    FencingToken, Handler, HandlerFn, HashKey, Health, InitialPosition, LeaseKey, LeaseStatus, Left,
+    Ack, BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, Control, EndReason, Error, Fatal,
+    Fence, FencingToken, Handler, HandlerFn, HashKey, Health, InitialPosition, LeaseKey, LeaseStatus, Left,
     ListReason, LossReason, MembersConfig, Misplaced, Mono, NotTaken, Notice, OptionInfo, Phase, Position,
     ReaderConfig, Record, Report, SequenceNumber, Severity, ShardId, ShardInfo, Span, Stall, Stalled, Status,
     StopSummary, TakeReason, TraceSink, Wall, Worker, WorkerId,
@@ -38,7 +38,7 @@ impl Handler for Keep {
         Ok(())
     }
 
-    async fn process(&self, batch: Batch) -> Result<(), Infallible> {
+    async fn process(&self, batch: Batch) -> Result<Ack, Infallible> {
         let shard = batch.shard();
         let mut kept = self.0.lock().unwrap();
         kept.extend(batch.records().iter().map(|record: &Record| {
@@ -53,7 +53,7 @@ impl Handler for Keep {
                 behind: batch.behind(),
             }
         }));
-        Ok(())
+        Ok(Ack::All)
     }
 
     async fn close(&self, _: &ShardInfo, reason: EndReason) {

@@ -156,6 +156,7 @@ impl Config {
         within_range("max_creates", self.max_creates >= 1, self.max_creates)?;
         at_most_a_day("bootstrap_delay", self.bootstrap_delay)?;
         at_most_a_day("shutdown_timeout", self.shutdown_timeout)?;
+        at_most_a_day("flush_timeout", self.flush_timeout)?;
         at_most_a_day("stall_after", self.stall_after)
     }
 
@@ -211,6 +212,11 @@ impl Config {
             "reader.buffer_batches",
             reader.buffer_batches >= 1,
             reader.buffer_batches,
+        )?;
+        within_range(
+            "reader.kept_batches",
+            reader.kept_batches >= 1,
+            reader.kept_batches,
         )
     }
 }

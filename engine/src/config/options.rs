@@ -198,6 +198,10 @@ options! {
         /// How long a shutdown may take before handlers are aborted and leases are left to expire. What an aborted handler
         /// processed since its last checkpoint comes again at the next owner.
         shutdown_timeout, with_shutdown_timeout: Span = Span::from_secs(30), "30 s", "at most 24 h";
+        /// How long a handler that keeps batches may take to acknowledge them when its lease is given up: at a shutdown, or when
+        /// it is handed over. What is not acknowledged by then comes again at the next owner. Longer: fewer records come again,
+        /// and the shard stands still for longer.
+        flush_timeout, with_flush_timeout: Span = Span::from_secs(20), "20 s", "at most 24 h";
         /// The pause before a batch is handed over again after its handler failed. It grows with every failure in a row, up to
         /// `retry_max`.
         handler_backoff, with_handler_backoff: Span = Span::from_millis(500), "500 ms", "any";
@@ -233,6 +237,13 @@ options! {
         buffer_bytes, with_buffer_bytes: u64 = 8 << 20, "8388608", "any";
         /// Reading a shard pauses while this many of its batches wait to be processed.
         buffer_batches, with_buffer_batches: u32 = 4, "4", "at least 1";
+        /// No more than this many bytes of a shard are kept by a handler that acknowledges them later. At the limit the handler is
+        /// told to flush, and nothing more is handed over until it has acknowledged something. A worker needs so much memory for
+        /// each shard, beside `buffer_bytes`.
+        kept_bytes, with_kept_bytes: u64 = 64 << 20, "67108864", "any";
+        /// No more than this many batches of a shard are kept by a handler that acknowledges them later. At the limit the handler
+        /// is told to flush, and nothing more is handed over until it has acknowledged something.
+        kept_batches, with_kept_batches: u32 = 1_000, "1000", "at least 1";
     }
 }
 

@@ -71,6 +71,7 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "bootstrap_delay" => config.with_bootstrap_delay(span),
         "max_creates" => config.with_max_creates(number),
         "shutdown_timeout" => config.with_shutdown_timeout(span),
+        "flush_timeout" => config.with_flush_timeout(span),
         "stall_after" => config.with_stall_after(span),
         "reader.max_records" => config.with_reader(reader.with_max_records(number)),
         "reader.min_interval" => config.with_reader(reader.with_min_interval(span)),
@@ -81,6 +82,8 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "max_leases" => config.with_max_leases(number),
         "max_steals" => config.with_max_steals(number),
         "handler_backoff" => config.with_handler_backoff(span),
+        "reader.kept_bytes" => config.with_reader(reader.with_kept_bytes(value)),
+        "reader.kept_batches" => config.with_reader(reader.with_kept_batches(number)),
         "reader.buffer_bytes" => config.with_reader(reader.with_buffer_bytes(value)),
         _ => return None,
     };
@@ -146,7 +149,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 22);
+    assert_eq!(compared, 25);
 }
 
 /// A default as people write it.

@@ -53,6 +53,7 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::Blocked { .. } => ("blocked", Debug),
         Notice::Opened { .. } => ("opened", Info),
         Notice::Closed { .. } => ("closed", Info),
+        Notice::Unacknowledged { .. } => ("unacknowledged", Warning),
         Notice::Checkpointed { .. } => ("checkpointed", Debug),
         Notice::Ended { .. } => ("ended", Info),
         Notice::Hole { .. } => ("hole", Info),

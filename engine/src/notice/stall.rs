@@ -56,6 +56,11 @@ pub enum Stall {
     Closing,
     /// The application has paused the shard. A shard that waits for nothing else is never reported as stalled.
     Paused,
+    /// The handler keeps so many batches, and has acknowledged none of them for a while.
+    Kept {
+        /// How many.
+        batches: u32,
+    },
 }
 
 /// What follows "(the shard) has made no progress for (a while):" in a sentence.
@@ -85,6 +90,12 @@ impl fmt::Display for Stall {
             }
             Stall::HandlerFails { attempts } => {
                 write!(f, "the handler failed {attempts} times with the same batch")
+            }
+            Stall::Kept { batches } => {
+                write!(
+                    f,
+                    "the handler keeps {batches} batches that it has not acknowledged"
+                )
             }
             Stall::Fenced => {
                 f.write_str("the lease was not renewed in time, and another worker may have taken it")

@@ -1,4 +1,4 @@
-//! The batches that wait to be processed, and how far processing has come.
+//! The batches that the application keeps, the one that it is given, those that wait, and how far processing has come.
 
 use crate::ids::OpId;
 use crate::position::Position;
@@ -21,7 +21,7 @@ pub struct BatchRef {
     pub last: Position,
 }
 
-/// Where the front batch is.
+/// Where the front batch is: the first one that the application does not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Front {
     /// Never handed over.
@@ -35,6 +35,7 @@ enum Front {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Batch {
+    /// Its `after` is how far it has been processed.
     given: BatchRef,
     first: Position,
 }
@@ -42,8 +43,12 @@ struct Batch {
 /// Batches in the order they were fetched. Its capacity settles at the budget, so that it does not allocate later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Buffer {
+    /// First those that are kept, then the front, then those that wait.
     batches: VecDeque<Batch>,
     bytes: u64,
+    /// The application keeps this many, and acknowledges them later. One that is acknowledged stays while one before it is not.
+    kept: usize,
+    kept_bytes: u64,
     front: Front,
     /// Everything up to here has been processed.
     watermark: Option<Position>,
@@ -68,6 +73,11 @@ impl Buffer {
         self.batches.len()
     }
 
+    /// How many are kept, and their bytes.
+    pub(super) fn kept(&self) -> (usize, u64) {
+        (self.kept, self.kept_bytes)
+    }
+
     pub(super) fn watermark(&self) -> Option<Position> {
         self.watermark
     }
@@ -83,14 +93,14 @@ impl Buffer {
     pub(super) fn front(&self) -> Option<BatchRef> {
         match self.front {
             Front::Out => None,
-            Front::Waiting | Front::Back => self.batches.front().map(|batch| batch.given),
+            Front::Waiting | Front::Back => self.batches.get(self.kept).map(|batch| batch.given),
         }
     }
 
     pub(super) fn delivered(&mut self) {
         debug_assert!(self.front != Front::Out, "one batch is out at a time");
-        debug_assert!(!self.batches.is_empty(), "what is handed over is there");
-        if let Some(batch) = self.batches.front() {
+        debug_assert!(self.batches.len() > self.kept, "what is handed over is there");
+        if let Some(batch) = self.batches.get(self.kept) {
             self.front = Front::Out;
             self.handed = self.handed.max(Some(batch.given.last));
         }
@@ -109,29 +119,67 @@ impl Buffer {
         if !self.is_out(batch) {
             return false;
         }
-        if let Some(last) = self.pop() {
-            debug_assert!(
-                Some(last) <= self.handed,
-                "what was processed was handed over before"
-            );
-            self.watermark = self.watermark.max(Some(last));
-        }
+        self.cover_front();
+        self.keep_front();
         true
     }
 
-    pub(super) fn processed_through(&mut self, position: Position) {
+    /// The batch handed over is kept by the application. Says whether that one was out.
+    pub(super) fn keep(&mut self, batch: OpId) -> bool {
+        if !self.is_out(batch) {
+            return false;
+        }
+        self.keep_front();
+        true
+    }
+
+    /// A batch that was handed over has been processed, all of it: a kept one, or one whose hand-over is not answered yet. Says
+    /// whether there is such a batch.
+    pub(super) fn acknowledged(&mut self, batch: OpId) -> bool {
+        let Some(index) = self.handed_over().position(|known| known.given.batch == batch) else {
+            return false;
+        };
+        if let Some(known) = self.batches.get_mut(index) {
+            known.given.after = known.given.after.max(Some(known.given.last));
+        }
+        self.advance();
+        self.drop_covered();
+        true
+    }
+
+    /// Whether the application keeps a batch and has not acknowledged all of it.
+    pub(super) fn keeps(&self, batch: OpId) -> bool {
+        let mut kept = self.batches.iter().take(self.kept);
+        kept.any(|known| known.given.batch == batch && !known.is_covered())
+    }
+
+    pub(super) fn processed_through(&mut self, position: Position) -> bool {
         let through = Some(position).min(self.handed);
-        self.watermark = self.watermark.max(through);
+        let mut more = false;
+        if self.kept == 0 {
+            more = through > self.watermark;
+            self.watermark = self.watermark.max(through);
+            if self.front != Front::Waiting
+                && let Some(batch) = self.batches.front_mut()
+            {
+                batch.given.after = batch.given.after.max(through);
+            }
+        } else {
+            // What lies before it in kept batches is acknowledged by itself.
+            let of = self.handed_over().rposition(|batch| Some(batch.first) <= through);
+            if let Some(batch) = of.and_then(|index| self.batches.get_mut(index)) {
+                let through = through.min(Some(batch.given.last));
+                more = through > batch.given.after;
+                batch.given.after = batch.given.after.max(through);
+            }
+            self.advance();
+        }
         debug_assert!(
             self.watermark <= self.handed,
             "nothing was processed that was not handed over"
         );
-        if self.front != Front::Waiting
-            && let Some(batch) = self.batches.front_mut()
-        {
-            batch.given.after = batch.given.after.max(through);
-            self.drop_covered();
-        }
+        self.drop_covered();
+        more
     }
 
     /// Forgets all batches, and says which record to read again: the last processed one, or the first of those
@@ -140,35 +188,91 @@ impl Buffer {
         let first = self.batches.iter().map(|batch| batch.first).min();
         self.batches.clear();
         self.bytes = 0;
+        if self.kept > 0 {
+            // A kept batch is a gap from now on: a position that was handed over after it says nothing of it.
+            self.handed = self.watermark;
+        }
+        (self.kept, self.kept_bytes) = (0, 0);
         self.front = Front::Waiting;
         self.watermark.or(first)
     }
 
     fn is_out(&self, batch: OpId) -> bool {
-        self.front == Front::Out && self.batches.front().is_some_and(|b| b.given.batch == batch)
+        self.front == Front::Out
+            && self
+                .batches
+                .get(self.kept)
+                .is_some_and(|b| b.given.batch == batch)
+    }
+
+    /// Those that the application keeps, and the front if it was handed over.
+    fn handed_over(&self) -> std::iter::Take<std::collections::vec_deque::Iter<'_, Batch>> {
+        let front = usize::from(self.front != Front::Waiting);
+        self.batches.iter().take(self.kept + front)
+    }
+
+    /// All of the front batch has been processed.
+    fn cover_front(&mut self) {
+        if let Some(batch) = self.batches.get_mut(self.kept) {
+            batch.given.after = Some(batch.given.last);
+        }
+    }
+
+    /// The front batch joins those that are kept, until everything before it has been processed.
+    fn keep_front(&mut self) {
+        self.front = Front::Waiting;
+        if let Some(batch) = self.batches.get(self.kept) {
+            self.kept += 1;
+            self.kept_bytes = self.kept_bytes.saturating_add(batch.given.bytes);
+        }
+        self.advance();
     }
 
     /// A batch that is back and was processed all the same needs no further hand-over. One that is out stays: its
     /// payload is still in memory.
     fn drop_covered(&mut self) {
-        if self.front == Front::Back
-            && self
-                .batches
-                .front()
-                .is_some_and(|batch| batch.given.after >= Some(batch.given.last))
-        {
-            self.pop();
+        if self.front == Front::Back && self.batches.get(self.kept).is_some_and(Batch::is_covered) {
+            self.keep_front();
         }
     }
 
-    fn pop(&mut self) -> Option<Position> {
-        self.front = Front::Waiting;
-        let batch = self.batches.pop_front()?;
-        // Not a plain subtraction: the sum saturates.
+    /// Lets go of the unbroken run of kept batches that have been processed. The watermark follows it into the first batch of
+    /// which something is left, and skips no gap.
+    fn advance(&mut self) {
+        while self.kept > 0 && self.batches.front().is_some_and(Batch::is_covered) {
+            self.pop();
+        }
+        let first = self.handed_over().next();
+        if let Some(begun) = first.filter(|batch| batch.given.after >= Some(batch.first)) {
+            self.watermark = self.watermark.max(begun.given.after);
+        }
+    }
+
+    fn pop(&mut self) {
+        let Some(batch) = self.batches.pop_front() else {
+            return;
+        };
+        debug_assert!(
+            Some(batch.given.last) <= self.handed,
+            "what was processed was handed over before"
+        );
+        self.watermark = self.watermark.max(Some(batch.given.last));
+        self.kept -= 1;
+        // Not plain subtractions: the sums saturate.
         self.bytes = match self.batches.is_empty() {
             true => 0,
             false => self.bytes.saturating_sub(batch.given.bytes),
         };
-        Some(batch.given.last)
+        self.kept_bytes = match self.kept {
+            0 => 0,
+            _ => self.kept_bytes.saturating_sub(batch.given.bytes),
+        };
+    }
+}
+
+impl Batch {
+    /// Whether all of it has been processed.
+    fn is_covered(&self) -> bool {
+        self.given.after >= Some(self.given.last)
     }
 }

@@ -171,9 +171,26 @@ impl Reader {
         self.buffer.processed(batch)
     }
 
-    /// Everything up to and including this position was processed. What was never handed over is not believed.
-    pub fn processed_through(&mut self, position: Position) {
-        self.buffer.processed_through(position);
+    /// The batch handed over is kept by the application: the next one may be handed over, and this one is acknowledged later.
+    /// Says whether that one was out.
+    pub fn keep(&mut self, batch: OpId) -> bool {
+        self.buffer.keep(batch)
+    }
+
+    /// A kept batch was processed, all of it, in whatever order. Says whether there is such a batch.
+    pub fn acknowledged(&mut self, batch: OpId) -> bool {
+        self.buffer.acknowledged(batch)
+    }
+
+    /// Whether the application keeps this batch, and has not acknowledged all of it.
+    pub fn keeps(&self, batch: OpId) -> bool {
+        self.buffer.keeps(batch)
+    }
+
+    /// Everything up to and including this position was processed. What was never handed over is not believed. While batches are
+    /// kept, this is said of the batch that the position is in, and of none before it. Says whether that is more than was known.
+    pub fn processed_through(&mut self, position: Position) -> bool {
+        self.buffer.processed_through(position)
     }
 
     /// The batch handed over was not (wholly) processed: [`front`](Self::front) gives the rest of it again. Says whether
@@ -217,6 +234,22 @@ impl Reader {
         }
     }
 
+    /// How many batches the application keeps.
+    pub fn kept_batches(&self) -> usize {
+        self.buffer.kept().0
+    }
+
+    /// Whether the application keeps as much as it may: nothing more is handed over until it has acknowledged something.
+    pub fn keeps_enough(&self, cfg: &ReaderConfig) -> bool {
+        let (batches, bytes) = self.buffer.kept();
+        batches > 0 && (batches as u64 >= u64::from(cfg.kept_batches) || bytes >= cfg.kept_bytes)
+    }
+
+    /// Whether the end of the shard was fetched, and every batch before it handed over and answered.
+    pub fn handed_all_over(&self) -> bool {
+        self.end.is_some() && self.buffer.len() == self.buffer.kept().0
+    }
+
     /// Whether the reader waits for [`resume`](Self::resume).
     pub fn is_paused(&self) -> bool {
         self.paused
@@ -240,12 +273,12 @@ impl Reader {
         self.failures
     }
 
-    /// The bytes that wait to be processed or are being processed.
+    /// The bytes that wait to be processed, are being processed, or are kept.
     pub fn buffered_bytes(&self) -> u64 {
         self.buffer.bytes()
     }
 
-    /// The batches that wait to be processed or are being processed.
+    /// The batches that wait to be processed, are being processed, or are kept.
     pub fn buffered_batches(&self) -> usize {
         self.buffer.len()
     }
@@ -268,9 +301,12 @@ impl Reader {
     }
 
     fn is_full(&self, cfg: &ReaderConfig) -> bool {
-        let batches = self.buffer.len();
-        batches > 0
-            && (batches as u64 >= u64::from(cfg.buffer_batches) || self.buffer.bytes() >= cfg.buffer_bytes)
+        let (kept, kept_bytes) = self.buffer.kept();
+        let (batches, bytes) = (
+            self.buffer.len() - kept,
+            self.buffer.bytes().saturating_sub(kept_bytes),
+        );
+        batches > 0 && (batches as u64 >= u64::from(cfg.buffer_batches) || bytes >= cfg.buffer_bytes)
     }
 
     /// Where the next record to fetch is.

@@ -38,6 +38,9 @@
 //!     Back --> Out: delivered again, after the partial watermark
 //!     Out --> [*]: processed
 //!     Back --> [*]: wholly covered by the partial watermark
+//!     Out --> Kept: kept by the application
+//!     Kept --> [*]: acknowledged, and all before it
+//!     Kept --> [*]: rewind, given back
 //! ```
 //!
 //! # Invariants
@@ -46,10 +49,11 @@
 //!   after the last record *fetched*, and after a [`rewind`](Reader::rewind) at the last record *processed*. An outcome
 //!   that is not an answer moves nothing. A start at a checkpoint re-reads the checkpointed record, since parts of an
 //!   aggregated one may be left, and filters by position. The watermark covers only an unbroken run of batches, all
-//!   acknowledged. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
+//!   acknowledged, in whatever order that was. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
 //! * **Memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
 //!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
-//!   room, so that no batch is too large.
+//!   room, so that no batch is too large. What the application keeps has limits of its own, at which nothing more is handed
+//!   over.
 //! * **No storms.** At most one command is in flight; commands of a kind are `min_interval` apart, counted from
 //!   emission, and bytes are paced. Every failure waits for an exponential backoff that only a successful `GetRecords`
 //!   resets, but for the first expiry in a row, which is expected after a long stall.

@@ -149,7 +149,22 @@ impl Worker {
                 through,
             } => {
                 if let Some(ix) = leases.find(lease.as_str()) {
-                    lease::on_processed(cx, leases, ix, token, through);
+                    lease::on_said(cx, leases, ix, token, lease::Said::ProcessedThrough(through));
+                }
+            }
+            Call::Acknowledged { lease, token, batch } => {
+                if let Some(ix) = leases.find(lease.as_str()) {
+                    lease::on_said(cx, leases, ix, token, lease::Said::Acknowledged(batch));
+                }
+            }
+            Call::GivenBack {
+                lease,
+                token,
+                batch,
+                detail,
+            } => {
+                if let Some(ix) = leases.find(lease.as_str()) {
+                    lease::on_said(cx, leases, ix, token, lease::Said::GivenBack(batch, detail));
                 }
             }
             Call::Checkpoint { lease, token } => {

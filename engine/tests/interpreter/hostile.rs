@@ -128,7 +128,7 @@ fn row(dice: &mut Dice<'_>) -> RowRead {
 }
 
 fn reply(dice: &mut Dice<'_>) -> Reply {
-    match dice.below(11) {
+    match dice.below(13) {
         0 => Reply::Done,
         1 => Reply::Table(dice.pick(&[
             TableState::Missing,
@@ -167,6 +167,8 @@ fn reply(dice: &mut Dice<'_>) -> Reply {
                     .collect()
             }),
         }),
+        10 => Reply::Kept,
+        11 => Reply::ProcessedThrough(position(dice)),
         _ => members::reply(dice).unwrap_or(Reply::Processed),
     }
 }

@@ -220,21 +220,27 @@ impl Run {
         if dice.one_in(8) {
             token = hostile::token(dice);
         }
-        self.tell(Body::Call(if dice.one_in(2) {
-            Call::Checkpoint { lease, token }
-        } else if dice.one_in(4) {
-            match dice.one_in(2) {
-                true => Call::Pause { lease },
-                false => Call::Resume { lease },
-            }
-        } else {
-            let through = self.world.position(&lease, dice);
-            Call::Processed {
+        let call = match (dice.below(8), self.world.kept(dice)) {
+            (0 | 1, _) => Call::Checkpoint { lease, token },
+            (2, _) => Call::Pause { lease },
+            (3, _) => Call::Resume { lease },
+            (5, Some((lease, batch))) => Call::GivenBack {
                 lease,
                 token,
-                through,
+                batch,
+                detail: String::new(),
+            },
+            (4, Some((lease, batch))) => Call::Acknowledged { lease, token, batch },
+            _ => {
+                let through = self.world.position(&lease, dice);
+                Call::Processed {
+                    lease,
+                    token,
+                    through,
+                }
             }
-        }));
+        };
+        self.tell(Body::Call(call));
     }
 
     /// Feeds an input, and ticks for as long as the engine has more to do at once.
@@ -344,6 +350,7 @@ fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
         Effect::Consumer(
             ConsumerOp::Open { lease, .. }
             | ConsumerOp::Deliver { lease, .. }
+            | ConsumerOp::Flush { lease, .. }
             | ConsumerOp::Close { lease, .. },
         ) => Some(("application", lease)),
         Effect::Table(_) | Effect::Stream(StreamOp::Describe | StreamOp::ListShards { .. }) => None,

@@ -3,7 +3,7 @@
 use super::members::Members;
 use super::{Dice, hostile};
 use leasehold_engine::format::Kcl;
-use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::*;
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
@@ -32,6 +32,8 @@ pub struct World {
     members: Members,
     /// The number of the last record fetched, over all shards.
     sequence: u64,
+    /// The last batches that the application kept, with their leases.
+    kept: Vec<(LeaseKey, OpId)>,
 }
 
 impl World {
@@ -70,6 +72,7 @@ impl World {
             members: Members::default(),
             stream,
             sequence: 1,
+            kept: Vec::new(),
         };
         if dice.one_in(2) {
             for key in &KEYS[..3] {
@@ -109,9 +112,29 @@ impl World {
                 outcome
             }
             Effect::Stream(op) => Outcome::Applied(self.stream(op, dice)),
-            Effect::Consumer(ConsumerOp::Deliver { .. }) => Outcome::Applied(Reply::Processed),
+            Effect::Consumer(ConsumerOp::Deliver { lease, batch, .. }) => {
+                Outcome::Applied(self.handle(lease, *batch, dice))
+            }
             Effect::Consumer(_) => Outcome::Applied(Reply::Done),
         }
+    }
+
+    /// What a handler makes of a batch.
+    fn handle(&mut self, lease: &LeaseKey, batch: OpId, dice: &mut Dice<'_>) -> Reply {
+        match dice.below(8) {
+            5 => Reply::ProcessedThrough(self.position(lease, dice)),
+            6 | 7 => {
+                self.kept.push((lease.clone(), batch));
+                Reply::Kept
+            }
+            _ => Reply::Processed,
+        }
+    }
+
+    /// A batch that the application keeps, or kept, and its lease.
+    pub fn kept(&self, dice: &mut Dice<'_>) -> Option<(LeaseKey, OpId)> {
+        let back = dice.below(4);
+        self.kept.iter().rev().nth(back).cloned()
     }
 
     fn stream(&mut self, op: &StreamOp, dice: &mut Dice<'_>) -> Reply {

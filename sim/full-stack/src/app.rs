@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 use leasehold::runtime::Runtime;
-use leasehold::{Batch, EndReason, Handler, Record, ShardInfo};
+use leasehold::{Ack, Batch, EndReason, Handler, Record, ShardInfo};
 use leasehold_engine::time::Span;
 use leasehold_local_aws::kinesis::ShardIndex;
 use leasehold_sim::draws::{Draws, Roll};
@@ -58,6 +58,17 @@ impl App {
                 .processes(&self.client, shard, record.position, &record.data);
         }
     }
+
+    /// Acknowledges a processed batch later. `loses`: drops it instead, so that it comes again.
+    fn keep(&self, batch: &Batch, later: Span, loses: bool) {
+        let (receipt, runtime) = (batch.receipt(), self.runtime.clone());
+        self.runtime.spawn(Box::pin(async move {
+            runtime.sleep(later).await;
+            if !loses {
+                receipt.acknowledge();
+            }
+        }));
+    }
 }
 
 fn shard_of(name: &str) -> ShardIndex {
@@ -81,7 +92,7 @@ impl Handler for App {
         Ok(())
     }
 
-    async fn process(&self, batch: Batch) -> Result<(), Willed> {
+    async fn process(&self, batch: Batch) -> Result<Ack, Willed> {
         let mut roll = self.roll();
         let shard = shard_of(batch.shard().shard.as_str());
         let records = batch.records();
@@ -106,7 +117,11 @@ impl Handler for App {
             return Err(Willed);
         }
         self.processed(rest);
-        Ok(())
+        if roll.happens(200) {
+            self.keep(&batch, work, roll.happens(50));
+            return Ok(Ack::Later);
+        }
+        Ok(Ack::All)
     }
 
     async fn close(&self, info: &ShardInfo, reason: EndReason) {

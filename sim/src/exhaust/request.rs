@@ -286,6 +286,8 @@ impl World {
                 );
                 return None;
             }
+            // Nothing is kept here.
+            ConsumerOp::Flush { .. } => {}
             ConsumerOp::Abort { lease, token } => {
                 let shard = shard_of(&lease)?;
                 self.fact(&Fact::Aborted {

@@ -42,6 +42,13 @@ pub struct ApplicationFaults {
     /// For how long, in µs.
     #[serde(rename = "pause_for", with = "micros")]
     pub pause_us: u64,
+    /// Keeps the batch, and acknowledges it later.
+    pub keeps: u32,
+    /// For how long at most, in µs.
+    #[serde(rename = "keep_for", with = "micros")]
+    pub keep_us: u64,
+    /// Gives back a batch that it keeps.
+    pub gives_back: u32,
     /// How long a handler takes to heed an abort, in µs.
     #[serde(rename = "abort", with = "micros")]
     pub abort_us: u64,
@@ -64,6 +71,9 @@ impl ApplicationFaults {
             says_again: rate(draws, "says-again", 50),
             pauses: pauses(draws),
             pause_us: draws.magnitude("shard-paused", 2, 10_000, setting.lease_us.saturating_mul(4)),
+            keeps: rate(draws, "keeps", 1_000),
+            keep_us: draws.magnitude("keeps", 2, 1_000, setting.lease_us.saturating_mul(2)),
+            gives_back: rate(draws, "gives-back", 100),
             abort_us: draws.magnitude("abort-time", 0, 100, 50_000),
         }
     }
@@ -73,7 +83,9 @@ impl ApplicationFaults {
         let by_us = roll.magnitude(1_000, self.slow_us);
         let for_us = roll.magnitude(1_000, self.hang_us);
         // Drawn apart, so that it shifts nothing else.
+        let mut apart = Roll::clone(roll);
         let deaf_us = Roll::clone(roll).magnitude(1_000, self.deaf_us);
+        let keep_us = apart.magnitude(1_000, self.keep_us);
         let families = [
             (self.slow, Chance::HandlerSlow { by_us }),
             (self.hangs, Chance::HandlerHangs { for_us }),
@@ -86,6 +98,15 @@ impl ApplicationFaults {
         ];
         for (per_mille, chance) in families {
             if roll.happens(per_mille) {
+                found.push(chance);
+            }
+        }
+        let later = [
+            (self.keeps, Chance::Keeps { for_us: keep_us }),
+            (self.gives_back, Chance::GivesBack),
+        ];
+        for (per_mille, chance) in later {
+            if apart.happens(per_mille) {
                 found.push(chance);
             }
         }
@@ -126,6 +147,9 @@ impl Default for ApplicationFaults {
             says_again: 0,
             pauses: 0,
             pause_us: 0,
+            keeps: 0,
+            keep_us: 0,
+            gives_back: 0,
             abort_us: 1_000,
         }
     }

@@ -297,6 +297,14 @@ pub enum Chance {
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
+    /// The handler keeps the batch for this long, and acknowledges it then.
+    Keeps {
+        /// In µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
+    /// A batch that it keeps it gives back instead.
+    GivesBack,
 }
 
 impl Chance {
@@ -329,6 +337,8 @@ impl Chance {
             Chance::HandlerDeaf { .. } => "handler-deaf",
             Chance::SaysAgain => "says-again",
             Chance::ShardPaused { .. } => "shard-paused",
+            Chance::Keeps { .. } => "keeps-batch",
+            Chance::GivesBack => "gives-batch-back",
         }
     }
 }

@@ -5,7 +5,8 @@
 //! shard begun at LATEST, those before the configured timestamp, and shards whose row a person has removed.
 
 use super::fact::{Mark, Row, Verb, rewrites};
-use super::{Fact, Property, ShardNo, Time, Verdict};
+use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
 struct Progress {
@@ -13,6 +14,8 @@ struct Progress {
     done: u64,
     /// Everything up to here was handed to some handler.
     delivered: u64,
+    /// Lives whose handler keeps what follows on what is done, and up to where.
+    kept: BTreeMap<LifeNo, u64>,
     /// Everything up to here is gone from the stream.
     trimmed: u64,
     /// Once: records before the first durable position are not promised.
@@ -151,15 +154,16 @@ impl Delivery {
                 ..
             } => {
                 let progress = self.shard(shard);
-                if first > progress.done + 1 && !progress.tampered {
+                let kept = progress.kept.get(&life).copied().unwrap_or(0);
+                if first > progress.done.max(kept) + 1 && !progress.tampered {
                     if progress.loose {
                         progress.done = first - 1;
                     } else {
-                        let done = progress.done;
+                        let done = progress.done.max(kept);
                         verdict.report_of_anybody(Property::EveryRecordDelivered, now, || {
                             format!(
                                 "life {life} was given records {first} to {last} of shard {shard}, but only those up to {done} \
-                                 were processed before: the ones between were skipped"
+                                 were processed or kept before: the ones between were skipped"
                             )
                         });
                     }
@@ -168,6 +172,23 @@ impl Delivery {
                 progress.delivered = progress.delivered.max(last);
                 self.duplicates += repeated;
             }
+            Fact::Kept {
+                life,
+                shard,
+                first,
+                last,
+                ..
+            } => {
+                let progress = self.shard(shard);
+                let kept = progress.kept.get(&life).copied().unwrap_or(0);
+                // A gap was reported when the batch was handed over.
+                if first <= progress.done.max(kept) + 1 {
+                    progress.kept.insert(life, last.max(kept));
+                }
+            }
+            Fact::GivenBack { life, shard, .. }
+            | Fact::OpenBegun { life, shard, .. }
+            | Fact::Closed { life, shard, .. } => drop(self.shard(shard).kept.remove(&life)),
             Fact::Processed { shard, through, .. } => {
                 let progress = self.shard(shard);
                 progress.done = progress.done.max(through);

@@ -278,6 +278,32 @@ pub enum Fact {
         token: u64,
         through: u64,
     },
+    /// A handler keeps a batch, to acknowledge it later: from the first record to the last.
+    Kept {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        first: u64,
+        last: u64,
+    },
+    /// A handler gave a kept batch back: nothing that it keeps counts any more.
+    GivenBack {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
+    /// A handler was told to acknowledge what it keeps.
+    FlushBegun {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
+    /// It returned.
+    FlushEnded {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
     /// A handler asked for what was processed to be made durable.
     CheckpointAsked {
         life: LifeNo,
@@ -366,6 +392,10 @@ impl Fact {
             | Fact::OpenFailed { life, .. }
             | Fact::Delivered { life, .. }
             | Fact::Processed { life, .. }
+            | Fact::Kept { life, .. }
+            | Fact::GivenBack { life, .. }
+            | Fact::FlushBegun { life, .. }
+            | Fact::FlushEnded { life, .. }
             | Fact::CheckpointAsked { life, .. }
             | Fact::HandlerEnded { life, .. }
             | Fact::PauseAsked { life, .. }

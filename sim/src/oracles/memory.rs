@@ -14,7 +14,11 @@ type Waiting = VecDeque<(u64, u64)>;
 pub(super) struct Memory {
     batches: usize,
     bytes: u64,
+    kept_batches: usize,
+    kept_bytes: u64,
     waiting: BTreeMap<(LifeNo, ShardNo), Waiting>,
+    /// What the application keeps.
+    kept: BTreeMap<(LifeNo, ShardNo), Waiting>,
     /// The last read of each open shard: the answer to one from before it was opened is dropped.
     reading: BTreeMap<(LifeNo, ShardNo), u64>,
     /// What the answer under way brought: whose, from where to where, and its bytes.
@@ -28,7 +32,10 @@ impl Memory {
         Self {
             batches: terms.most(|config| config.reader().buffer_batches()) as usize,
             bytes: terms.most(|config| config.reader().buffer_bytes()),
+            kept_batches: terms.most(|config| config.reader().kept_batches()) as usize,
+            kept_bytes: terms.most(|config| config.reader().kept_bytes()),
             waiting: BTreeMap::new(),
+            kept: BTreeMap::new(),
             reading: BTreeMap::new(),
             brought: None,
             done: BTreeMap::new(),
@@ -91,18 +98,41 @@ impl Memory {
             } => {
                 let done = self.done.entry(shard).or_default();
                 *done = through.max(*done);
+                if let Some(kept) = self.kept.get_mut(&(life, shard)) {
+                    while kept.front().is_some_and(|(last, _)| *last <= through) {
+                        kept.pop_front();
+                    }
+                }
                 if let Some(waiting) = self.waiting.get_mut(&(life, shard)) {
                     while waiting.front().is_some_and(|(last, _)| *last <= through) {
                         waiting.pop_front();
                     }
                 }
             }
+            Fact::Kept {
+                life, shard, last, ..
+            } => {
+                let waiting = self.waiting.entry((life, shard)).or_default();
+                let kept = self.kept.entry((life, shard)).or_default();
+                while let Some(batch) = waiting.pop_front_if(|(of, _)| *of <= last) {
+                    kept.push_back(batch);
+                }
+            }
+            Fact::GivenBack { life, shard, .. } => {
+                self.waiting.remove(&(life, shard));
+                self.kept.remove(&(life, shard));
+                // The answer to a read that is under way is dropped.
+                self.reading.remove(&(life, shard));
+            }
+            Fact::Delivered { life, shard, .. } => self.judge_kept(now, life, shard, verdict),
             Fact::OpenBegun { life, shard, .. } | Fact::Closed { life, shard, .. } => {
+                self.kept.remove(&(life, shard));
                 self.waiting.remove(&(life, shard));
                 self.reading.remove(&(life, shard));
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 self.waiting.retain(|(of, _), _| *of != life);
+                self.kept.retain(|(of, _), _| *of != life);
                 self.reading.retain(|(of, _), _| *of != life);
             }
             Fact::Asked {
@@ -134,6 +164,24 @@ impl Memory {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Nothing is handed over to an application that keeps as much as it may.
+    fn judge_kept(&self, now: Time, life: LifeNo, shard: ShardNo, verdict: &mut Verdict) {
+        let Some(kept) = self.kept.get(&(life, shard)).filter(|kept| !kept.is_empty()) else {
+            return;
+        };
+        let bytes: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
+        if kept.len() >= self.kept_batches || bytes >= self.kept_bytes {
+            let batches = kept.len();
+            let (most, most_bytes) = (self.kept_batches, self.kept_bytes);
+            verdict.report(Property::MemoryBounded, now, || {
+                format!(
+                    "life {life} handed over more of shard {shard} while its handler keeps {batches} batches of {bytes} bytes; it may \
+                     keep {most} batches and {most_bytes} bytes"
+                )
+            });
         }
     }
 }

@@ -78,6 +78,14 @@ impl Pace {
                     attempt.through = through.max(attempt.through);
                 }
             }
+            // What is kept has not failed.
+            Fact::Kept {
+                life, shard, token, ..
+            } => {
+                if let Some(attempt) = self.of(life, shard, token) {
+                    attempt.told = true;
+                }
+            }
             Fact::Aborted { life, shard, token } => {
                 if let Some(attempt) = self.of(life, shard, token) {
                     attempt.told = true;

@@ -22,6 +22,8 @@ struct Shard {
     until: Time,
     /// Batches fetched and not processed: their last record, and their bytes.
     waiting: VecDeque<(u64, u64)>,
+    /// Batches that the handler keeps.
+    kept: VecDeque<(u64, u64)>,
     /// What the read that is being answered brought: only then is it known to have been waited for.
     brought: Option<(u64, u64, u64)>,
     /// How far this life said to have processed it.
@@ -38,6 +40,8 @@ struct Shard {
     done_at: Option<Time>,
     /// The read under way, or the one whose refusal has to be looked into first.
     reading: Option<u64>,
+    /// What that read brings is dropped: a batch was given back meanwhile.
+    void: bool,
     /// Since when it could have been read, but for its pace.
     readable_since: Time,
     /// Reads in a row that failed, iterators not counted that were had between them.
@@ -184,6 +188,9 @@ impl Waiting {
                         };
                         known.reading = known.reading.filter(|_| how == How::Refused);
                         known.readable_since = now;
+                        if std::mem::take(&mut known.void) {
+                            known.brought = None;
+                        }
                         known.keep(now, &self.terms);
                     }
                     // A former ownership's answer is of no use to this one.
@@ -207,6 +214,10 @@ impl Waiting {
             | Fact::Delivered { life, shard, .. }
             | Fact::PauseAsked { life, shard }
             | Fact::ResumeAsked { life, shard }
+            | Fact::Kept { life, shard, .. }
+            | Fact::GivenBack { life, shard, .. }
+            | Fact::FlushBegun { life, shard, .. }
+            | Fact::FlushEnded { life, shard, .. }
             | Fact::HandlerEnded { life, shard, .. } => {
                 match self.shards.get_mut(&(shard, life)) {
                     Some(known) => known.observe(now, fact, &self.terms),
@@ -240,6 +251,7 @@ impl Waiting {
             let idle = now.saturating_sub(known.free_since);
             let due = known.handling.is_none()
                 && !known.paused
+                && !known.keeps_enough(&self.terms)
                 && known.waiting.iter().any(|(last, _)| *last > done);
             let late = due && idle > pause + SLACK_US;
             let pause_read = self.read_pause.max(self.pause(known.failures)) + known.pace_us + SLACK_US;
@@ -282,6 +294,14 @@ impl Shard {
             || bytes >= terms.least(|config| config.reader().buffer_bytes())
     }
 
+    /// With so much kept nothing more is handed over.
+    fn keeps_enough(&self, terms: &Terms) -> bool {
+        let bytes: u64 = self.kept.iter().map(|(_, bytes)| bytes).sum();
+        let batches = terms.least(|config| config.reader().kept_batches()) as usize;
+        !self.kept.is_empty()
+            && (self.kept.len() >= batches || bytes >= terms.least(|config| config.reader().kept_bytes()))
+    }
+
     /// Keeps what a read brought.
     fn keep(&mut self, now: Time, terms: &Terms) {
         let Some((first, last, bytes)) = self.brought.take() else {
@@ -302,6 +322,13 @@ impl Shard {
     /// Forgets batches that were processed, but for the one that the handler is still at.
     fn let_go(&mut self, now: Time, terms: &Terms) {
         let full = self.is_full(terms);
+        let enough = self.keeps_enough(terms);
+        while self.kept.front().is_some_and(|(last, _)| *last <= self.through) {
+            self.kept.pop_front();
+        }
+        if enough {
+            self.free_since = now;
+        }
         let over = |last: u64| last <= self.through && self.handling != Some(last);
         while self.waiting.front().is_some_and(|(last, _)| over(*last)) {
             self.waiting.pop_front();
@@ -325,10 +352,13 @@ impl Shard {
                 }
                 self.until = until;
             }
-            Fact::Asked { op, .. } => {
+            Fact::Asked { op, ask, .. } => {
                 self.reading = Some(op);
-                self.pace_us = 0;
-                self.brought = None;
+                // The next read waits for the pace of the last one, whatever iterator it needs.
+                if ask == Ask::GetRecords {
+                    self.pace_us = 0;
+                }
+                (self.brought, self.void) = (None, false);
             }
             Fact::Fetched {
                 first, last, bytes, ..
@@ -339,7 +369,25 @@ impl Shard {
                 self.paused = false;
                 self.free_since = now;
             }
-            Fact::HandlerEnded { .. } => {
+            Fact::Kept { last, .. } => {
+                let full = self.is_full(terms);
+                while let Some(batch) = self.waiting.pop_front_if(|(of, _)| *of <= last) {
+                    self.kept.push_back(batch);
+                }
+                if full {
+                    self.readable_since = now;
+                }
+                self.done_at = Some(now);
+            }
+            // All of it is read again.
+            Fact::GivenBack { .. } => {
+                (self.waiting, self.kept) = (VecDeque::new(), VecDeque::new());
+                self.returns = self.returns.saturating_add(1);
+                self.void = self.reading.is_some();
+                (self.free_since, self.readable_since) = (now, now);
+            }
+            Fact::FlushBegun { .. } => self.handling = Some(u64::MAX),
+            Fact::HandlerEnded { .. } | Fact::FlushEnded { .. } => {
                 self.handling = None;
                 self.free_since = now;
                 self.returns = match self.done_at {

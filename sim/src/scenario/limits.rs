@@ -187,6 +187,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("deaf", application.deaf),
         ("says_again", application.says_again),
         ("pauses", application.pauses),
+        ("keeps", application.keeps),
+        ("gives_back", application.gives_back),
     ] {
         rate(&format!("faults.application.{name}"), per_mille)?;
     }

@@ -35,7 +35,7 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 16 << 20;
 
 /// The options of a configuration that are lengths of time.
-const SPANS: [&str; 13] = [
+const SPANS: [&str; 14] = [
     "lease_duration",
     "renew_interval",
     "scan_interval",
@@ -47,6 +47,7 @@ const SPANS: [&str; 13] = [
     "cleanup_delay",
     "bootstrap_delay",
     "shutdown_timeout",
+    "flush_timeout",
     "handler_backoff",
     "stall_after",
 ];

@@ -60,6 +60,7 @@ fn no_rates(plan: &mut Plan) {
     (application.slow_us, application.hang_us) = (0, 0);
     (application.deaf, application.deaf_us, application.says_again) = (0, 0, 0);
     (application.pauses, application.pause_us) = (0, 0);
+    (application.keeps, application.keep_us, application.gives_back) = (0, 0, 0);
     (
         application.partial,
         application.checkpoint,

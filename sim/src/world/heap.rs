@@ -26,6 +26,13 @@ pub(super) enum What {
         generation: u32,
         shard: u32,
     },
+    /// The application has processed a batch that it kept, or gives it back.
+    Kept {
+        worker: u16,
+        generation: u32,
+        shard: u32,
+        batch: u64,
+    },
     /// The application took note of a close or an abort.
     Noted { worker: u16, generation: u32, op: u64 },
     /// A worker that stood still goes on.

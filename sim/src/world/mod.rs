@@ -174,6 +174,16 @@ impl World {
                     self.fleet.end_shard_pause(cx, w, shard);
                 }
             }
+            What::Kept {
+                worker,
+                generation,
+                shard,
+                batch,
+            } => {
+                if let Some(w) = self.fleet.awake(worker, generation, what) {
+                    self.fleet.finish_kept(cx, w, shard, batch);
+                }
+            }
             What::Noted {
                 worker,
                 generation,

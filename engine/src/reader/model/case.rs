@@ -36,6 +36,7 @@ pub(super) fn cases() -> impl Strategy<Value = Case> {
                 bytes_per_second,
                 buffer_bytes,
                 buffer_batches,
+                ..ReaderConfig::default()
             },
         );
     let spacing = prop_oneof![Just(0u64), 1u64..3_000];

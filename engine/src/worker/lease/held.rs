@@ -18,7 +18,7 @@ use crate::engine::Held;
 use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, ShardId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice};
-use crate::output::{ConsumerOp, EndReason};
+use crate::output::{ConsumerOp, EndReason, FlushReason};
 use crate::position::{Checkpoint, Position};
 use crate::row::LeaseRow;
 use crate::time::Mono;
@@ -30,7 +30,12 @@ use crate::worker::lease_table::LeaseTable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum AppCommand {
     Open,
-    Deliver { batch: OpId },
+    Deliver {
+        batch: OpId,
+        /// The application gave it back before it answered.
+        given_back: bool,
+    },
+    Flush(FlushReason),
     Close,
 }
 
@@ -177,6 +182,7 @@ impl HeldLease {
         let open = matches!(self.app, Some((_, AppCommand::Open)));
         let deliver = matches!(self.app, Some((_, AppCommand::Deliver { .. })));
         let close = matches!(self.app, Some((_, AppCommand::Close)));
+        let flush = matches!(self.app, Some((_, AppCommand::Flush(_))));
         let stage = &self.stage;
         debug_assert_eq!(
             close,
@@ -188,8 +194,8 @@ impl HeldLease {
             "a shard is opened before anything else"
         );
         debug_assert!(
-            !deliver || matches!(stage, Stage::Running(_) | Stage::Draining { .. }),
-            "a batch is processed while its shard is read, or let go of"
+            !(deliver || flush) || matches!(stage, Stage::Running(_) | Stage::Draining { .. }),
+            "a batch is processed, and what is kept is flushed, while its shard is read, or let go of"
         );
         debug_assert!(
             self.opened || !matches!(stage, Stage::Running(_) | Stage::Ending(_) | Stage::Closing(_)),
@@ -240,6 +246,15 @@ impl HeldLease {
                 at = at.min(ending.look_at);
             }
             Stage::Running(reading) => at = at.min(self.reading_wake_at(cx, reading)),
+            Stage::Draining {
+                reading: Some(reading),
+                ..
+            } => {
+                // What is not acknowledged by then is given up; after that, the handler is waited for.
+                if let Some(until) = reading.flush.until().filter(|until| *until > now) {
+                    at = at.min(until);
+                }
+            }
             _ => {}
         }
         // What is due already was done in this very step; what could not be done waits for an outcome.
@@ -259,32 +274,14 @@ impl HeldLease {
 
     /// Tells the application to stop what it is at, once.
     pub(super) fn abort(&mut self, cx: &mut Context) {
-        if self.aborted || !matches!(self.app, Some((_, AppCommand::Open | AppCommand::Deliver { .. }))) {
+        let stops = !matches!(self.app, None | Some((_, AppCommand::Close)));
+        if self.aborted || !stops {
             return;
         }
         self.aborted = true;
         self.count_aborted(cx);
         let (lease, token) = (self.key.clone(), self.token);
         cx.app(Waiter::App(self.ix), ConsumerOp::Abort { lease, token });
-    }
-
-    /// That the handler of a lost lease is stopped belongs to the loss.
-    fn count_aborted(&self, cx: &mut Context) {
-        if !self.lane.lost {
-            cx.phase_mut().count_aborted();
-        }
-    }
-
-    /// Why this lease should be let go of, if it should.
-    pub(super) fn exit(&self, cx: &Context, leases: &LeaseTable) -> Option<EndReason> {
-        if self.lane.lost {
-            return Some(EndReason::LeaseLost);
-        }
-        if let Some(reason) = cx.phase().stopping() {
-            return Some(reason);
-        }
-        let yields = self.lane.next_owner.is_some() || !leases.keeps(&self.key);
-        yields.then_some(EndReason::HandedOver)
     }
 
     fn stage_step(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
@@ -326,39 +323,6 @@ impl HeldLease {
             }
             self.stage.go(|_| Stage::Closed(reason));
         }
-    }
-
-    fn drain_step(&mut self, cx: &mut Context, reason: EndReason) {
-        let (lost, table_gone) = (self.lane.lost, cx.phase().table_gone());
-        if lost || cx.forced() || table_gone {
-            self.abort(cx);
-        }
-        if self.app.is_some() {
-            return;
-        }
-        if !self.opened {
-            return self.stage.go(|_| Stage::Closed(reason));
-        }
-        let hopeless = lost || cx.forced() || table_gone;
-        if hopeless || (self.lane.is_durable() && self.lane.flight.is_none()) {
-            self.close(cx, reason);
-        }
-    }
-
-    pub(super) fn close(&mut self, cx: &mut Context, reason: EndReason) {
-        debug_assert!(self.opened, "only what was opened is closed");
-        debug_assert!(
-            self.app.is_none(),
-            "a shard is closed when its handler has returned"
-        );
-        self.stage.go(|_| Stage::Closing(reason));
-        self.aborted = false;
-        let op = ConsumerOp::Close {
-            lease: self.key.clone(),
-            token: self.token,
-            reason,
-        };
-        self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Close));
     }
 
     /// The answer of an operation on the lane.
@@ -405,7 +369,7 @@ impl HeldLease {
     }
 
     /// We do not own it any more, and nothing more is written.
-    fn end_ownership(&mut self, cx: &mut Context) {
+    pub(super) fn end_ownership(&mut self, cx: &mut Context) {
         debug_assert!(!self.lane.lost, "an ownership ends once");
         debug_assert!(self.lane.flight.is_none(), "it ends with an answer");
         self.lane.lost = true;
@@ -459,32 +423,25 @@ impl HeldLease {
         }
     }
 
-    /// We own the lease no more, by our own will.
-    fn on_given_up(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
-        debug_assert!(
-            matches!(self.stage, Stage::Closed(_)),
-            "a lease is given up when its shard is closed"
-        );
-        self.end_ownership(cx);
-        self.lane.valid_until = cx.now();
-        cx.request(Request::DropRowWrites(self.ix));
-        leases.given_up(self.ix, self.lane.counter, self.lane.next_owner.clone(), cx.now());
-        cx.phase_mut().count_released();
-        let lease = self.key.clone();
-        cx.notify(Notice::Released { lease });
-    }
-
     /// The application says that everything up to here was processed.
     pub(super) fn on_processed_through(&mut self, cx: &Context, through: Position) {
         let Some(reading) = self.stage.reading_mut() else {
             return;
         };
-        let before = self.lane.processed;
         reading.reader.processed_through(through);
+        self.take_watermark(cx.now());
+    }
+
+    /// More may have been processed without a gap.
+    pub(super) fn take_watermark(&mut self, now: Mono) {
+        let Some(reading) = self.stage.reading() else {
+            return;
+        };
+        let before = self.lane.processed;
         self.lane.processed = reading.reader.watermark().or(before);
         debug_assert!(self.lane.processed >= before, "the watermark does not go back");
         if self.lane.processed > before {
-            self.movement.moved(cx.now());
+            self.movement.moved(now);
         }
     }
 

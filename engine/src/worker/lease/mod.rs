@@ -7,6 +7,8 @@
 //! | `lane`, `lane_answers` | renewals, checkpoints, ends, releases: one write in flight, and what its answer means |
 //! | `waiting` | before a shard is opened |
 //! | `running` | while it is read |
+//! | `leaving` | letting go of it: what is waited for, and the close |
+//! | `kept` | batches that the application keeps and acknowledges later |
 //! | `shard_end` | the children's leases, before a shard's end is written |
 //! | `missing` | what a listing says of a shard that was not found |
 //! | `paused` | shards of which nothing is handed over because the application wants it so |
@@ -16,8 +18,10 @@
 
 mod acquisition;
 mod held;
+mod kept;
 mod lane;
 mod lane_answers;
+mod leaving;
 mod missing;
 mod paused;
 mod running;
@@ -91,18 +95,32 @@ pub(super) fn on_app(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op:
     step(cx, leases, ix);
 }
 
-/// The application says that, under this token, everything up to here was processed.
-pub(super) fn on_processed(
+/// What the application says of what it was given under this token.
+pub(super) enum Said {
+    /// Everything up to here was processed.
+    ProcessedThrough(Position),
+    /// All of a kept batch was processed.
+    Acknowledged(OpId),
+    /// A kept batch will not be processed.
+    GivenBack(OpId, String),
+}
+
+/// The application says something of what it was given. What it says of another ownership is of no use.
+pub(super) fn on_said(
     cx: &mut Context,
     leases: &mut LeaseTable,
     ix: LeaseIx,
     token: FencingToken,
-    through: Position,
+    said: Said,
 ) {
-    let ours = leases.with_held(ix, |held, _| {
+    let ours = leases.with_held(ix, |held, leases| {
         let ours = held.token() == token;
         if ours {
-            held.on_processed_through(cx, through);
+            match said {
+                Said::ProcessedThrough(through) => held.on_processed_through(cx, through),
+                Said::Acknowledged(batch) => held.on_acknowledged(cx, batch),
+                Said::GivenBack(batch, detail) => held.on_given_back(cx, leases, batch, detail),
+            }
         }
         ours
     });

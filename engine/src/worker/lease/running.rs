@@ -1,6 +1,7 @@
 //! While a shard is read: what is asked of the stream, and what is handed over.
 
 use super::held::{AppCommand, HeldLease};
+use super::kept;
 use super::shard_end;
 use super::stage::{Reading, Stage};
 use crate::ids::OpId;
@@ -44,7 +45,11 @@ impl HeldLease {
         }
         let free = self.app.is_none() && self.lane.believes(now) && !self.paused;
         if free && now >= reading.deliver_after {
-            self.deliver(cx);
+            if reading.reader.front().is_some() && !reading.reader.keeps_enough(&cx.config().reader) {
+                self.deliver(cx);
+            } else {
+                self.flush_if_stuck(cx);
+            }
         }
     }
 
@@ -74,7 +79,10 @@ impl HeldLease {
             attempt: reading.attempts,
             valid_until: self.lane.valid_until,
         };
-        let command = AppCommand::Deliver { batch: front.batch };
+        let command = AppCommand::Deliver {
+            batch: front.batch,
+            given_back: false,
+        };
         self.app = Some((cx.app(Waiter::App(self.ix), op), command));
         reading.reader.delivered();
     }
@@ -85,7 +93,8 @@ impl HeldLease {
         if self.app.is_some() {
             return at;
         }
-        if reading.deliver_after > cx.now() && reading.reader.front().is_some() {
+        let waits = reading.reader.front().is_some() || reading.reader.kept_batches() > 0;
+        if reading.deliver_after > cx.now() && waits {
             at = at.min(reading.deliver_after);
         }
         if !self.missing && reading.reader.finished().is_some() {
@@ -114,7 +123,14 @@ impl HeldLease {
         };
         match command {
             AppCommand::Open => self.on_opened(cx, leases, outcome),
-            AppCommand::Deliver { batch } => self.on_delivered(cx, leases, batch, outcome),
+            AppCommand::Deliver { batch, given_back } => {
+                let outcome = match outcome {
+                    Outcome::Applied(Reply::Kept) if given_back => kept::dropped(),
+                    outcome => outcome,
+                };
+                self.on_delivered(cx, leases, batch, outcome);
+            }
+            AppCommand::Flush(why) => self.on_flushed(cx, leases, why, &outcome),
             AppCommand::Close => {
                 let Stage::Closing(reason) = self.stage else {
                     return cx.broken("a close is answered while the shard is closed");
@@ -132,15 +148,34 @@ impl HeldLease {
             return cx.broken("a batch is processed while its shard is read, or let go of");
         };
         match outcome {
+            Outcome::Applied(Reply::Kept) => {
+                if reading.reader.keep(batch) {
+                    reading.attempts = 0;
+                    reading.deliver_after = Mono(0);
+                    reading.flush.kept_more();
+                    self.take_watermark(now);
+                }
+            }
+            Outcome::Applied(Reply::ProcessedThrough(through)) => {
+                let moved = reading.reader.processed_through(through);
+                reading.reader.returned(batch);
+                if moved {
+                    reading.attempts = 0;
+                    reading.deliver_after = Mono(0);
+                } else {
+                    // Without a pause, a handler that acknowledges nothing would be called without end.
+                    reading.deliver_after = now + cx.config().handler_backoff;
+                }
+                self.take_watermark(now);
+            }
             Outcome::Applied(_) => {
-                let was_out = reading.reader.processed(batch);
-                debug_assert!(was_out, "a batch is out until its answer");
-                reading.attempts = 0;
-                reading.deliver_after = Mono(0);
-                let before = self.lane.processed;
-                self.lane.processed = reading.reader.watermark().or(before);
-                debug_assert!(self.lane.processed >= before, "the watermark does not go back");
-                self.movement.moved(now);
+                // A batch that was kept and given back meanwhile takes this one with it: it comes again.
+                if reading.reader.processed(batch) {
+                    reading.attempts = 0;
+                    reading.deliver_after = Mono(0);
+                    self.take_watermark(now);
+                    self.movement.moved(now);
+                }
             }
             Outcome::Refused(refusal) if refusal.why == Why::Gone => {
                 // The records are not in memory any more: they are read again.
@@ -153,13 +188,15 @@ impl HeldLease {
                 reading.reader.returned(batch);
             }
             other => {
-                reading.reader.returned(batch);
-                self.on_handler_failure(cx, leases, &other);
+                if reading.reader.returned(batch) {
+                    self.retry_later(cx, leases, describe(&other));
+                }
             }
         }
     }
 
-    fn on_handler_failure(&mut self, cx: &mut Context, leases: &LeaseTable, outcome: &Outcome) {
+    /// The handler failed: what it did not process comes again after a pause.
+    pub(super) fn retry_later(&mut self, cx: &mut Context, leases: &LeaseTable, detail: String) {
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("a handler fails at a shard that is read, or let go of");
         };
@@ -174,7 +211,7 @@ impl HeldLease {
             lease: self.key.clone(),
             attempt,
             again_in: again.then_some(pause),
-            detail: describe(outcome),
+            detail,
         });
     }
 

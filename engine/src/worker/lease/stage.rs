@@ -1,5 +1,6 @@
 //! The life of a shard on its owner: states with their data, and legal transitions, declared once.
 
+use super::kept::Flush;
 use crate::ids::{OpId, ShardId};
 use crate::output::EndReason;
 use crate::reader::Reader;
@@ -63,6 +64,8 @@ pub(super) struct Reading {
     pub(super) doubtful_listings: u32,
     /// It is known that the shard has no children.
     pub(super) childless: bool,
+    /// What the application was told about the batches that it keeps.
+    pub(super) flush: Flush,
 }
 
 impl Reading {
@@ -74,6 +77,7 @@ impl Reading {
             look_at: Mono(0),
             doubtful_listings: 0,
             childless: false,
+            flush: Flush::NEW,
         }
     }
 }

@@ -110,6 +110,7 @@ impl HeldLease {
             },
             (Stage::Waiting(_) | Stage::Opening { .. }, _) => Stall::Opening,
             (_, Some((_, AppCommand::Deliver { .. }))) => Stall::Handler { attempt },
+            (_, Some((_, AppCommand::Flush(_)))) => why_kept(self.stage.reading()),
             (_, Some((_, AppCommand::Open))) => Stall::Opening,
             (_, Some((_, AppCommand::Close))) => Stall::Closing,
             (Stage::Running(_), None) if !self.believes(now) => Stall::Fenced,
@@ -122,6 +123,9 @@ impl HeldLease {
             (Stage::Ending(ending), None) if ending.children_left > 0 => Stall::Children {
                 left: ending.children_left,
             },
+            (Stage::Draining { .. }, None) if self.stage.reading().is_some_and(keeps) => {
+                why_kept(self.stage.reading())
+            }
             (Stage::Ending(_) | Stage::Draining { .. } | Stage::Closing(_) | Stage::Closed(_), None) => {
                 Stall::Writing
             }
@@ -146,8 +150,22 @@ fn which_parents(leases: &LeaseTable, parents: &[ShardId]) -> Stall {
     }
 }
 
+fn keeps(reading: &Reading) -> bool {
+    reading.reader.kept_batches() > 0
+}
+
+fn why_kept(reading: Option<&Reading>) -> Stall {
+    let kept = reading.map_or(0, |reading| reading.reader.kept_batches());
+    Stall::Kept {
+        batches: u32::try_from(kept).unwrap_or(u32::MAX),
+    }
+}
+
 fn why_not_read(reading: &Reading) -> Stall {
     let reader = &reading.reader;
+    if keeps(reading) && reading.attempts == 0 {
+        return why_kept(Some(reading));
+    }
     if reader.front().is_some() {
         return Stall::HandlerFails {
             attempts: reading.attempts,

@@ -1,7 +1,9 @@
 //! The application: for every open shard a handler that takes its time, fails, hangs, and reports how far it is.
 
 use super::Fleet;
-use crate::faults::{Chance, Deed};
+use super::handling::Handling;
+use super::kept::{Flush, Unfinished, tell_done, tell_processed};
+use crate::faults::Deed;
 use crate::names::{record_of, shard_of};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::world::chances::Chances;
@@ -18,38 +20,19 @@ use leasehold_engine::time::Mono;
 /// One open shard at one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Consumer {
-    token: FencingToken,
+    pub(super) token: FencingToken,
     /// Counts what was planned, so that what was planned anew is not done twice.
-    run: u32,
-    stage: Stage,
+    pub(super) run: u32,
+    pub(super) stage: Stage,
+    pub(super) unfinished: Unfinished,
 }
 
 #[derive(Clone, Debug)]
-enum Stage {
+pub(super) enum Stage {
     Opening { op: OpId, aborted: bool },
+    Flushing { op: OpId, how: Flush, aborted: bool },
     Idle,
     Handling(Handling),
-}
-
-#[derive(Clone, Debug)]
-struct Handling {
-    op: OpId,
-    first: u64,
-    last: u64,
-    /// Says so when it is here, if not 0.
-    report_at: u64,
-    checkpoint: bool,
-    fails: bool,
-    stale_call: bool,
-    says_again: bool,
-    /// It takes no notice of an abort and finishes.
-    deaf: bool,
-    ends: Time,
-    deaf_until: Time,
-    give_up: Time,
-    aborted: bool,
-    /// The application pauses the shard for so long, in µs; 0: it does not.
-    pause_us: u64,
 }
 
 struct Delivery {
@@ -62,56 +45,12 @@ struct Delivery {
 
 impl Consumer {
     fn new(token: FencingToken, stage: Stage) -> Self {
-        Self { token, run: 0, stage }
-    }
-}
-
-impl Handling {
-    fn new(op: OpId, (first, last): (u64, u64), ends: Time, give_up: Time) -> Self {
         Self {
-            op,
-            first,
-            last,
-            report_at: 0,
-            checkpoint: false,
-            fails: false,
-            stale_call: false,
-            says_again: false,
-            deaf: false,
-            ends,
-            deaf_until: 0,
-            give_up,
-            aborted: false,
-            pause_us: 0,
+            token,
+            run: 0,
+            stage,
+            unfinished: Unfinished::default(),
         }
-    }
-
-    /// What chance makes of a batch that would take so long; `middle` is one of its records.
-    fn hit(&mut self, cx: &Context, chances: &[Chance], middle: u64) {
-        let mut partial = false;
-        for &chance in chances {
-            match chance {
-                Chance::HandlerSlow { by_us } => self.ends = self.ends.saturating_add(by_us),
-                Chance::HandlerHangs { for_us } => {
-                    self.ends = self.ends.saturating_add(for_us);
-                    self.deaf_until = self.ends;
-                }
-                Chance::HandlerDeaf { for_us } => {
-                    self.ends = self.ends.saturating_add(for_us);
-                    self.deaf = true;
-                }
-                Chance::SaysAgain => self.says_again = true,
-                Chance::HandlerFails => self.fails = true,
-                Chance::Partial => partial = true,
-                Chance::Checkpoint => self.checkpoint = true,
-                Chance::StaleCall => self.stale_call = true,
-                Chance::ShardPaused { for_us } => self.pause_us = for_us,
-                _ => {}
-            }
-        }
-        debug_assert!(self.ends >= cx.now(), "a handler ends after it began");
-        self.report_at = if partial || self.fails { middle } else { 0 };
-        self.ends = self.ends.min(self.give_up);
     }
 }
 
@@ -162,6 +101,7 @@ impl Fleet {
                 };
                 return self.deliver(cx, chances, w, (op, give_up), delivery);
             }
+            ConsumerOp::Flush { lease, token, .. } => self.flush(cx, w, op, &lease, token),
             ConsumerOp::Abort { lease, token } => {
                 if let Some(shard) = shard_of(&lease) {
                     self.abort(cx, w, shard, token);
@@ -178,7 +118,7 @@ impl Fleet {
         None
     }
 
-    fn note(&self, cx: &mut Context, w: usize, op: OpId) {
+    pub(super) fn note(&self, cx: &mut Context, w: usize, op: OpId) {
         let generation = self.workers[w].generation;
         let what = What::Noted {
             worker: w as u16,
@@ -188,7 +128,7 @@ impl Fleet {
         cx.push(cx.now() + 50, what);
     }
 
-    fn plan_handler(&self, cx: &mut Context, w: usize, shard: ShardNo, run: u32, at: Time) {
+    pub(super) fn plan_handler(&self, cx: &mut Context, w: usize, shard: ShardNo, run: u32, at: Time) {
         let generation = self.workers[w].generation;
         let what = What::Handler {
             worker: w as u16,
@@ -216,6 +156,12 @@ impl Fleet {
         } = delivery;
         let now = cx.now();
         let Some((first, last)) = self.workers[w].adapter.batch(shard, batch.n) else {
+            let life = self.workers[w].life;
+            if let Some(consumer) = self.workers[w].adapter.consumers.get_mut(&shard) {
+                consumer.unfinished.forget();
+                let token = token.0;
+                cx.fact(Fact::GivenBack { life, shard, token });
+            }
             return Some(refusal());
         };
         let first = after
@@ -225,13 +171,17 @@ impl Fleet {
         let mut roll = cx.draws().roll("handle", site.key());
         let ordinary = roll.magnitude(100, cx.plan().faults.application.batch_us);
         let middle = roll.between(first, last.max(first));
-        let mut handling = Handling::new(op, (first, last), now + ordinary, give_up);
+        let mut handling = Handling::new((op, batch), (first, last), now + ordinary, give_up);
         let hits = match cx.is_healed() {
             true => Vec::new(),
             false => chances.hit_batch(cx, site, &mut roll),
         };
         handling.hit(cx, &hits, middle);
         self.pause_shard(cx, w, shard, handling.pause_us);
+        if !self.workers[w].is_ours() {
+            // Programs of others keep nothing.
+            handling.keeps_us = 0;
+        }
         let worker = &mut self.workers[w];
         cx.fact(Fact::Delivered {
             life: worker.life,
@@ -251,6 +201,7 @@ impl Fleet {
             .entry(shard)
             .or_insert(Consumer::new(token, Stage::Idle));
         consumer.run += 1;
+        consumer.unfinished.given(batch, last);
         consumer.stage = Stage::Handling(handling);
         let run = consumer.run;
         self.plan_handler(cx, w, shard, run, at);
@@ -277,7 +228,7 @@ impl Fleet {
             return;
         };
         match &mut consumer.stage {
-            Stage::Opening { aborted, .. } => *aborted = true,
+            Stage::Opening { aborted, .. } | Stage::Flushing { aborted, .. } => *aborted = true,
             Stage::Idle => {}
             Stage::Handling(handling) => {
                 if handling.deaf {
@@ -342,19 +293,24 @@ impl Fleet {
                 cx.fact(fact);
                 cx.request(Request::Done { w, op, outcome });
             }
+            Stage::Flushing { op, how, aborted } => {
+                let flush = (*op, *how, *aborted);
+                consumer.stage = Stage::Idle;
+                self.end_flush(cx, w, shard, flush);
+            }
             Stage::Handling(handling) if now < handling.ends && handling.report_at > 0 => {
                 let (record, checkpoint, ends) = (handling.report_at, handling.checkpoint, handling.ends);
                 handling.report_at = 0;
+                let (batch, first) = (handling.batch, handling.first);
+                let counts = consumer.unfinished.holds(batch);
+                let reached = consumer.unfinished.processed(batch, record);
                 self.plan_handler(cx, w, shard, run, ends);
                 let lease = cx.names_mut().shard(shard).to_lease();
                 let mut calls = Vec::new();
                 if let Some(through) = services.position(shard, record) {
-                    cx.fact(Fact::Processed {
-                        life,
-                        shard,
-                        token: token.0,
-                        through: record,
-                    });
+                    if counts {
+                        tell_done(cx, life, shard, token, (first, record, reached));
+                    }
                     let lease = lease.clone();
                     calls.push(Call::Processed {
                         lease,
@@ -370,7 +326,21 @@ impl Fleet {
             Stage::Handling(handling) => {
                 let handling = handling.clone();
                 consumer.stage = Stage::Idle;
-                end_handling(cx, services, (w, life), (shard, token), &handling);
+                let outcome = handling.outcome(cx);
+                if matches!(outcome, Outcome::Applied(Reply::Processed)) && handling.first <= handling.last {
+                    if consumer.unfinished.holds(handling.batch) {
+                        let reached = consumer.unfinished.processed(handling.batch, handling.last);
+                        let told = (handling.first, handling.last, reached);
+                        tell_done(cx, life, shard, token, told);
+                    } else if consumer.unfinished.is_over(handling.last) {
+                        tell_processed(cx, life, shard, token, handling.last);
+                    }
+                } else if matches!(outcome, Outcome::Applied(Reply::Kept)) {
+                    let keeps = (handling.keeps_us, handling.gives_back);
+                    let batch = (handling.batch, handling.first, handling.last);
+                    self.keep(cx, w, shard, batch, keeps);
+                }
+                end_handling(cx, services, (w, life), (shard, token), &handling, outcome);
             }
         }
     }
@@ -395,35 +365,14 @@ fn end_handling(
     (w, life): (usize, LifeNo),
     (shard, token): (ShardNo, FencingToken),
     handling: &Handling,
+    outcome: Outcome,
 ) {
-    let outcome = if handling.aborted {
-        cx.mark("handler-aborted");
-        Outcome::Unknown(Cause::Cancelled)
-    } else if cx.now() >= handling.give_up {
-        Outcome::Unknown(Cause::Timeout)
-    } else if handling.fails {
-        Outcome::Refused(Refusal {
-            why: Why::HandlerFailed,
-            current: None,
-            detail: "the handler failed".into(),
-        })
-    } else {
-        if handling.first <= handling.last {
-            cx.fact(Fact::Processed {
-                life,
-                shard,
-                token: token.0,
-                through: handling.last,
-            });
-        }
-        Outcome::Applied(Reply::Processed)
-    };
     cx.fact(Fact::HandlerEnded {
         life,
         shard,
         token: token.0,
     });
-    let ended_well = matches!(outcome, Outcome::Applied(_)) && handling.first <= handling.last;
+    let ended_well = matches!(outcome, Outcome::Applied(Reply::Processed)) && handling.first <= handling.last;
     let op = handling.op;
     cx.request(Request::Done { w, op, outcome });
     if !handling.says_again && !handling.stale_call {
@@ -463,6 +412,6 @@ fn refusal() -> Outcome {
 }
 
 /// A number that no other command of the world has.
-fn op_key(op: OpId) -> u64 {
+pub(super) fn op_key(op: OpId) -> u64 {
     op.life.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ op.n
 }

@@ -13,6 +13,8 @@
 
 pub(crate) mod clock;
 mod handler;
+mod handling;
+mod kept;
 mod novelty;
 mod process;
 mod program;

@@ -53,6 +53,8 @@ impl Fleet {
             Body::Call(Call::Processed { lease, through, .. }) => {
                 process.checkpoint(lease.as_str(), through.sequence.to_string());
             }
+            // Only our own handlers keep batches.
+            Body::Call(Call::Acknowledged { .. } | Call::GivenBack { .. }) => {}
             Body::Call(Call::Checkpoint { .. } | Call::Pause { .. } | Call::Resume { .. }) => {}
             Body::Tick | Body::Boot(_) => {}
         }

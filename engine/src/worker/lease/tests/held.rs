@@ -7,8 +7,8 @@ use crate::output::{ConsumerOp, EndReason};
 use crate::row::{Change, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::Request;
-use crate::worker::lease;
 use crate::worker::lease::stage::Stage;
+use crate::worker::lease::{self, Said};
 use crate::worker::testing::{at, done, owned, refused_by, row, seconds, throttled, unknown};
 
 #[test]
@@ -141,7 +141,13 @@ fn what_the_application_reports_is_believed_as_far_as_it_was_handed_over() {
     let mut owner = Owner::processing();
     let (ix, token) = (owner.ix, owner.token());
     let report = |owner: &mut Owner, token, through| {
-        lease::on_processed(&mut owner.cx, &mut owner.leases, ix, token, at(through));
+        lease::on_said(
+            &mut owner.cx,
+            &mut owner.leases,
+            ix,
+            token,
+            Said::ProcessedThrough(at(through)),
+        );
         owner.listen();
         owner.held().lane.processed
     };

@@ -3,6 +3,7 @@
 mod acquisition;
 mod answers;
 mod held;
+mod kept;
 mod lane;
 mod missing;
 mod paused;

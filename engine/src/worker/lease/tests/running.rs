@@ -5,7 +5,7 @@ use crate::input::Why;
 use crate::output::{ConsumerOp, IteratorFrom, StreamOp};
 use crate::position::Position;
 use crate::worker::context::Request;
-use crate::worker::lease;
+use crate::worker::lease::{self, Said};
 use crate::worker::testing::{at, done, refused, row, seconds, throttled};
 
 /// The attempt at the batch that the handler has, and what it is to leave out.
@@ -34,7 +34,13 @@ fn a_batch_is_handed_over_once_and_the_next_one_when_it_was_processed() {
 fn a_batch_whose_handler_failed_is_handed_over_again_after_a_pause_without_what_was_processed() {
     let mut owner = Owner::processing();
     let (ix, token) = (owner.ix, owner.token());
-    lease::on_processed(&mut owner.cx, &mut owner.leases, ix, token, at(3));
+    lease::on_said(
+        &mut owner.cx,
+        &mut owner.leases,
+        ix,
+        token,
+        Said::ProcessedThrough(at(3)),
+    );
     owner.answer_app(refused(Why::HandlerFailed));
     assert_eq!(owner.told(), ["handler-failed"]);
     assert_eq!(delivery(&owner), None);

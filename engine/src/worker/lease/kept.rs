@@ -1,0 +1,207 @@
+//! What the application keeps: batches that it acknowledges later, in any order, and when it is told to flush.
+//!
+//! It is told to flush when it keeps as much as it may, when it has everything of a shard that has ended, and when the lease is
+//! given up. It is told once for each of these, and again after a flush that failed or after it was given more.
+
+use super::held::{AppCommand, HeldLease};
+use super::stage::Stage;
+use crate::ids::OpId;
+use crate::input::{Cause, Outcome, Refusal, Why};
+use crate::notice::Notice;
+use crate::output::{ConsumerOp, EndReason, FlushReason};
+use crate::time::Mono;
+use crate::worker::context::{Context, Waiter};
+use crate::worker::describe;
+use crate::worker::lease_table::LeaseTable;
+
+/// What the application was told about the batches that it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Flush {
+    /// It was told to flush for this reason, and was given nothing since.
+    told: Option<FlushReason>,
+    /// The lease is given up: acknowledgements are waited for until here.
+    until: Option<Mono>,
+}
+
+impl Flush {
+    pub(super) const NEW: Flush = Flush {
+        told: None,
+        until: None,
+    };
+
+    /// The application keeps a further batch.
+    pub(super) fn kept_more(&mut self) {
+        self.told = None;
+    }
+
+    /// When acknowledgements are not waited for any longer.
+    pub(super) fn until(&self) -> Option<Mono> {
+        self.until
+    }
+}
+
+/// The answer of a handler that keeps a batch, and has given it back already.
+pub(super) fn dropped() -> Outcome {
+    Outcome::Refused(Refusal {
+        why: Why::HandlerFailed,
+        current: None,
+        detail: "the handler kept a batch and gave it back without an acknowledgement".into(),
+    })
+}
+
+impl HeldLease {
+    /// The application says that it has processed all of a batch that it keeps.
+    pub(super) fn on_acknowledged(&mut self, cx: &Context, batch: OpId) {
+        let Some(reading) = self.stage.reading_mut() else {
+            return;
+        };
+        if reading.reader.acknowledged(batch) {
+            self.take_watermark(cx.now());
+        }
+    }
+
+    /// The application will not process a batch that it keeps: reading begins anew after what was processed without a gap.
+    pub(super) fn on_given_back(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        batch: OpId,
+        detail: String,
+    ) {
+        // What the application says may overtake the answer of its handler.
+        if let Some((
+            _,
+            AppCommand::Deliver {
+                batch: out,
+                given_back,
+            },
+        )) = &mut self.app
+            && *out == batch
+        {
+            *given_back = true;
+            return;
+        }
+        let Some(reading) = self.stage.reading_mut() else {
+            return;
+        };
+        if !reading.reader.keeps(batch) {
+            return;
+        }
+        reading.reader.rewind();
+        debug_assert_eq!(
+            reading.reader.kept_batches(),
+            0,
+            "reading begins anew with nothing kept"
+        );
+        reading.flush.kept_more();
+        reading.attempts = reading.attempts.saturating_add(1);
+        // A batch that is being processed comes again, too.
+        self.abort(cx);
+        self.retry_later(cx, leases, detail);
+    }
+
+    /// Nothing is handed over at this moment: has the application flush if nothing else leads on.
+    pub(super) fn flush_if_stuck(&mut self, cx: &mut Context) {
+        let Stage::Running(reading) = &self.stage else {
+            return cx.broken("a flush is considered while a shard runs");
+        };
+        if reading.reader.kept_batches() == 0 {
+            return;
+        }
+        let why = if reading.reader.handed_all_over() {
+            FlushReason::ShardEnd
+        } else if reading.reader.keeps_enough(&cx.config().reader) {
+            FlushReason::Full
+        } else {
+            return;
+        };
+        if reading.flush.told != Some(why) {
+            self.flush(cx, why, Mono::NEVER);
+        }
+    }
+
+    /// The lease is given up: whether acknowledgements are waited for. The application is told to flush.
+    pub(super) fn awaits_acknowledgements(&mut self, cx: &mut Context, reason: EndReason) -> bool {
+        let now = cx.now();
+        let Some(reading) = self.stage.reading_mut() else {
+            return false;
+        };
+        let left = reading.reader.kept_batches();
+        if left == 0 {
+            return false;
+        }
+        let until = *reading.flush.until.get_or_insert(now + cx.config().flush_timeout);
+        let why = FlushReason::Leaving(reason);
+        if now >= until {
+            return false;
+        }
+        if reading.flush.told != Some(why) {
+            self.flush(cx, why, until);
+        }
+        true
+    }
+
+    /// Whether the application still flushes after the time it was given.
+    pub(super) fn flushes_too_long(&self, now: Mono) -> bool {
+        let flushing = matches!(self.app, Some((_, AppCommand::Flush(_))));
+        let until = self.stage.reading().and_then(|reading| reading.flush.until);
+        flushing && until.is_some_and(|until| now >= until)
+    }
+
+    /// Says what is closed with batches that were not acknowledged.
+    pub(super) fn tell_unacknowledged(&self, cx: &mut Context) {
+        let kept = self
+            .stage
+            .reading()
+            .map_or(0, |reading| reading.reader.kept_batches());
+        if kept > 0 {
+            let (lease, batches) = (self.key.clone(), u32::try_from(kept).unwrap_or(u32::MAX));
+            cx.notify(Notice::Unacknowledged { lease, batches });
+        }
+    }
+
+    fn flush(&mut self, cx: &mut Context, why: FlushReason, until: Mono) {
+        debug_assert!(self.app.is_none(), "one command to the application at a time");
+        let Some(reading) = self.stage.reading_mut() else {
+            return cx.broken("only a shard that is read keeps batches");
+        };
+        reading.flush.told = Some(why);
+        self.aborted = false;
+        let op = ConsumerOp::Flush {
+            lease: self.key.clone(),
+            token: self.token,
+            why,
+            until,
+        };
+        self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Flush(why)));
+    }
+
+    /// A flush has ended. Whether everything was acknowledged shows by itself.
+    pub(super) fn on_flushed(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        why: FlushReason,
+        outcome: &Outcome,
+    ) {
+        let Some(reading) = self.stage.reading_mut() else {
+            return cx.broken("a flush ends while its shard is read, or let go of");
+        };
+        match outcome {
+            Outcome::Applied(_) => {}
+            // Stopped by us, or never begun.
+            Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) => {
+                reading.flush.told = None;
+            }
+            _ => {
+                match why {
+                    // There is no time to try again.
+                    FlushReason::Leaving(_) => reading.flush.until = Some(cx.now()),
+                    FlushReason::Full | FlushReason::ShardEnd => reading.flush.told = None,
+                }
+                reading.attempts = reading.attempts.saturating_add(1);
+                self.retry_later(cx, leases, describe(outcome));
+            }
+        }
+    }
+}

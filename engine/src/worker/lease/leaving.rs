@@ -1,0 +1,81 @@
+//! Letting go of a lease: why, what is waited for before the shard is closed, and what remains when it was given up.
+
+use super::held::{AppCommand, HeldLease};
+use super::stage::Stage;
+use crate::notice::Notice;
+use crate::output::{ConsumerOp, EndReason};
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::lease_table::LeaseTable;
+
+impl HeldLease {
+    /// That the handler of a lost lease is stopped belongs to the loss.
+    pub(super) fn count_aborted(&self, cx: &mut Context) {
+        if !self.lane.lost {
+            cx.phase_mut().count_aborted();
+        }
+    }
+
+    /// Why this lease should be let go of, if it should.
+    pub(super) fn exit(&self, cx: &Context, leases: &LeaseTable) -> Option<EndReason> {
+        if self.lane.lost {
+            return Some(EndReason::LeaseLost);
+        }
+        if let Some(reason) = cx.phase().stopping() {
+            return Some(reason);
+        }
+        let yields = self.lane.next_owner.is_some() || !leases.keeps(&self.key);
+        yields.then_some(EndReason::HandedOver)
+    }
+
+    pub(super) fn drain_step(&mut self, cx: &mut Context, reason: EndReason) {
+        let (lost, table_gone) = (self.lane.lost, cx.phase().table_gone());
+        if lost || cx.forced() || table_gone || self.flushes_too_long(cx.now()) {
+            self.abort(cx);
+        }
+        if self.app.is_some() {
+            return;
+        }
+        if !self.opened {
+            return self.stage.go(|_| Stage::Closed(reason));
+        }
+        let hopeless = lost || cx.forced() || table_gone;
+        if !hopeless && self.awaits_acknowledgements(cx, reason) {
+            return;
+        }
+        if hopeless || (self.lane.is_durable() && self.lane.flight.is_none()) {
+            self.close(cx, reason);
+        }
+    }
+
+    pub(super) fn close(&mut self, cx: &mut Context, reason: EndReason) {
+        debug_assert!(self.opened, "only what was opened is closed");
+        debug_assert!(
+            self.app.is_none(),
+            "a shard is closed when its handler has returned"
+        );
+        self.tell_unacknowledged(cx);
+        self.stage.go(|_| Stage::Closing(reason));
+        self.aborted = false;
+        let op = ConsumerOp::Close {
+            lease: self.key.clone(),
+            token: self.token,
+            reason,
+        };
+        self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Close));
+    }
+
+    /// We own the lease no more, by our own will.
+    pub(super) fn on_given_up(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
+        debug_assert!(
+            matches!(self.stage, Stage::Closed(_)),
+            "a lease is given up when its shard is closed"
+        );
+        self.end_ownership(cx);
+        self.lane.valid_until = cx.now();
+        cx.request(Request::DropRowWrites(self.ix));
+        leases.given_up(self.ix, self.lane.counter, self.lane.next_owner.clone(), cx.now());
+        cx.phase_mut().count_released();
+        let lease = self.key.clone();
+        cx.notify(Notice::Released { lease });
+    }
+}

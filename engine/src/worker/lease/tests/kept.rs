@@ -1,0 +1,273 @@
+//! What the application keeps and acknowledges later.
+
+use super::{Owner, child, closes_for, end, records};
+use crate::config::ReaderConfig;
+use crate::format::Format;
+use crate::ids::OpId;
+use crate::input::{Outcome, Reply, Why};
+use crate::output::{ConsumerOp, EndReason, FlushReason, IteratorFrom, StreamOp};
+use crate::position::Checkpoint;
+use crate::worker::lease::{self, Said};
+use crate::worker::lease_table::LeaseTable;
+use crate::worker::testing::{
+    at, config, done, owned, refused, refused_by, row, running, seconds, table, throttled,
+};
+
+/// The batch that the handler is given.
+fn given(owner: &Owner) -> Option<OpId> {
+    match owner.app()? {
+        ConsumerOp::Deliver { batch, .. } => Some(batch),
+        _ => None,
+    }
+}
+
+fn flushes(owner: &Owner) -> Option<FlushReason> {
+    match owner.app()? {
+        ConsumerOp::Flush { why, .. } => Some(why),
+        _ => None,
+    }
+}
+
+fn kept() -> Outcome {
+    Outcome::Applied(Reply::Kept)
+}
+
+fn say(owner: &mut Owner, said: Said) {
+    let (ix, token) = (owner.ix, owner.token());
+    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+    owner.listen();
+}
+
+/// The handler keeps records 1 to 5, 6 to 7 and 8 to 9: the batches.
+fn keeping() -> (Owner, [OpId; 3]) {
+    let mut owner = Owner::processing();
+    let mut batches = [given(&owner).expect("given"); 3];
+    for (n, (first, last)) in [(1, (6, 7)), (2, (8, 9))] {
+        owner.answer_app(kept());
+        owner.later(seconds(1));
+        owner.answer_stream(records(first, last));
+        batches[n] = given(&owner).expect("given");
+    }
+    owner.answer_app(kept());
+    (owner, batches)
+}
+
+/// Seconds pass, and the row of the lease is written as it should be.
+fn pass(owner: &mut Owner, span: u64) {
+    for _ in 0..span {
+        owner.later(seconds(1));
+        if owner.write().is_some() {
+            owner.answer_table(done());
+        }
+    }
+}
+
+#[test]
+fn the_watermark_follows_the_unbroken_run_of_acknowledged_batches_in_any_order() {
+    let (mut owner, [first, second, third]) = keeping();
+    assert_eq!(owner.held().lane.processed, None);
+    say(&mut owner, Said::Acknowledged(second));
+    assert_eq!(owner.held().lane.processed, None, "the first batch is a gap");
+    say(&mut owner, Said::ProcessedThrough(at(3)));
+    assert_eq!(owner.held().lane.processed, Some(at(3)));
+    say(&mut owner, Said::Acknowledged(first));
+    assert_eq!(owner.held().lane.processed, Some(at(7)));
+    say(&mut owner, Said::Acknowledged(third));
+    assert_eq!(owner.held().lane.processed, Some(at(9)));
+}
+
+#[test]
+fn a_position_within_a_kept_batch_says_nothing_of_the_batches_before_it() {
+    let (mut owner, [first, _, third]) = keeping();
+    say(&mut owner, Said::ProcessedThrough(at(8)));
+    assert_eq!(owner.held().lane.processed, None);
+    say(&mut owner, Said::Acknowledged(third));
+    say(&mut owner, Said::Acknowledged(first));
+    assert_eq!(owner.held().lane.processed, Some(at(5)));
+}
+
+#[test]
+fn an_acknowledgement_that_overtakes_the_answer_of_its_hand_over_counts() {
+    let mut owner = Owner::processing();
+    let batch = given(&owner).expect("given");
+    say(&mut owner, Said::Acknowledged(batch));
+    owner.answer_app(kept());
+    assert_eq!(owner.held().lane.processed, Some(at(5)));
+}
+
+#[test]
+fn what_is_said_under_another_token_or_of_an_unknown_batch_is_of_no_use() {
+    let (mut owner, [first, ..]) = keeping();
+    let (ix, stale) = (owner.ix, crate::ids::FencingToken(owner.token().0 + 1));
+    lease::on_said(
+        &mut owner.cx,
+        &mut owner.leases,
+        ix,
+        stale,
+        Said::Acknowledged(first),
+    );
+    say(&mut owner, Said::Acknowledged(OpId { life: 9, n: 9 }));
+    assert_eq!(owner.held().lane.processed, None);
+}
+
+#[test]
+fn a_position_that_is_said_after_a_batch_before_it_was_given_back_is_of_no_use() {
+    let (mut owner, [first, ..]) = keeping();
+    say(&mut owner, Said::GivenBack(first, "the sink is full".into()));
+    say(&mut owner, Said::ProcessedThrough(at(9)));
+    assert_eq!(owner.held().lane.processed, None, "the first batch comes again");
+}
+
+#[test]
+fn a_kept_batch_that_is_given_back_is_read_and_handed_over_again_with_all_after_it() {
+    let (mut owner, [first, second, third]) = keeping();
+    owner.forget();
+    say(&mut owner, Said::Acknowledged(first));
+    say(&mut owner, Said::Acknowledged(third));
+    say(&mut owner, Said::GivenBack(second, "the sink is full".into()));
+    assert_eq!(owner.told(), ["handler-failed"]);
+    assert_eq!(owner.held().lane.processed, Some(at(5)));
+    owner.later(seconds(1));
+    if let Some(StreamOp::GetRecords { .. }) = owner.stream() {
+        owner.answer_stream(throttled());
+        owner.later(seconds(1));
+    }
+    let Some(StreamOp::GetIterator { from, .. }) = owner.stream() else {
+        panic!("expected an iterator, found {:?}", owner.stream())
+    };
+    assert_eq!(from, IteratorFrom::At(at(5)));
+    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.answer_stream(records(6, 9));
+    owner.later(seconds(5));
+    assert!(given(&owner).is_some_and(|again| again != second && again != third));
+    // The old batches are not acknowledged any more by anything.
+    say(&mut owner, Said::Acknowledged(second));
+    assert_eq!(owner.held().lane.processed, Some(at(5)));
+}
+
+#[test]
+fn at_its_limit_the_handler_is_told_to_flush_and_is_given_nothing_until_it_has_acknowledged() {
+    let reader = ReaderConfig::default().with_kept_batches(1);
+    let cx = running(config(Format::Kcl).with_reader(reader));
+    let leases: LeaseTable = table(&cx);
+    let mut owner = Owner::within(cx, leases, row("a"));
+    owner.answer_app(done());
+    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.answer_stream(records(1, 5));
+    let batch = given(&owner).expect("given");
+    owner.later(seconds(1));
+    owner.answer_stream(records(6, 9));
+    owner.answer_app(kept());
+    assert_eq!(flushes(&owner), Some(FlushReason::Full));
+    owner.answer_app(done());
+    assert_eq!(owner.app(), None, "it is told once");
+    say(&mut owner, Said::Acknowledged(batch));
+    assert!(given(&owner).is_some());
+}
+
+#[test]
+fn the_end_of_a_shard_waits_until_everything_kept_is_acknowledged() {
+    let (mut owner, batches) = keeping();
+    owner.later(seconds(1));
+    owner.answer_stream(end(&[child("b", &["a"])]));
+    assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
+    say(&mut owner, Said::Acknowledged(batches[0]));
+    owner.answer_app(done());
+    assert_eq!(owner.app(), None);
+    assert_eq!(owner.held().children, []);
+    say(&mut owner, Said::Acknowledged(batches[2]));
+    say(&mut owner, Said::Acknowledged(batches[1]));
+    assert_eq!(owner.held().children, ["b".into()], "the shard ends");
+}
+
+#[test]
+fn a_flush_that_fails_is_repeated_after_a_pause() {
+    let (mut owner, _) = keeping();
+    owner.later(seconds(1));
+    owner.answer_stream(end(&[]));
+    owner.forget();
+    owner.answer_app(refused(Why::HandlerFailed));
+    assert_eq!(owner.told(), ["handler-failed"]);
+    assert_eq!(owner.app(), None);
+    owner.later(owner.cx.config().handler_backoff.times(4));
+    assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
+}
+
+#[test]
+fn a_stop_waits_for_acknowledgements_and_makes_them_durable_before_the_shard_is_closed() {
+    let (mut owner, batches) = keeping();
+    owner.stop();
+    let leaving = FlushReason::Leaving(EndReason::Shutdown);
+    assert_eq!(flushes(&owner), Some(leaving));
+    owner.answer_app(done());
+    for batch in batches {
+        say(&mut owner, Said::Acknowledged(batch));
+    }
+    assert_eq!(owner.app(), None, "not before the checkpoint is durable");
+    // The first acknowledgement was written at once, the others after it.
+    owner.answer_table(done());
+    assert_eq!(
+        (owner.held().lane.durable, owner.app()),
+        (Checkpoint::At(at(5)), None)
+    );
+    owner.answer_table(done());
+    assert_eq!(owner.held().lane.durable, Checkpoint::At(at(9)));
+    assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));
+}
+
+#[test]
+fn what_is_not_acknowledged_in_time_is_given_up_and_told() {
+    let (mut owner, batches) = keeping();
+    say(&mut owner, Said::Acknowledged(batches[0]));
+    pass(&mut owner, 6);
+    owner.forget();
+    owner.stop();
+    pass(&mut owner, 21);
+    assert!(owner.is_aborted(), "a flush that takes too long is stopped");
+    owner.answer_app(Outcome::Unknown(crate::input::Cause::Cancelled));
+    assert!(owner.told().contains(&"unacknowledged"));
+    assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));
+}
+
+#[test]
+fn a_lost_lease_is_closed_without_a_flush() {
+    let (mut owner, _) = keeping();
+    owner.later(owner.cx.config().renew_interval);
+    owner.answer_table(refused_by(owned("a", "other", 9)));
+    assert_eq!(closes_for(owner.app()), Some(EndReason::LeaseLost));
+}
+
+#[test]
+fn a_batch_of_which_a_part_was_processed_comes_again_without_it_and_without_a_failure() {
+    let mut owner = Owner::processing();
+    owner.forget();
+    owner.answer_app(Outcome::Applied(Reply::ProcessedThrough(at(2))));
+    assert_eq!(owner.held().lane.processed, Some(at(2)));
+    assert_eq!(owner.told(), [] as [&str; 0]);
+    let Some(ConsumerOp::Deliver { after, attempt, .. }) = owner.app() else {
+        panic!("expected a hand-over, found {:?}", owner.app())
+    };
+    assert_eq!((after, attempt), (Some(at(2)), 1));
+    owner.answer_app(Outcome::Applied(Reply::ProcessedThrough(at(2))));
+    assert_eq!(owner.app(), None, "without progress there is a pause");
+}
+
+#[test]
+fn a_batch_that_is_given_back_before_its_hand_over_is_answered_comes_again() {
+    let mut owner = Owner::processing();
+    let batch = given(&owner).expect("given");
+    owner.forget();
+    say(&mut owner, Said::GivenBack(batch, "dropped".into()));
+    owner.answer_app(kept());
+    assert_eq!(owner.told(), ["handler-failed"]);
+    owner.later(owner.cx.config().handler_backoff.times(2));
+    assert_eq!(given(&owner), Some(batch));
+}
+
+#[test]
+fn what_is_acknowledged_while_the_handler_runs_may_be_checkpointed() {
+    let mut owner = Owner::processing();
+    let batch = given(&owner).expect("given");
+    say(&mut owner, Said::Acknowledged(batch));
+    assert_eq!(owner.held().lane.processed, Some(at(5)));
+}

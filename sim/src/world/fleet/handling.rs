@@ -1,0 +1,111 @@
+//! One batch in the hands of the application: what was drawn for it, and how it ends.
+
+use crate::faults::Chance;
+use crate::oracles::Time;
+use crate::world::context::Context;
+use leasehold_engine::ids::OpId;
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
+
+#[derive(Clone, Debug)]
+pub(super) struct Handling {
+    pub(super) op: OpId,
+    pub(super) batch: OpId,
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// Says so when it is here, if not 0.
+    pub(super) report_at: u64,
+    pub(super) checkpoint: bool,
+    pub(super) fails: bool,
+    pub(super) stale_call: bool,
+    pub(super) says_again: bool,
+    /// It keeps the batch for so long; 0: it does not.
+    pub(super) keeps_us: u64,
+    pub(super) gives_back: bool,
+    /// It takes no notice of an abort and finishes.
+    pub(super) deaf: bool,
+    pub(super) ends: Time,
+    pub(super) deaf_until: Time,
+    pub(super) give_up: Time,
+    pub(super) aborted: bool,
+    /// The application pauses the shard for so long, in µs; 0: it does not.
+    pub(super) pause_us: u64,
+}
+
+impl Handling {
+    pub(super) fn new(
+        (op, batch): (OpId, OpId),
+        (first, last): (u64, u64),
+        ends: Time,
+        give_up: Time,
+    ) -> Self {
+        Self {
+            op,
+            batch,
+            first,
+            last,
+            report_at: 0,
+            checkpoint: false,
+            fails: false,
+            stale_call: false,
+            says_again: false,
+            keeps_us: 0,
+            gives_back: false,
+            deaf: false,
+            ends,
+            deaf_until: 0,
+            give_up,
+            aborted: false,
+            pause_us: 0,
+        }
+    }
+
+    /// What chance makes of a batch that would take so long; `middle` is one of its records.
+    pub(super) fn hit(&mut self, cx: &Context, chances: &[Chance], middle: u64) {
+        let mut partial = false;
+        for &chance in chances {
+            match chance {
+                Chance::HandlerSlow { by_us } => self.ends = self.ends.saturating_add(by_us),
+                Chance::HandlerHangs { for_us } => {
+                    self.ends = self.ends.saturating_add(for_us);
+                    self.deaf_until = self.ends;
+                }
+                Chance::HandlerDeaf { for_us } => {
+                    self.ends = self.ends.saturating_add(for_us);
+                    self.deaf = true;
+                }
+                Chance::SaysAgain => self.says_again = true,
+                Chance::Keeps { for_us } => self.keeps_us = for_us,
+                Chance::GivesBack => self.gives_back = true,
+                Chance::HandlerFails => self.fails = true,
+                Chance::Partial => partial = true,
+                Chance::Checkpoint => self.checkpoint = true,
+                Chance::StaleCall => self.stale_call = true,
+                Chance::ShardPaused { for_us } => self.pause_us = for_us,
+                _ => {}
+            }
+        }
+        debug_assert!(self.ends >= cx.now(), "a handler ends after it began");
+        self.report_at = if partial || self.fails { middle } else { 0 };
+        self.ends = self.ends.min(self.give_up);
+    }
+
+    /// How it ends at this moment.
+    pub(super) fn outcome(&self, cx: &mut Context) -> Outcome {
+        if self.aborted {
+            cx.mark("handler-aborted");
+            Outcome::Unknown(Cause::Cancelled)
+        } else if cx.now() >= self.give_up {
+            Outcome::Unknown(Cause::Timeout)
+        } else if self.fails {
+            Outcome::Refused(Refusal {
+                why: Why::HandlerFailed,
+                current: None,
+                detail: "the handler failed".into(),
+            })
+        } else if self.keeps_us > 0 && self.first <= self.last {
+            Outcome::Applied(Reply::Kept)
+        } else {
+            Outcome::Applied(Reply::Processed)
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! What an application keeps of a shard: batches that it acknowledges later, in any order, gives back, or is told to flush.
+
+use super::Fleet;
+use super::handler::{Stage, op_key};
+use crate::names::shard_of;
+use crate::oracles::{Fact, LifeNo, ShardNo};
+use crate::world::context::Context;
+use crate::world::heap::What;
+use crate::world::request::Request;
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
+use leasehold_engine::input::{Call, Cause, Outcome, Refusal, Reply, Why};
+use std::collections::VecDeque;
+
+/// The batches of one shard that the application was given and has not finished, in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unfinished {
+    pieces: VecDeque<Piece>,
+    /// Everything up to here is processed, to the end of a batch.
+    reached: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Piece {
+    batch: OpId,
+    last: u64,
+    /// Processed up to here; 0: nothing was.
+    done: u64,
+    kept: bool,
+    gives_back: bool,
+}
+
+impl Unfinished {
+    /// The application is given a batch, maybe once more: what it said of it counts.
+    pub(super) fn given(&mut self, batch: OpId, last: u64) {
+        let counts = |piece: &Piece| piece.kept || piece.batch == batch || piece.done >= piece.last;
+        self.pieces.retain(counts);
+        if self.pieces.iter().any(|piece| piece.batch == batch) {
+            return;
+        }
+        self.pieces.push_back(Piece {
+            batch,
+            last,
+            done: 0,
+            kept: false,
+            gives_back: false,
+        });
+    }
+
+    /// Nothing of it counts any more: all that was not processed without a gap comes again.
+    pub(super) fn forget(&mut self) {
+        self.pieces.clear();
+    }
+
+    /// Whether the batch counts: none before it was given back meanwhile.
+    fn keep(&mut self, batch: OpId, gives_back: bool) -> bool {
+        let Some(piece) = self.pieces.iter_mut().find(|piece| piece.batch == batch) else {
+            return false;
+        };
+        (piece.kept, piece.gives_back) = (true, gives_back);
+        true
+    }
+
+    /// Whether a batch counts: not all of it was processed before, and none before it was given back.
+    pub(super) fn holds(&self, batch: OpId) -> bool {
+        self.pieces.iter().any(|piece| piece.batch == batch)
+    }
+
+    /// Whether everything up to here was processed before.
+    pub(super) fn is_over(&self, last: u64) -> bool {
+        self.reached >= last
+    }
+
+    /// So much of a batch has been processed. Up to where everything has been, if that is further than before.
+    pub(super) fn processed(&mut self, batch: OpId, through: u64) -> Option<u64> {
+        let piece = self.pieces.iter_mut().find(|piece| piece.batch == batch)?;
+        piece.done = piece.done.max(through);
+        let mut reached = None;
+        while let Some(piece) = self.pieces.pop_front_if(|piece| piece.done >= piece.last) {
+            reached = Some(piece.last);
+            self.reached = self.reached.max(piece.last);
+        }
+        let begun = self.pieces.front().map_or(0, |piece| piece.done);
+        reached.max((begun > 0).then_some(begun))
+    }
+
+    fn kept(&self) -> impl DoubleEndedIterator<Item = (OpId, u64)> + '_ {
+        let kept = self.pieces.iter().filter(|piece| piece.kept);
+        kept.map(|piece| (piece.batch, piece.last))
+    }
+
+    fn find(&self, batch: OpId) -> Option<&Piece> {
+        self.pieces.iter().find(|piece| piece.kept && piece.batch == batch)
+    }
+}
+
+/// How a flush ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Flush {
+    Acknowledges,
+    /// It returns, and what is kept is acknowledged when it would have been anyway.
+    ActsLater,
+    Fails,
+}
+
+impl Fleet {
+    /// The application keeps a batch for so long.
+    pub(super) fn keep(
+        &mut self,
+        cx: &mut Context,
+        w: usize,
+        shard: ShardNo,
+        (batch, first, last): (OpId, u64, u64),
+        (for_us, gives_back): (u64, bool),
+    ) {
+        let worker = &mut self.workers[w];
+        if let Some(consumer) = worker.adapter.consumers.get_mut(&shard) {
+            if consumer.unfinished.keep(batch, gives_back) {
+                cx.fact(Fact::Kept {
+                    life: worker.life,
+                    shard,
+                    token: consumer.token.0,
+                    first,
+                    last,
+                });
+            }
+            let what = What::Kept {
+                worker: w as u16,
+                generation: worker.generation,
+                shard,
+                batch: batch.n,
+            };
+            cx.push(cx.now() + for_us, what);
+        }
+    }
+
+    /// The time has come at which the application has processed a batch that it kept, or knows that it cannot.
+    pub(in crate::world) fn finish_kept(&mut self, cx: &mut Context, w: usize, shard: ShardNo, batch: u64) {
+        let batch = OpId {
+            life: self.incarnation(cx, w),
+            n: batch,
+        };
+        let worker = &mut self.workers[w];
+        let life = worker.life;
+        let Some(consumer) = worker.adapter.consumers.get_mut(&shard) else {
+            return;
+        };
+        let token = consumer.token;
+        let piece = consumer.unfinished.find(batch).cloned();
+        let lease = cx.names_mut().shard(shard).to_lease();
+        if let Some(piece) = piece.as_ref().filter(|piece| piece.gives_back) {
+            // A batch of which every record was acknowledged does not come again.
+            if piece.done < piece.last {
+                consumer.unfinished.forget();
+                let token = token.0;
+                cx.fact(Fact::GivenBack { life, shard, token });
+            }
+            let detail = "the batch was given back".to_owned();
+            let calls = vec![Call::GivenBack {
+                lease,
+                token,
+                batch,
+                detail,
+            }];
+            return cx.request(Request::Calls { w, life, calls });
+        }
+        // What was acknowledged before, or comes again, is said all the same: it is of no use.
+        let last = piece.map_or(0, |piece| piece.last);
+        if let Some(through) = consumer.unfinished.processed(batch, last) {
+            tell_processed(cx, life, shard, token, through);
+        }
+        let calls = vec![Call::Acknowledged { lease, token, batch }];
+        cx.request(Request::Calls { w, life, calls });
+    }
+
+    /// The application is told to flush.
+    pub(super) fn flush(
+        &mut self,
+        cx: &mut Context,
+        w: usize,
+        op: OpId,
+        lease: &LeaseKey,
+        token: FencingToken,
+    ) {
+        let consumers = &mut self.workers[w].adapter.consumers;
+        let shard = shard_of(lease).filter(|shard| {
+            consumers
+                .get(shard)
+                .is_some_and(|consumer| consumer.token == token)
+        });
+        let Some(shard) = shard else {
+            return self.note(cx, w, op);
+        };
+        let how = match cx.draws().below("flush", op_key(op), 6) {
+            _ if cx.is_healed() => Flush::Acknowledges,
+            0 => Flush::ActsLater,
+            1 => Flush::Fails,
+            _ => Flush::Acknowledges,
+        };
+        cx.fact(Fact::FlushBegun {
+            life: self.workers[w].life,
+            shard,
+            token: token.0,
+        });
+        let delay = cx.draws().magnitude("flush-time", op_key(op), 100, 200_000);
+        let consumers = &mut self.workers[w].adapter.consumers;
+        let Some(consumer) = consumers.get_mut(&shard) else {
+            return;
+        };
+        consumer.run += 1;
+        consumer.stage = Stage::Flushing {
+            op,
+            how,
+            aborted: false,
+        };
+        let run = consumer.run;
+        self.plan_handler(cx, w, shard, run, cx.now() + delay);
+    }
+
+    /// A flush ends.
+    pub(super) fn end_flush(
+        &mut self,
+        cx: &mut Context,
+        w: usize,
+        shard: ShardNo,
+        (op, how, aborted): (OpId, Flush, bool),
+    ) {
+        let worker = &mut self.workers[w];
+        let life = worker.life;
+        let Some(consumer) = worker.adapter.consumers.get_mut(&shard) else {
+            return;
+        };
+        let token = consumer.token;
+        let outcome = match how {
+            _ if aborted => Outcome::Unknown(Cause::Cancelled),
+            Flush::ActsLater => Outcome::Applied(Reply::Done),
+            Flush::Fails => Outcome::Refused(Refusal {
+                why: Why::HandlerFailed,
+                current: None,
+                detail: "the flush failed".into(),
+            }),
+            Flush::Acknowledges => {
+                let kept: Vec<(OpId, u64)> = consumer.unfinished.kept().rev().collect();
+                let lease = cx.names_mut().shard(shard).to_lease();
+                let mut calls = Vec::new();
+                for (batch, last) in kept {
+                    if let Some(through) = consumer.unfinished.processed(batch, last) {
+                        tell_processed(cx, life, shard, token, through);
+                    }
+                    let lease = lease.clone();
+                    calls.push(Call::Acknowledged { lease, token, batch });
+                }
+                cx.request(Request::Calls { w, life, calls });
+                Outcome::Applied(Reply::Done)
+            }
+        };
+        cx.fact(Fact::FlushEnded {
+            life,
+            shard,
+            token: token.0,
+        });
+        cx.request(Request::Done { w, op, outcome });
+    }
+}
+
+/// Oracles are told up to where a shard was processed without a gap.
+pub(super) fn tell_processed(
+    cx: &mut Context,
+    life: LifeNo,
+    shard: ShardNo,
+    token: FencingToken,
+    through: u64,
+) {
+    cx.fact(Fact::Processed {
+        life,
+        shard,
+        token: token.0,
+        through,
+    });
+}
+
+/// Oracles are told what was processed of a batch, from a first record to a last, and up to where the shard was without a gap.
+pub(super) fn tell_done(
+    cx: &mut Context,
+    life: LifeNo,
+    shard: ShardNo,
+    token: FencingToken,
+    (first, last, reached): (u64, u64, Option<u64>),
+) {
+    if let Some(reached) = reached {
+        tell_processed(cx, life, shard, token, reached);
+    }
+    if reached < Some(last) {
+        // A batch before it is not finished, so this one counts as kept.
+        let token = token.0;
+        cx.fact(Fact::Kept {
+            life,
+            shard,
+            token,
+            first,
+            last,
+        });
+    }
+}
