@@ -2,6 +2,8 @@
 
 #[cfg(feature = "tokio-runtime")]
 mod memory;
+#[cfg(feature = "tokio-runtime")]
+pub(crate) mod rig;
 
 #[cfg(feature = "tokio-runtime")]
 pub(crate) use memory::{How, Memory};
