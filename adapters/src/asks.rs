@@ -9,7 +9,7 @@ use leasehold_engine::position::Position;
 use leasehold_engine::time::Span;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
@@ -84,6 +84,7 @@ impl AskSender {
             token,
             queue: self.queue.clone(),
             wanted: Mutex::default(),
+            withheld: Mutex::default(),
         }))
     }
 }
@@ -122,7 +123,13 @@ struct Cell {
     token: FencingToken,
     queue: mpsc::UnboundedSender<Ask>,
     wanted: Mutex<Wanted>,
+    /// While this is present: the batches that were dropped meanwhile.
+    withheld: Mutex<Option<Vec<OpId>>>,
 }
+
+/// Why a batch is given back that the application has dropped.
+pub(crate) const DROPPED: &str =
+    "the batch was dropped without an acknowledgement; keep it, or a receipt of it, until it is acknowledged";
 
 #[derive(Debug, Default)]
 struct Wanted {
@@ -187,6 +194,28 @@ impl ShardAsks {
     /// A batch will not be processed.
     pub(crate) fn give_back(&self, batch: OpId, why: String) {
         self.want(|wanted| wanted.given_back.push((batch, why)));
+    }
+
+    /// Nothing is left that could acknowledge a batch: it is given back.
+    pub(crate) fn dropped(&self, batch: OpId) {
+        if let Some(withheld) = &mut *self.withheld() {
+            return withheld.push(batch);
+        }
+        self.give_back(batch, DROPPED.to_owned());
+    }
+
+    /// Batches that are dropped from now on are named by [`release`](Self::release), and not given back.
+    pub(crate) fn withhold(&self) {
+        self.withheld().get_or_insert_default();
+    }
+
+    /// What was dropped since [`withhold`](Self::withhold). What is dropped from now on is given back at once.
+    pub(crate) fn release(&self) -> Vec<OpId> {
+        self.withheld().take().unwrap_or_default()
+    }
+
+    fn withheld(&self) -> MutexGuard<'_, Option<Vec<OpId>>> {
+        self.0.withheld.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn checkpoint(&self) {
@@ -273,6 +302,30 @@ mod tests {
                 },
             ]
         );
+    }
+
+    #[test]
+    fn dropped_batches_are_given_back_unless_they_are_withheld() {
+        let (sender, mut asks) = asks();
+        let shard = sender.shard("s".into(), FencingToken(3));
+        let mut given_back = || {
+            let asks = std::iter::from_fn(|| asks.try_next());
+            let calls = asks.flat_map(Ask::into_calls);
+            let batches = calls.map(|call| match call {
+                Call::GivenBack { batch, detail, .. } if detail == DROPPED => batch,
+                other => panic!("{other:?}"),
+            });
+            batches.collect::<Vec<_>>()
+        };
+        shard.dropped(op(1));
+        assert_eq!(given_back(), [op(1)]);
+        shard.withhold();
+        shard.dropped(op(2));
+        shard.withhold();
+        assert_eq!(shard.release(), [op(2)]);
+        shard.dropped(op(3));
+        assert_eq!(given_back(), [op(3)]);
+        assert_eq!(shard.release(), []);
     }
 
     #[test]

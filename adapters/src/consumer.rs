@@ -79,7 +79,7 @@ impl Consumer {
             .open(info.lease.clone(), info.token, inner.runtime.clone());
         let shard = OpenShard {
             info: info.clone(),
-            fence,
+            fence: fence.clone(),
             asks: inner.asks.shard(info.lease.clone(), info.token),
             stop: Some(stop),
         };
@@ -89,7 +89,7 @@ impl Consumer {
         Box::pin(async move {
             let (lease, token) = (info.lease.clone(), info.token);
             // A panic may come from making the future as well as from running it.
-            let run = catch(async move { handler.open(info).await });
+            let run = catch(async move { handler.open(info, fence).await });
             let run = this.0.polls.watch(lease.clone(), run);
             let result = until(stopped, run).await;
             if !matches!(result, Some(Ok(Ok(())))) {

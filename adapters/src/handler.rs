@@ -1,6 +1,7 @@
 //! The application's side of the worker.
 
 use crate::batch::{Batch, ShardInfo};
+use crate::fence::Fence;
 use crate::runtime::{BoxFuture, Runtime};
 use leasehold_engine::output::{EndReason, FlushReason};
 use leasehold_engine::position::Position;
@@ -150,14 +151,14 @@ where
 
 /// A handler of any type. Errors have become text.
 pub(crate) trait AnyHandler: Send + Sync {
-    fn open(self: Arc<Self>, shard: Arc<ShardInfo>) -> BoxFuture<'static, Result<(), String>>;
+    fn open(self: Arc<Self>, shard: Arc<ShardInfo>, fence: Fence) -> BoxFuture<'static, Result<(), String>>;
     fn process(self: Arc<Self>, batch: Batch) -> BoxFuture<'static, Result<Ack, String>>;
     fn flush(self: Arc<Self>, shard: Arc<ShardInfo>, flush: Flush) -> BoxFuture<'static, Result<(), String>>;
     fn close(self: Arc<Self>, shard: Arc<ShardInfo>, reason: EndReason) -> BoxFuture<'static, ()>;
 }
 
 impl<H: Handler> AnyHandler for H {
-    fn open(self: Arc<Self>, shard: Arc<ShardInfo>) -> BoxFuture<'static, Result<(), String>> {
+    fn open(self: Arc<Self>, shard: Arc<ShardInfo>, _: Fence) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move { Handler::open(&*self, &shard).await.map_err(describe) })
     }
 
@@ -175,7 +176,7 @@ impl<H: Handler> AnyHandler for H {
 }
 
 /// An error with its causes, on one line.
-fn describe(error: impl Into<Box<dyn StdError + Send + Sync>>) -> String {
+pub(crate) fn describe(error: impl Into<Box<dyn StdError + Send + Sync>>) -> String {
     let error = error.into();
     let mut text = error.to_string();
     let mut cause = error.source();

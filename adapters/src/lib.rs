@@ -1,6 +1,7 @@
 //! A Kinesis consumer whose every decision can be simulated and replayed: a thin async shell around [`leasehold_engine`].
 //!
-//! An application builds a [`Worker`] and gives it a [`Handler`], or a closure that is called with every [`Batch`]:
+//! An application builds a [`Worker`] and gives it a [`Handler`], a closure that is called with every [`Batch`], or a task for
+//! each shard:
 //!
 //! ```no_run
 //! # #[cfg(feature = "aws")]
@@ -34,6 +35,7 @@
 //! | asking and stopping a running one | [`Control`], [`Status`], [`Health`], [`Report`]; [`shutdown_on_signal`] |
 //! | its options | [`Config`], [`ReaderConfig`], [`MembersConfig`], [`InitialPosition`]; [`Config::options`] lists them all |
 //! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
+//! | a task for each shard, with its state in local variables | [`Worker::run_shards`], [`ShardStream`] |
 //! | acknowledging later | [`Ack`], [`Receipt`], [`Flush`], [`Batch::commit`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
 //! | the services | [`aws`]: the SDK's clients |
@@ -43,6 +45,7 @@
 //!
 //! The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
 //! them to the SDK, with a table that says what each error means; `consumer`, `store` and `kpl` open, feed and close handlers;
+//! `shards` is the handler that runs a task for each shard;
 //! `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
 //! `observe`, `troubles`, `waits`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and metrics; `board` holds what a [`Control`] may ask.
 #![cfg_attr(
@@ -82,6 +85,7 @@ mod recorder;
 mod report;
 mod requests;
 pub mod runtime;
+mod shards;
 #[cfg(feature = "signal")]
 mod signal;
 mod status;
@@ -116,6 +120,7 @@ pub use receipt::Receipt;
 pub use record::Record;
 pub use recorder::{NotTaken, Sink as TraceSink};
 pub use report::Report;
+pub use shards::ShardStream;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_on_signal;
 pub use status::{LeaseStatus, Phase, Stalled, Status};

@@ -4,7 +4,7 @@ use crate::asks::ShardAsks;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::position::Position;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Acknowledges one batch, or gives it back: from any task or thread, at any time. Clones are receipts of the same batch.
 ///
@@ -74,6 +74,11 @@ impl Receipt {
         *self.0.state() == State::Settled
     }
 
+    /// A receipt that does not count: the batch is given back in spite of it.
+    pub(crate) fn downgrade(&self) -> WeakReceipt {
+        WeakReceipt(Arc::downgrade(&self.0))
+    }
+
     pub(crate) fn last(&self) -> Position {
         self.0.last
     }
@@ -105,6 +110,17 @@ impl Receipt {
     }
 }
 
+/// A receipt for as long as there is another.
+pub(crate) struct WeakReceipt(Weak<Ticket>);
+
+impl WeakReceipt {
+    /// The receipt, if there is another one and the batch was neither acknowledged nor given back.
+    pub(crate) fn unsettled(&self) -> Option<Receipt> {
+        let receipt = Receipt(self.0.upgrade()?);
+        (!receipt.is_settled()).then_some(receipt)
+    }
+}
+
 impl fmt::Debug for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receipt")
@@ -128,8 +144,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if *self.state() == State::Kept {
-            let why = "the batch was dropped without an acknowledgement; keep it, or a receipt of it, until it is acknowledged";
-            self.asks.give_back(self.batch, why.to_owned());
+            self.asks.dropped(self.batch);
         }
     }
 }

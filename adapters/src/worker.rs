@@ -2,19 +2,19 @@
 
 mod builder;
 mod control;
+mod doors;
 mod services;
 
 pub use builder::Builder;
 pub use control::Control;
 
 use crate::asks::{AskSender, Asks, asks};
-use crate::batch::Batch;
 use crate::board::{Board, Life};
 use crate::consumer::Consumer;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::fence::Fences;
-use crate::handler::{Ack, Handler, HandlerFn};
+use crate::handler::{AnyHandler, Handler};
 use crate::metrics::Meter;
 use crate::observe::Observer;
 use crate::ports::Ports;
@@ -27,16 +27,17 @@ use leasehold_engine::Engine;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::Boot;
-use std::error::Error as StdError;
 use std::fmt;
 use std::fs::File;
-use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How many lines wait for the trace file before a gap is recorded.
 const TRACE_BACKLOG: usize = 65_536;
+
+/// Makes the application's handler, given the runtime that runs handlers.
+type Door = Box<dyn FnOnce(&Arc<dyn Runtime>, &Polls) -> Arc<dyn AnyHandler> + Send>;
 
 /// A consumer of one stream: one of a fleet that shares its shards by leases in a table.
 ///
@@ -119,47 +120,47 @@ impl Worker {
     /// # Panics
     /// If [`Builder::on_notice`] panics, with its panic.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Report, Error> {
+        self.open_door(Box::new(|_, _| Arc::new(handler))).await
+    }
+
+    async fn open_door(self, door: Door) -> Result<Report, Error> {
         let running = self.board.run();
-        let result = self.start(handler).await;
+        let result = self.start(door).await;
         running.ended(&result);
         result
     }
 
-    async fn start<H: Handler>(mut self, handler: H) -> Result<Report, Error> {
+    async fn start(mut self, door: Door) -> Result<Report, Error> {
         if let Some(runtime) = self.builder.runtime.take() {
             self.builder.on_caller = false;
-            return self.serve(handler, runtime.clone(), runtime).await;
+            return self.serve(door, runtime.clone(), runtime).await;
         }
         let caller = default_runtime()?;
         if self.builder.on_caller {
-            return self.serve(handler, caller.clone(), caller).await;
+            return self.serve(door, caller.clone(), caller).await;
         }
-        self.serve_on_own_thread(handler, caller).await
+        self.serve_on_own_thread(door, caller).await
     }
 
     #[cfg(feature = "tokio-runtime")]
-    async fn serve_on_own_thread<H: Handler>(
-        self,
-        handler: H,
-        handlers: Arc<dyn Runtime>,
-    ) -> Result<Report, Error> {
+    async fn serve_on_own_thread(self, door: Door, handlers: Arc<dyn Runtime>) -> Result<Report, Error> {
         crate::own_thread::run(move || async move {
             let runtime = default_runtime()?;
-            self.serve(handler, runtime, handlers).await
+            self.serve(door, runtime, handlers).await
         })
         .await
         .map_err(Error::Thread)?
     }
 
     #[cfg(not(feature = "tokio-runtime"))]
-    async fn serve_on_own_thread<H: Handler>(self, _: H, _: Arc<dyn Runtime>) -> Result<Report, Error> {
+    async fn serve_on_own_thread(self, _: Door, _: Arc<dyn Runtime>) -> Result<Report, Error> {
         Err(Error::NoRuntime)
     }
 
     /// Keeps the leases on one runtime and runs handlers on another, which may be the same.
-    async fn serve<H: Handler>(
+    async fn serve(
         self,
-        handler: H,
+        door: Door,
         runtime: Arc<dyn Runtime>,
         handlers: Arc<dyn Runtime>,
     ) -> Result<Report, Error> {
@@ -192,7 +193,7 @@ impl Worker {
         });
         let polls = Polls::new(runtime.clone());
         let consumer = Consumer::new(
-            Arc::new(handler),
+            door(&handlers, &polls),
             runtime.clone(),
             store.clone(),
             fences.clone(),
@@ -226,20 +227,6 @@ impl Worker {
             dump(flight, path);
         }
         result
-    }
-
-    /// As [`run`](Worker::run), with a closure that is called for every batch.
-    ///
-    /// # Errors
-    /// As [`run`](Worker::run).
-    pub async fn run_fn<F, Fut, A, E>(self, process: F) -> Result<Report, Error>
-    where
-        F: Fn(Batch) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<A, E>> + Send + 'static,
-        A: Into<Ack> + 'static,
-        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
-    {
-        self.run(HandlerFn::new(process)).await
     }
 }
 

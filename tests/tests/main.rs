@@ -12,6 +12,7 @@ mod papers;
 mod pauses;
 mod sdk_rust;
 mod setup;
+mod shards;
 mod spans;
 mod telemetry;
 mod unreachable;

@@ -1,0 +1,90 @@
+//! The doors of a worker besides [`Worker::run`]: closures, and a task for each shard.
+
+use super::Worker;
+use crate::batch::Batch;
+use crate::error::Error;
+use crate::handler::{Ack, HandlerFn};
+use crate::report::Report;
+use crate::shards::{ShardStream, ShardTasks};
+use std::error::Error as StdError;
+use std::future::Future;
+use std::sync::Arc;
+
+impl Worker {
+    /// As [`run`](Worker::run), with a closure that is called for every batch.
+    ///
+    /// # Errors
+    /// As [`run`](Worker::run).
+    pub async fn run_fn<F, Fut, A, E>(self, process: F) -> Result<Report, Error>
+    where
+        F: Fn(Batch) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<A, E>> + Send + 'static,
+        A: Into<Ack> + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        self.run(HandlerFn::new(process)).await
+    }
+
+    /// As [`run`](Worker::run), with a task for each shard: what a shard needs is in the local variables of its task.
+    ///
+    /// The task begins when the shard is opened. It reads the batches of its [`ShardStream`], and acknowledges each one. When the
+    /// stream has ended it acknowledges what it still has, and returns `Ok(())`.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "aws")]
+    /// # async fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client)
+    /// # -> Result<(), leasehold::Error> {
+    /// use leasehold::{ShardStream, Worker};
+    ///
+    /// let worker = Worker::builder()
+    ///     .kinesis(kinesis)
+    ///     .dynamodb(dynamodb)
+    ///     .stream("orders")
+    ///     .application("billing")
+    ///     .build()?;
+    /// worker
+    ///     .run_shards(|shard: ShardStream| async move {
+    ///         let mut bytes = 0;
+    ///         while let Some(batch) = shard.next().await {
+    ///             for record in &batch {
+    ///                 bytes += record.data.len();
+    ///             }
+    ///             batch.acknowledge();
+    ///         }
+    ///         println!("{}: {bytes} bytes until {:?}", shard.info().shard, shard.why_ended());
+    ///         Ok::<(), std::io::Error>(())
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// | the stream ends because | the task |
+    /// |---|---|
+    /// | the shard has ended, and the task has batches that it has not acknowledged | has no limit of time; the end of the shard is written when all is acknowledged and the task has returned `Ok(())` |
+    /// | the shard has ended, and everything was acknowledged before that was known | may return at once: the end of the shard is written already |
+    /// | the lease is given up: a shutdown, or a hand-over to another worker | has [`Config::flush_timeout`](crate::Config::flush_timeout) to acknowledge what it has |
+    ///
+    /// If the lease is lost, the task is dropped at its next await point: another worker starts from the last checkpoint. So it is
+    /// when the worker itself is dropped.
+    ///
+    /// A task that returns an error, panics, or returns `Ok(())` before the end of its stream has failed: an event says so, at the
+    /// latest with the shard's next batch. What it had not acknowledged is handed over again, after a pause
+    /// ([`Config::handler_backoff`](crate::Config::handler_backoff)), to a new task with new local variables.
+    ///
+    /// Tasks run on the tokio runtime that this is called in, or on the one that was given to the builder.
+    ///
+    /// # Errors
+    /// As [`run`](Worker::run).
+    pub async fn run_shards<F, Fut, E>(self, task: F) -> Result<Report, Error>
+    where
+        F: Fn(ShardStream) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        self.open_door(Box::new(|runtime, polls| {
+            Arc::new(ShardTasks::new(task, runtime.clone(), polls.clone()))
+        }))
+        .await
+    }
+}

@@ -1,0 +1,429 @@
+//! Workers with a task for each shard: ends of shards, shutdowns, failures and crashes. No record is lost.
+
+use leasehold::aws::{dynamodb, kinesis};
+use leasehold::{Batch, Control, EndReason, Error, FlushReason, Notice, Report, ShardStream, Worker};
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, instant};
+use leasehold_tests::probe::quick;
+use leasehold_tests::wait::until;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+const STREAM: &str = "tasks";
+const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
+const SOON: Duration = Duration::from_secs(60);
+
+/// What the tasks of all workers of a test did, in that order.
+#[derive(Clone, Debug, Default)]
+struct Diary(Arc<Mutex<Vec<Line>>>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    worker: &'static str,
+    shard: String,
+    did: Did,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Did {
+    Begin,
+    /// A record was processed for good.
+    Process(String),
+    /// The stream ended.
+    End(Option<FlushReason>),
+}
+
+impl Diary {
+    fn lines(&self) -> Vec<Line> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The place of the first line like this.
+    fn place(&self, of_shard: &str, is: impl Fn(&Did) -> bool) -> Option<usize> {
+        let lines = self.lines();
+        lines
+            .iter()
+            .position(|line| line.shard == of_shard && is(&line.did))
+    }
+
+    fn begins(&self, of_shard: &str) -> usize {
+        let lines = self.lines();
+        let begins = lines
+            .iter()
+            .filter(|line| line.shard == of_shard && line.did == Did::Begin);
+        begins.count()
+    }
+
+    /// The payloads that a worker processed, each once.
+    fn payloads(&self, by: impl Fn(&str) -> bool) -> BTreeSet<String> {
+        let lines = self.lines();
+        let of = lines.into_iter().filter(|line| by(line.worker));
+        of.filter_map(|line| match line.did {
+            Did::Process(data) => Some(data),
+            _ => None,
+        })
+        .collect()
+    }
+
+    async fn until_processed(&self, all: &BTreeSet<String>) {
+        until("all records to be processed", SOON, || async {
+            self.payloads(|_| true) == *all
+        })
+        .await;
+    }
+}
+
+/// A shard's task, with a diary.
+struct Task {
+    shard: ShardStream,
+    worker: &'static str,
+    diary: Diary,
+}
+
+impl Task {
+    fn write(&self, did: Did) {
+        let shard = self.shard.info().shard.to_string();
+        let worker = self.worker;
+        self.diary.0.lock().unwrap().push(Line { worker, shard, did });
+    }
+
+    /// Processes a batch for good.
+    fn process(&self, batch: &Batch) {
+        for record in batch {
+            self.write(Did::Process(String::from_utf8_lossy(&record.data).into_owned()));
+        }
+        batch.acknowledge();
+    }
+
+    async fn next(&self) -> Option<Batch> {
+        let batch = self.shard.next().await;
+        if batch.is_none() {
+            self.write(Did::End(self.shard.why_ended()));
+        }
+        batch
+    }
+
+    async fn process_all(&self) {
+        while let Some(batch) = self.next().await {
+            self.process(&batch);
+        }
+    }
+}
+
+/// A running worker.
+struct Running {
+    control: Control,
+    run: JoinHandle<Result<Report, Error>>,
+    notices: Arc<Mutex<Vec<Notice>>>,
+}
+
+impl Running {
+    async fn shutdown(self) -> Vec<Notice> {
+        self.control.shutdown();
+        let ended = tokio::time::timeout(SOON, self.run).await;
+        let result = ended.expect("an end in time").expect("no panic");
+        result.expect("the worker to end well");
+        self.notices.lock().unwrap().clone()
+    }
+}
+
+/// The in-memory AWS with a stream of two shards, and the diary of all tasks.
+struct Scene {
+    kinesis: kinesis::Client,
+    dynamodb: dynamodb::Client,
+    diary: Diary,
+    put: BTreeSet<String>,
+    _local: Local,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let local = Local::start(instant()).await;
+        let kinesis = clients::kinesis(&local.endpoint);
+        let dynamodb = clients::dynamodb(&local.endpoint);
+        let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
+        create.send().await.expect("a stream");
+        Self {
+            kinesis,
+            dynamodb,
+            diary: Diary::default(),
+            put: BTreeSet::new(),
+            _local: local,
+        }
+    }
+
+    /// Starts a worker with this task.
+    fn start<F, Fut>(&self, name: &'static str, task: F) -> Running
+    where
+        F: Fn(Task) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = io::Result<()>> + Send + 'static,
+    {
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let told = notices.clone();
+        let worker = Worker::builder()
+            .kinesis(self.kinesis.clone())
+            .dynamodb(self.dynamodb.clone())
+            .stream(STREAM)
+            .application("app")
+            .worker_id(name)
+            .config(quick)
+            .on_notice(move |notice| told.lock().unwrap().push(notice.clone()))
+            .build()
+            .expect("a worker");
+        let control = worker.control();
+        let diary = self.diary.clone();
+        let run = tokio::spawn(worker.run_shards(move |shard| {
+            let task_of = Task {
+                shard,
+                worker: name,
+                diary: diary.clone(),
+            };
+            task_of.write(Did::Begin);
+            task(task_of)
+        }));
+        Running {
+            control,
+            run,
+            notices,
+        }
+    }
+
+    /// Puts so many records into each end of the hash keys, one by one.
+    async fn put(&mut self, count: usize) {
+        for _ in 0..count {
+            for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
+                let data = format!("{:05}", self.put.len());
+                let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
+                let put = put
+                    .explicit_hash_key(hash_key)
+                    .data(data.clone().into_bytes().into());
+                put.send().await.expect("a record");
+                self.put.insert(data);
+            }
+        }
+    }
+
+    /// Reads whether a shard's end is durable.
+    async fn has_ended(&self, shard: &str) -> bool {
+        let key = dynamodb::types::AttributeValue::S(shard.to_owned());
+        let row = self
+            .dynamodb
+            .get_item()
+            .table_name("app")
+            .key("leaseKey", key)
+            .consistent_read(true);
+        let item = row.send().await.ok().and_then(|answer| answer.item);
+        let checkpoint = item.and_then(|item| item["checkpoint"].as_s().ok().cloned());
+        checkpoint.as_deref() == Some("SHARD_END")
+    }
+}
+
+/// Collects batches, and processes them five at a time or at the end.
+async fn collect(task: Task) -> io::Result<()> {
+    let mut kept = Vec::new();
+    while let Some(batch) = task.next().await {
+        kept.push(batch);
+        if kept.len() == 5 {
+            kept.drain(..).for_each(|batch| task.process(&batch));
+        }
+    }
+    kept.drain(..).for_each(|batch| task.process(&batch));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_split_shard_is_finished_by_its_task_before_the_tasks_of_its_children_begin() {
+    let mut scene = Scene::new().await;
+    let worker = scene.start("one", collect);
+    for _ in 0..4 {
+        scene.put(3).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let split = scene.kinesis.split_shard().stream_name(STREAM);
+    let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
+    split.send().await.expect("a split");
+    scene.put(3).await;
+    until("the children's records", SOON, || async {
+        scene.diary.begins("shardId-000000000002") > 0 && scene.has_ended(SHARDS[0]).await
+    })
+    .await;
+    worker.shutdown().await;
+    let other = scene.start("two", |task| async move {
+        task.process_all().await;
+        Ok(())
+    });
+    scene.diary.until_processed(&scene.put).await;
+    other.shutdown().await;
+    let ended = scene
+        .diary
+        .place(SHARDS[0], |did| *did == Did::End(Some(FlushReason::ShardEnd)));
+    let last = scene.diary.lines();
+    let last = last
+        .iter()
+        .rposition(|line| line.shard == SHARDS[0] && matches!(line.did, Did::Process(_)));
+    for child in ["shardId-000000000002", "shardId-000000000003"] {
+        let begun = scene.diary.place(child, |did| *did == Did::Begin);
+        assert!(
+            begun.is_some() && ended < begun && last < begun,
+            "{ended:?} {last:?} {begun:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_shard_waits_for_the_task_that_keeps_its_batches() {
+    let mut scene = Scene::new().await;
+    let (free, hold) = tokio::sync::watch::channel(false);
+    let worker = scene.start("one", move |task| {
+        let mut hold = hold.clone();
+        async move {
+            let mut kept = Vec::new();
+            while let Some(batch) = task.next().await {
+                kept.push(batch);
+            }
+            if task.shard.why_ended() == Some(FlushReason::ShardEnd) {
+                hold.wait_for(|free| *free).await.expect("the test");
+            }
+            kept.iter().for_each(|batch| task.process(batch));
+            Ok(())
+        }
+    });
+    scene.put(3).await;
+    let split = scene.kinesis.split_shard().stream_name(STREAM);
+    let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
+    split.send().await.expect("a split");
+    until("the end of the stream", SOON, || async {
+        let end = Did::End(Some(FlushReason::ShardEnd));
+        scene.diary.place(SHARDS[0], |did| *did == end).is_some()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!scene.has_ended(SHARDS[0]).await, "its task has not returned");
+    free.send(true).expect("a task");
+    until("the end of the shard", SOON, || scene.has_ended(SHARDS[0])).await;
+    worker.shutdown().await;
+    assert_eq!(scene.diary.payloads(|_| true), scene.put);
+}
+
+#[tokio::test]
+async fn at_a_shutdown_tasks_acknowledge_what_they_keep_and_the_rest_comes_again() {
+    let mut scene = Scene::new().await;
+    let taken = Arc::new(Mutex::new(0));
+    let count = taken.clone();
+    let one = scene.start("one", move |task| {
+        let count = count.clone();
+        async move {
+            let mut kept = Vec::new();
+            while let Some(batch) = task.next().await {
+                *count.lock().unwrap() += batch.len();
+                kept.push(batch);
+            }
+            // One of the two tasks has no use for its batches.
+            if task.shard.info().shard.as_str() == SHARDS[0] {
+                kept.iter().for_each(|batch| task.process(batch));
+            }
+            Ok(())
+        }
+    });
+    scene.put(10).await;
+    until("all to be taken", SOON, || async {
+        *taken.lock().unwrap() == scene.put.len()
+    })
+    .await;
+    one.shutdown().await;
+    let leaving = Did::End(Some(FlushReason::Leaving(EndReason::Shutdown)));
+    for shard in SHARDS {
+        assert!(scene.diary.place(shard, |did| *did == leaving).is_some());
+    }
+    let first = scene.diary.payloads(|worker| worker == "one");
+    assert_eq!(first.len(), 10, "one shard's");
+    let two = scene.start("two", collect);
+    scene.put(1).await;
+    until("the rest", SOON, || async { scene.diary.begins(SHARDS[1]) > 1 }).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    two.shutdown().await;
+    assert_eq!(scene.diary.payloads(|_| true), scene.put, "none is lost");
+    let again = scene.diary.payloads(|worker| worker == "two");
+    assert!(
+        again.is_disjoint(&first),
+        "what was acknowledged does not come again"
+    );
+}
+
+#[tokio::test]
+async fn what_tasks_that_fail_or_panic_have_not_acknowledged_goes_to_new_tasks() {
+    let mut scene = Scene::new().await;
+    let worker = scene.start("one", |task| async move {
+        let shard = task.shard.info().shard.clone();
+        let begins = task.diary.begins(shard.as_str());
+        if begins <= 3 {
+            // Keeps one, acknowledges one after it, and breaks at the third.
+            let _kept = task.next().await;
+            if let Some(batch) = task.next().await {
+                task.process(&batch);
+            }
+            let _broken = task.next().await;
+            assert!(shard.as_str() != SHARDS[1], "on purpose");
+            return Err(io::Error::other("no space left"));
+        }
+        task.process_all().await;
+        Ok(())
+    });
+    for _ in 0..40 {
+        scene.put(1).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    scene.diary.until_processed(&scene.put).await;
+    let notices = worker.shutdown().await;
+    for (shard, found) in SHARDS
+        .iter()
+        .zip(["it failed: no space left", "it panicked: on purpose"])
+    {
+        assert!(scene.diary.begins(shard) > 3, "{:?}", scene.diary.lines());
+        let told = notices.iter().any(|notice| match notice {
+            Notice::HandlerFailed { lease, detail, .. } => lease.as_str() == *shard && detail.contains(found),
+            _ => false,
+        });
+        assert!(told, "expected {found:?} of {shard}, found {notices:?}");
+    }
+}
+
+#[tokio::test]
+async fn when_a_worker_crashes_its_tasks_end_and_those_of_another_worker_process_the_rest() {
+    let mut scene = Scene::new().await;
+    let one = scene.start("one", |task| async move {
+        let mut kept = Vec::new();
+        // Acknowledges every other batch, so that all before the first kept one is durable at most.
+        while let Some(batch) = task.next().await {
+            match kept.len() % 2 {
+                0 => kept.push(batch),
+                _ => task.process(&batch),
+            }
+        }
+        Ok(())
+    });
+    for _ in 0..10 {
+        scene.put(1).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    until("both tasks", SOON, || async {
+        SHARDS.iter().all(|shard| scene.diary.begins(shard) == 1)
+    })
+    .await;
+    one.run.abort();
+    assert!(one.run.await.is_err_and(|error| error.is_cancelled()));
+    scene.put(5).await;
+    let before = scene.diary.lines().len();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(scene.diary.lines().len(), before, "a dropped worker has no tasks");
+    let two = scene.start("two", |task| async move {
+        task.process_all().await;
+        Ok(())
+    });
+    scene.diary.until_processed(&scene.put).await;
+    two.shutdown().await;
+}
