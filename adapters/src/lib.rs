@@ -36,6 +36,7 @@
 //! | its options | [`Config`], [`ReaderConfig`], [`MembersConfig`], [`InitialPosition`]; [`Config::options`] lists them all |
 //! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
 //! | a task for each shard, with its state in local variables | [`Worker::run_shards`], [`ShardStream`] |
+//! | a handler for each shard, with its state in fields | [`Worker::run_per_shard`], [`ShardHandler`] |
 //! | acknowledging later | [`Ack`], [`Receipt`], [`Flush`], [`Batch::commit`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
 //! | the services | [`aws`]: the SDK's clients |
@@ -45,7 +46,7 @@
 //!
 //! The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
 //! them to the SDK, with a table that says what each error means; `consumer`, `store` and `kpl` open, feed and close handlers;
-//! `shards` is the handler that runs a task for each shard;
+//! `shards` and `per_shard` are handlers that run a task, or a handler of its own, for each shard;
 //! `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
 //! `observe`, `troubles`, `waits`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and metrics; `board` holds what a [`Control`] may ask.
 #![cfg_attr(
@@ -77,6 +78,7 @@ mod migrate;
 mod observe;
 #[cfg(feature = "tokio-runtime")]
 mod own_thread;
+mod per_shard;
 mod ports;
 mod pulse;
 mod receipt;
@@ -116,6 +118,7 @@ pub use leasehold_engine::position::{BadSequenceNumber, Checkpoint, Position, Se
 pub use leasehold_engine::row::LeaseRow;
 pub use leasehold_engine::shard::{HashKey, HashRange};
 pub use leasehold_engine::time::{Mono, Span, Wall};
+pub use per_shard::ShardHandler;
 pub use receipt::Receipt;
 pub use record::Record;
 pub use recorder::{NotTaken, Sink as TraceSink};

@@ -1,9 +1,10 @@
-//! The doors of a worker besides [`Worker::run`]: closures, and a task for each shard.
+//! The doors of a worker besides [`Worker::run`]: closures, a task for each shard, and a handler for each shard.
 
 use super::Worker;
-use crate::batch::Batch;
+use crate::batch::{Batch, ShardInfo};
 use crate::error::Error;
 use crate::handler::{Ack, HandlerFn};
+use crate::per_shard::{PerShard, ShardHandler};
 use crate::report::Report;
 use crate::shards::{ShardStream, ShardTasks};
 use std::error::Error as StdError;
@@ -86,5 +87,17 @@ impl Worker {
             Arc::new(ShardTasks::new(task, runtime.clone(), polls.clone()))
         }))
         .await
+    }
+
+    /// As [`run`](Worker::run), with a [`ShardHandler`] for each shard, made when the shard is opened.
+    ///
+    /// # Errors
+    /// As [`run`](Worker::run).
+    pub async fn run_per_shard<F, H>(self, make: F) -> Result<Report, Error>
+    where
+        F: Fn(&ShardInfo) -> H + Send + Sync + 'static,
+        H: ShardHandler,
+    {
+        self.run(PerShard::new(make)).await
     }
 }
