@@ -38,6 +38,7 @@
 //! | a task for each shard, with its state in local variables | [`Worker::run_shards`], [`ShardStream`] |
 //! | a handler for each shard, with its state in fields | [`Worker::run_per_shard`], [`ShardHandler`] |
 //! | acknowledging later | [`Ack`], [`Receipt`], [`Flush`], [`Batch::commit`] |
+//! | several keys of a shard at the same time | [`Batch::for_each_key_concurrent`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
 //! | the services | [`aws`]: the SDK's clients |
 //! | the format of the lease table | [`mod@format`] |
@@ -60,6 +61,7 @@ mod attempt;
 pub mod aws;
 mod batch;
 mod board;
+mod by_key;
 mod catch;
 mod consumer;
 mod driver;

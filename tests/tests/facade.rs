@@ -4,10 +4,11 @@ use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
     Ack, BadConfig, Batch, BatchIter, Bytes, Checkpoint, Choice, Config, Control, EndReason, Error, Fatal,
-    Fence, FencingToken, Handler, HandlerFn, HashKey, Health, InitialPosition, LeaseKey, LeaseStatus, Left,
-    ListReason, LossReason, MembersConfig, Misplaced, Mono, NotTaken, Notice, OptionInfo, Phase, Position,
-    ReaderConfig, Record, Report, SequenceNumber, Severity, ShardId, ShardInfo, Span, Stall, Stalled, Status,
-    StopSummary, TakeReason, TraceSink, Wall, Worker, WorkerId,
+    Fence, FencingToken, Flush, FlushReason, Handler, HandlerFn, HashKey, Health, InitialPosition, LeaseKey,
+    LeaseStatus, Left, ListReason, LossReason, MembersConfig, Misplaced, Mono, NotTaken, Notice, OptionInfo,
+    Phase, Position, ReaderConfig, Receipt, Record, Report, SequenceNumber, Severity, ShardHandler, ShardId,
+    ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, TakeReason, TraceSink, Wall, Worker,
+    WorkerId,
 };
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -255,4 +256,43 @@ fn a_handler_may_be_a_closure_and_take_a_batch_apart() {
         drop((fence, payloads));
         Ok::<(), Infallible>(())
     }));
+}
+
+/// A handler of a shard that keeps a receipt of everything.
+#[derive(Default)]
+struct Receipts(Vec<Receipt>);
+
+impl ShardHandler for Receipts {
+    type Error = Infallible;
+
+    async fn process(&mut self, batch: Batch) -> Result<Ack, Infallible> {
+        self.0.push(batch.receipt());
+        Ok(Ack::Later)
+    }
+
+    async fn flush(&mut self, flush: Flush) -> Result<(), Infallible> {
+        let (_, _): (FlushReason, Option<Duration>) = (flush.reason(), flush.remaining());
+        self.0.drain(..).for_each(|receipt| receipt.acknowledge());
+        Ok(())
+    }
+}
+
+#[test]
+fn shards_may_have_tasks_and_handlers_of_their_own() {
+    let _ = |one: Worker, other: Worker| {
+        let tasks = one.run_shards(|shard: ShardStream| async move {
+            let (_, _): (&ShardInfo, Fence) = (shard.info(), shard.fence());
+            while let Some(batch) = shard.next().await {
+                let one_by_one = |_: Record| async { Ok::<(), Infallible>(()) };
+                batch.for_each_key_concurrent(4, one_by_one).await?;
+                batch.acknowledge();
+            }
+            let _: Option<FlushReason> = shard.why_ended();
+            Ok::<(), Infallible>(())
+        });
+        let handlers = other.run_per_shard(|_: &ShardInfo| Receipts::default());
+        fn is_send(_: &impl Send) {}
+        is_send(&tasks);
+        is_send(&handlers);
+    };
 }

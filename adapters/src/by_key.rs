@@ -1,0 +1,211 @@
+//! Records of one partition key one after the other, those of different keys at the same time.
+
+use crate::batch::Batch;
+use crate::handler::Ack;
+use crate::record::Record;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+impl Batch {
+    /// Processes the records of this batch, up to `limit` of them at the same time (at least 1). Records of one partition key are
+    /// processed one after the other, in their order.
+    ///
+    /// While that goes on, what is processed without a gap is acknowledged. The batch is acknowledged as a whole by its handler's
+    /// answer, or by its task:
+    ///
+    /// ```
+    /// # use leasehold::{Batch, Record, ShardStream, Worker};
+    /// # async fn store(record: Record) -> std::io::Result<()> { Ok(()) }
+    /// # fn doors(one: Worker, other: Worker) {
+    /// let run = one.run_fn(|batch: Batch| async move { batch.for_each_key_concurrent(16, store).await });
+    /// # drop(run);
+    ///
+    /// let run = other.run_shards(|shard: ShardStream| async move {
+    ///     while let Some(batch) = shard.next().await {
+    ///         batch.for_each_key_concurrent(16, store).await?;
+    ///         batch.acknowledge();
+    ///     }
+    ///     Ok::<(), std::io::Error>(())
+    /// });
+    /// # drop(run);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The first error of `process`. The records that are being processed at that moment are dropped at their next await point, and
+    /// no further ones are begun. What was processed after the first gap comes again with the rest.
+    pub async fn for_each_key_concurrent<F, Fut, E>(&self, limit: usize, mut process: F) -> Result<Ack, E>
+    where
+        F: FnMut(Record) -> Fut,
+        Fut: Future<Output = Result<(), E>>,
+    {
+        let records = self.records();
+        let mut plan = Plan::new(records);
+        let mut running = Running::default();
+        poll_fn(|cx| {
+            running.listen(cx.waker());
+            loop {
+                while running.calls.len() < limit.max(1)
+                    && let Some(index) = plan.begin()
+                {
+                    // The index comes from these records.
+                    let Some(record) = records.get(index) else {
+                        continue;
+                    };
+                    running.add(index, process(record.clone()));
+                }
+                let Some((index, result)) = running.poll() else {
+                    break match running.calls.is_empty() {
+                        true => Poll::Ready(Ok(Ack::All)),
+                        false => Poll::Pending,
+                    };
+                };
+                if let Err(error) = result {
+                    break Poll::Ready(Err(error));
+                }
+                let gapless = plan.done(index).and_then(|last| records.get(last));
+                if let Some(record) = gapless {
+                    self.ack(record);
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// Which records may be begun, and how far they are done.
+struct Plan {
+    /// For each record, the next one of its key.
+    next_of_key: Vec<Option<usize>>,
+    /// Those that may be begun: all before them of their key are done.
+    ready: BTreeSet<usize>,
+    /// Those that are done beyond the first gap.
+    done: BTreeSet<usize>,
+    /// All before this are done.
+    gap: usize,
+}
+
+impl Plan {
+    fn new(records: &[Record]) -> Self {
+        let mut next_of_key = vec![None; records.len()];
+        let mut ready = BTreeSet::new();
+        let mut last_of_key: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, record) in records.iter().enumerate() {
+            match last_of_key.insert(&record.partition_key, index) {
+                None => {
+                    ready.insert(index);
+                }
+                Some(before) => {
+                    if let Some(next) = next_of_key.get_mut(before) {
+                        *next = Some(index);
+                    }
+                }
+            }
+        }
+        Self {
+            next_of_key,
+            ready,
+            done: BTreeSet::new(),
+            gap: 0,
+        }
+    }
+
+    /// The first record that may be begun.
+    fn begin(&mut self) -> Option<usize> {
+        self.ready.pop_first()
+    }
+
+    /// A record is done. If the run of done ones without a gap is longer for that, its last record.
+    fn done(&mut self, index: usize) -> Option<usize> {
+        self.ready.extend(self.next_of_key.get(index).copied().flatten());
+        self.done.insert(index);
+        let before = self.gap;
+        while self.done.remove(&self.gap) {
+            self.gap += 1;
+        }
+        (self.gap > before).then(|| self.gap - 1)
+    }
+}
+
+/// The calls that run.
+struct Running<Fut> {
+    calls: Vec<Call<Fut>>,
+    woken: Arc<Woken>,
+}
+
+struct Call<Fut> {
+    index: usize,
+    future: Pin<Box<Fut>>,
+    wake: Arc<WakeCall>,
+}
+
+/// Wakes the one who waits for all calls.
+#[derive(Default)]
+struct Woken(Mutex<Option<Waker>>);
+
+/// Notes which call is to be polled.
+struct WakeCall {
+    is_due: AtomicBool,
+    all: Arc<Woken>,
+}
+
+impl Wake for WakeCall {
+    fn wake(self: Arc<Self>) {
+        self.is_due.store(true, Ordering::Release);
+        let waker = self.all.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<Fut> Default for Running<Fut> {
+    fn default() -> Self {
+        Self {
+            calls: Vec::new(),
+            woken: Arc::default(),
+        }
+    }
+}
+
+impl<Fut: Future> Running<Fut> {
+    fn listen(&self, waker: &Waker) {
+        let mut known = self.woken.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+
+    fn add(&mut self, index: usize, future: Fut) {
+        let wake = Arc::new(WakeCall {
+            is_due: AtomicBool::new(true),
+            all: self.woken.clone(),
+        });
+        let future = Box::pin(future);
+        self.calls.push(Call { index, future, wake });
+    }
+
+    /// Polls the calls that are due, until one has ended.
+    fn poll(&mut self) -> Option<(usize, Fut::Output)> {
+        for place in 0..self.calls.len() {
+            let call = self.calls.get_mut(place)?;
+            if !call.wake.is_due.swap(false, Ordering::AcqRel) {
+                continue;
+            }
+            let waker = Waker::from(call.wake.clone());
+            if let Poll::Ready(result) = call.future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                let ended = self.calls.swap_remove(place);
+                return Some((ended.index, result));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(all(test, feature = "tokio-runtime"))]
+#[path = "by_key_tests.rs"]
+mod tests;
