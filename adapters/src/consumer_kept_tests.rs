@@ -1,4 +1,4 @@
-//! Batches that a handler keeps, and the parts of batches that it acknowledges.
+//! What a handler keeps and acknowledges later.
 
 use super::*;
 
@@ -19,7 +19,7 @@ async fn kept_batches_are_acknowledged_in_any_order_and_count_as_waiting_until_t
         assert_eq!(rig.deliver(batch, None, 1).await, Outcome::Applied(Reply::Kept));
     }
     assert_eq!(rig.said(), []);
-    let waiting = |rig: &Rig| rig.store.backlog(&"s".into(), Mono(0)).records;
+    let waiting = |rig: &Obeyed| rig.store.backlog(&"s".into(), Mono(0)).records;
     assert_eq!(waiting(&rig), 6, "kept is not processed");
     let last = rig.kept.lock().unwrap().pop().expect("kept");
     last.acknowledge();
@@ -96,22 +96,11 @@ async fn a_flush_tells_why_and_how_much_time_is_left() {
     rig.open().await;
     rig.keep(2, "keep");
     rig.deliver(2, None, 1).await;
-    let flush = |why, until| {
-        rig.consumer.execute(
-            op(52),
-            ConsumerOp::Flush {
-                lease: "s".into(),
-                token: TOKEN,
-                why,
-                until,
-            },
-        )
-    };
     let until = rig.runtime.now() + Span::from_secs(20);
     let leaving = FlushReason::Leaving(EndReason::HandedOver);
-    assert_eq!(flush(leaving, until).await, Outcome::Applied(Reply::Done));
+    assert_eq!(rig.flush(leaving, until).await, Outcome::Applied(Reply::Done));
     assert_eq!(
-        flush(FlushReason::Full, Mono::NEVER).await,
+        rig.flush(FlushReason::Full, Mono::NEVER).await,
         Outcome::Applied(Reply::Done)
     );
     assert_eq!(

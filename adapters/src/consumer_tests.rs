@@ -1,18 +1,15 @@
 use super::*;
-use crate::asks::asks;
 use crate::handler::{Ack, Handler};
-use crate::record::Record;
-use crate::runtime::TokioRuntime;
-use crate::store::Answer;
 use crate::testing::op;
-use bytes::Bytes;
+use crate::testing::rig::{Rig, TOKEN, why};
 use leasehold_engine::input::Call;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::time::Span;
 use std::time::Duration;
 
-const TOKEN: FencingToken = FencingToken(3);
+#[path = "consumer_kept_tests.rs"]
+mod kept;
 
 /// Does what the first record's payload says, and notes what it sees.
 #[derive(Clone, Default)]
@@ -80,111 +77,38 @@ impl Handler for Obeys {
     }
 }
 
-struct Rig {
-    consumer: Consumer,
-    store: Store,
-    runtime: Arc<dyn Runtime>,
+/// A rig, what its handler has noted, and what it keeps.
+struct Obeyed {
+    rig: Rig,
     notes: Arc<Mutex<Vec<String>>>,
     kept: Arc<Mutex<Vec<Batch>>>,
-    fences: Fences,
-    asks: crate::asks::Asks,
 }
 
-fn rig() -> Rig {
-    let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::current().unwrap());
-    let handler = Obeys::default();
-    let (notes, kept) = (handler.0.clone(), handler.1.clone());
-    let fences = Fences::default();
-    let store = Store::default();
-    let (sender, asks) = asks();
-    let consumer = Consumer::new(
-        Arc::new(handler),
-        runtime.clone(),
-        store.clone(),
-        fences.clone(),
-        sender,
-        Meter::default(),
-        Polls::new(runtime.clone()),
-    );
-    Rig {
-        consumer,
-        store,
-        runtime,
-        notes,
-        kept,
-        fences,
-        asks,
-    }
-}
-
-impl Rig {
-    fn keep(&self, id: u64, order: &'static str) {
-        let records = [5u64, 6, 7]
-            .map(|n| Record {
-                shard: "s".into(),
-                position: Position::of(n.into()),
-                partition_key: "k".into(),
-                explicit_hash_key: None,
-                data: Bytes::from_static(order.as_bytes()),
-                arrival: None,
-                aggregated: false,
-            })
-            .to_vec();
-        let answer = Answer {
-            records,
-            next: Some("i".into()),
-            ..Answer::default()
-        };
-        self.store.take_in(&"s".into(), op(id), answer);
-    }
-
-    async fn open(&self) -> Outcome {
-        let open = ConsumerOp::Open {
-            lease: "s".into(),
-            token: TOKEN,
-            from: Checkpoint::TrimHorizon,
-            range: None,
-        };
-        self.consumer.execute(op(1), open).await
-    }
-
-    fn deliver(&self, batch: u64, after: Option<u64>, attempt: u32) -> BoxFuture<'static, Outcome> {
-        let deliver = ConsumerOp::Deliver {
-            lease: "s".into(),
-            token: TOKEN,
-            batch: op(batch),
-            after: after.map(|n| Position::of(n.into())),
-            attempt,
-            valid_until: self.runtime.now() + Span::from_secs(9),
-        };
-        self.consumer.execute(op(50), deliver)
-    }
-
-    async fn close(&self, token: FencingToken) -> Outcome {
-        let close = ConsumerOp::Close {
-            lease: "s".into(),
-            token,
-            reason: EndReason::HandedOver,
-        };
-        self.consumer.execute(op(60), close).await
-    }
-
-    /// What the application has said so far.
-    fn said(&mut self) -> Vec<Call> {
-        let asks = std::iter::from_fn(|| self.asks.try_next());
-        asks.flat_map(crate::asks::Ask::into_calls).collect()
-    }
-
+impl Obeyed {
     fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap().clone()
     }
 }
 
-fn why(outcome: Outcome) -> (Why, String) {
-    match outcome {
-        Outcome::Refused(refusal) => (refusal.why, refusal.detail),
-        other => panic!("{other:?}"),
+impl std::ops::Deref for Obeyed {
+    type Target = Rig;
+
+    fn deref(&self) -> &Rig {
+        &self.rig
     }
+}
+
+impl std::ops::DerefMut for Obeyed {
+    fn deref_mut(&mut self) -> &mut Rig {
+        &mut self.rig
+    }
+}
+
+fn rig() -> Obeyed {
+    let handler = Obeys::default();
+    let (notes, kept) = (handler.0.clone(), handler.1.clone());
+    let rig = Rig::new(|_, _| Arc::new(handler));
+    Obeyed { rig, notes, kept }
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,21 +154,14 @@ async fn an_abort_stops_the_running_call_even_before_it_runs() {
     let rig = rig();
     rig.open().await;
     rig.keep(2, "hang");
-    let abort = || {
-        let abort = ConsumerOp::Abort {
-            lease: "s".into(),
-            token: TOKEN,
-        };
-        rig.consumer.execute(op(51), abort)
-    };
     let running = tokio::spawn(rig.deliver(2, None, 1));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!running.is_finished());
-    assert_eq!(abort().await, Outcome::Applied(Reply::Done));
+    assert_eq!(rig.abort().await, Outcome::Applied(Reply::Done));
     assert_eq!(running.await.unwrap(), Outcome::Unknown(Cause::Cancelled));
 
     let not_yet_running = rig.deliver(2, None, 2);
-    abort().await;
+    rig.abort().await;
     assert_eq!(not_yet_running.await, Outcome::Unknown(Cause::Cancelled));
     assert_eq!(rig.notes(), ["open s", "#1 5 6 7"], "the second never ran");
 
@@ -337,6 +254,3 @@ async fn the_range_of_the_lease_is_used_until_kinesis_says_otherwise() {
     rig.consumer.execute(op(3), open(Some(half))).await;
     assert_eq!(rig.store.range(&"s".into()), Some(HashRange::ALL));
 }
-
-#[path = "consumer_kept_tests.rs"]
-mod kept;
