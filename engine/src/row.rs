@@ -199,6 +199,24 @@ pub enum Change {
         /// The keys it covers.
         range: HashRange,
     },
+    /// Put the lease at a checkpoint, be it another or the same, and take it from its owner; an unfinished hand-over is
+    /// cleared, and the counter grows. No worker makes this change: an operator does.
+    Reset {
+        /// The row.
+        key: LeaseKey,
+        /// The counter that must still be there.
+        counter: u64,
+        /// The counter that the write leaves.
+        next: u64,
+        /// The owner as read.
+        owner: Option<WorkerId>,
+        /// The old owner of an unfinished hand-over, as read.
+        handing_over: Option<WorkerId>,
+        /// The checkpoint as read.
+        checkpoint: Checkpoint,
+        /// The checkpoint that the write leaves.
+        to: Checkpoint,
+    },
     /// Remove a row whose shard was wholly processed.
     Delete {
         /// The row, whose checkpoint must be the end of the shard.
@@ -221,6 +239,7 @@ impl Change {
             | Change::Release { key, .. }
             | Change::HandOver { key, .. }
             | Change::SetRange { key, .. }
+            | Change::Reset { key, .. }
             | Change::Delete { key, .. } => key,
         }
     }
@@ -234,9 +253,10 @@ impl Change {
             | Change::End { guard, .. }
             | Change::Release { guard, .. }
             | Change::HandOver { guard, .. } => Some(guard.counter),
-            Change::Take { counter, .. } | Change::Claim { counter, .. } | Change::Delete { counter, .. } => {
-                Some(*counter)
-            }
+            Change::Take { counter, .. }
+            | Change::Claim { counter, .. }
+            | Change::Reset { counter, .. }
+            | Change::Delete { counter, .. } => Some(*counter),
         }
     }
 
@@ -249,7 +269,7 @@ impl Change {
             | Change::End { guard, .. }
             | Change::Release { guard, .. }
             | Change::HandOver { guard, .. } => Some(guard.next),
-            Change::Take { next, .. } => Some(*next),
+            Change::Take { next, .. } | Change::Reset { next, .. } => Some(*next),
             Change::Claim { .. } | Change::SetRange { .. } | Change::Delete { .. } => None,
         }
     }
@@ -266,6 +286,7 @@ impl Change {
             Change::Release { .. } => "release",
             Change::HandOver { .. } => "hand over",
             Change::SetRange { .. } => "set range",
+            Change::Reset { .. } => "reset",
             Change::Delete { .. } => "delete",
         }
     }

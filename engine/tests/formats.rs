@@ -114,6 +114,20 @@ impl LeaseFormat for Toy {
             Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
                 (held(guard), Action::Update(seen(guard.next).remove("who")))
             }
+            Change::Reset {
+                counter,
+                next,
+                checkpoint,
+                to,
+                ..
+            } => {
+                let as_read = vec![
+                    is("seen", AttributeValue::n(counter)),
+                    is("done", text(*checkpoint)),
+                ];
+                let update = seen(*next).set("done", text(*to)).remove("who");
+                (Condition::All(as_read), Action::Update(update))
+            }
             Change::Delete { counter, .. } => (is("seen", AttributeValue::n(counter)), Action::Delete),
             // Nobody is asked for a lease here, and rows hold no ranges.
             Change::Claim { .. } | Change::SetRange { .. } => {

@@ -144,6 +144,15 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
                 end: HashKey::MAX,
             },
         },
+        Change::Reset {
+            key: key.clone(),
+            counter: row.counter,
+            next: row.counter.saturating_add(1),
+            owner: row.owner.clone(),
+            handing_over: row.handing_over.clone(),
+            checkpoint: row.checkpoint,
+            to: Checkpoint::TrimHorizon,
+        },
         Change::Delete {
             key,
             counter: row.counter,

@@ -152,6 +152,7 @@ mod tests {
     use crate::position::{Checkpoint, Position};
     use crate::row::{Guard, LeaseRow};
     use crate::shard::HashRange;
+    use proptest::prelude::*;
 
     /// A condition of absent attributes holds for no item at all, too: the write would make a row anew that others removed.
     #[test]
@@ -187,6 +188,16 @@ mod tests {
                 },
                 Change::Delete { key: key(), counter },
             ];
+            let checkpoints = [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd];
+            changes.extend(checkpoints.map(|checkpoint| Change::Reset {
+                key: key(),
+                counter,
+                next: counter + 5,
+                owner: None,
+                handing_over: None,
+                checkpoint,
+                to: Checkpoint::TrimHorizon,
+            }));
             for checkpoint in [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd] {
                 changes.extend([None, Some("w1")].map(|from| Change::Take {
                     key: key(),
@@ -278,6 +289,73 @@ mod tests {
                 );
                 assert_eq!(read.checkpoint, checkpoint, "{told}");
             }
+        }
+    }
+
+    fn checkpoints() -> impl Strategy<Value = Checkpoint> {
+        prop_oneof![
+            (0u64..9, 0u64..3).prop_map(|(sequence, sub)| {
+                let sequence = sequence.into();
+                Checkpoint::At(Position { sequence, sub })
+            }),
+            Just(Checkpoint::TrimHorizon),
+            Just(Checkpoint::Latest),
+            Just(Checkpoint::AtTimestamp),
+            Just(Checkpoint::ShardEnd),
+        ]
+    }
+
+    proptest! {
+        /// Whatever a row says, a reset leaves a free lease at its checkpoint. It is made of the row that was read, and of no other.
+        #[test]
+        fn a_reset_frees_the_row_that_was_read(
+            format in prop::sample::select(Format::ALL.to_vec()),
+            (from, to) in (checkpoints(), checkpoints()),
+            owner in prop::option::of("[a-z]{1,3}"),
+            handing_over in prop::option::of("[A-Z]{1,3}"),
+            counter in 0u64..3,
+        ) {
+            prop_assume!(from.is_end() || !to.is_end());
+            let mut row = LeaseRow::new("shardId-000000000001".into(), from);
+            row.owner = owner.map(|owner| owner.as_str().into());
+            if row.owner.is_some() && format != Format::Kinsumer {
+                row.handing_over = handing_over.map(|owner| owner.as_str().into());
+            }
+            row.counter = counter;
+            let mut item = None;
+            format.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut item).unwrap();
+            let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else { panic!("{item:?}") };
+            let reset = |row: &LeaseRow| format.encode(&Change::Reset {
+                key: row.key.clone(),
+                counter: row.counter,
+                next: row.counter + 7,
+                owner: row.owner.clone(),
+                handing_over: row.handing_over.clone(),
+                checkpoint: row.checkpoint,
+                to,
+            });
+            let others = [
+                LeaseRow { counter: row.counter + 1, ..row.clone() },
+                LeaseRow { owner: Some("another".into()), ..row.clone() },
+                LeaseRow { checkpoint: Checkpoint::At(Position::of(77.into())), ..row.clone() },
+            ];
+            for other in others {
+                let before = item.clone();
+                prop_assert!(reset(&other).carry_out(&mut item).is_err(), "{:?}", other);
+                prop_assert_eq!(&item, &before);
+            }
+            reset(&row).carry_out(&mut item).unwrap();
+            let read = format.decode(item.as_ref().unwrap());
+            let expected = LeaseRow {
+                owner: None,
+                handing_over: None,
+                counter: row.counter + 7,
+                switches: 0,
+                checkpoint: to,
+                ..row.clone()
+            };
+            prop_assert_eq!(read, RowRead::Lease(expected));
+            prop_assert!(reset(&row).carry_out(&mut item).is_err(), "made twice");
         }
     }
 }

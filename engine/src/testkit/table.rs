@@ -192,6 +192,18 @@ fn holds(row: &LeaseRow, change: &Change) -> bool {
             row.counter == *counter && row.owner.as_ref() == Some(from) && row.handing_over.is_none()
         }
         Change::Delete { counter, .. } => row.counter == *counter && row.checkpoint.is_end(),
+        Change::Reset {
+            counter,
+            owner,
+            handing_over,
+            checkpoint,
+            ..
+        } => {
+            row.counter == *counter
+                && row.owner == *owner
+                && row.handing_over == *handing_over
+                && row.checkpoint == *checkpoint
+        }
         Change::SetRange { .. } => row.range.is_none(),
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
@@ -220,6 +232,11 @@ fn apply(row: &mut LeaseRow, change: &Change) {
             row.handing_over = None;
         }
         Change::Checkpoint { position, .. } => row.checkpoint = Checkpoint::At(*position),
+        Change::Reset { to, .. } => {
+            row.checkpoint = *to;
+            row.owner = None;
+            row.handing_over = None;
+        }
         Change::End { children, .. } => {
             row.checkpoint = Checkpoint::ShardEnd;
             row.children.clone_from(children);
@@ -316,7 +333,7 @@ mod tests {
     }
 
     /// A change of each kind, guarded by the counter 3 and by the owner `w`; with `next`, by a hand-over from `w` to it.
-    fn changes(next: Option<&str>) -> [Change; 10] {
+    fn changes(next: Option<&str>) -> [Change; 11] {
         let key = LeaseKey::from("k");
         let guard = Guard {
             counter: 3,
@@ -367,6 +384,15 @@ mod tests {
             Change::SetRange {
                 key: key.clone(),
                 range: HashRange::ALL,
+            },
+            Change::Reset {
+                key: key.clone(),
+                counter: 3,
+                next: 4,
+                owner: Some(next.unwrap_or("w").into()),
+                handing_over: next.map(|_| "w".into()),
+                checkpoint: Checkpoint::TrimHorizon,
+                to: Checkpoint::Latest,
             },
             Change::Delete { key, counter: 3 },
         ]

@@ -344,7 +344,7 @@ impl Run {
 fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
     match effect {
         Effect::Table(TableOp::Write(
-            Change::Create(_) | Change::SetRange { .. } | Change::Delete { .. },
+            Change::Create(_) | Change::SetRange { .. } | Change::Reset { .. } | Change::Delete { .. },
         )) => None,
         Effect::Table(TableOp::Write(change)) => Some(("write", change.key())),
         Effect::Consumer(

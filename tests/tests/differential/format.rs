@@ -135,6 +135,15 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
                 end: HashKey::MAX,
             },
         },
+        Change::Reset {
+            key: key(),
+            counter,
+            next: counter + 1,
+            owner: Some("w1".into()),
+            handing_over: None,
+            checkpoint: Checkpoint::TrimHorizon,
+            to: Checkpoint::Latest,
+        },
         Change::Delete { key: key(), counter },
     ]
 }

@@ -55,6 +55,18 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             Condition::Exists(key.into()),
             Condition::NotExists(table.range_start.into()),
         ]),
+        Change::Reset {
+            counter,
+            owner,
+            handing_over,
+            checkpoint,
+            ..
+        } => Condition::All(vec![
+            Condition::Exists(key.into()),
+            at(table, *counter),
+            had(table, owner.as_ref(), handing_over.as_ref()),
+            still(table, *checkpoint),
+        ]),
         Change::Delete { counter, .. } => {
             Condition::All(vec![at(table, *counter), still(table, Checkpoint::ShardEnd)])
         }
@@ -70,6 +82,24 @@ fn held(table: &Columns, guard: &Guard) -> Condition {
             Some(next) => named(table.claim, next),
         },
     ])
+}
+
+/// The row names these workers, as it was read: the owner, and who hands over to it.
+fn had(table: &Columns, owner: Option<&WorkerId>, handing_over: Option<&WorkerId>) -> Condition {
+    match (owner, handing_over) {
+        (Some(claimant), Some(owner)) => {
+            Condition::All(vec![named(table.owner, owner), named(table.claim, claimant)])
+        }
+        // An owner that claims what it has, or a claimant that waits for what was given up, is one owner.
+        (Some(owner), None) => Condition::Any(vec![
+            Condition::All(vec![table.absent(table.owner), named(table.claim, owner)]),
+            Condition::All(vec![
+                named(table.owner, owner),
+                Condition::Any(vec![table.empty(table.claim), named(table.claim, owner)]),
+            ]),
+        ]),
+        (None, _) => Condition::All(vec![table.absent(table.owner), table.empty(table.claim)]),
+    }
 }
 
 /// The deadline is still the one that was read. Zero stands for none.
@@ -120,14 +150,11 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
             }
         }
         Change::Checkpoint { guard, position, .. } => {
-            let update = until(guard.next)
-                .set(table.checkpoint, AttributeValue::s(position.sequence.to_string()))
-                .remove(table.start);
-            match position.sub {
-                0 => update.remove(table.sub),
-                sub => update.set(table.sub, AttributeValue::n(sub)),
-            }
+            placed(table, until(guard.next), Checkpoint::At(*position))
         }
+        Change::Reset { next, to, .. } => placed(table, until(*next), *to)
+            .remove(table.owner)
+            .remove(table.claim),
         Change::End { guard, children, .. } => {
             let update = until(guard.next)
                 .set(table.checkpoint, AttributeValue::s(SHARD_END))
@@ -148,6 +175,22 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
             .set(table.range_start, AttributeValue::s(range.start.to_string()))
             .set(table.range_end, AttributeValue::s(range.end.to_string())),
     })
+}
+
+/// The update that leaves the row at a checkpoint, too.
+fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
+    let update = match spelled(to) {
+        Some(text) => update
+            .set(table.checkpoint, AttributeValue::s(text))
+            .remove(table.start),
+        None => update
+            .remove(table.checkpoint)
+            .set(table.start, AttributeValue::s(to.to_string())),
+    };
+    match to.position().map_or(0, |position| position.sub) {
+        0 => update.remove(table.sub),
+        sub => update.set(table.sub, AttributeValue::n(sub)),
+    }
 }
 
 /// The text of a checkpoint; absent for a place to begin at, which is no checkpoint here.

@@ -19,13 +19,9 @@ pub(super) fn condition(change: &Change) -> Condition {
             counts(0),
             not_exists(name::OWNER),
         ]),
-        Change::Take { counter, from, .. } => Condition::All(vec![
-            counts(*counter),
-            match from {
-                Some(owner) => owned_by(name::OWNER, owner),
-                None => not_exists(name::OWNER),
-            },
-        ]),
+        Change::Take { counter, from, .. } => {
+            Condition::All(vec![counts(*counter), named(name::OWNER, from.as_ref())])
+        }
         // KCL's hand-over, begun by the next owner.
         Change::Claim { counter, from, .. } => Condition::All(vec![
             counts(*counter),
@@ -40,6 +36,20 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::SetRange { .. } => Condition::All(vec![
             Condition::Exists(name::KEY.into()),
             not_exists(name::RANGE_START),
+        ]),
+        Change::Reset {
+            counter,
+            owner,
+            handing_over,
+            checkpoint,
+            ..
+        } => Condition::All(vec![
+            // A row without a counter and an owner is told from none at all by its key alone.
+            Condition::Exists(name::KEY.into()),
+            counts(*counter),
+            named(name::OWNER, owner.as_ref()),
+            named(name::OLD_OWNER, handing_over.as_ref()),
+            equals(name::CHECKPOINT, AttributeValue::s(spelled(*checkpoint).0)),
         ]),
         Change::Delete { counter, .. } => Condition::All(vec![
             counts(*counter),
@@ -84,9 +94,10 @@ pub(super) fn action(change: &Change) -> Action {
         Change::Claim { from, by, .. } => Update::default()
             .set(name::OWNER, AttributeValue::s(by.clone()))
             .set(name::OLD_OWNER, AttributeValue::s(from.clone())),
-        Change::Checkpoint { guard, position, .. } => progress(guard, Checkpoint::At(*position)),
+        Change::Checkpoint { guard, position, .. } => progress(guard.next, Checkpoint::At(*position)),
+        Change::Reset { next, to, .. } => progress(*next, *to).remove(name::OWNER).remove(name::OLD_OWNER),
         Change::End { guard, children, .. } => {
-            let update = progress(guard, Checkpoint::ShardEnd)
+            let update = progress(guard.next, Checkpoint::ShardEnd)
                 .remove(name::OWNER)
                 .remove(name::OLD_OWNER);
             match shard_set(children) {
@@ -112,9 +123,9 @@ fn counted(next: u64) -> Update {
 }
 
 /// A checkpoint as KCL writes it: it resets the count of owners, and drops a prepared checkpoint.
-fn progress(guard: &Guard, checkpoint: Checkpoint) -> Update {
+fn progress(next: u64, checkpoint: Checkpoint) -> Update {
     let (text, sub) = spelled(checkpoint);
-    counted(guard.next)
+    counted(next)
         .set(name::CHECKPOINT, AttributeValue::s(text))
         .set(name::SUB, AttributeValue::n(sub))
         .set(name::SWITCHES, AttributeValue::n(0))
@@ -182,6 +193,11 @@ fn equals(name: &'static str, value: AttributeValue) -> Condition {
 
 fn owned_by(name: &'static str, owner: &WorkerId) -> Condition {
     equals(name, AttributeValue::s(owner.clone()))
+}
+
+/// It names this worker, or none.
+fn named(name: &'static str, worker: Option<&WorkerId>) -> Condition {
+    worker.map_or_else(|| not_exists(name), |worker| owned_by(name, worker))
 }
 
 fn not_exists(name: &'static str) -> Condition {

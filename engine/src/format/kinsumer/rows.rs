@@ -133,6 +133,20 @@ pub(super) fn condition(change: &Change) -> Condition {
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }
         | Change::Release { guard, .. } => held(guard),
+        Change::Reset {
+            counter,
+            owner,
+            checkpoint,
+            ..
+        } => Condition::All(vec![
+            Condition::Exists(KEY.into()),
+            written_at(*counter),
+            match owner {
+                Some(owner) => is(OWNER, AttributeValue::s(owner.clone())),
+                None => nothing(OWNER),
+            },
+            still(*checkpoint),
+        ]),
         Change::Delete { counter, .. } => {
             Condition::All(vec![written_at(*counter), Condition::Exists(FINISHED.into())])
         }
@@ -149,6 +163,35 @@ fn held(guard: &Guard) -> Condition {
     Condition::All(vec![written_at(guard.counter), owner])
 }
 
+/// The checkpoint is still the one that was read.
+fn still(checkpoint: Checkpoint) -> Condition {
+    let sequence = match checkpoint {
+        Checkpoint::ShardEnd => return Condition::Exists(FINISHED.into()),
+        Checkpoint::At(position) => is(SEQUENCE, AttributeValue::s(position.sequence.to_string())),
+        Checkpoint::Latest => is(SEQUENCE, AttributeValue::s(LATEST)),
+        Checkpoint::TrimHorizon | Checkpoint::AtTimestamp => nothing(SEQUENCE),
+    };
+    Condition::All(vec![sequence, nothing(FINISHED)])
+}
+
+/// The update that leaves the row at a checkpoint, too.
+fn placed(update: Update, to: Checkpoint) -> Update {
+    let sequence = match to {
+        Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),
+        Checkpoint::Latest => AttributeValue::s(LATEST),
+        Checkpoint::TrimHorizon | Checkpoint::AtTimestamp | Checkpoint::ShardEnd => AttributeValue::Null,
+    };
+    let update = update.set(SEQUENCE, sequence);
+    let update = match to {
+        Checkpoint::AtTimestamp => update.set(START, AttributeValue::s(AT_TIMESTAMP)),
+        _ => update.remove(START),
+    };
+    match to.position().map_or(0, |position| position.sub) {
+        0 => update.remove(SUB),
+        sub => update.set(SUB, AttributeValue::n(sub)),
+    }
+}
+
 pub(super) fn action(change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(row)),
@@ -157,14 +200,14 @@ pub(super) fn action(change: &Change) -> Action {
             .set(OWNER, AttributeValue::s(to.clone()))
             .set(OWNER_NAME, AttributeValue::s(to.clone())),
         Change::Renew { guard, .. } => stamped(guard.next),
-        Change::Checkpoint { guard, position, .. } => {
-            let sequence = AttributeValue::s(position.sequence.to_string());
-            let update = stamped(guard.next).set(SEQUENCE, sequence).remove(START);
-            match position.sub {
-                0 => update.remove(SUB),
-                sub => update.set(SUB, AttributeValue::n(sub)),
-            }
-        }
+        Change::Checkpoint { guard, position, .. } => placed(stamped(guard.next), Checkpoint::At(*position)),
+        // What was read to its end stays so: nothing else is ever reset to an end.
+        Change::Reset { next, to, .. } if to.is_end() => stamped(*next).remove(OWNER).remove(OWNER_NAME),
+        Change::Reset { next, to, .. } => placed(stamped(*next), *to)
+            .remove(OWNER)
+            .remove(OWNER_NAME)
+            .remove(FINISHED)
+            .remove(FINISHED_RFC),
         Change::End { guard, .. } => stamped(guard.next)
             .set(FINISHED, AttributeValue::n(guard.next))
             .set(FINISHED_RFC, AttributeValue::s(spell_rfc1123(guard.next)))

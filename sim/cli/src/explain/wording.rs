@@ -204,6 +204,7 @@ pub(super) fn condition(change: &Change) -> String {
             )
         }
         Change::Create(_) => " if there is no row yet".to_owned(),
+        Change::Reset { counter, .. } => format!(" if the row still has counter {counter}"),
         Change::Delete { counter, .. } => format!(" if the row is finished and still has counter {counter}"),
         Change::SetRange { .. } => String::new(),
     }

@@ -27,7 +27,8 @@ pub(crate) fn verb(change: &Change) -> Verb {
         Change::Claim { .. } => Verb::Claim,
         Change::Checkpoint { .. } => Verb::Checkpoint,
         Change::End { .. } => Verb::End,
-        Change::Release { .. } => Verb::Release,
+        // No worker of a world makes a reset: to the world it gives a lease up.
+        Change::Release { .. } | Change::Reset { .. } => Verb::Release,
         Change::HandOver { .. } => Verb::HandOver,
         Change::SetRange { .. } => Verb::SetRange,
         Change::Delete { .. } => Verb::Delete,

@@ -77,6 +77,22 @@ fn every_change_in_words() {
             format!("SET leaseCounter = 43 {held}"),
         ),
         (
+            Change::Reset {
+                key: key(),
+                counter: 42,
+                next: 43,
+                owner: Some("w1".into()),
+                handing_over: None,
+                checkpoint: Checkpoint::ShardEnd,
+                to: Checkpoint::TrimHorizon,
+            },
+            format!(
+                "SET leaseCounter = 43, checkpoint = 'TRIM_HORIZON', checkpointSubSequenceNumber = 0, \
+                 ownerSwitchesSinceCheckpoint = 0 REMOVE {forget}, leaseOwner, checkpointOwner IF attribute_exists(leaseKey) AND \
+                 leaseCounter = 42 AND leaseOwner = 'w1' AND attribute_not_exists(checkpointOwner) AND checkpoint = 'SHARD_END'"
+            ),
+        ),
+        (
             Change::Renew { key: key(), guard: handing() },
             format!("SET leaseCounter = 43 {handed}"),
         ),
@@ -249,7 +265,36 @@ fn changes() -> impl Strategy<Value = Change> {
             }
         }),
         (0u64..4).prop_map(|counter| Change::Delete { key: key(), counter }),
+        (rows(), places(), any::<bool>()).prop_map(|(row, position, end)| Change::Reset {
+            key: key(),
+            counter: row.counter,
+            next: row.counter.wrapping_add(1),
+            owner: row.owner,
+            handing_over: row.handing_over,
+            checkpoint: row.checkpoint,
+            to: if end {
+                Checkpoint::TrimHorizon
+            } else {
+                Checkpoint::At(position)
+            },
+        }),
     ]
+}
+
+/// Whether a row is the one that a reset was made of.
+fn is_as_read(row: &LeaseRow, change: &Change) -> bool {
+    let Change::Reset {
+        counter,
+        owner,
+        handing_over,
+        checkpoint,
+        ..
+    } = change
+    else {
+        return false;
+    };
+    let workers = (&row.owner, &row.handing_over) == (owner, handing_over);
+    row.counter == *counter && workers && row.checkpoint == *checkpoint
 }
 
 /// What a change makes of a row, said once more in terms of rows; `None` if its guard does not hold.
@@ -308,6 +353,11 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         Change::SetRange { range, .. } => {
             new.range = Some(*range);
             return row.range.is_none().then_some(Some(new));
+        }
+        Change::Reset { to, .. } => {
+            (new.checkpoint, new.switches) = (*to, 0);
+            (new.owner, new.handing_over) = (None, None);
+            is_as_read(row, change)
         }
         Change::Delete { counter, .. } => {
             return (row.counter == *counter && row.checkpoint.is_end()).then_some(None);
