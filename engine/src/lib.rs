@@ -27,6 +27,7 @@
 //! setters. Inputs, commands and outcomes are not: a host must carry out every command and answer in every form, so a new one is
 //! a change that its compiler has to show.
 
+pub mod admin;
 mod calendar;
 pub mod config;
 mod digest;

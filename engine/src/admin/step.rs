@@ -1,0 +1,169 @@
+//! One step of a plan: what is to become of a row.
+
+use crate::ids::LeaseKey;
+use crate::policy::Life;
+use crate::position::Checkpoint;
+use crate::row::{Change, LeaseRow};
+use crate::time::{Span, Wall};
+use serde::Serialize;
+use std::fmt;
+
+/// What is to be done, in this order, and what is left alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// What is to be done.
+    pub steps: Vec<Step>,
+    /// What was asked for and is not done.
+    pub left: Vec<LeftAlone>,
+}
+
+/// A lease that is left alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftAlone {
+    /// The lease.
+    pub lease: LeaseKey,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+impl LeftAlone {
+    pub(super) fn new(lease: &LeaseKey, why: impl Into<String>) -> Self {
+        Self {
+            lease: lease.clone(),
+            why: why.into(),
+        }
+    }
+}
+
+/// What is to become of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// The lease.
+    pub lease: LeaseKey,
+    /// What is done.
+    pub deed: Deed,
+    /// The row as it was read; absent: there was none.
+    pub seen: Option<LeaseRow>,
+    /// What follows from it, in sentences.
+    pub follows: Vec<String>,
+}
+
+/// What is done to a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Deed {
+    /// It names no owner any more.
+    Release,
+    /// It is at this checkpoint, and names no owner any more.
+    Rewind(Checkpoint),
+    /// It is created.
+    Create(Box<LeaseRow>),
+    /// It is removed: its shard was read to its end.
+    Remove,
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Done {
+    /// The lease.
+    pub lease: LeaseKey,
+    /// How its step ended.
+    pub how: Stepped,
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stepped {
+    /// It was written.
+    Written,
+    /// It was not: the row is not any more what the plan was made of.
+    Changed(String),
+}
+
+impl Step {
+    /// The write that this step comes to, for the row as it is now. `life` is that of the table's format, `now` this machine's
+    /// clock.
+    ///
+    /// A renewal and a checkpoint of the owner that was read are no hindrance.
+    ///
+    /// # Errors
+    /// What is not as it was when the plan was made.
+    pub fn change(&self, row: Option<&LeaseRow>, life: Life, now: Wall) -> Result<Change, String> {
+        let (row, seen) = match (row, &self.seen, &self.deed) {
+            (None, None, Deed::Create(new)) => return Ok(Change::Create(new.clone())),
+            (Some(row), Some(seen), Deed::Release | Deed::Rewind(_) | Deed::Remove) => (row, seen),
+            (None, ..) => return Err("expected its row to be there still, found none".to_owned()),
+            (Some(_), ..) => return Err("expected no row of this key, found one".to_owned()),
+        };
+        self.is_as_seen(row, seen)?;
+        let key = row.key.clone();
+        let to = match self.deed {
+            Deed::Remove => {
+                let counter = row.counter;
+                return Ok(Change::Delete { key, counter });
+            }
+            Deed::Rewind(to) => to,
+            Deed::Release | Deed::Create(_) => row.checkpoint,
+        };
+        Ok(Change::Reset {
+            key,
+            counter: row.counter,
+            next: life.next(row.counter, now, Span::ZERO),
+            owner: row.owner.clone(),
+            handing_over: row.handing_over.clone(),
+            checkpoint: row.checkpoint,
+            to,
+        })
+    }
+
+    fn is_as_seen(&self, row: &LeaseRow, seen: &LeaseRow) -> Result<(), String> {
+        let name = |row: &LeaseRow| {
+            row.actual_owner()
+                .map_or("no owner".to_owned(), |owner| format!("the owner {owner}"))
+        };
+        if (&row.owner, &row.handing_over) != (&seen.owner, &seen.handing_over) {
+            return Err(format!("expected {}, found {}", name(seen), name(row)));
+        }
+        if row.checkpoint.is_end() != seen.checkpoint.is_end() {
+            return Err(format!(
+                "expected the checkpoint {} or a later one of the same kind, found {}",
+                seen.checkpoint, row.checkpoint
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a row is as this step leaves it, by the change that it came to.
+    pub fn is_done(&self, change: &Change, row: Option<&LeaseRow>) -> bool {
+        match (change, row) {
+            (Change::Create(new), Some(row)) => row.never_owned() && row.checkpoint == new.checkpoint,
+            (Change::Delete { .. }, None) => true,
+            (Change::Reset { next, to, .. }, Some(row)) => {
+                row.counter == *next && row.owner.is_none() && row.checkpoint == *to
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A line: the lease, and what is done.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lease = &self.lease;
+        match &self.deed {
+            Deed::Release => write!(f, "release {lease}"),
+            Deed::Rewind(to) => {
+                let from = self.seen.as_ref().map(|row| row.checkpoint.to_string());
+                write!(
+                    f,
+                    "rewind {lease} from {} to {to}",
+                    from.as_deref().unwrap_or("nowhere")
+                )
+            }
+            Deed::Create(row) => write!(f, "create {lease} at {}", row.checkpoint),
+            Deed::Remove => write!(f, "remove {lease}"),
+        }
+    }
+}
