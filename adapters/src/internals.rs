@@ -7,6 +7,8 @@
 pub use crate::aws::clock::{SdkSleep, SdkTime};
 #[cfg(feature = "aws")]
 pub use crate::aws::dynamo::DynamoTable;
+#[cfg(feature = "aws")]
+pub use crate::aws::values::item_from_sdk;
 pub use crate::machine::Machine;
 pub use crate::migrate::{
     Plan as MigrationPlan, Report as MigrationReport, Stopped as MigrationStopped, migrate,

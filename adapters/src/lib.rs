@@ -55,6 +55,7 @@
     allow(clippy::disallowed_methods, reason = "tests have a runtime of their own")
 )]
 
+pub mod admin;
 mod asks;
 mod attempt;
 #[cfg(feature = "aws")]
@@ -81,6 +82,7 @@ mod observe;
 #[cfg(feature = "tokio-runtime")]
 mod own_thread;
 mod per_shard;
+mod patient;
 mod ports;
 mod pulse;
 mod receipt;

@@ -4,25 +4,24 @@
 //! anywhere and run again, also the other way round. The rules are those of
 //! [`migration`](leasehold_engine::migration); this reads, writes and tries again.
 
-use crate::ports::{Failure, TablePort};
+use crate::patient::{GaveUp, PatientTable};
+use crate::ports::TablePort;
 use crate::runtime::Runtime;
-use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
-use leasehold_engine::input::{Outcome, Reply, TableState, Why};
+use leasehold_engine::admin::View;
+use leasehold_engine::ids::WorkerId;
+use leasehold_engine::input::TableState;
 use leasehold_engine::internals::{Step, next};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::policy::Life;
-use leasehold_engine::row::{LeaseRow, RowRead};
+use leasehold_engine::row::LeaseRow;
 use leasehold_engine::time::{Span, Wall};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A request is tried so often before the migration gives up.
-const TRIES: u32 = 8;
 /// No row needs more steps than this; one that does is changed by somebody else all the time.
 const STEPS: u32 = 20;
-const PAUSE: Span = Span::from_millis(50);
 const TABLE_PAUSE: Span = Span::from_millis(500);
 /// A new table can be used after seconds; this often it is looked for.
 const TABLE_LOOKS: u32 = 240;
@@ -84,155 +83,52 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// A table with what a migration needs to ask it.
-struct Table<'a> {
-    port: &'a TablePort,
-    runtime: &'a Arc<dyn Runtime>,
-    asked: u64,
+impl From<GaveUp> for Stopped {
+    fn from(GaveUp { what, how }: GaveUp) -> Self {
+        Self { what, how }
+    }
 }
 
-/// The items of a table.
-#[derive(Default)]
-struct Rows {
-    leases: BTreeMap<LeaseKey, LeaseRow>,
-    foreign: u64,
-    unreadable: BTreeMap<String, String>,
+/// That it is a table of its format.
+async fn found(old: &mut PatientTable<'_>) -> Result<(), Stopped> {
+    let how = match old.state("look at the old table").await? {
+        TableState::Missing => {
+            "expected a table of that name in this account and region, found none; correct the name or region"
+        }
+        TableState::Incompatible => {
+            "expected the key of its format, found another; name the format that it has"
+        }
+        TableState::Usable | TableState::Creating | TableState::Deleting => return Ok(()),
+    };
+    Err(Stopped {
+        what: "use the old table".to_owned(),
+        how: how.to_owned(),
+    })
 }
 
-impl Table<'_> {
-    /// The outcome of an operation once it is one: what was not executed is tried again, and so is what perhaps was, since
-    /// every write is guarded.
-    async fn ask(&mut self, what: &str, op: TableOp) -> Result<Outcome, Stopped> {
-        let mut pause = PAUSE;
-        let mut how = String::new();
-        for _ in 0..TRIES {
-            self.asked += 1;
-            let id = OpId {
-                life: 0,
-                n: self.asked,
-            };
-            match self.port.execute(id, op.clone()).await {
-                Outcome::NotSent(cause) | Outcome::Unknown(cause) => {
-                    how = match self.port.failure(id) {
-                        Some(Failure { at: Some(at), why }) => format!("{why}, from {at}"),
-                        Some(Failure { at: None, why }) => why,
-                        None => cause.to_string(),
-                    };
-                }
-                Outcome::Refused(refusal) if !matches!(refusal.why, Why::ConditionFailed | Why::InUse) => {
-                    return Err(Stopped {
-                        what: what.to_owned(),
-                        how: match refusal.detail.as_str() {
-                            "" => refusal.why.to_string(),
-                            detail => format!("{} ({detail})", refusal.why),
-                        },
-                    });
-                }
-                outcome => return Ok(outcome),
-            }
-            self.runtime.sleep(pause).await;
-            pause = pause.times(2);
-        }
-        Err(Stopped {
-            what: what.to_owned(),
-            how: format!("tried {TRIES} times, the last time: {how}"),
-        })
-    }
-
-    async fn state(&mut self, what: &str) -> Result<TableState, Stopped> {
-        match self.ask(what, TableOp::Describe).await? {
-            Outcome::Applied(Reply::Table(state)) => Ok(state),
-            other => Err(unexpected(what, &other)),
-        }
-    }
-
-    async fn rows(&mut self, what: &str) -> Result<Rows, Stopped> {
-        let mut rows = Rows::default();
-        let mut after = None;
-        loop {
-            let page = match self.ask(what, TableOp::Scan { after, limit: None }).await? {
-                Outcome::Applied(Reply::Page(page)) => page,
-                other => return Err(unexpected(what, &other)),
-            };
-            for row in page.rows {
-                match row {
-                    RowRead::Lease(row) => {
-                        rows.leases.insert(row.key.clone(), row);
-                    }
-                    RowRead::Foreign { .. } => rows.foreign += 1,
-                    RowRead::Unreadable { key, detail } => {
-                        rows.unreadable.insert(key.to_string(), detail);
-                    }
-                }
-            }
-            after = page.next;
-            if after.is_none() {
-                return Ok(rows);
-            }
-        }
-    }
-
-    async fn read(&mut self, key: &LeaseKey) -> Result<Result<Option<LeaseRow>, String>, Stopped> {
-        let what = format!("read {key} in the new table");
-        match self.ask(&what, TableOp::Read { key: key.clone() }).await? {
-            Outcome::Applied(Reply::Row(None)) => Ok(Ok(None)),
-            Outcome::Applied(Reply::Row(Some(row))) => Ok(match *row {
-                RowRead::Lease(row) => Ok(Some(row)),
-                RowRead::Foreign { kind, .. } => Err(format!("expected a lease, found a {kind}")),
-                RowRead::Unreadable { detail, .. } => Err(detail),
-            }),
-            other => Err(unexpected(&what, &other)),
-        }
-    }
-
-    /// That it is a table of its format.
-    async fn found(&mut self) -> Result<(), Stopped> {
-        let how = match self.state("look at the old table").await? {
-            TableState::Missing => {
-                "expected a table of that name in this account and region, found none; correct the name or region"
-            }
+/// The table, made if it is missing.
+async fn made(new: &mut PatientTable<'_>) -> Result<(), Stopped> {
+    for _ in 0..TABLE_LOOKS {
+        match new.state("look at the new table").await? {
+            TableState::Usable => return Ok(()),
             TableState::Incompatible => {
-                "expected the key of its format, found another; name the format that it has"
+                return Err(Stopped {
+                    what: "use the new table".to_owned(),
+                    how: "expected the key of its format, found another; name a table of that format, or a new one"
+                        .to_owned(),
+                });
             }
-            TableState::Usable | TableState::Creating | TableState::Deleting => return Ok(()),
-        };
-        Err(Stopped {
-            what: "use the old table".to_owned(),
-            how: how.to_owned(),
-        })
-    }
-
-    /// The table, made if it is missing.
-    async fn made(&mut self) -> Result<(), Stopped> {
-        for _ in 0..TABLE_LOOKS {
-            match self.state("look at the new table").await? {
-                TableState::Usable => return Ok(()),
-                TableState::Incompatible => {
-                    return Err(Stopped {
-                        what: "use the new table".to_owned(),
-                        how: "expected the key of its format, found another; name a table of that format, or a new one"
-                            .to_owned(),
-                    });
-                }
-                TableState::Missing => {
-                    self.ask("create the new table", TableOp::Create).await?;
-                }
-                TableState::Creating | TableState::Deleting => {}
+            TableState::Missing => {
+                new.ask("create the new table", TableOp::Create).await?;
             }
-            self.runtime.sleep(TABLE_PAUSE).await;
+            TableState::Creating | TableState::Deleting => {}
         }
-        Err(Stopped {
-            what: "use the new table".to_owned(),
-            how: "it was not ready in two minutes".to_owned(),
-        })
+        new.runtime.sleep(TABLE_PAUSE).await;
     }
-}
-
-fn unexpected(what: &str, outcome: &Outcome) -> Stopped {
-    Stopped {
-        what: what.to_owned(),
-        how: format!("answered with what was not asked for: {outcome:?}"),
-    }
+    Err(Stopped {
+        what: "use the new table".to_owned(),
+        how: "it was not ready in two minutes".to_owned(),
+    })
 }
 
 /// Brings the rows of `new` up to those of `old`. `progress` is told how many of how many rows are done.
@@ -246,13 +142,8 @@ pub async fn migrate(
     plan: &Plan,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Report, Stopped> {
-    let table = |port| Table {
-        port,
-        runtime,
-        asked: 0,
-    };
-    let (mut old, mut new) = (table(old), table(new));
-    old.found().await?;
+    let (mut old, mut new) = (PatientTable::new(old, runtime), PatientTable::new(new, runtime));
+    found(&mut old).await?;
     let mut rows = old.rows("scan the old table").await?;
     let mut report = Report::default();
     if plan.watch > Span::ZERO && rows.leases.values().any(|row| row.owner.is_some()) {
@@ -269,25 +160,22 @@ pub async fn migrate(
         rows = later;
     }
     report.leases = rows.leases.len() as u64;
-    report.foreign = rows.foreign;
-    report.unreadable = rows.unreadable;
+    report.foreign = rows.foreign.len() as u64;
+    report.unreadable = unreadable(&rows);
     report.refused = !report.live.is_empty() && !plan.force;
     let apply = plan.apply && !report.refused;
     let there = if apply {
-        new.made().await?;
+        made(&mut new).await?;
         new.rows("scan the new table").await?
     } else if new.state("look at the new table").await? == TableState::Usable {
         new.rows("scan the new table").await?
     } else {
-        Rows::default()
+        View::default()
     };
-    let unreadable = there.unreadable;
-    report
-        .unreadable
-        .extend(unreadable.iter().map(|(key, why)| (key.clone(), why.clone())));
+    report.unreadable.extend(unreadable(&there));
     let (mut done, all) = (0, report.leases);
     for (key, row) in &rows.leases {
-        if !unreadable.contains_key(key.as_str()) {
+        if !there.unreadable.contains_key(key) {
             let seen = there.leases.get(key).cloned();
             bring(&mut new, row, seen, plan, apply, runtime, &mut report).await?;
         }
@@ -297,9 +185,14 @@ pub async fn migrate(
     Ok(report)
 }
 
+fn unreadable(view: &View) -> BTreeMap<String, String> {
+    let each = view.unreadable.iter();
+    each.map(|(key, why)| (key.to_string(), why.clone())).collect()
+}
+
 /// Brings one row up to date.
 async fn bring(
-    new: &mut Table<'_>,
+    new: &mut PatientTable<'_>,
     old: &LeaseRow,
     mut seen: Option<LeaseRow>,
     plan: &Plan,
@@ -336,7 +229,8 @@ async fn bring(
                 changed = true;
                 let what = format!("{} {} in the new table", change.verb(), change.key());
                 new.ask(&what, TableOp::Write(*change)).await?;
-                match new.read(&old.key).await? {
+                let what = format!("read {} in the new table", old.key);
+                match new.read(&what, &old.key).await? {
                     Ok(row) => seen = row,
                     Err(why) => {
                         report.unreadable.insert(old.key.to_string(), why);

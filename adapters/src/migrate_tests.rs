@@ -4,11 +4,12 @@ use super::*;
 use crate::ports::Port;
 use crate::runtime::{BoxFuture, TokioRuntime};
 use leasehold_engine::format::{Format, LeaseFormat};
-use leasehold_engine::input::{Cause, Refusal, ScanPage};
+use leasehold_engine::ids::{LeaseKey, OpId};
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, Why};
 use leasehold_engine::internals::copied;
 use leasehold_engine::internals::draw_below;
 use leasehold_engine::position::{Checkpoint, Position};
-use leasehold_engine::row::Change;
+use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::table::{Item, WriteError};
 use std::sync::{Mutex, PoisonError};
 

@@ -253,7 +253,7 @@ fn range_from_sdk(range: Option<&types::HashKeyRange>) -> Result<HashRange, Stri
     Ok(range)
 }
 
-fn shard_from_sdk(shard: &types::Shard) -> Result<Shard, String> {
+pub(super) fn shard_from_sdk(shard: &types::Shard) -> Result<Shard, String> {
     let numbers = shard.sequence_number_range().ok_or("no sequence number range")?;
     let parse = |text: &str| text.parse().map_err(|error| format!("{error}"));
     Ok(Shard {

@@ -16,9 +16,10 @@ pub(crate) mod dynamo;
 mod failures;
 mod kinesis_stream;
 mod members;
+pub(crate) mod places;
 mod pool;
 mod sent;
-mod values;
+pub(crate) mod values;
 
 #[cfg(all(test, feature = "tokio-runtime"))]
 mod fake;

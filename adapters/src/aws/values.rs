@@ -54,7 +54,7 @@ pub(super) fn value_from_sdk(value: Sdk) -> Option<AttributeValue> {
     clippy::disallowed_types,
     reason = "the SDK asks for these maps; nothing looks at their order"
 )]
-pub(super) type SdkMap<V> = std::collections::HashMap<String, V>;
+pub(crate) type SdkMap<V> = std::collections::HashMap<String, V>;
 
 pub(super) fn item_to_sdk(item: Item) -> SdkMap<Sdk> {
     item.into_iter()
@@ -63,7 +63,7 @@ pub(super) fn item_to_sdk(item: Item) -> SdkMap<Sdk> {
 }
 
 /// Attributes of an unknown type are left out: no row of ours has one, and writes touch ours only.
-pub(super) fn item_from_sdk(item: SdkMap<Sdk>) -> Item {
+pub fn item_from_sdk(item: SdkMap<Sdk>) -> Item {
     item.into_iter()
         .filter_map(|(name, value)| Some((AttributeName::from(name), value_from_sdk(value)?)))
         .collect()

@@ -1,0 +1,283 @@
+//! What an operator does to a lease table while a fleet runs, or without one: look at it, release leases, put them at other
+//! checkpoints.
+//!
+//! [`Admin`] reads and writes; what is to be written follows from pure functions ([`release`], [`rewind`]), and can be shown before
+//! it is done. The command `leasehold admin` is this module with a command line.
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "aws", feature = "tokio-runtime"))]
+//! # async fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client)
+//! # -> Result<(), Box<dyn std::error::Error>> {
+//! use leasehold::admin::{Admin, Place, Which, rewind};
+//! use leasehold::{Span, format::Kcl};
+//!
+//! let admin = Admin::new(&dynamodb, "billing", Kcl)?;
+//! let shards = admin.shards(&kinesis, "orders").await?;
+//! let (view, report) = admin.watch(Span::from_secs(5), Span::from_secs(10)).await?;
+//! let which = Which::Shards(vec!["shardId-000000000003".into()]);
+//! let plan = rewind(&view, &shards, &which, &Place::TrimHorizon, &report.alive());
+//! for step in &plan.steps {
+//!     println!("{step}: {}", step.follows.join("; "));
+//! }
+//! admin.apply(&plan).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+pub use leasehold_engine::admin::{
+    Deed, Done, LeaseReport, LeftAlone, OwnerReport, Place, Plan, Standing, Step, Stepped, TableReport, View,
+    Which, release, report, rewind,
+};
+/// A shard as Kinesis lists it.
+pub use leasehold_engine::shard::Shard;
+
+use crate::patient::{GaveUp, PatientTable};
+use crate::ports::TablePort;
+use crate::runtime::Runtime;
+use leasehold_engine::input::{Outcome, TableState};
+use leasehold_engine::output::TableOp;
+use leasehold_engine::policy::Life;
+use leasehold_engine::time::{Span, Wall};
+use std::fmt;
+use std::sync::Arc;
+
+/// An owner that renews between a read and the write that follows it lets the write fail. It is tried so often.
+const TRIES: u32 = 5;
+
+/// A lease table in the hands of an operator. Clones are handles on the same.
+#[derive(Clone)]
+pub struct Admin {
+    port: TablePort,
+    runtime: Arc<dyn Runtime>,
+    life: Life,
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admin").finish_non_exhaustive()
+    }
+}
+
+/// Why something could not be done to a lease table: what, and how it went.
+#[derive(Debug)]
+pub struct AdminError {
+    what: String,
+    how: String,
+}
+
+impl AdminError {
+    pub(crate) fn new(what: impl Into<String>, how: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            how: how.into(),
+        }
+    }
+}
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "could not {}: {}", self.what, self.how)
+    }
+}
+
+impl std::error::Error for AdminError {}
+
+impl From<GaveUp> for AdminError {
+    fn from(GaveUp { what, how }: GaveUp) -> Self {
+        Self { what, how }
+    }
+}
+
+impl Admin {
+    /// The lease table of an application; see [`Builder::application`](crate::Builder::application) and
+    /// [`Builder::format`](crate::Builder::format).
+    ///
+    /// # Errors
+    /// If it is not called within a tokio runtime.
+    #[cfg(all(feature = "aws", feature = "tokio-runtime"))]
+    pub fn new(
+        dynamodb: &aws_sdk_dynamodb::Client,
+        application: &str,
+        format: impl leasehold_engine::format::LeaseFormat + Send + Sync + 'static,
+    ) -> Result<Self, AdminError> {
+        let runtime = crate::runtime::TokioRuntime::current()
+            .map_err(|error| AdminError::new("use the lease table", error.to_string()))?;
+        let runtime: Arc<dyn Runtime> = Arc::new(runtime);
+        let config = leasehold_engine::config::Config::default().with_table(application);
+        let life = format.policies().life;
+        let table = crate::aws::DynamoTable::new(dynamodb, &runtime, &config).with_format(Arc::new(format));
+        Ok(Self::over(Arc::new(table), runtime, life))
+    }
+
+    /// Something else than DynamoDB. For tests of this project: the types are in `internals`.
+    #[doc(hidden)]
+    pub fn over(port: TablePort, runtime: Arc<dyn Runtime>, life: Life) -> Self {
+        Self { port, runtime, life }
+    }
+
+    /// The rows of the table, by one scan.
+    ///
+    /// # Errors
+    /// If there is no such table, if it has another key than its format asks for, or if it cannot be read in spite of several
+    /// tries.
+    pub async fn view(&self) -> Result<View, AdminError> {
+        let mut table = self.table();
+        let how = match table.state("look at the lease table").await? {
+            TableState::Usable => return Ok(table.rows("scan the lease table").await?),
+            TableState::Missing => {
+                "expected a table of that name in this account and region, found none; correct the name or the region"
+            }
+            TableState::Incompatible => {
+                "expected the key of its format, found another; name the format that it has"
+            }
+            TableState::Creating | TableState::Deleting => {
+                "expected a table that can be used, found one that is being created or deleted; try again later"
+            }
+        };
+        Err(AdminError::new("use the lease table", how))
+    }
+
+    /// The rows of the table after it was watched for so long, and what that showed. `lease_duration` is the fleet's: an owner
+    /// whose row does not change for as long has lost its lease.
+    ///
+    /// A live owner renews every `renew_interval` (3.3 s by default): watch for longer than that.
+    ///
+    /// # Errors
+    /// As [`view`](Admin::view).
+    pub async fn watch(&self, watch: Span, lease_duration: Span) -> Result<(View, TableReport), AdminError> {
+        let before = self.view().await?;
+        if watch == Span::ZERO {
+            let told = report(&before, &before, watch, lease_duration);
+            return Ok((before, told));
+        }
+        self.runtime.sleep(watch).await;
+        let after = self.table().rows("scan the lease table").await?;
+        let told = report(&before, &after, watch, lease_duration);
+        Ok((after, told))
+    }
+
+    /// Carries out a plan, step by step. Each step reads its row again and is one conditional write. A row that has another owner
+    /// than the plan was made of, or came to its end since, is left as it is; a renewal or a checkpoint of the same owner is no
+    /// hindrance.
+    ///
+    /// # Errors
+    /// If the table cannot be read or written in spite of several tries. What was written stays; a plan that is made anew shows
+    /// what is left.
+    pub async fn apply(&self, plan: &Plan) -> Result<Vec<Done>, AdminError> {
+        let mut done = Vec::new();
+        for step in &plan.steps {
+            done.push(Done {
+                lease: step.lease.clone(),
+                how: self.carry_out(step).await?,
+            });
+        }
+        Ok(done)
+    }
+
+    async fn carry_out(&self, step: &Step) -> Result<Stepped, AdminError> {
+        let mut table = self.table();
+        let what = format!("read the row of {}", step.lease);
+        for _ in 0..TRIES {
+            let row = match table.read(&what, &step.lease).await? {
+                Ok(row) => row,
+                Err(detail) => return Ok(Stepped::Changed(detail)),
+            };
+            let wall = Wall(self.runtime.wall().0);
+            let change = match step.change(row.as_ref(), self.life, wall) {
+                Ok(change) => change,
+                Err(why) => return Ok(Stepped::Changed(why)),
+            };
+            let write = format!("{} {}", change.verb(), step.lease);
+            if let Outcome::Applied(_) = table.ask(&write, TableOp::Write(change.clone())).await? {
+                return Ok(Stepped::Written);
+            }
+            // An attempt whose answer was lost may have been made; then the next one is refused.
+            let now = table.read(&what, &step.lease).await?.unwrap_or_default();
+            if step.is_done(&change, now.as_ref()) {
+                return Ok(Stepped::Written);
+            }
+        }
+        Ok(Stepped::Changed(format!(
+            "expected it to stand still between a read and a write, found it changed {TRIES} times in a row; try again, or stop its \
+             owner"
+        )))
+    }
+
+    fn table(&self) -> PatientTable<'_> {
+        PatientTable::new(&self.port, &self.runtime)
+    }
+}
+
+/// What a plan needs to know of the stream.
+#[cfg(feature = "aws")]
+impl Admin {
+    /// All shards of a stream.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub async fn shards(
+        &self,
+        kinesis: &aws_sdk_kinesis::Client,
+        stream: &str,
+    ) -> Result<Vec<Shard>, AdminError> {
+        crate::aws::places::shards(kinesis, stream)
+            .await
+            .map_err(|how| AdminError::new(format!("list the shards of {stream:?}"), how))
+    }
+
+    /// The checkpoint after which the first record is the first one that came to a shard at or after a time, which lies in the
+    /// past. Absent: nothing of the shard is as late as that, and it has ended.
+    ///
+    /// No table format keeps a time in a row, so the last record before it is looked for: records are read backwards in growing
+    /// steps, at five requests a second at most.
+    ///
+    /// # Errors
+    /// If the shard cannot be read.
+    pub async fn place_at(
+        &self,
+        kinesis: &aws_sdk_kinesis::Client,
+        stream: &str,
+        shard: &leasehold_engine::ids::ShardId,
+        time: Wall,
+    ) -> Result<Option<leasehold_engine::position::Checkpoint>, AdminError> {
+        let shard = crate::aws::places::Searched {
+            kinesis,
+            stream,
+            shard: shard.as_str(),
+            runtime: &self.runtime,
+        };
+        shard
+            .before(time)
+            .await
+            .map_err(|how| AdminError::new(format!("look for that time in {}", shard.shard), how))
+    }
+
+    /// Whether Kinesis takes a sequence number for one of this shard.
+    ///
+    /// # Errors
+    /// What Kinesis says of it.
+    pub async fn check_number(
+        &self,
+        kinesis: &aws_sdk_kinesis::Client,
+        stream: &str,
+        shard: &leasehold_engine::ids::ShardId,
+        number: leasehold_engine::position::SequenceNumber,
+    ) -> Result<(), AdminError> {
+        let shard = crate::aws::places::Searched {
+            kinesis,
+            stream,
+            shard: shard.as_str(),
+            runtime: &self.runtime,
+        };
+        shard.accepts(number).await.map_err(|how| {
+            AdminError::new(
+                format!("use {number} as a place of {}", shard.shard),
+                format!("expected the sequence number of a record of that shard, found one that Kinesis refuses: {how}"),
+            )
+        })
+    }
+}
+
+#[cfg(all(test, feature = "tokio-runtime"))]
+#[path = "admin_tests.rs"]
+mod tests;

@@ -1,0 +1,146 @@
+//! Places in a stream, for an operator: its shards, and the record before a time.
+
+use super::kinesis_stream::shard_from_sdk;
+use super::values::wall_to_sdk;
+use crate::runtime::Runtime;
+use aws_sdk_kinesis::Client;
+use aws_sdk_kinesis::error::DisplayErrorContext;
+use aws_sdk_kinesis::types::ShardIteratorType;
+use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
+use leasehold_engine::shard::Shard;
+use leasehold_engine::time::{Span, Wall};
+use std::sync::Arc;
+
+/// Kinesis allows five reads a second of a shard, over all applications.
+const PAUSE: Span = Span::from_millis(250);
+
+/// How far before the time records are looked for at first, in milliseconds; then for so many times as long, and so on.
+const FIRST_WINDOW: i64 = 1_000;
+const GROWTH: i64 = 8;
+
+/// No stream keeps records for longer than a year, in milliseconds.
+const YEAR: i64 = 366 * 24 * 3_600_000;
+
+/// All shards of a stream.
+pub(crate) async fn shards(kinesis: &Client, stream: &str) -> Result<Vec<Shard>, String> {
+    let mut shards = Vec::new();
+    let mut token: Option<String> = None;
+    loop {
+        let request = kinesis.list_shards();
+        let request = match token {
+            // A token stands for the stream, too, and may not be given together with it.
+            Some(token) => request.next_token(token),
+            None => request.stream_name(stream),
+        };
+        let answer = request
+            .send()
+            .await
+            .map_err(|error| DisplayErrorContext(error).to_string())?;
+        for shard in answer.shards() {
+            shards.push(
+                shard_from_sdk(shard)
+                    .map_err(|found| format!("expected a shard with its ranges, found {found}"))?,
+            );
+        }
+        token = answer.next_token;
+        if token.is_none() {
+            return Ok(shards);
+        }
+    }
+}
+
+/// A shard that is searched.
+pub(crate) struct Searched<'a> {
+    pub(crate) kinesis: &'a Client,
+    pub(crate) stream: &'a str,
+    pub(crate) shard: &'a str,
+    pub(crate) runtime: &'a Arc<dyn Runtime>,
+}
+
+/// What lies around a time.
+#[derive(Default)]
+struct Around {
+    before: Option<SequenceNumber>,
+    /// There is a record at the time or after it.
+    after: bool,
+    /// The shard has ended, and all of it was read.
+    end: bool,
+}
+
+impl Searched<'_> {
+    /// The checkpoint from which the first record is the first one at or after a time.
+    pub(crate) async fn before(&self, time: Wall) -> Result<Option<Checkpoint>, String> {
+        let mut window = FIRST_WINDOW;
+        loop {
+            let from = (window < YEAR).then(|| Wall(time.0.saturating_sub(window)));
+            let around = self.around(from, time).await?;
+            if around.end && !around.after {
+                return Ok(None);
+            }
+            if let Some(number) = around.before {
+                return Ok(Some(Checkpoint::At(Position::of(number))));
+            }
+            if from.is_none() {
+                return Ok(Some(Checkpoint::TrimHorizon));
+            }
+            window = window.saturating_mul(GROWTH);
+        }
+    }
+
+    /// Reads from `from`, or from the oldest record, to the first record at or after `time`.
+    async fn around(&self, from: Option<Wall>, time: Wall) -> Result<Around, String> {
+        let request = self.iterator();
+        let request = match from {
+            Some(from) => request
+                .shard_iterator_type(ShardIteratorType::AtTimestamp)
+                .timestamp(wall_to_sdk(from)),
+            None => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
+        };
+        let answer = request.send().await;
+        let answer = answer.map_err(|error| DisplayErrorContext(error).to_string())?;
+        let mut iterator = answer.shard_iterator;
+        let mut around = Around::default();
+        while let Some(via) = iterator {
+            let answer = self.kinesis.get_records().shard_iterator(via).send().await;
+            let answer = answer.map_err(|error| DisplayErrorContext(error).to_string())?;
+            for record in &answer.records {
+                let arrival = record.approximate_arrival_timestamp();
+                let arrival = arrival.and_then(|at| at.to_millis().ok()).unwrap_or(i64::MIN);
+                if arrival >= time.0 {
+                    around.after = true;
+                    return Ok(around);
+                }
+                let number = record.sequence_number().parse();
+                around.before = Some(number.map_err(|error| format!("{error}"))?);
+            }
+            let tip = answer.records.is_empty() && answer.millis_behind_latest.unwrap_or_default() == 0;
+            iterator = answer.next_shard_iterator;
+            if tip && iterator.is_some() {
+                return Ok(around);
+            }
+            self.runtime.sleep(PAUSE).await;
+        }
+        around.end = true;
+        Ok(around)
+    }
+
+    /// Whether Kinesis gives an iterator for a number.
+    pub(crate) async fn accepts(&self, number: SequenceNumber) -> Result<(), String> {
+        self.iterator()
+            .shard_iterator_type(ShardIteratorType::AtSequenceNumber)
+            .starting_sequence_number(number.to_string())
+            .send()
+            .await
+            .map(|_| ())
+            .map_err(|error| DisplayErrorContext(error).to_string())
+    }
+
+    fn iterator(
+        &self,
+    ) -> aws_sdk_kinesis::operation::get_shard_iterator::builders::GetShardIteratorFluentBuilder {
+        self.kinesis
+            .get_shard_iterator()
+            .stream_name(self.stream)
+            .shard_id(self.shard)
+    }
+}
