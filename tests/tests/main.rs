@@ -1,5 +1,6 @@
 //! Whole-system tests: real workers, real SDKs, and servers that others wrote.
 
+mod admin;
 mod bad_input;
 mod blocking;
 mod boto3;

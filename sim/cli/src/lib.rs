@@ -9,6 +9,8 @@
     reason = "commands are the edge: they read the clock, the environment and files, and start threads"
 )]
 
+#[cfg(feature = "aws")]
+mod admin;
 mod bench;
 #[cfg(feature = "aws")]
 mod clients;
@@ -77,6 +79,9 @@ enum Command {
     /// Consume a stream: one JSON line per record.
     #[cfg(feature = "aws")]
     Consume(consume::ConsumeArgs),
+    /// Look at a lease table and change it: who has which lease, release, rewind, repair.
+    #[cfg(feature = "aws")]
+    Admin(admin::AdminArgs),
     /// Move an application's leases to another table: checkpoints, parents and ends.
     #[cfg(feature = "aws")]
     Migrate(migrate::MigrateArgs),
@@ -119,6 +124,8 @@ pub fn main() -> ExitCode {
         Command::Local(args) => on_tokio(local::run(args)),
         #[cfg(feature = "aws")]
         Command::Consume(args) => on_tokio(consume::run(args)),
+        #[cfg(feature = "aws")]
+        Command::Admin(args) => on_tokio(admin::run(args)),
         #[cfg(feature = "aws")]
         Command::Migrate(args) => on_tokio(migrate::run(args)),
         Command::Sim(args) => sim::run(&args),

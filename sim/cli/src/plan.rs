@@ -2,7 +2,7 @@
 
 mod other;
 mod start;
-mod survey;
+pub(crate) mod survey;
 
 use crate::exit::{self, Failure, Verdict};
 use crate::input;
@@ -62,11 +62,14 @@ pub(super) struct PlanArgs {
 
 /// A lease that shard sync would create.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Creation {
+pub(crate) struct Creation {
     lease_key: String,
     checkpoint: String,
     parents: Vec<String>,
-    reason: String,
+    pub(crate) reason: String,
+    /// All of that, as a row.
+    #[serde(skip)]
+    pub(crate) row: LeaseRow,
 }
 
 /// A shard that gets its lease later.
@@ -80,10 +83,10 @@ struct Wait {
 
 /// Something that is wrong, or worth knowing.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Finding {
-    kind: &'static str,
-    lease_key: Option<String>,
-    detail: String,
+pub(crate) struct Finding {
+    pub(crate) kind: &'static str,
+    pub(crate) lease_key: Option<String>,
+    pub(crate) detail: String,
 }
 
 /// A lease without an owner, and the worker that would take it.
@@ -96,10 +99,10 @@ struct Assignment {
 
 /// All of it.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-struct Survey {
-    create: Vec<Creation>,
+pub(crate) struct Survey {
+    pub(crate) create: Vec<Creation>,
     wait: Vec<Wait>,
-    findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
     assign: Vec<Assignment>,
     /// The list of shards cannot be used, so nothing can be planned.
     #[serde(skip)]

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be known besides the table and the shards.
-pub(super) struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// Where shards that have no lease yet are started.
     pub from: InitialPosition,
     /// What follows from the table's format.
@@ -30,7 +30,7 @@ pub(super) struct Asked<'a> {
 const STALE_MS: i64 = 60_000;
 
 /// Everything there is to say about them.
-pub(super) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> Survey {
+pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> Survey {
     let mut survey = Survey::default();
     let mut leases: BTreeMap<LeaseKey, &LeaseRow> = BTreeMap::new();
     // Their keys are taken all the same.
@@ -204,6 +204,7 @@ impl Survey {
                 checkpoint: row.checkpoint.to_string(),
                 parents: row.parents.iter().map(ToString::to_string).collect(),
                 reason: planned.reason,
+                row,
             });
         }
         self.wait(shards, &checkpoints, occupied, from);

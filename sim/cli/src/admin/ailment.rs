@@ -1,0 +1,231 @@
+//! What is wrong with a table, with what was expected, what was found, what to do, and what mends it if that is safe.
+
+use crate::plan::{Finding, Survey};
+use leasehold::admin::{Deed, Shard, Standing, Step, TableReport, View};
+use leasehold::format::Finished;
+use leasehold::{LeaseKey, LeaseRow};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Ailment {
+    pub(super) kind: &'static str,
+    pub(super) lease: Option<LeaseKey>,
+    pub(super) expected: &'static str,
+    pub(super) found: String,
+    /// What to do.
+    pub(super) advice: String,
+    /// The write that mends it.
+    pub(super) repair: Option<Step>,
+}
+
+/// A table that is looked at.
+pub(super) struct Patient<'a> {
+    pub(super) view: &'a View,
+    pub(super) shards: &'a [Shard],
+    /// What items of leases lack.
+    pub(super) lacks: &'a BTreeMap<LeaseKey, Vec<&'static str>>,
+    /// What watching the table showed.
+    pub(super) report: &'a TableReport,
+    pub(super) finished: Finished,
+}
+
+impl Patient<'_> {
+    fn lease(&self, key: &LeaseKey) -> Option<&LeaseRow> {
+        self.view.leases.get(key)
+    }
+
+    /// Whether the row changed while it was watched.
+    fn moves(&self, key: &LeaseKey) -> bool {
+        let report = self.report.leases.iter().find(|lease| lease.lease == *key);
+        report.is_some_and(|lease| lease.standing == Standing::Alive)
+    }
+
+    fn fleet_lives(&self) -> bool {
+        self.report.owners.iter().any(|owner| owner.alive)
+    }
+
+    /// A step that leaves the lease free, at its checkpoint, with everything that guards it.
+    fn freed(&self, key: &LeaseKey, why: &str) -> Option<Step> {
+        Some(Step {
+            lease: key.clone(),
+            deed: Deed::Release,
+            seen: Some(self.lease(key)?.clone()),
+            follows: vec![why.to_owned()],
+        })
+    }
+}
+
+/// Everything that is wrong, in the order in which it was found.
+pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
+    let mut ailments: Vec<Ailment> = patient
+        .lacks
+        .iter()
+        .map(|(key, lacks)| incomplete(key, lacks, patient))
+        .collect();
+    ailments.extend(
+        survey
+            .findings
+            .iter()
+            .filter_map(|finding| found(finding, patient)),
+    );
+    if patient.view.leases.is_empty() {
+        ailments.push(Ailment {
+            kind: "empty-table",
+            lease: None,
+            expected: "leases",
+            found: "none".to_owned(),
+            advice: "start a worker, which creates them".to_owned(),
+            repair: None,
+        });
+        return ailments;
+    }
+    ailments.extend(survey.create.iter().map(|creation| {
+        let row = &creation.row;
+        let lives = patient.fleet_lives();
+        Ailment {
+            kind: "missing-lease",
+            lease: Some(row.key.clone()),
+            expected: "a lease of this shard",
+            found: format!("none: {}", creation.reason),
+            advice: if lives {
+                "wait: a worker was seen to live, and the fleet creates it after a few scans of the table; run this again in some \
+                 minutes"
+            } else {
+                "start a worker, which creates it after a few scans of the table, or repair it"
+            }
+            .to_owned(),
+            repair: (!lives).then(|| Step {
+                lease: row.key.clone(),
+                deed: Deed::Create(Box::new(row.clone())),
+                seen: None,
+                follows: vec![format!("a worker with room for it reads it from {}", row.checkpoint)],
+            }),
+        }
+    }));
+    ailments
+}
+
+fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment {
+    let moves = patient.moves(key);
+    let advice = if moves {
+        "wait: its owner lives, and writes that with its next renewal"
+    } else {
+        "repair it: programs of other libraries may leave the lease alone for ever; a worker of Leasehold takes and mends it once it \
+         has stood still for a lease duration"
+    };
+    Ailment {
+        kind: "incomplete-row",
+        lease: Some(key.clone()),
+        expected: "what every program of the format writes",
+        found: format!("no {}", lacks.join(" and no ")),
+        advice: advice.to_owned(),
+        repair: patient
+            .freed(key, "the row is complete again, and any worker takes the lease")
+            .filter(|_| !moves),
+    }
+}
+
+/// A finding of the survey; absent: it is nothing that is wrong.
+fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
+    let key = finding.lease_key.as_deref().map(LeaseKey::from);
+    let mut repair = None;
+    let (expected, advice) = match finding.kind {
+        "unreadable-row" => (
+            "a row that can be read as a lease",
+            "correct that attribute in the table, or delete the row: the fleet then creates the lease anew, where no lease covers \
+             the shard, and reads it from where new shards begin",
+        ),
+        "other-stream" => (
+            "a checkpoint of the shard of this name",
+            "name the stream that the table belongs to; or delete the table, if its stream was made anew, and start again",
+        ),
+        "ended-but-open" => (
+            "an unfinished lease, as its shard is open",
+            "rewind it: `leasehold admin rewind --shard`, with the place up to which it was processed",
+        ),
+        "ended-without-children" => (
+            "leases of the children of a finished shard",
+            "see the leases that are missing, below; a child whose parents are not all finished gets its lease later",
+        ),
+        "hole" => (
+            "an unfinished lease for each part of the hash space",
+            "see the leases that are missing, below; without any, an unfinished shard above brings what is missing when it ends",
+        ),
+        "bad-listing" => (
+            "a list of shards that fits together",
+            "run it again: the list may have been read during a reshard",
+        ),
+        "orphan" => {
+            let key = key.as_ref()?;
+            repair = removal(key, patient);
+            let ended = patient.lease(key)?.checkpoint.is_end();
+            let advice = forgotten(ended, repair.is_some());
+            ("a lease of a shard that the stream lists", advice)
+        }
+        "stuck-handoff" => {
+            let key = key.as_ref()?;
+            // What moves is a hand-over under way.
+            if patient.moves(key) {
+                return None;
+            }
+            repair = patient.freed(
+                key,
+                "neither worker owns the lease any more, and any worker takes it",
+            );
+            (
+                "a hand-over that ends",
+                "repair it, if neither worker lives; a worker of Leasehold takes it once it has stood still for a lease duration",
+            )
+        }
+        _ => return None,
+    };
+    Some(Ailment {
+        kind: finding.kind,
+        lease: key,
+        expected,
+        found: finding
+            .detail
+            .replace("no unfinished lease covers", "none that covers"),
+        advice: advice.to_owned(),
+        repair,
+    })
+}
+
+/// What to do about the lease of a shard that the stream has forgotten.
+fn forgotten(ended: bool, can_go: bool) -> &'static str {
+    match (ended, can_go) {
+        (_, true) => "leave it to the fleet, or repair it: nothing of the shard is left to be read",
+        (true, false) => "leave it: it goes when the leases of its children are there",
+        (false, false) => {
+            "leave it: the worker that holds it finds the shard gone, and the fleet creates the leases that come after it"
+        }
+    }
+}
+
+/// The removal of a finished lease whose shard the stream has forgotten, once the leases of its children are there.
+fn removal(key: &LeaseKey, patient: &Patient<'_>) -> Option<Step> {
+    let row = patient.lease(key)?;
+    let listed = patient
+        .shards
+        .iter()
+        .filter(|shard| shard.parents().any(|parent| parent.as_str() == key.as_str()))
+        .map(|shard| shard.id.to_lease());
+    let known = row.children.iter().map(leasehold::ShardId::to_lease);
+    let mut children = listed.chain(known).peekable();
+    let needless = row.checkpoint.is_end()
+        && patient.finished != Finished::Never
+        && children.peek().is_some()
+        && children.all(|child| patient.lease(&child).is_some());
+    needless.then(|| Step {
+        lease: key.clone(),
+        deed: Deed::Remove,
+        seen: Some(row.clone()),
+        follows: vec!["its children have leases of their own, and go on".to_owned()],
+    })
+}
+
+#[cfg(test)]
+#[path = "ailment_tests.rs"]
+mod tests;

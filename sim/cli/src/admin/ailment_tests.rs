@@ -1,0 +1,196 @@
+//! Tables in which something is wrong.
+
+use super::*;
+use crate::plan::survey::{Asked, survey};
+use leasehold::admin::report;
+use leasehold::format::{Format, LeaseFormat};
+use leasehold::{Checkpoint, InitialPosition, Position, Span, Wall};
+use leasehold_engine::row::RowRead;
+use leasehold_engine::shard::{HashKey, HashRange};
+
+fn key(n: u64) -> LeaseKey {
+    format!("shardId-{n:012}").into()
+}
+
+/// Shard 0 was split into 1 and 2.
+fn shards() -> Vec<Shard> {
+    let half = u128::MAX / 2;
+    let ranges = [(0, u128::MAX), (0, half), (half + 1, u128::MAX)];
+    let each = ranges.into_iter().enumerate().map(|(n, (start, end))| Shard {
+        id: key(n as u64).to_shard(),
+        parent: (n > 0).then(|| key(0).to_shard()),
+        adjacent_parent: None,
+        range: HashRange {
+            start: HashKey(start),
+            end: HashKey(end),
+        },
+        starting: if n > 0 { 100.into() } else { 10.into() },
+        ending: (n == 0).then(|| 99.into()),
+    });
+    each.collect()
+}
+
+fn row(n: u64, checkpoint: Checkpoint) -> LeaseRow {
+    LeaseRow {
+        counter: 7,
+        range: shards().get(n as usize).map(|shard| shard.range),
+        parents: (n > 0).then(|| key(0).to_shard()).into_iter().collect(),
+        ..LeaseRow::new(key(n), checkpoint)
+    }
+}
+
+fn at(number: u64) -> Checkpoint {
+    Checkpoint::At(Position::of(number.into()))
+}
+
+/// What is said of these rows, of which `alive` is the one whose row moves.
+fn judged(
+    rows: &[RowRead],
+    alive: Option<u64>,
+    lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
+) -> Vec<Ailment> {
+    let policies = Format::Kcl.policies();
+    let asked = Asked {
+        from: InitialPosition::TrimHorizon,
+        policies,
+        heartbeats: &[],
+        now: Wall(0),
+    };
+    let shards = shards();
+    let found = survey(&shards, rows, &asked);
+    let view: View = rows.iter().cloned().collect();
+    let mut before = view.clone();
+    if let Some(row) = alive.and_then(|n| before.leases.get_mut(&key(n))) {
+        row.counter -= 1;
+    }
+    let report = report(&before, &view, Span::from_secs(5), Span::from_secs(10));
+    let patient = Patient {
+        view: &view,
+        shards: &shards,
+        lacks,
+        report: &report,
+        finished: policies.finished,
+    };
+    judge(&found, &patient)
+}
+
+fn leases(rows: &[LeaseRow]) -> Vec<RowRead> {
+    rows.iter().cloned().map(RowRead::Lease).collect()
+}
+
+fn kinds(ailments: &[Ailment]) -> Vec<(&str, Option<&str>, Option<String>)> {
+    let each = ailments.iter().map(|found| {
+        let repair = found.repair.as_ref().map(ToString::to_string);
+        (found.kind, found.lease.as_ref().map(LeaseKey::as_str), repair)
+    });
+    each.collect()
+}
+
+#[test]
+fn a_sound_table_has_nothing() {
+    let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, at(200))]);
+    assert_eq!(judged(&rows, None, &BTreeMap::new()), []);
+}
+
+#[test]
+fn a_missing_child_is_created_unless_a_fleet_lives_that_does_it() {
+    let owned = LeaseRow {
+        owner: Some("w".into()),
+        ..row(1, at(100))
+    };
+    let rows = leases(&[row(0, Checkpoint::ShardEnd), owned]);
+    let dead = judged(&rows, None, &BTreeMap::new());
+    let (one, two) = ("shardId-000000000000", "shardId-000000000002");
+    let create = Some(format!("create {two} at TRIM_HORIZON"));
+    assert_eq!(
+        kinds(&dead),
+        [
+            ("ended-without-children", Some(one), None),
+            ("hole", None, None),
+            ("missing-lease", Some(two), create)
+        ]
+    );
+    let alive = judged(&rows, Some(1), &BTreeMap::new());
+    assert_eq!(kinds(&alive)[2], ("missing-lease", Some(two), None));
+    assert!(alive[2].advice.starts_with("wait"), "{}", alive[2].advice);
+}
+
+#[test]
+fn a_hand_over_is_stuck_only_if_its_row_stands_still() {
+    let handed = LeaseRow {
+        owner: Some("next".into()),
+        handing_over: Some("old".into()),
+        ..row(1, at(100))
+    };
+    let rows = leases(&[row(0, Checkpoint::ShardEnd), handed, row(2, at(200))]);
+    let found = judged(&rows, None, &BTreeMap::new());
+    let one = "shardId-000000000001";
+    assert_eq!(
+        kinds(&found),
+        [("stuck-handoff", Some(one), Some(format!("release {one}")))]
+    );
+    assert_eq!(judged(&rows, Some(1), &BTreeMap::new()), []);
+}
+
+#[test]
+fn a_row_without_its_guard_is_mended_unless_its_owner_does_it() {
+    let owned = LeaseRow {
+        owner: Some("w".into()),
+        ..row(1, at(100))
+    };
+    let rows = leases(&[row(0, Checkpoint::ShardEnd), owned, row(2, at(200))]);
+    let lacks = BTreeMap::from([(key(1), vec!["leaseCounter"])]);
+    let found = judged(&rows, None, &lacks);
+    let one = "shardId-000000000001";
+    assert_eq!(
+        kinds(&found),
+        [("incomplete-row", Some(one), Some(format!("release {one}")))]
+    );
+    assert_eq!(
+        kinds(&judged(&rows, Some(1), &lacks)),
+        [("incomplete-row", Some(one), None)]
+    );
+}
+
+#[test]
+fn a_finished_lease_of_a_forgotten_shard_goes_once_its_children_are_there() {
+    let mut old = row(9, Checkpoint::ShardEnd);
+    let sound = [row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, at(200))];
+    let with = |old: &LeaseRow| leases(&[&sound[..], std::slice::from_ref(old)].concat());
+    let nine = "shardId-000000000009";
+    let unknown = judged(&with(&old), None, &BTreeMap::new());
+    assert_eq!(kinds(&unknown), [("orphan", Some(nine), None)]);
+    old.children = vec![key(0).to_shard()];
+    let known = judged(&with(&old), None, &BTreeMap::new());
+    assert_eq!(
+        kinds(&known),
+        [("orphan", Some(nine), Some(format!("remove {nine}")))]
+    );
+    old.checkpoint = at(3);
+    let unfinished = judged(&with(&old), None, &BTreeMap::new());
+    assert_eq!(kinds(&unfinished), [("orphan", Some(nine), None)]);
+}
+
+#[test]
+fn what_a_person_must_look_at_is_not_repaired() {
+    let unreadable = RowRead::Unreadable {
+        key: key(2),
+        detail: "expected a number, found \"x\"".into(),
+    };
+    let mut rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, Checkpoint::ShardEnd)]);
+    rows.push(unreadable);
+    let found = judged(&rows, None, &BTreeMap::new());
+    let said: Vec<_> = found.iter().map(|found| found.kind).collect();
+    assert!(
+        said.contains(&"unreadable-row") && said.contains(&"ended-but-open"),
+        "{said:?}"
+    );
+    assert!(found.iter().all(|found| found.repair.is_none()), "{found:?}");
+}
+
+#[test]
+fn an_empty_table_is_left_to_a_worker() {
+    let found = judged(&[], None, &BTreeMap::new());
+    assert!(found.iter().all(|found| found.repair.is_none()), "{found:?}");
+    assert_eq!(found.last().map(|found| found.kind), Some("empty-table"));
+}

@@ -1,0 +1,222 @@
+//! `leasehold admin release` and `leasehold admin rewind`: a plan, shown or carried out.
+
+use super::table::{Table, TableArgs, under_way};
+use super::to::{To, parse_to};
+use crate::exit::{self, Failure, Verdict};
+use clap::{ArgGroup, Args};
+use leasehold::admin::{self, Done, Place, Plan, Shard, Stepped, View, Which};
+use leasehold::{LeaseKey, Wall};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Take leases from their owners, so that other workers take them.
+///
+/// A released lease has no owner: a worker with room for it takes it at its next scan and goes on from the checkpoint. An owner
+/// that lives loses the lease with its next write; until then, for a renewal interval at most, it may process records beside the
+/// next owner. What it processed since its last checkpoint comes again. Nothing is written without --apply.
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("which").required(true).args(["shard", "worker"]),
+    after_help = "Example:\n  leasehold admin release --application billing --worker worker-3 --apply"
+)]
+pub(super) struct ReleaseArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// The shard whose lease is meant. May be given more than once.
+    #[arg(long, value_name = "SHARD")]
+    shard: Vec<String>,
+    /// The worker whose leases are meant: its name as `admin status` shows it, or without what follows the last colon.
+    #[arg(long, value_name = "WORKER")]
+    worker: Option<String>,
+    /// Write. Without it, only say what would be written.
+    #[arg(long)]
+    apply: bool,
+}
+
+/// Put shards at another place: their records from there on are processed again.
+///
+/// The checkpoint is set, the owner cleared and the counter changed in one conditional write. So the present owner loses the lease,
+/// cannot overwrite the new checkpoint, and the next owner begins there. Until the owner finds out, for a renewal interval at most, it
+/// may process records beside the next one.
+///
+/// A time is turned into the place of the last record before it, since no table keeps times: with KCL's aggregated records, parts of
+/// that record may come again. A sequence number is the last one that counts as processed: the record after it is the first to
+/// come. A place ahead of the checkpoint skips records, which is said.
+///
+/// The children of a shard that had been read to its end keep their checkpoints: rewind them, too, if they are to be read again. Such
+/// a child waits for the shard only if its lease changes its owner. Nothing is written without --apply.
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("which").required(true).args(["shard", "all"]),
+    after_help = "Example:\n  leasehold admin rewind --application billing --stream orders --all --to trim-horizon\n  leasehold admin rewind --application billing --stream orders --shard shardId-000000000003 --to 2025-01-31T12:00:00Z --apply"
+)]
+pub(super) struct RewindArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// The stream's name: places are compared with its shards, and times are looked up in them.
+    #[arg(long)]
+    stream: String,
+    /// The shard whose lease is meant. May be given more than once.
+    #[arg(long, value_name = "SHARD")]
+    shard: Vec<String>,
+    /// All leases of the table, ancestors first.
+    #[arg(long)]
+    all: bool,
+    /// Where to: trim-horizon, latest, a time as of RFC 3339, or the sequence number of a record of the one shard that is named.
+    #[arg(long, value_name = "PLACE", value_parser = parse_to)]
+    to: To,
+    /// Write. Without it, only say what would be written.
+    #[arg(long)]
+    apply: bool,
+}
+
+fn shards(names: &[String]) -> Which {
+    Which::Shards(names.iter().map(|name| LeaseKey::from(name.as_str())).collect())
+}
+
+pub(super) async fn release(args: ReleaseArgs) -> Result<Verdict, Failure> {
+    let table = args.table.open().await?;
+    let (view, report) = table.watched().await?;
+    let which = match args.worker {
+        Some(worker) => Which::Worker(worker),
+        None => shards(&args.shard),
+    };
+    let plan = admin::release(&view, &which, &report.alive());
+    if let (Which::Worker(worker), true) = (&which, plan.steps.is_empty()) {
+        return Err(Failure::under_way(format!(
+            "expected unfinished leases of a worker {worker:?}, found none; `admin status` names the workers that have some"
+        )));
+    }
+    carry_out(&table, &plan, args.apply, args.table.json).await
+}
+
+pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
+    let which = if args.all { Which::All } else { shards(&args.shard) };
+    if let To::Number(number) = args.to
+        && args.shard.len() != 1
+    {
+        return Err(Failure::unusable(format!(
+            "expected one --shard with the sequence number {number}, found {}: a number belongs to one shard; name it, or give a time",
+            if args.all {
+                "--all".to_owned()
+            } else {
+                format!("{}", args.shard.len())
+            }
+        )));
+    }
+    if let To::Time(time) = args.to
+        && time > this_moment()
+    {
+        return Err(Failure::unusable(format!(
+            "expected a time in the past, found {time}; to go on with what arrives from now on, say latest"
+        )));
+    }
+    let table = args.table.open().await?;
+    let listed = table.admin.shards(&table.clients.kinesis, &args.stream).await;
+    let listed = listed.map_err(under_way)?;
+    let (view, report) = table.watched().await?;
+    let place = place(&table, &args, &view, &listed).await?;
+    let plan = admin::rewind(&view, &listed, &which, &place, &report.alive());
+    carry_out(&table, &plan, args.apply, args.table.json).await
+}
+
+/// The place for each shard that is meant.
+async fn place(table: &Table, args: &RewindArgs, view: &View, listed: &[Shard]) -> Result<Place, Failure> {
+    let meant = |shard: &&Shard| {
+        let key = shard.id.to_lease();
+        view.leases.contains_key(&key) && (args.all || args.shard.iter().any(|name| name == key.as_str()))
+    };
+    let (admin, kinesis) = (&table.admin, &table.clients.kinesis);
+    let mut places = BTreeMap::new();
+    for shard in listed.iter().filter(meant) {
+        match args.to {
+            To::TrimHorizon => return Ok(Place::TrimHorizon),
+            To::Latest => return Ok(Place::Latest),
+            To::Number(number) => {
+                let at = leasehold::Checkpoint::At(leasehold::Position::of(number));
+                // Of numbers outside of the shard, the plan says more.
+                if number >= shard.starting && shard.ending.is_none_or(|ending| number <= ending) {
+                    let checked = admin.check_number(kinesis, &args.stream, &shard.id, number).await;
+                    checked.map_err(under_way)?;
+                }
+                places.insert(shard.id.to_lease(), at);
+            }
+            To::Time(time) => {
+                let found = admin.place_at(kinesis, &args.stream, &shard.id, time).await;
+                if let Some(place) = found.map_err(under_way)? {
+                    places.insert(shard.id.to_lease(), place);
+                }
+            }
+        }
+    }
+    Ok(match args.to {
+        To::TrimHorizon => Place::TrimHorizon,
+        To::Latest => Place::Latest,
+        To::Number(_) | To::Time(_) => Place::After(places),
+    })
+}
+
+fn this_moment() -> Wall {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    plan: &'a Plan,
+    applied: bool,
+    done: &'a [Done],
+}
+
+/// Shows a plan, or carries it out and shows how that went.
+async fn carry_out(table: &Table, plan: &Plan, apply: bool, json: bool) -> Result<Verdict, Failure> {
+    let done = if apply {
+        table.admin.apply(plan).await.map_err(under_way)?
+    } else {
+        Vec::new()
+    };
+    if json {
+        exit::print_json(&Told {
+            plan,
+            applied: apply,
+            done: &done,
+        })?;
+    } else {
+        exit::print(&told(plan, apply, &done))?;
+    }
+    let whole = plan.left.is_empty() && done.iter().all(|done| done.how == Stepped::Written);
+    Ok(if whole { Verdict::Fine } else { Verdict::Found })
+}
+
+/// A plan in sentences, and how it went.
+pub(super) fn told(plan: &Plan, apply: bool, done: &[Done]) -> String {
+    let mut text = String::new();
+    let mut written = 0;
+    for (n, step) in plan.steps.iter().enumerate() {
+        let how = match done.get(n).map(|done| &done.how) {
+            None => String::new(),
+            Some(Stepped::Written) => {
+                written += 1;
+                ": written".to_owned()
+            }
+            Some(Stepped::Changed(why)) => format!(": NOT written, since the row changed: {why}; look again"),
+        };
+        let _ = writeln!(text, "{step}{how}");
+        for sentence in &step.follows {
+            let _ = writeln!(text, "    {sentence}");
+        }
+    }
+    for left in &plan.left {
+        let _ = writeln!(text, "leave {} alone: {}", left.lease, left.why);
+    }
+    let steps = plan.steps.len();
+    let _ = match (apply, steps) {
+        (_, 0) => write!(text, "there is nothing to write"),
+        (false, _) => write!(text, "nothing was written; say --apply to write {steps} rows"),
+        (true, _) => write!(text, "{written} of {steps} rows written"),
+    };
+    text
+}

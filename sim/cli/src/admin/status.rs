@@ -1,0 +1,89 @@
+//! `leasehold admin status`.
+
+use super::table::TableArgs;
+use crate::exit::{self, Failure, Verdict};
+use clap::Args;
+use leasehold::admin::{Standing, TableReport};
+use std::fmt::Write as _;
+
+/// Who has which lease, who lives, and how far each shard is.
+///
+/// The table is read twice. A lease is `alive` if its row changed in between, `silent` if it did not, and `expired` if it was
+/// watched for as long as a lease lasts (--watch and --lease-duration); `free` if it has no owner, and `finished` if its shard
+/// was read to its end. Nothing is written.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  leasehold admin status --application billing\n  leasehold admin status --application billing --watch 15 --json"
+)]
+pub(super) struct StatusArgs {
+    #[command(flatten)]
+    table: TableArgs,
+}
+
+pub(super) async fn run(args: StatusArgs) -> Result<Verdict, Failure> {
+    let table = args.table.open().await?;
+    let (_, report) = table.watched().await?;
+    if args.table.json {
+        exit::print_json(&report)?;
+    } else {
+        exit::print(&told(&report))?;
+    }
+    Ok(Verdict::Fine)
+}
+
+fn told(report: &TableReport) -> String {
+    let mut text = String::new();
+    let width = |longest: Option<usize>| longest.unwrap_or(0);
+    let shard = width(report.leases.iter().map(|lease| lease.lease.as_str().len()).max());
+    let name =
+        |owner: &Option<leasehold::WorkerId>| owner.as_ref().map_or("-".to_owned(), ToString::to_string);
+    let owner = width(report.leases.iter().map(|lease| name(&lease.owner).len()).max());
+    for lease in &report.leases {
+        let _ = write!(
+            text,
+            "{:shard$}  {:8}  {:owner$}  {}",
+            lease.lease,
+            lease.standing.to_string(),
+            name(&lease.owner),
+            lease.checkpoint
+        );
+        if let Some(next) = &lease.handed_to {
+            let _ = write!(text, "  is being handed over to {next}");
+        }
+        text.push('\n');
+    }
+    for (key, detail) in &report.unreadable {
+        let _ = writeln!(text, "{key}  cannot be read: {detail}");
+    }
+    for owner in &report.owners {
+        let how = if owner.alive {
+            "alive".to_owned()
+        } else {
+            format!("not seen to renew in {}", report.watched)
+        };
+        let _ = writeln!(
+            text,
+            "{} has {} unfinished leases, {how}",
+            owner.worker, owner.leases
+        );
+    }
+    let count = |standing| {
+        let leases = report.leases.iter();
+        leases.filter(|lease| lease.standing == standing).count()
+    };
+    let _ = write!(
+        text,
+        "{} leases: {} alive, {} silent, {} expired, {} free, {} finished; {} items of other kinds, {} that cannot be read (watched \
+         for {})",
+        report.leases.len(),
+        count(Standing::Alive),
+        count(Standing::Silent),
+        count(Standing::Expired),
+        count(Standing::Free),
+        count(Standing::Finished),
+        report.foreign.len(),
+        report.unreadable.len(),
+        report.watched
+    );
+    text
+}

@@ -1,0 +1,102 @@
+//! Which table, and what watching it shows.
+
+use crate::clients::Clients;
+use crate::exit::Failure;
+use clap::Args;
+use leasehold::admin::{Admin, AdminError, TableReport, View};
+use leasehold::format::{Format, LeaseFormat};
+use leasehold_engine::time::Span;
+
+#[derive(Debug, Args)]
+pub(super) struct TableArgs {
+    /// The application's name, which is also the name of its lease table.
+    #[arg(long, value_name = "NAME", required_unless_present = "table")]
+    application: Option<String>,
+    /// The lease table's name, instead of the application's.
+    #[arg(long, value_name = "NAME", conflicts_with = "application")]
+    table: Option<String>,
+    /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer.
+    #[arg(long, alias = "dialect", default_value_t)]
+    pub(super) format: Format,
+    /// Another server than AWS, for both services, such as `leasehold local`.
+    #[arg(long, value_name = "URL")]
+    endpoint_url: Option<String>,
+    /// The AWS region.
+    #[arg(long)]
+    region: Option<String>,
+    /// How long the table is watched to see who lives, in seconds: the fleet's renewal interval at least. 0: not at all.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(..=3_600))]
+    watch: u64,
+    /// How long a lease of the fleet lasts, in seconds; by default 10, and 300 with --format kinsumer. A lease whose row stood
+    /// still for as long has expired.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    lease_duration: Option<u64>,
+    /// The results as one JSON object.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A table, opened.
+pub(super) struct Table {
+    pub(super) clients: Clients,
+    pub(super) admin: Admin,
+    /// The lease table's own name.
+    pub(super) name: String,
+    watch: Span,
+    lease_duration: Span,
+}
+
+impl TableArgs {
+    pub(super) async fn open(&self) -> Result<Table, Failure> {
+        let application = self.application()?;
+        let clients = Clients::from_environment(self.endpoint_url.as_deref(), self.region.clone()).await?;
+        let admin = Admin::new(&clients.dynamodb, &application, self.format).map_err(under_way)?;
+        let lasts = if self.format.membership().is_some() {
+            300
+        } else {
+            10
+        };
+        Ok(Table {
+            clients,
+            admin,
+            name: self
+                .format
+                .membership()
+                .map_or(application.clone(), |membership| membership.leases(&application)),
+            watch: Span::from_secs(self.watch),
+            lease_duration: Span::from_secs(self.lease_duration.unwrap_or(lasts)),
+        })
+    }
+
+    /// The application's name. Where an application has several tables, it follows from the lease table's.
+    fn application(&self) -> Result<String, Failure> {
+        let given = self.application.clone().or_else(|| self.table.clone());
+        let name = given.unwrap_or_default();
+        let (Some(membership), Some(table)) = (self.format.membership(), &self.table) else {
+            return Ok(name);
+        };
+        let ending = membership.leases("");
+        table
+            .strip_suffix(&ending)
+            .map(str::to_owned)
+            .ok_or_else(|| {
+                Failure::unusable(format!(
+                    "expected --table to end with {ending:?} with --format {}, found {table:?}; name that table, or the application \
+                     with --application",
+                    self.format
+                ))
+            })
+    }
+}
+
+impl Table {
+    /// The rows after the table was watched, and what that showed.
+    pub(super) async fn watched(&self) -> Result<(View, TableReport), Failure> {
+        let watched = self.admin.watch(self.watch, self.lease_duration).await;
+        watched.map_err(under_way)
+    }
+}
+
+pub(super) fn under_way(error: AdminError) -> Failure {
+    Failure::under_way(error.to_string())
+}

@@ -1,0 +1,301 @@
+//! `leasehold admin` beside a running worker, and on a table that is damaged.
+
+use leasehold::Notice;
+use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold::aws::{dynamodb, kinesis};
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, instant};
+use leasehold_tests::probe::Probe;
+use leasehold_tests::wait::until;
+use serde_json::Value;
+use std::process::Command;
+use std::time::Duration;
+
+const STREAM: &str = "administered";
+const APPLICATION: &str = "administration";
+const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
+const SOON: Duration = Duration::from_secs(60);
+
+struct Scene {
+    local: Local,
+    kinesis: kinesis::Client,
+    dynamodb: dynamodb::Client,
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let local = Local::start(instant()).await;
+        let kinesis = clients::kinesis(&local.endpoint);
+        let dynamodb = clients::dynamodb(&local.endpoint);
+        let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
+        create.send().await.expect("a stream");
+        Self {
+            local,
+            kinesis,
+            dynamodb,
+        }
+    }
+
+    fn worker(&self) -> Probe {
+        Probe::start(self.kinesis.clone(), self.dynamodb.clone(), STREAM, APPLICATION)
+    }
+
+    /// Puts a record into each half of the hash space; gives the sequence number of the first.
+    async fn put(&self, data: &str) -> String {
+        let mut numbers = Vec::new();
+        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
+            let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
+            let put = put
+                .explicit_hash_key(hash_key)
+                .data(data.as_bytes().to_vec().into());
+            numbers.push(put.send().await.expect("a record").sequence_number);
+        }
+        numbers.swap_remove(0)
+    }
+
+    /// Runs the command: its exit code, and what it printed on both streams.
+    async fn admin(&self, what: &str, more: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold-under-test"));
+        command
+            .args(["admin", what, "--application", APPLICATION, "--watch", "1"])
+            .args(["--endpoint-url", &self.local.endpoint])
+            .args(more)
+            .env_remove("RUST_LOG");
+        let run = tokio::task::spawn_blocking(move || command.output().expect("the command starts"));
+        let output = run.await.expect("its output");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    async fn rewind(&self, more: &[&str]) -> (Option<i32>, String, String) {
+        self.admin("rewind", &[&["--stream", STREAM][..], more].concat())
+            .await
+    }
+
+    async fn row(&self, shard: &str) -> Option<std::collections::BTreeMap<String, AttributeValue>> {
+        let get = self.dynamodb.get_item().table_name(APPLICATION);
+        let get = get.key("leaseKey", AttributeValue::S(shard.to_owned()));
+        let item = get.send().await.expect("an answer").item?;
+        Some(item.into_iter().collect())
+    }
+}
+
+/// The payloads that were processed of a shard, in their order.
+fn payloads(probe: &Probe, shard: &str) -> Vec<String> {
+    let seen = probe.seen();
+    let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
+    records.iter().map(|(_, data)| data.clone()).collect()
+}
+
+async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
+    let what = format!("{expected:?} of {shard}");
+    until(&what, SOON, || async { payloads(probe, shard) == expected }).await;
+}
+
+#[tokio::test]
+async fn a_shard_of_a_running_worker_is_read_again_from_where_it_is_put() {
+    let scene = Scene::start().await;
+    let first = scene.put("a").await;
+    scene.put("b").await;
+    let mut probe = scene.worker();
+    for shard in SHARDS {
+        becomes(&probe, shard, &["a", "b"]).await;
+    }
+
+    let (code, shown, _) = scene
+        .rewind(&["--shard", SHARDS[0], "--to", "trim-horizon"])
+        .await;
+    assert_eq!(code, Some(0), "{shown}");
+    for part in [
+        "rewind shardId-000000000000 from",
+        "is alive and loses",
+        "nothing was written",
+    ] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    becomes(&probe, SHARDS[0], &["a", "b"]).await;
+
+    // After the first record, and only in this shard.
+    let (code, shown, told) = scene
+        .rewind(&["--shard", SHARDS[0], "--to", &first, "--apply"])
+        .await;
+    assert_eq!(code, Some(0), "{shown}{told}");
+    becomes(&probe, SHARDS[0], &["a", "b", "b"]).await;
+    becomes(&probe, SHARDS[1], &["a", "b"]).await;
+
+    // From a time.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let now = leasehold::Wall(now());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    scene.put("c").await;
+    becomes(&probe, SHARDS[1], &["a", "b", "c"]).await;
+    let (code, shown, told) = scene
+        .rewind(&["--shard", SHARDS[1], "--to", &now.to_string(), "--apply"])
+        .await;
+    assert_eq!(code, Some(0), "{shown}{told}");
+    becomes(&probe, SHARDS[1], &["a", "b", "c", "c"]).await;
+
+    // From the beginning, everything.
+    let (code, shown, told) = scene.rewind(&["--all", "--to", "trim-horizon", "--apply"]).await;
+    assert!(
+        code == Some(0) && shown.contains("2 of 2 rows written"),
+        "{shown}{told}"
+    );
+    becomes(&probe, SHARDS[0], &["a", "b", "b", "c", "a", "b", "c"]).await;
+    becomes(&probe, SHARDS[1], &["a", "b", "c", "c", "a", "b", "c"]).await;
+    probe.shutdown().await;
+}
+
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.expect("a time after 1970").as_millis() as i64
+}
+
+#[tokio::test]
+async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
+    let scene = Scene::start().await;
+    scene.put("a").await;
+    let mut probe = scene.worker();
+    for shard in SHARDS {
+        becomes(&probe, shard, &["a"]).await;
+    }
+    let (code, shown, _) = scene.admin("status", &["--json"]).await;
+    let status: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(code, Some(0));
+    for n in 0..2 {
+        assert_eq!(status["leases"][n]["standing"], "alive", "{shown}");
+    }
+    assert_eq!(status["owners"][0]["leases"], 2, "{shown}");
+
+    let (code, shown, _) = scene.admin("release", &["--worker", "probe"]).await;
+    assert!(
+        code == Some(0) && shown.contains("say --apply to write 2 rows"),
+        "{shown}"
+    );
+    let lost = |notice: &Notice| matches!(notice, Notice::Lost { .. });
+    assert!(!probe.seen().notices.iter().any(lost), "a dry run takes nothing");
+    let (code, shown, told) = scene.admin("release", &["--worker", "probe", "--apply"]).await;
+    assert_eq!(code, Some(0), "{shown}{told}");
+    probe.told("the loss", lost).await;
+    scene.put("b").await;
+    for shard in SHARDS {
+        becomes(&probe, shard, &["a", "b"]).await;
+    }
+    let (code, _, told) = scene.admin("release", &["--worker", "nobody", "--apply"]).await;
+    assert!(code == Some(1) && told.contains("found none"), "{told}");
+    probe.shutdown().await;
+    let (_, shown, _) = scene.admin("status", &[]).await;
+    assert!(
+        shown.contains("2 leases: 0 alive, 0 silent, 0 expired, 2 free"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn a_finished_shard_is_read_again_beside_its_children() {
+    let scene = Scene::start().await;
+    scene.put("a").await;
+    let mut probe = scene.worker();
+    becomes(&probe, SHARDS[0], &["a"]).await;
+    let split = scene
+        .kinesis
+        .split_shard()
+        .stream_name(STREAM)
+        .shard_to_split(SHARDS[0]);
+    split.new_starting_hash_key("5").send().await.expect("a split");
+    probe
+        .told("the end", |notice| matches!(notice, Notice::Ended { .. }))
+        .await;
+    scene.put("b").await;
+    let child = "shardId-000000000002";
+    becomes(&probe, child, &["b"]).await;
+
+    let (code, shown, _) = scene
+        .rewind(&["--shard", SHARDS[0], "--to", "latest", "--apply"])
+        .await;
+    assert!(
+        code == Some(1) && shown.contains("LATEST would read nothing"),
+        "{shown}"
+    );
+    let (code, shown, told) = scene
+        .rewind(&["--shard", SHARDS[0], "--to", "trim-horizon", "--apply"])
+        .await;
+    assert_eq!(code, Some(0), "{shown}{told}");
+    assert!(
+        shown.contains("shardId-000000000002 and shardId-000000000003 keep the checkpoint"),
+        "{shown}"
+    );
+    becomes(&probe, SHARDS[0], &["a", "a"]).await;
+    scene.put("c").await;
+    becomes(&probe, child, &["b", "c"]).await;
+    let ended = |notice: &&Notice| matches!(notice, Notice::Ended { .. });
+    until("the second end", SOON, || async {
+        probe.seen().notices.iter().filter(ended).count() == 2
+    })
+    .await;
+    probe.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_damaged_table_is_mended() {
+    let scene = Scene::start().await;
+    scene.put("a").await;
+    let mut probe = scene.worker();
+    for shard in SHARDS {
+        becomes(&probe, shard, &["a"]).await;
+    }
+    probe.shutdown().await;
+    let doctor = async |more: &[&str]| {
+        scene
+            .admin("doctor", &[&["--stream", STREAM][..], more].concat())
+            .await
+    };
+    let (code, shown, told) = doctor(&[]).await;
+    assert_eq!(
+        (code, shown.trim()),
+        (Some(0), "nothing is wrong with the table"),
+        "{told}"
+    );
+
+    let key = |shard: &str| AttributeValue::S(shard.to_owned());
+    let delete = scene.dynamodb.delete_item().table_name(APPLICATION);
+    delete
+        .key("leaseKey", key(SHARDS[0]))
+        .send()
+        .await
+        .expect("a deletion");
+    let edit = scene.dynamodb.update_item().table_name(APPLICATION);
+    let edit = edit
+        .key("leaseKey", key(SHARDS[1]))
+        .update_expression("REMOVE leaseCounter");
+    edit.send().await.expect("an edit");
+
+    let (code, shown, _) = doctor(&["--repair"]).await;
+    assert_eq!(code, Some(1), "{shown}");
+    for part in [
+        "incomplete-row",
+        "hole",
+        "missing-lease",
+        "create shardId-000000000000",
+        "nothing was written",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert!(scene.row(SHARDS[0]).await.is_none(), "a dry run creates nothing");
+
+    let (code, shown, told) = doctor(&["--repair", "--apply"]).await;
+    assert!(
+        code == Some(0) && shown.contains("2 of 2 rows written"),
+        "{shown}{told}"
+    );
+    let row = scene.row(SHARDS[1]).await.expect("a row");
+    assert!(row.contains_key("leaseCounter"), "{row:?}");
+    let (code, shown, _) = doctor(&[]).await;
+    assert_eq!(code, Some(0), "{shown}");
+    let mut probe = scene.worker();
+    becomes(&probe, SHARDS[0], &["a"]).await;
+    scene.put("b").await;
+    becomes(&probe, SHARDS[1], &["b"]).await;
+    probe.shutdown().await;
+}
