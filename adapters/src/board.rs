@@ -152,6 +152,7 @@ impl Holding {
             token: self.token,
             checkpoint: self.checkpoint,
             waiting: backlog.records,
+            read: backlog.behind.is_some(),
             behind: backlog.behind.unwrap_or(now.since(self.since)),
             processed: self.processed,
             open: self.open,
@@ -418,6 +419,12 @@ impl BoardWriter {
                 other => other.insert(Holding::new(&held, now)),
             };
             known.waits_for = engine.waits_for(ix);
+            // Reading goes on at the record of the checkpoint, which is not handed over again: it does not wait.
+            if let (Checkpoint::At(position), None, Some(life)) =
+                (known.checkpoint, known.processed, self.board.0.life.get())
+            {
+                life.store.processed_through(&known.lease.to_shard(), position);
+            }
         }
     }
 

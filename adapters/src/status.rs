@@ -54,6 +54,8 @@ pub struct LeaseStatus {
     /// Everything that came to the shard longer ago than this is processed. Before the first answer of Kinesis: how long the
     /// lease has been held.
     pub behind: Span,
+    /// Whether Kinesis has answered a read of the shard under this ownership. Before that, nothing is known of what is in it.
+    pub read: bool,
     /// Whether a handler has the shard open.
     pub open: bool,
     /// Whether [`Control::pause`](crate::Control::pause) keeps it from being handed anything.

@@ -181,6 +181,23 @@ async fn a_paused_shard_is_given_nothing_is_shown_as_such_and_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_record_of_the_checkpoint_does_not_wait_for_the_next_owner() {
+    let first = rig();
+    first.put(3);
+    secs(40).await;
+    first.control.shutdown();
+    first.run.await.unwrap().unwrap();
+    let second = run_with(&first.memory, |builder| builder.identity(2, 2));
+    secs(40).await;
+    let lease = &second.control.status().leases[0];
+    assert!(lease.read && lease.processed.is_none(), "{lease:?}");
+    assert!(
+        lease.waiting == 0 && lease.behind <= Span::from_secs(2),
+        "{lease:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_is_json_with_times_in_microseconds() {
     let rig = rig();
     let last = rig.put(1);
@@ -207,6 +224,7 @@ async fn a_status_is_json_with_times_in_microseconds() {
                 "waiting": 0,
                 "open": true,
                 "paused": false,
+            "read": true,
                 "waits_for": null,
                 "stalled": null,
             }],
