@@ -111,7 +111,7 @@ pub use kpl::Misplaced;
 /// The engine, for formats of lease tables that this crate does not have.
 pub use leasehold_engine as engine;
 pub use leasehold_engine::config::{
-    BadConfig, Config, InitialPosition, MembersConfig, OptionInfo, ReaderConfig,
+    BadConfig, BadOption, Config, InitialPosition, MembersConfig, OptionInfo, ReaderConfig,
 };
 pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 pub use leasehold_engine::notice::{

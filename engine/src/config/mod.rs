@@ -3,15 +3,18 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `options` | every option, once: name, meaning, default, range; fields, getters, setters and the list come from it |
+//! | `text` | options by name, from texts and as texts |
 //! | `check` | the limits, and the error that names the option, what was expected and what was found |
 
 mod check;
 mod options;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use check::BadConfig;
 pub use options::{Config, MembersConfig, OptionInfo, ReaderConfig};
+pub use text::BadOption;
 
 use crate::time::{Span, Wall};
 use serde::{Deserialize, Serialize};

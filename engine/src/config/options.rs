@@ -5,6 +5,7 @@
 //! engine an option is a field.
 
 use super::InitialPosition;
+use super::text::Value;
 use crate::policy::Policies;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,14 @@ macro_rules! options {
                 range: $range,
                 about: &[$($about),+],
             }),+];
+
+            /// The value of the option of this name within the group.
+            pub(super) fn value(&mut self, name: &str) -> Option<&mut dyn Value> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)+
+                    _ => None,
+                }
+            }
         }
 
         $(accessors! { $Options $Type $name $with
