@@ -6,32 +6,39 @@
 //! | `printer` | the handler: makes lines, and waits until they are written |
 //! | `writer`, `output` | the thread that writes them, and stdout |
 //! | `job`, `last` | what is being printed; the record after which `--max-records` ends |
+//! | `caught` | when `--until-caught-up` ends |
+//! | `names`, `flags`, `settings` | the worker's options as flags, variables and lines of a file |
 
+mod caught;
+mod flags;
 mod job;
 mod last;
 pub mod line;
 mod lines;
+mod names;
 mod output;
 mod printer;
+mod settings;
 mod writer;
 
 use crate::clients::Clients;
-use crate::exit::{Failure, Verdict};
-use crate::position::parse_position;
+use crate::exit::{self, Failure, Verdict};
 use crate::signal;
+use caught::Goal;
 use clap::Args;
+use flags::OptionFlags;
 use job::{Jobs, Unwritten};
 use last::Last;
-use leasehold::format::{Format, LeaseFormat};
-use leasehold::{Batch, Error, Fatal, InitialPosition, Report, Worker};
-use leasehold_engine::config::MembersConfig;
-use leasehold_engine::time::Span;
+use leasehold::admin::Admin;
+use leasehold::{Batch, Error, Fatal, Notice, Report, Worker};
 use line::Payload;
 use output::Output;
 use printer::Printer;
+use settings::{Given, Settings, Source, Values};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Consume a stream as one worker of an application: one JSON line per record.
 ///
@@ -41,17 +48,28 @@ use std::sync::Arc;
 ///
 /// Ends on Ctrl-C, giving its shards up for others; a second Ctrl-C ends it at once. If stdout takes no lines by then, it ends
 /// within 30 s all the same, with exit code 1, and says how many records were not written.
+///
+/// Every option of a worker can be given as a flag, as a variable of the environment, or in a file; a flag comes before a variable,
+/// that before the file. `--lease-duration "20 s"` is `LEASEHOLD_LEASE_DURATION` and `lease_duration = "20 s"`;
+/// `--reader-max-records 500` is `LEASEHOLD_READER_MAX_RECORDS` and `max_records = 500` under `[reader]`. The file holds
+/// `application`, `stream`, `initial_position` (--from), `format` and `worker_id`, too. --print-config shows what results.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
+    after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n  leasehold consume --config worker.toml --lease-duration \"20 s\" --until-caught-up\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
 )]
 pub(super) struct ConsumeArgs {
     /// The stream's name.
     #[arg(long)]
-    stream: String,
+    stream: Option<String>,
     /// The application's name, which is also the name of its lease table.
     #[arg(long)]
-    application: String,
+    application: Option<String>,
+    /// A file in TOML with the worker's options.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Only say what the options are and where each comes from, as a file for --config.
+    #[arg(long)]
+    print_config: bool,
     /// Another server than AWS, for both services, such as `leasehold local`.
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
@@ -59,12 +77,12 @@ pub(super) struct ConsumeArgs {
     #[arg(long)]
     region: Option<String>,
     /// Where shards without a lease are started: trim-horizon, latest, or a time as in RFC 3339. Leases that the table holds go
-    /// on from their checkpoints.
-    #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
-    from: InitialPosition,
-    /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer.
-    #[arg(long, alias = "dialect", default_value_t)]
-    format: Format,
+    /// on from their checkpoints. [default: trim-horizon]
+    #[arg(long, value_name = "POSITION")]
+    from: Option<String>,
+    /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer. [default: kcl]
+    #[arg(long, alias = "dialect")]
+    format: Option<String>,
     /// With --format kinsumer: how often members say that they live, in seconds, its shardCheckFrequency. The same for all
     /// members; 60 if it is not given.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -85,45 +103,86 @@ pub(super) struct ConsumeArgs {
     /// Stop after this many records.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_records: Option<u64>,
+    /// Stop when every record is printed that was in the stream when the command began. Beside other workers: of the shards that
+    /// this one has, once each other shard has a worker that lives.
+    #[arg(long)]
+    until_caught_up: bool,
+    #[command(flatten)]
+    options: OptionFlags,
 }
 
-/// How members tell each other that they live, if the format has members.
-fn members(format: Format, check: Option<u64>, lead: Option<u64>) -> Result<MembersConfig, Failure> {
-    let Some(check) = check else {
-        return Ok(MembersConfig::default());
-    };
-    if format.membership().is_none() {
-        return Err(Failure::unusable(format!(
-            "expected --check-interval with --format kinsumer, found {format}, which has no members"
-        )));
+impl ConsumeArgs {
+    /// What flags, environment and file say together.
+    fn settings(&self) -> Result<Settings, Failure> {
+        let file = match &self.config {
+            None => Values::new(),
+            Some(path) => {
+                let name = path.display().to_string();
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    Failure::unusable(format!(
+                        "expected a readable text file, but {name}: {error}; correct the path in --config"
+                    ))
+                })?;
+                settings::of_file(&name, &text)?
+            }
+        };
+        let variables = std::env::vars_os().filter_map(|(name, text)| {
+            let text = text.into_string();
+            Some((name.into_string().ok()?, text.ok()?))
+        });
+        Settings::resolve(self.flags(), settings::of_environment(variables)?, file)
     }
-    Ok(MembersConfig::default()
-        .with_check_interval(Span::from_secs(check))
-        .with_lead_interval(Span::from_secs(lead.unwrap_or(check))))
+
+    fn flags(&self) -> Values {
+        let mut values = self.options.0.clone();
+        let seconds = |number: Option<u64>| number.map(settings::seconds);
+        for (name, flag, text) in [
+            ("application", "--application", self.application.clone()),
+            ("stream", "--stream", self.stream.clone()),
+            ("initial_position", "--from", self.from.clone()),
+            ("format", "--format", self.format.clone()),
+            ("worker_id", "--worker-id", self.worker_id.clone()),
+            (
+                "members.check_interval",
+                "--check-interval",
+                seconds(self.check_interval),
+            ),
+            (
+                "members.lead_interval",
+                "--lead-interval",
+                seconds(self.lead_interval),
+            ),
+        ] {
+            if let Some(text) = text {
+                let source = Source::Flag(flag.to_owned());
+                values.insert(name, Given { text, source });
+            }
+        }
+        values
+    }
 }
 
 pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
+    let began = Instant::now();
+    let settings = args.settings()?;
+    if args.print_config {
+        exit::print(&settings.printed())?;
+        return Ok(Verdict::Fine);
+    }
     let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region).await?;
-    let worker_id = args
+    let goal = match args.until_caught_up {
+        true => Some(goal(&clients, &settings, began)?),
+        false => None,
+    };
+    let worker_id = settings
         .worker_id
         .unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
-    let members = members(args.format, args.check_interval, args.lead_interval)?;
+    let config = settings.config;
     let mut builder = Worker::builder()
-        .config(|config| {
-            // What is read and written in between is no rarer.
-            let check = members.check_interval();
-            let (renew, scan) = (config.renew_interval(), config.scan_interval());
-            config
-                .with_renew_interval(renew.min(check))
-                .with_scan_interval(scan.min(check))
-                .with_members(members)
-        })
         .kinesis(clients.kinesis)
         .dynamodb(clients.dynamodb)
-        .stream(args.stream)
-        .application(args.application)
-        .format(args.format)
-        .initial_position(args.from)
+        .format(settings.format)
+        .config(|_| config)
         .worker_id(worker_id);
     if let Some(path) = args.trace {
         builder = builder.trace_file(path);
@@ -131,7 +190,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let (last, jobs) = (Arc::<Last>::default(), Arc::<Jobs>::default());
     let (seen, open) = (last.clone(), jobs.clone());
     let worker = builder
-        .on_notice(move |notice| {
+        .on_notice(move |notice: &Notice| {
             seen.observe(notice);
             open.observe(notice);
         })
@@ -157,6 +216,9 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         signal::interrupted().await;
         interrupted.shutdown();
     });
+    if let Some(goal) = goal {
+        tokio::spawn(caught::end(control.clone(), goal));
+    }
     tokio::spawn(async move { last.end(control).await });
     let each = printer.clone();
     let result = worker
@@ -166,6 +228,18 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         })
         .await;
     outcome(result, printer.broken(), jobs.unwritten())
+}
+
+/// Where it is looked whether the worker has caught up.
+fn goal(clients: &Clients, settings: &Settings, began: Instant) -> Result<Goal, Failure> {
+    let table = settings.config.table();
+    let admin = Admin::new(&clients.dynamodb, table, settings.format);
+    Ok(Goal {
+        admin: admin.map_err(|error| Failure::under_way(error.to_string()))?,
+        kinesis: clients.kinesis.clone(),
+        stream: settings.config.stream().to_owned(),
+        began,
+    })
 }
 
 /// How the command ends: by what became of the worker, and of what was to be printed.

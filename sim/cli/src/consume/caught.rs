@@ -1,0 +1,118 @@
+//! `--until-caught-up`: the worker ends when everything is printed that was in the stream when the command began.
+
+use leasehold::admin::{Admin, Shard, View};
+use leasehold::aws::kinesis;
+use leasehold::{Control, LeaseKey, Phase, Status, WorkerId};
+use leasehold_engine::time::Span;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether that is so.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What was seen of the rows of other workers: the counter at first, and whether it has changed.
+type Others = BTreeMap<LeaseKey, (u64, bool)>;
+
+/// Where it is looked.
+pub(super) struct Goal {
+    pub(super) admin: Admin,
+    pub(super) kinesis: kinesis::Client,
+    pub(super) stream: String,
+    /// When the command began.
+    pub(super) began: Instant,
+}
+
+/// Shuts the worker down once it has caught up.
+pub(super) async fn end(control: Control, goal: Goal) {
+    let mut others = Others::new();
+    let mut before = false;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let status = control.status();
+        if status.phase == Phase::Stopping || status.phase == Phase::Stopped {
+            return;
+        }
+        let mut now = status.phase == Phase::Running && is_at_tip(&status, Span::from(goal.began.elapsed()));
+        // What cannot be read now is looked at again; the worker says in its log what is wrong with it.
+        if now {
+            let view = goal.admin.view().await;
+            let shards = goal.admin.shards(&goal.kinesis, &goal.stream).await;
+            now = match (view, shards) {
+                (Ok(view), Ok(shards)) => {
+                    is_covered(&view, &status, &mut others) && are_leased(&shards, &view)
+                }
+                _ => false,
+            };
+        }
+        // Scans may lag: one alone shows no child of a shard that has just ended.
+        if now && before {
+            return control.shutdown();
+        }
+        before = now;
+    }
+}
+
+/// Whether of each shard that is held everything is processed that came to it longer ago than this.
+fn is_at_tip(status: &Status, ago: Span) -> bool {
+    status
+        .leases
+        .iter()
+        .all(|lease| lease.open && lease.read && lease.waiting == 0 && lease.behind <= ago)
+}
+
+/// Whether each open shard has an unfinished lease. The children of a shard have none while its end is not read, though the shard may be
+/// at its tip.
+fn are_leased(shards: &[Shard], view: &View) -> bool {
+    let mut open = shards.iter().filter(|shard| shard.is_open());
+    open.all(|shard| {
+        let row = view.leases.get(shard.id.as_str());
+        row.is_some_and(|row| !row.checkpoint.is_end())
+    })
+}
+
+/// Whether each unfinished lease is held here, or by another worker that was seen to renew it.
+fn is_covered(view: &View, status: &Status, others: &mut Others) -> bool {
+    let held: BTreeSet<&LeaseKey> = status.leases.iter().map(|lease| &lease.lease).collect();
+    let mut covered = !view.leases.is_empty() && view.unreadable.is_empty();
+    for row in view.leases.values().filter(|row| !row.checkpoint.is_end()) {
+        let seen = others.entry(row.key.clone()).or_insert((row.counter, false));
+        seen.1 |= seen.0 != row.counter;
+        let theirs = |owner: &WorkerId| status.worker.as_ref() != Some(owner);
+        covered &= held.contains(&row.key) || (seen.1 && row.actual_owner().is_some_and(theirs));
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::{Checkpoint, LeaseRow};
+
+    fn view(rows: &[(&str, Option<&str>, u64, Checkpoint)]) -> View {
+        let mut view = View::default();
+        for (key, owner, counter, checkpoint) in rows {
+            let mut row = LeaseRow::new((*key).into(), *checkpoint);
+            (row.owner, row.counter) = (owner.map(Into::into), *counter);
+            view.leases.insert(row.key.clone(), row);
+        }
+        view
+    }
+
+    #[test]
+    fn a_lease_counts_only_if_it_is_held_or_its_owner_was_seen_to_live() {
+        let mut status = Status::default();
+        status.worker = Some("me".into());
+        let mut others = Others::new();
+        let (open, ended) = (Checkpoint::TrimHorizon, Checkpoint::ShardEnd);
+        let mut covered = |rows: &[_]| is_covered(&view(rows), &status, &mut others);
+        assert!(!covered(&[]), "an empty table is filled first");
+        assert!(covered(&[("a", None, 1, ended)]));
+        assert!(!covered(&[("b", None, 1, open)]), "no worker has it");
+        assert!(
+            !covered(&[("b", Some("me"), 2, open)]),
+            "it was taken and is not held yet"
+        );
+        assert!(!covered(&[("c", Some("other"), 5, open)]), "it may be dead");
+        assert!(covered(&[("c", Some("other"), 6, open)]));
+    }
+}

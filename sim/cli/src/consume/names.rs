@@ -1,0 +1,137 @@
+//! The names of everything that a worker can be told: as a flag, as a variable of the environment, and in a file.
+
+use leasehold::{Config, OptionInfo};
+use std::sync::LazyLock;
+
+/// A name, and what is to be known of its option.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Name {
+    /// Not one of the worker's options, or one that is spelled otherwise there.
+    Special(&'static str),
+    Option(&'static OptionInfo),
+}
+
+/// All of them, those of a group one after the other at the end.
+pub(super) static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
+    let special = ["application", "stream", "initial_position", "format", "worker_id"];
+    let options = Config::options()
+        .filter(|option| !special.contains(&option.name) && !matches!(option.name, "table" | "policies"));
+    let (grouped, plain): (Vec<_>, Vec<_>) = options.partition(|option| option.name.contains('.'));
+    let special = special.into_iter().map(Name::Special);
+    special
+        .chain(plain.into_iter().chain(grouped).map(Name::Option))
+        .collect()
+});
+
+impl Name {
+    /// The one of this name, which is known.
+    pub(super) fn of(name: &'static str) -> Self {
+        NAMES
+            .iter()
+            .find(|known| known.name() == name)
+            .copied()
+            .unwrap_or(Name::Special(name))
+    }
+
+    /// As a file and `Config::options` spell it: `reader.max_records`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Name::Special(name) => name,
+            Name::Option(info) => info.name,
+        }
+    }
+
+    /// As the environment spells it: `LEASEHOLD_READER_MAX_RECORDS`.
+    pub(super) fn variable(self) -> String {
+        let name = self.name().to_uppercase().replace('.', "_");
+        format!("LEASEHOLD_{name}")
+    }
+
+    /// As the command line spells it: `--reader-max-records`.
+    pub(super) fn flag(self) -> String {
+        match self.name() {
+            "initial_position" => "--from".to_owned(),
+            name => format!("--{}", name.replace(['_', '.'], "-")),
+        }
+    }
+}
+
+/// The name that a file spells so.
+pub(super) fn known(name: &str) -> Result<Name, String> {
+    if let Some(known) = NAMES.iter().find(|known| known.name() == name) {
+        return Ok(*known);
+    }
+    let advice = match name {
+        "table" => "write `application`, which is also the name of the lease table".to_owned(),
+        "policies" => "write `format`, from which they follow".to_owned(),
+        "from" => "write `initial_position`".to_owned(),
+        name => match nearest(name, NAMES.iter().map(|known| known.name().to_owned())) {
+            Some(meant) => format!("write `{meant}`, or leave it out"),
+            None => "leave it out; `leasehold consume --help` lists the options".to_owned(),
+        },
+    };
+    Err(format!(
+        "expected the name of an option, found `{name}`, which is none; {advice}"
+    ))
+}
+
+/// The name that was meant, if it is spelled nearly so.
+pub(super) fn nearest(found: &str, names: impl Iterator<Item = String>) -> Option<String> {
+    let near = names.map(|name| (distance(found, &name), name)).min()?;
+    (near.0 <= 2).then_some(near.1)
+}
+
+/// How many letters are to be changed, added or removed.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_three_spellings_each_of_which_is_one_name_s_alone() {
+        let max = Name::of("reader.max_records");
+        assert_eq!(max.flag(), "--reader-max-records");
+        assert_eq!(max.variable(), "LEASEHOLD_READER_MAX_RECORDS");
+        for spell in [Name::flag, Name::variable] {
+            let mut all: Vec<String> = NAMES.iter().map(|name| spell(*name)).collect();
+            let count = all.len();
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), count);
+        }
+    }
+
+    #[test]
+    fn names_that_are_nearly_right_are_recognised() {
+        assert!(
+            known("lease_duraton")
+                .unwrap_err()
+                .contains("write `lease_duration`")
+        );
+        assert!(known("table").unwrap_err().contains("write `application`"));
+        assert!(known("sprockets").unwrap_err().contains("--help"));
+        assert_eq!(known("stream").unwrap().name(), "stream");
+        assert_eq!(
+            (
+                distance("", "abc"),
+                distance("abc", "abc"),
+                distance("kitten", "sitting")
+            ),
+            (3, 0, 3)
+        );
+    }
+}

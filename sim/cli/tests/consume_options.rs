@@ -1,0 +1,124 @@
+//! `leasehold consume`: its options from flags, variables and a file, and its end when it has caught up.
+#![cfg(unix)]
+
+mod command;
+
+use command::*;
+use serde_json::{Value, json};
+
+/// Options from a file, the environment and flags; nothing is started where one cannot be used.
+#[test]
+fn options_come_from_flags_variables_and_a_file() {
+    let folder = std::env::temp_dir().join(format!("leasehold-options-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("worker.toml");
+    std::fs::write(
+        &file,
+        "application = \"billing\"\nlease_duration = \"30 s\"\nmax_steals = 3\n",
+    )
+    .expect("a file");
+    let path = file.display().to_string();
+    let consume = |more: &[&str], variable: (&str, &str)| {
+        let base = ["consume", "--config", path.as_str(), "--stream", "orders"];
+        let args: Vec<&str> = base.iter().chain(more).copied().collect();
+        leasehold(&args)
+            .env(variable.0, variable.1)
+            .output()
+            .expect("the command starts")
+    };
+    let printed = consume(
+        &["--print-config", "--lease-duration", "40 s"],
+        ("LEASEHOLD_MAX_STEALS", "5"),
+    );
+    assert_eq!(printed.status.code(), Some(0), "{}", stderr(&printed));
+    let text = stdout(&printed);
+    for (value, source) in [
+        ("application = \"billing\"", path.as_str()),
+        ("lease_duration = \"40 s\"", "# --lease-duration"),
+        ("max_steals = 5", "# environment: LEASEHOLD_MAX_STEALS"),
+        ("renew_interval = \"3.3 s\"", "# default"),
+    ] {
+        let told = |line: &str| line.starts_with(value) && line.ends_with(source);
+        assert!(text.lines().any(told), "{value} of {source} in\n{text}");
+    }
+    for (more, variable, part) in [
+        (
+            &["--lease-duration", "40"][..],
+            ("NOTHING", ""),
+            "expected a time with its unit",
+        ),
+        (
+            &[],
+            ("LEASEHOLD_LEASE_DURATON", "1 s"),
+            "write LEASEHOLD_LEASE_DURATION",
+        ),
+        (
+            &["--renew-interval", "20 s"],
+            ("NOTHING", ""),
+            "(--renew-interval)",
+        ),
+    ] {
+        let refused = consume(more, variable);
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
+        assert_eq!(stdout(&refused), "");
+    }
+    let help = stdout(&run(&["consume", "--help"]));
+    for part in [
+        "--lease-duration <TIME>",
+        "--reader-max-records <VALUE>",
+        "Range: 100 ms to 24 h",
+    ] {
+        assert!(help.contains(part), "{part} in\n{help}");
+    }
+    std::fs::remove_dir_all(&folder).expect("its folder goes");
+}
+
+/// Everything that was there is printed, over a split, and then the command ends by itself.
+#[test]
+fn consume_ends_when_it_has_caught_up() {
+    let local = Local::start();
+    let kinesis = |target: &str, body: &Value| {
+        let (status, _) = local.call(&format!("Kinesis_20131202.{target}"), body);
+        assert_eq!(status, "HTTP/1.1 200 OK", "{target}");
+    };
+    let put = || {
+        for n in 0..20 {
+            let key = format!("key-{n}");
+            let record = json!({ "StreamName": "orders", "PartitionKey": key, "Data": "MA==" });
+            kinesis("PutRecord", &record);
+        }
+    };
+    kinesis(
+        "CreateStream",
+        &json!({ "StreamName": "orders", "ShardCount": 2 }),
+    );
+    put();
+    let split =
+        json!({ "StreamName": "orders", "ShardToSplit": "shardId-000000000000", "NewStartingHashKey": "7" });
+    kinesis("SplitShard", &split);
+    put();
+    let url = format!("http://{}", local.address);
+    let consume = || {
+        let output = run(&[
+            "consume",
+            "--stream",
+            "orders",
+            "--application",
+            "billing",
+            "--endpoint-url",
+            &url,
+            "--until-caught-up",
+            "--scan-interval",
+            "500 ms",
+            "--bootstrap-delay",
+            "0 s",
+        ]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).lines().count()
+    };
+    assert_eq!(consume(), 40);
+    put();
+    assert_eq!(consume(), 20, "only what came since");
+    assert_eq!(consume(), 0);
+}
