@@ -193,7 +193,7 @@ fn children(view: &View, shards: &[Shard], step: &mut Step, moved: &BTreeSet<Lea
     }
     if !missing.is_empty() {
         step.follows.push(format!(
-            "{} {} no lease: the worker that reads this shard to its end creates it at TRIM_HORIZON, unless a shard after it has one",
+            "{} {} no lease: the worker that reads this shard to its end creates it, to be read from its beginning",
             named(&missing),
             if missing.len() == 1 { "has" } else { "have" }
         ));
