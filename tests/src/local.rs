@@ -8,13 +8,12 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use leasehold_local_aws::dynamo::DynamoConfig;
-use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, serve, wall_clock};
+use leasehold_local_aws::http::{LocalOptions, Loopback, SharedAws};
 use leasehold_local_aws::kinesis::KinesisConfig;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::future::pending;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
@@ -75,12 +74,11 @@ impl Local {
     /// # Panics
     /// If there is no free port.
     pub async fn start(options: LocalOptions) -> Self {
-        let aws = SharedAws::new(LocalAws::new(options), wall_clock());
-        let (behind, server) = listen().await;
-        tokio::spawn(serve(server, aws.clone(), pending()));
+        let server = Loopback::start(options).await.expect("a free port");
+        let aws = server.aws().clone();
         let (endpoint, front) = listen().await;
         let gate = Arc::new(Mutex::new(Gate::default()));
-        tokio::spawn(guard(front, behind, gate.clone()));
+        tokio::spawn(guard(front, server, gate.clone()));
         Self { endpoint, aws, gate }
     }
 
@@ -113,7 +111,8 @@ async fn listen() -> (String, TcpListener) {
 }
 
 /// Passes requests on, except for those that are refused.
-async fn guard(listener: TcpListener, behind: String, gate: Arc<Mutex<Gate>>) {
+async fn guard(listener: TcpListener, server: Loopback, gate: Arc<Mutex<Gate>>) {
+    let behind = server.endpoint().to_owned();
     let client: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     while let Ok((socket, _)) = listener.accept().await {
         let (client, behind, gate) = (client.clone(), behind.clone(), gate.clone());

@@ -15,7 +15,7 @@ use clap::Args;
 use fleet::Fleet;
 use leasehold::runtime::{Runtime as _, TokioRuntime};
 use leasehold_engine::internals::draw_below;
-use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, serve, wall_clock};
+use leasehold_local_aws::http::{LocalOptions, Loopback};
 use ledger::Ledger;
 use operator::Operator;
 use producer::{KEYS, Producer};
@@ -25,8 +25,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use summary::Summary;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 const STREAM: &str = "demo-stream";
@@ -118,18 +116,10 @@ const LAST_PUT: u32 = 75;
 
 pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
     let traces = args.make_trace_directory()?;
-    let listener = TcpListener::bind("127.0.0.1:0")
+    let aws = Loopback::start(LocalOptions::default())
         .await
         .map_err(|error| Failure::under_way(format!("nothing can be served on loopback: {error}")))?;
-    let endpoint = match listener.local_addr() {
-        Ok(address) => format!("http://{address}"),
-        Err(error) => return Err(Failure::under_way(format!("loopback has no address: {error}"))),
-    };
-    let (stop, stopped) = oneshot::channel::<()>();
-    let aws = SharedAws::new(LocalAws::new(LocalOptions::default()), wall_clock());
-    let server = tokio::spawn(serve(listener, aws, async {
-        let _ = stopped.await;
-    }));
+    let endpoint = aws.endpoint().to_owned();
     let seed = match args.seed {
         Some(seed) => seed,
         // Short enough to be typed again.
@@ -188,8 +178,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
             .collect(),
     };
     summary.count(&ledger.totals());
-    let _ = stop.send(());
-    let _ = server.await;
+    let _ = aws.stop().await;
     if args.json {
         exit::print_json(&summary)?;
     } else {

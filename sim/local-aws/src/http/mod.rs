@@ -5,23 +5,16 @@
 //! it belongs on loopback. They tell the region that a request means: each region has streams and tables of its own.
 //!
 //! ```
-//! use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, serve, wall_clock};
+//! use leasehold_local_aws::http::{LocalOptions, Loopback};
 //! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-//! use tokio::net::{TcpListener, TcpStream};
-//! use tokio::sync::oneshot;
+//! use tokio::net::TcpStream;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> std::io::Result<()> {
-//! let aws = SharedAws::new(LocalAws::new(LocalOptions::default()), wall_clock());
-//! let listener = TcpListener::bind("127.0.0.1:0").await?;
-//! let address = listener.local_addr()?;
-//! let (stop, stopped) = oneshot::channel::<()>();
-//! let server = tokio::spawn(serve(listener, aws.clone(), async {
-//!     let _ = stopped.await;
-//! }));
+//! let server = Loopback::start(LocalOptions::default()).await?;
 //!
-//! // An SDK is given the endpoint `http://{address}`, any region and any credentials. By hand it is one request:
-//! let mut client = TcpStream::connect(address).await?;
+//! // An SDK is given the endpoint, any region and any credentials. By hand it is one request:
+//! let mut client = TcpStream::connect(server.endpoint().trim_start_matches("http://")).await?;
 //! let request = "POST / HTTP/1.1\r\nhost: local\r\nconnection: close\r\n\
 //!     content-type: application/x-amz-json-1.1\r\nx-amz-target: Kinesis_20131202.CreateStream\r\n\
 //!     content-length: 40\r\n\r\n{\"StreamName\":\"orders\", \"ShardCount\": 2}";
@@ -31,17 +24,19 @@
 //! assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 //!
 //! // The services themselves can be looked at, and changed, while they are served.
-//! assert!(aws.lock().kinesis.stream("orders").is_some());
+//! assert!(server.aws().lock().kinesis.stream("orders").is_some());
 //!
 //! // The server ends when it is told to, and lets the requests under way finish.
-//! let _ = stop.send(());
-//! server.await.expect("the server does not panic")?;
+//! server.stop().await?;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`serve`] is the same on a listener of the program's own, with a [`SharedAws`] that goes by another clock, say.
 
 mod answer;
 mod cbor;
+mod loopback;
 mod region;
 mod server;
 mod service;
@@ -49,6 +44,7 @@ mod service;
 mod tests;
 mod wire;
 
+pub use loopback::Loopback;
 pub use region::is_region;
 pub use server::serve;
 
