@@ -9,13 +9,14 @@ pub use crate::aws::clock::{SdkSleep, SdkTime};
 pub use crate::aws::dynamo::DynamoTable;
 #[cfg(feature = "aws")]
 pub use crate::aws::values::item_from_sdk;
+pub use crate::kit::TestShard;
 pub use crate::machine::Machine;
 pub use crate::migrate::{
     Plan as MigrationPlan, Report as MigrationReport, Stopped as MigrationStopped, migrate,
 };
 pub use crate::ports::{Failure, Port, StreamPort, TablePort};
 pub use crate::recorder::{MemorySink, Recorder};
-pub use crate::store::Store;
+pub use crate::store::{Answer, Store};
 pub use crate::trace::{
     Divergence, OutputDigest, ReplayReport, RollingDigest, TraceError, TraceKind, TraceReader, TraceRecord,
     replay, replay_on,

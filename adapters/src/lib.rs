@@ -74,6 +74,7 @@ mod handovers;
 mod health;
 #[doc(hidden)]
 pub mod internals;
+mod kit;
 mod kpl;
 mod machine;
 pub mod metrics;

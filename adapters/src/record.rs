@@ -28,6 +28,22 @@ pub struct Record {
     pub aggregated: bool,
 }
 
+impl Record {
+    /// A plain record. For what stands in the place of Kinesis: an application is given its records.
+    #[doc(hidden)]
+    pub fn new(shard: ShardId, position: Position, partition_key: Arc<str>, data: Bytes) -> Self {
+        Self {
+            shard,
+            position,
+            partition_key,
+            explicit_hash_key: None,
+            data,
+            arrival: None,
+            aggregated: false,
+        }
+    }
+}
+
 impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Payloads do not belong into logs.

@@ -84,6 +84,14 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// An answer that was so far behind the tip, at no particular time.
+    pub(crate) fn behind_by(behind_ms: u64) -> Self {
+        Self {
+            behind_ms,
+            ..Self::default()
+        }
+    }
+
     /// Whatever was not in this answer or one before it came to the shard after the moment that was this long ago.
     fn behind(&self, now: Mono) -> Span {
         if self.end {
