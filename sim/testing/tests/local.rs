@@ -1,5 +1,9 @@
 //! The in-memory AWS under a real worker and the real SDK.
 #![cfg(feature = "local")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests run by the clock of the machine"
+)]
 
 use leasehold::Batch;
 use leasehold_testing::LocalAws;

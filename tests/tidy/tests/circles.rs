@@ -9,12 +9,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates, by the folder of their sources.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "engine/src",
     "adapters/src",
     "sim/local-aws/src",
     "sim/src",
     "sim/full-stack/src",
+    "sim/testing/src",
     "sim/cli/src",
 ];
 

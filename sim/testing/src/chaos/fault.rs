@@ -1,0 +1,385 @@
+//! What can go wrong in a world, as data: a plan can be printed, and faults can be left out of it.
+
+use super::draws::Draws;
+use std::fmt;
+
+/// Milliseconds since a world began.
+pub(crate) type Time = u64;
+
+/// Which service a request goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Service {
+    Table,
+    Stream,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// It is certainly not executed, and the worker knows.
+    NotSent,
+    /// There are too many requests.
+    Throttled,
+    /// It is lost on the way; the worker does not know whether it was executed.
+    LostRequest,
+    /// It is executed, and the answer is lost.
+    LostAnswer,
+    /// It is executed and answered after so long, which may be too late.
+    Slow(Time),
+    /// The connection breaks at once, and the request is executed after so long.
+    Late(Time),
+}
+
+/// Something that is done to a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Something becomes of a worker's request, counted over all its lives from 0.
+    Request {
+        worker: usize,
+        service: Service,
+        nth: u64,
+        how: How,
+    },
+    /// The same becomes of every request for a while, of one worker or of all.
+    Spell {
+        worker: Option<usize>,
+        service: Service,
+        from: Time,
+        lasts: Time,
+        how: How,
+    },
+    /// The process dies, and is started again after a while.
+    Crash { worker: usize, at: Time, back: Time },
+    /// The process dies at the moment when its nth write of progress has come to the table, before it knows.
+    CrashAtCheckpoint { worker: usize, nth: u64, back: Time },
+    /// The process stands still, and goes on.
+    Pause { worker: usize, at: Time, lasts: Time },
+    /// The process dies while a handler works, so long after its nth batch was handed over, counted over all lives from 1.
+    CrashInBatch {
+        worker: usize,
+        nth: u64,
+        after: Time,
+        back: Time,
+    },
+    /// It stands still while a handler works.
+    PauseInBatch {
+        worker: usize,
+        nth: u64,
+        after: Time,
+        lasts: Time,
+    },
+    /// The worker is asked to shut down, and is started again after a while.
+    ShutDown { worker: usize, at: Time, back: Time },
+    /// A shard is split. The number picks it.
+    Split { at: Time, pick: u64 },
+    /// Two shards are merged. The number picks them.
+    Merge { at: Time, pick: u64 },
+}
+
+impl Fault {
+    /// What kind it is.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Request { .. } => "request",
+            Self::Spell { .. } => "spell",
+            Self::Crash { .. } => "crash",
+            Self::CrashAtCheckpoint { .. } => "crash-at-checkpoint",
+            Self::Pause { .. } => "pause",
+            Self::CrashInBatch { .. } => "crash-in-batch",
+            Self::PauseInBatch { .. } => "pause-in-batch",
+            Self::ShutDown { .. } => "shutdown",
+            Self::Split { .. } => "split",
+            Self::Merge { .. } => "merge",
+        }
+    }
+}
+
+/// When the last fault is over.
+pub(crate) const HEALED: Time = 20_000;
+
+/// What is drawn for a world with so many workers, whose leases last for so long.
+pub(crate) fn faults(draws: Draws, workers: usize, lease: Time) -> Vec<Fault> {
+    let dice = Dice {
+        draws,
+        workers,
+        lease,
+    };
+    let mut faults = Vec::new();
+    faults.extend(dice.each("crash", 2, Dice::crash));
+    faults.extend(dice.each("crash-at-checkpoint", 2, Dice::crash_at_checkpoint));
+    faults.extend(dice.each("pause", 2, Dice::pause));
+    faults.extend(dice.each("in-batch", 3, Dice::in_batch));
+    faults.extend(dice.each("shutdown", 1, Dice::shut_down));
+    faults.extend(dice.each("reshard", 3, Dice::reshard));
+    faults.extend(dice.each("spell", 2, Dice::spell));
+    faults.extend(dice.each("request", 12, Dice::request));
+    faults
+}
+
+/// Draws faults. Each is told what it is one of, and which.
+#[derive(Clone, Copy)]
+struct Dice {
+    draws: Draws,
+    workers: usize,
+    lease: Time,
+}
+
+impl Dice {
+    /// Up to so many faults.
+    fn each(
+        self,
+        kind: &'static str,
+        most: u64,
+        draw: fn(Self, &str, u64) -> Fault,
+    ) -> impl Iterator<Item = Fault> {
+        let count = self.draws.between(kind, 1_000, 0, most);
+        (0..count).map(move |n| draw(self, kind, n))
+    }
+
+    fn worker(self, kind: &str, n: u64) -> usize {
+        self.draws.between(kind, 4 * n, 0, self.workers as u64 - 1) as usize
+    }
+
+    fn at(self, kind: &str, n: u64) -> Time {
+        self.draws.between(kind, 4 * n + 1, 1_000, HEALED - 2_000)
+    }
+
+    fn lasting(self, kind: &str, n: u64, low: Time, high: Time) -> Time {
+        self.draws.magnitude(kind, 4 * n + 2, low, high)
+    }
+
+    fn crash(self, kind: &str, n: u64) -> Fault {
+        Fault::Crash {
+            worker: self.worker(kind, n),
+            at: self.at(kind, n),
+            back: self.lasting(kind, n, 20, 2 * self.lease),
+        }
+    }
+
+    fn crash_at_checkpoint(self, kind: &str, n: u64) -> Fault {
+        Fault::CrashAtCheckpoint {
+            worker: self.worker(kind, n),
+            nth: self.draws.magnitude("nth-checkpoint", n, 1, 40),
+            back: self.lasting(kind, n, 20, 2 * self.lease),
+        }
+    }
+
+    fn pause(self, kind: &str, n: u64) -> Fault {
+        let at = self.at(kind, n);
+        let lasts = self.lasting(kind, n, self.lease / 8, 3 * self.lease);
+        Fault::Pause {
+            worker: self.worker(kind, n),
+            at,
+            lasts: lasts.min(HEALED - at),
+        }
+    }
+
+    fn in_batch(self, kind: &str, n: u64) -> Fault {
+        let (worker, nth) = (self.worker(kind, n), self.draws.magnitude("nth-batch", n, 1, 40));
+        let after = self.draws.magnitude("in-batch-after", n, 1, 60);
+        match self.draws.percent("pause-in-batch", n, 65) {
+            true => Fault::PauseInBatch {
+                worker,
+                nth,
+                after,
+                lasts: self.lasting(kind, n, self.lease / 4, 3 * self.lease),
+            },
+            false => Fault::CrashInBatch {
+                worker,
+                nth,
+                after,
+                back: self.lasting(kind, n, 20, 2 * self.lease),
+            },
+        }
+    }
+
+    fn shut_down(self, kind: &str, n: u64) -> Fault {
+        Fault::ShutDown {
+            worker: self.worker(kind, n),
+            at: self.at(kind, n),
+            back: self.lasting(kind, n, 100, self.lease) + 1_000,
+        }
+    }
+
+    fn reshard(self, kind: &str, n: u64) -> Fault {
+        let (at, pick) = (self.at(kind, n), self.draws.bits("reshard-pick", n));
+        match self.draws.percent("split", n, 60) {
+            true => Fault::Split { at, pick },
+            false => Fault::Merge { at, pick },
+        }
+    }
+
+    fn spell(self, kind: &str, n: u64) -> Fault {
+        let from = self.at(kind, n);
+        let of_one = self.draws.percent("spell-of-one", n, 60);
+        Fault::Spell {
+            worker: of_one.then(|| self.worker(kind, n)),
+            service: service(self.draws, "spell-service", n),
+            from,
+            lasts: self.lasting(kind, n, 200, 2 * self.lease).min(HEALED - from),
+            how: how(self.draws, "spell-how", n, self.lease),
+        }
+    }
+
+    fn request(self, kind: &str, n: u64) -> Fault {
+        Fault::Request {
+            worker: self.worker(kind, n),
+            service: service(self.draws, "request-service", n),
+            nth: self.draws.magnitude("request-nth", n, 1, 150) - 1,
+            how: how(self.draws, "request-how", n, self.lease),
+        }
+    }
+}
+
+fn service(draws: Draws, what: &str, n: u64) -> Service {
+    match draws.percent(what, n, 60) {
+        true => Service::Table,
+        false => Service::Stream,
+    }
+}
+
+fn how(draws: Draws, what: &str, n: u64, lease: Time) -> How {
+    let long = draws.magnitude(what, 1_000 + n, 100, 2 * lease);
+    match draws.between(what, n, 0, 5) {
+        0 => How::NotSent,
+        1 => How::Throttled,
+        2 => How::LostRequest,
+        3 => How::LostAnswer,
+        4 => How::Slow(long),
+        _ => How::Late(long),
+    }
+}
+
+/// A time in seconds.
+pub(crate) struct Secs(pub(crate) Time);
+
+impl fmt::Display for Secs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} s", self.0 / 1_000, self.0 % 1_000)
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Table => "table",
+            Self::Stream => "stream",
+        })
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent => f.write_str("not sent"),
+            Self::Throttled => f.write_str("throttled"),
+            Self::LostRequest => f.write_str("lost on the way"),
+            Self::LostAnswer => f.write_str("executed, and the answer lost"),
+            Self::Slow(long) => write!(f, "answered after {}", Secs(*long)),
+            Self::Late(long) => write!(f, "cut off, and executed after {}", Secs(*long)),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Request {
+                worker,
+                service,
+                nth,
+                how,
+            } => write!(f, "request {nth} of worker-{worker} to the {service} is {how}"),
+            Self::Spell {
+                worker,
+                service,
+                from,
+                lasts,
+                how,
+            } => {
+                write!(f, "from {} to {} ", Secs(from), Secs(from + lasts))?;
+                match worker {
+                    Some(worker) => write!(f, "requests of worker-{worker} to the {service} are {how}"),
+                    None => write!(f, "all requests to the {service} are {how}"),
+                }
+            }
+            Self::Crash { worker, at, back } => {
+                write!(f, "at {} worker-{worker} dies{}", Secs(at), Again(back))
+            }
+            Self::CrashAtCheckpoint { worker, nth, back } => {
+                let again = Again(back);
+                write!(
+                    f,
+                    "worker-{worker} dies when its checkpoint number {nth} has come to the table{again}"
+                )
+            }
+            Self::Pause { worker, at, lasts } => {
+                write!(
+                    f,
+                    "at {} worker-{worker} stands still for {}",
+                    Secs(at),
+                    Secs(lasts)
+                )
+            }
+            Self::CrashInBatch {
+                worker,
+                nth,
+                after,
+                back,
+            } => {
+                let (after, again) = (Secs(after), Again(back));
+                write!(
+                    f,
+                    "worker-{worker} dies {after} after its batch number {nth} was handed over{again}"
+                )
+            }
+            Self::PauseInBatch {
+                worker,
+                nth,
+                after,
+                lasts,
+            } => {
+                let (after, lasts) = (Secs(after), Secs(lasts));
+                write!(
+                    f,
+                    "worker-{worker} stands still for {lasts}, {after} after its batch number {nth} was handed over"
+                )
+            }
+            Self::ShutDown { worker, at, back } => {
+                write!(f, "at {} worker-{worker} is shut down{}", Secs(at), Again(back))
+            }
+            Self::Split { at, .. } => write!(f, "at {} a shard is split", Secs(at)),
+            Self::Merge { at, .. } => write!(f, "at {} two shards are merged", Secs(at)),
+        }
+    }
+}
+
+/// When a worker is started again.
+struct Again(Time);
+
+impl fmt::Display for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ", and is started {} later", Secs(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn every_kind_is_drawn_and_all_are_over_in_time() {
+        let mut kinds = BTreeMap::new();
+        for seed in 0..300 {
+            for fault in faults(Draws::new(seed), 3, 4_000) {
+                *kinds.entry(fault.kind()).or_insert(0) += 1;
+                if let Fault::Pause { at, lasts, .. } | Fault::Spell { from: at, lasts, .. } = fault {
+                    assert!(at + lasts <= HEALED, "{fault}");
+                }
+                assert!(!fault.to_string().is_empty());
+            }
+        }
+        assert_eq!(kinds.len(), 10, "{kinds:?}");
+    }
+}

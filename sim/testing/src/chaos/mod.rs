@@ -1,0 +1,171 @@
+//! Worlds of real workers under faults, one after another on the thread of the test.
+
+mod draws;
+mod fault;
+mod judge;
+mod ports;
+mod process;
+mod quiet;
+mod run;
+mod services;
+mod shrink;
+mod slot;
+mod stage;
+mod watched;
+mod which;
+mod world;
+
+pub use world::{End, Life, Put, World};
+
+use fault::{Fault, Secs};
+use leasehold_engine::internals::Digest;
+use quiet::Quiet;
+use run::{Outcomes, run};
+use shrink::shrink;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use which::{Which, line, worlds};
+use world::Plan;
+
+/// How many runs are made to leave out faults.
+const SHRINKS: u32 = 200;
+/// How many lines of what happened are told.
+const STORY: usize = 40;
+
+/// What the worlds of a test were like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// How many worlds were run.
+    pub worlds: u64,
+    /// How many records were put in all of them.
+    pub records: u64,
+    /// How many records were handed over more than once, counted each time.
+    pub repeated: u64,
+    /// How many processes of workers there were.
+    pub lives: u64,
+    /// How many faults were drawn, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Of everything that happened in all worlds, with its time. The same seeds give the same digest.
+    pub digest: u64,
+}
+
+/// Runs a world for each seed: real workers with the handler under test, and faults that the seed decides.
+///
+/// `setup` is called for every world, and also for every run that leaves out faults of one that failed. It makes what the
+/// world's workers share and says which handler they run and what must hold in the end. It must do the same each time.
+///
+/// It is called from a plain `#[test]`, as it brings a runtime of its own for every process.
+///
+/// # Panics
+/// If a world fails: with what does not hold, the faults that it needs to fail, and one line that repeats it.
+#[track_caller]
+pub fn chaos(seeds: impl IntoIterator<Item = u64>, setup: impl Fn(&mut World)) -> Summary {
+    assert!(
+        tokio::runtime::Handle::try_current().is_err(),
+        "expected `chaos` to be called outside of a tokio runtime, since every process brings one of its own; call it from a plain #[test] \
+         instead of a #[tokio::test]"
+    );
+    let mut summary = Summary::default();
+    let mut digest = Digest::new();
+    for which in worlds(seeds) {
+        let (plan, outcomes) = attempt(&setup, &which, false);
+        if outcomes.failure.is_some() {
+            let told = report(&setup, &which, &plan, &outcomes);
+            panic!("{told}");
+        }
+        summary.worlds += 1;
+        summary.records += plan.puts.len() as u64;
+        summary.repeated += outcomes.repeated;
+        summary.lives += outcomes.lives;
+        for fault in &plan.faults {
+            *summary.faults.entry(fault.kind()).or_default() += 1;
+        }
+        digest.absorb(&outcomes.digest);
+    }
+    summary.digest = digest.value();
+    summary
+}
+
+/// The numbers of the faults of a plan that are left.
+fn numbers(plan: &Plan, which: &Which) -> Vec<usize> {
+    let all = 0..plan.faults.len();
+    match &which.faults {
+        None => all.collect(),
+        Some(some) => all.filter(|number| some.contains(number)).collect(),
+    }
+}
+
+/// Runs one world.
+fn attempt(setup: &impl Fn(&mut World), which: &Which, tell: bool) -> (Plan, Outcomes) {
+    let mut world = World::new(which.seed);
+    setup(&mut world);
+    assert!(
+        world.start.is_some(),
+        "expected the world to have a handler, found none; call `world.handler(…)`"
+    );
+    let plan = world.plan();
+    if let Err(bad) = plan.config.check() {
+        panic!("the options of `World::config` cannot work: {bad}");
+    }
+    let faults: Vec<Fault> = numbers(&plan, which)
+        .into_iter()
+        .map(|number| plan.faults[number])
+        .collect();
+    let _quiet = Quiet::begin();
+    let outcomes = run(&mut world, &plan, &faults, tell);
+    (plan, outcomes)
+}
+
+/// What is told about a world that failed.
+fn report(setup: &impl Fn(&mut World), which: &Which, plan: &Plan, outcomes: &Outcomes) -> String {
+    let Some(first) = &outcomes.failure else {
+        return String::new();
+    };
+    let seed = which.seed;
+    let with = |faults: &[usize], tell| {
+        let which = Which {
+            seed,
+            faults: Some(faults.to_vec()),
+        };
+        attempt(setup, &which, tell).1
+    };
+    let all = numbers(plan, which);
+    let again = with(&all, false);
+    if again.digest != outcomes.digest {
+        return format!(
+            "the world of seed {seed} failed ({}: {}), and its second run was another one: something in the handler differs from run to run, \
+             such as a clock, entropy, a thread, `select!` without `biased`, or the order of a HashMap",
+            first.property, first.what
+        );
+    }
+    let same = |outcomes: &Outcomes| {
+        outcomes
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.property == first.property)
+    };
+    let kept = shrink(&all, SHRINKS, |left| same(&with(left, false)));
+    let last = with(&kept, true);
+    let failure = last.failure.as_ref().unwrap_or(first);
+    let mut text = format!(
+        "the world of seed {seed} fails at {}: {}: {}\n",
+        Secs(failure.at),
+        failure.property,
+        failure.what
+    );
+    let (count, drawn) = (kept.len(), all.len());
+    let _ = match count {
+        0 => writeln!(text, "it fails without any fault"),
+        _ => writeln!(text, "it needs {count} of its {drawn} faults:"),
+    };
+    for number in &kept {
+        let _ = writeln!(text, "  {number}: {}", plan.faults[*number]);
+    }
+    let _ = writeln!(text, "what happened, at the end:");
+    for happened in last.story.iter().skip(last.story.len().saturating_sub(STORY)) {
+        let _ = writeln!(text, "  {happened}");
+    }
+    let _ = write!(text, "to repeat it: {}", line(seed, &kept));
+    text
+}

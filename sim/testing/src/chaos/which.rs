@@ -1,0 +1,109 @@
+//! Which worlds are run: those of the test, or those that the environment names.
+
+use std::env;
+use std::ops::Range;
+
+/// Runs one world instead of those of the test: `17`, or `17:2,5` with only these of its faults.
+pub(crate) const SEED: &str = "LEASEHOLD_CHAOS_SEED";
+
+/// One world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Which {
+    pub(crate) seed: u64,
+    /// The numbers of the faults that are left; absent: all.
+    pub(crate) faults: Option<Vec<usize>>,
+}
+
+/// Runs the worlds of these seeds instead of those of the test: `0..5000`.
+pub(crate) const SEEDS: &str = "LEASEHOLD_CHAOS_SEEDS";
+
+/// The worlds to run.
+pub(crate) fn worlds(seeds: impl IntoIterator<Item = u64>) -> Vec<Which> {
+    let all = |seed| Which { seed, faults: None };
+    if let Some(text) = asked(SEED) {
+        match parse(&text) {
+            Some(which) => vec![which],
+            None => panic!(
+                "expected {SEED} to be a seed and numbers of faults, such as 17 or 17:2,5, found {text:?}; take it from the message \
+                 of the test that failed"
+            ),
+        }
+    } else if let Some(text) = asked(SEEDS) {
+        match range(&text) {
+            Some(range) => range.map(all).collect(),
+            None => panic!("expected {SEEDS} to be a range of seeds, such as 0..5000, found {text:?}"),
+        }
+    } else {
+        seeds.into_iter().map(all).collect()
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what a person asks for, who looks for worlds or repeats one"
+)]
+fn asked(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+fn range(text: &str) -> Option<Range<u64>> {
+    let (from, to) = text.split_once("..")?;
+    Some(from.trim().parse().ok()?..to.trim().parse().ok()?)
+}
+
+fn parse(text: &str) -> Option<Which> {
+    let (seed, faults) = match text.split_once(':') {
+        Some((seed, faults)) => (seed, Some(faults)),
+        None => (text, None),
+    };
+    let numbers = |text: &str| -> Option<Vec<usize>> {
+        let parts = text.split(',').filter(|part| !part.is_empty());
+        parts.map(|part| part.trim().parse().ok()).collect()
+    };
+    Some(Which {
+        seed: seed.trim().parse().ok()?,
+        faults: match faults {
+            Some(text) => Some(numbers(text)?),
+            None => None,
+        },
+    })
+}
+
+/// The line that repeats a world.
+pub(crate) fn line(seed: u64, faults: &[usize]) -> String {
+    let numbers: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let thread = std::thread::current();
+    // A test runs on a thread of its name, unless there is one thread for all.
+    let test = thread
+        .name()
+        .filter(|name| *name != "main")
+        .map_or_else(String::new, |name| format!(" {name}"));
+    format!("{SEED}={seed}:{} cargo test{test}", numbers.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_world_that_is_run_then() {
+        let which = |seed, faults| Some(Which { seed, faults });
+        assert_eq!(parse("17"), which(17, None));
+        assert_eq!(parse("17:"), which(17, Some(vec![])));
+        assert_eq!(parse("17:2,5"), which(17, Some(vec![2, 5])));
+        for bad in ["", "x", "17:a", ":3", "-1"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+        assert_eq!(
+            (range("3..9"), range("3-9"), range("..9")),
+            (Some(3..9), None, None)
+        );
+        let line = line(17, &[2, 5]);
+        let name = "chaos::which::tests::a_line_names_the_world_that_is_run_then";
+        assert!(
+            line.starts_with("LEASEHOLD_CHAOS_SEED=17:2,5 cargo test"),
+            "{line}"
+        );
+        assert!(line.ends_with(name) || line.ends_with("test"), "{line}");
+    }
+}

@@ -1,0 +1,242 @@
+//! Worlds of real workers: a sound handler passes, and two that have a bug are found.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "handlers run in simulated processes, whose timers and tasks are those of tokio"
+)]
+
+use leasehold::{Batch, EndReason, Fence, Handler, HandlerFn, Record, ShardInfo};
+use leasehold_testing::{End, Summary, World, chaos};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A stand-in for a database, which all workers of a world share.
+#[derive(Clone, Debug, Default)]
+struct Sink(Arc<Mutex<Books>>);
+
+#[derive(Debug, Default)]
+struct Books {
+    /// How many records of each partition key are written, in order.
+    keys: BTreeMap<String, u64>,
+    /// What was wrong with a write.
+    wrong: Vec<String>,
+}
+
+impl Sink {
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.0.lock().expect("no writer panics")
+    }
+
+    /// Writes a record, be it again.
+    fn write(&self, record: &Record, fence: Option<&Fence>) {
+        let mut books = self.books();
+        let text = String::from_utf8_lossy(&record.data).into_owned();
+        let (key, nth) = text.split_once('/').expect("a payload of these worlds");
+        let nth: u64 = nth.parse().expect("a payload of these worlds");
+        if fence.is_some_and(|fence| !fence.is_valid()) {
+            books.wrong.push(format!("{text} was written after the fence"));
+        }
+        let written = books.keys.entry(key.to_owned()).or_default();
+        match nth {
+            next if next == *written => *written += 1,
+            nth if nth < *written => {}
+            _ => {
+                let written = *written;
+                books
+                    .wrong
+                    .push(format!("{text} was written after {written} of its key"));
+            }
+        }
+    }
+
+    fn check(&self, end: &End) {
+        let books = self.books();
+        assert!(books.wrong.is_empty(), "{}", books.wrong[0]);
+        let mut put = BTreeMap::new();
+        for record in end.puts() {
+            put.insert(record.partition_key.to_string(), record.nth + 1);
+        }
+        assert_eq!(books.keys, put, "written of each key, and put");
+    }
+}
+
+/// How a handler writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Sound,
+    WithoutLookingAtTheFence,
+    /// A task of the process does it later.
+    AfterItReturned,
+}
+
+struct Writer {
+    way: Way,
+    sink: Sink,
+    queue: mpsc::UnboundedSender<Record>,
+    /// How many records are in the queue.
+    queued: Arc<AtomicUsize>,
+}
+
+impl Writer {
+    fn new(way: Way, sink: Sink) -> Self {
+        let (queue, mut records) = mpsc::unbounded_channel::<Record>();
+        let queued = Arc::new(AtomicUsize::new(0));
+        let (of_task, left) = (sink.clone(), queued.clone());
+        tokio::spawn(async move {
+            while let Some(record) = records.recv().await {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                of_task.write(&record, None);
+                left.fetch_sub(1, Ordering::Relaxed);
+            }
+        });
+        Self {
+            way,
+            sink,
+            queue,
+            queued,
+        }
+    }
+}
+
+impl Handler for Writer {
+    type Error = std::io::Error;
+
+    async fn process(&self, batch: Batch) -> Result<(), Self::Error> {
+        let fence = batch.fence();
+        for record in &batch {
+            if self.way == Way::AfterItReturned {
+                self.queued.fetch_add(1, Ordering::Relaxed);
+                self.queue.send(record.clone()).map_err(std::io::Error::other)?;
+                continue;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if self.way == Way::Sound && !fence.is_valid() {
+                return Err(std::io::Error::other("the lease is over"));
+            }
+            self.sink.write(record, Some(&fence));
+        }
+        Ok(())
+    }
+
+    async fn close(&self, _: &ShardInfo, _: EndReason) {
+        while self.queued.load(Ordering::Relaxed) > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn worlds(seeds: std::ops::Range<u64>, way: Way) -> Summary {
+    chaos(seeds, |world: &mut World| {
+        let sink = Sink::default();
+        let shared = sink.clone();
+        world.handler(move |_| Writer::new(way, shared.clone()));
+        world.finally(move |end| sink.check(end));
+    })
+}
+
+#[test]
+fn a_sound_handler_passes() {
+    let summary = worlds(0..200, Way::Sound);
+    println!("{summary:?}");
+    assert!(summary.repeated > 100, "faults bring records again: {summary:?}");
+}
+
+#[test]
+fn the_same_seeds_give_the_same_runs() {
+    let (one, other) = (worlds(0..12, Way::Sound), worlds(0..12, Way::Sound));
+    assert_eq!(one, other);
+    assert_ne!(one.digest, worlds(12..24, Way::Sound).digest);
+}
+
+#[test]
+#[ignore = "it fails: another test runs it"]
+fn a_writer_that_ignores_its_fence() {
+    worlds(0..100, Way::WithoutLookingAtTheFence);
+}
+
+#[test]
+#[ignore = "it fails: another test runs it"]
+fn a_writer_that_acknowledges_first() {
+    worlds(0..100, Way::AfterItReturned);
+}
+
+/// Runs a test of this file in a process of its own, which has to fail. Gives what it printed.
+fn failing(test: &str, seed: Option<&str>) -> String {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    // With one thread only, tests run on a thread without their name.
+    command.args(["--exact", "--ignored", "--test-threads=2", test]);
+    match seed {
+        Some(seed) => command.env("LEASEHOLD_CHAOS_SEED", seed),
+        None => command.env_remove("LEASEHOLD_CHAOS_SEED"),
+    };
+    let output = command.output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!output.status.success(), "{text}");
+    text
+}
+
+/// The line that says what failed, and the seed of the line that repeats it.
+fn told(text: &str) -> (String, String) {
+    let line = |what: &str| text.lines().find(|line| line.contains(what)).map(str::to_owned);
+    let failed = line("the world of seed").unwrap_or_else(|| panic!("no failure in: {text}"));
+    let repeat = line("to repeat it: LEASEHOLD_CHAOS_SEED=").unwrap_or_else(|| panic!("no line in: {text}"));
+    let seed = repeat.split('=').nth(1).and_then(|rest| rest.split(' ').next());
+    (failed, seed.expect("a seed").to_owned())
+}
+
+fn is_found_and_repeated(test: &str, property: &str) {
+    let text = failing(test, None);
+    println!("{text}");
+    let (failed, seed) = told(&text);
+    assert!(failed.contains(property), "{failed}");
+    assert!(text.contains(&format!("cargo test {test}")), "{text}");
+    let (numbers, drawn) = (seed.split(':').nth(1).expect("faults"), text.contains("it needs"));
+    assert!(drawn && numbers.split(',').count() <= 3, "it is shrunk: {seed}");
+    let again = failing(test, Some(&seed));
+    assert_eq!(told(&again), (failed, seed));
+}
+
+#[test]
+fn a_write_after_the_fence_is_found() {
+    is_found_and_repeated("a_writer_that_ignores_its_fence", "was written after the fence");
+}
+
+#[test]
+fn an_acknowledgement_before_the_write_is_found() {
+    is_found_and_repeated("a_writer_that_acknowledges_first", "finally");
+}
+
+/// A thief that starts at once, as KCL's does, works beside its victim for a while: the judge sees both.
+#[test]
+#[should_panic(expected = "owners: ")]
+fn two_owners_at_one_time_are_seen() {
+    chaos(0..100, |world: &mut World| {
+        world.config(|config| config.with_steal_cooldown(false));
+        world.handler(|_| Writer::new(Way::Sound, Sink::default()));
+    });
+}
+
+/// What a handler does not finish is told as such, and not as a loss of Leasehold's.
+#[test]
+#[should_panic(expected = "a handler failed, the last time with: out of ink")]
+fn a_handler_that_never_succeeds_is_told() {
+    chaos(0..1, |world: &mut World| {
+        world.handler(|_| {
+            HandlerFn::new(|_: Batch| std::future::ready(Err::<(), _>(std::io::Error::other("out of ink"))))
+        });
+    });
+}
+
+#[test]
+#[should_panic(expected = "call it from a plain #[test]")]
+fn a_runtime_around_it_is_refused() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        worlds(0..1, Way::Sound);
+    });
+}
