@@ -3,15 +3,16 @@
 use crate::asks::{Ask, Asks, ShardAsks, asks};
 use crate::batch::{Batch, ShardInfo};
 use crate::fence::{Fence, Fences};
+use crate::receipt::Receipt;
 use crate::record::Record;
 use crate::runtime::Runtime;
 use crate::store::{Fetched, Reading};
-use leasehold_engine::ids::{FencingToken, ShardId};
+use leasehold_engine::ids::{FencingToken, OpId, ShardId};
 use leasehold_engine::input::Call;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::Mono;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A shard with a lease that lasts for as long as it is told to, and what a handler said about its batches.
 pub struct TestShard {
@@ -20,6 +21,8 @@ pub struct TestShard {
     fence: Fence,
     asks: ShardAsks,
     said: Asks,
+    /// The last record of each batch that was made, and whether all of it was acknowledged at once.
+    made: Mutex<Vec<(Position, bool)>>,
     /// Everything up to here is acknowledged.
     through: Option<Position>,
     /// How often a checkpoint was asked for.
@@ -52,6 +55,7 @@ impl TestShard {
             }),
             fences,
             said,
+            made: Mutex::default(),
             through: None,
             checkpoints: 0,
         }
@@ -80,17 +84,25 @@ impl TestShard {
     /// A batch as a worker hands it over.
     pub fn batch(&self, records: Vec<Record>, behind_ms: u64, attempt: u32) -> Batch {
         let reading = Reading::behind_by(behind_ms);
+        let last = records.last().map(|record| record.position).unwrap_or_default();
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = OpId {
+            life: 0,
+            n: made.len() as u64,
+        };
+        made.push((last, false));
         Batch {
             shard: self.info.clone(),
             fetched: Arc::new(Fetched { records, reading }),
             first: 0,
             attempt,
             fence: self.fence.clone(),
-            asks: self.asks.clone(),
+            batch,
+            receipt: Receipt::new(batch, last, self.asks.clone()),
         }
     }
 
-    /// Everything up to here was acknowledged through batches; absent: nothing was.
+    /// Everything up to here was acknowledged through batches, of those that were made without a gap; absent: nothing was.
     pub fn acknowledged(&mut self) -> Option<Position> {
         self.hear();
         self.through
@@ -107,10 +119,21 @@ impl TestShard {
             for call in Ask::into_calls(ask) {
                 match call {
                     Call::Processed { through, .. } => self.through = self.through.max(Some(through)),
+                    Call::Acknowledged { batch, .. } => self.acknowledge(batch),
                     Call::Checkpoint { .. } => self.checkpoints += 1,
                     _ => {}
                 }
             }
         }
+    }
+
+    /// All of a batch was acknowledged: counts if it was of all before it.
+    fn acknowledge(&mut self, batch: OpId) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, done)) = made.get_mut(batch.n as usize) {
+            *done = true;
+        }
+        let run = made.iter().take_while(|(last, done)| *done || Some(*last) <= self.through);
+        self.through = self.through.max(run.map(|(last, _)| *last).last());
     }
 }

@@ -1,6 +1,6 @@
 //! Batches in the hands of handlers, without a worker.
 
-use leasehold::{Batch, Checkpoint, Handler, Position, Wall};
+use leasehold::{Ack, Batch, Checkpoint, Handler, Position, Wall};
 use leasehold_testing::{TestLease, batch, record};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,7 +12,7 @@ struct Writer(Mutex<Vec<String>>);
 impl Handler for Writer {
     type Error = std::io::Error;
 
-    async fn process(&self, batch: Batch) -> Result<(), Self::Error> {
+    async fn process(&self, batch: Batch) -> Result<Ack, Self::Error> {
         let fence = batch.fence();
         for record in &batch {
             tokio::task::yield_now().await;
@@ -26,7 +26,7 @@ impl Handler for Writer {
                 .push(format!("{}={text}", record.partition_key));
             batch.ack(record);
         }
-        Ok(())
+        Ok(Ack::All)
     }
 }
 

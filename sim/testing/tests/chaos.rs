@@ -4,7 +4,7 @@
     reason = "handlers run in simulated processes, whose timers and tasks are those of tokio"
 )]
 
-use leasehold::{Batch, EndReason, Fence, Handler, HandlerFn, Record, ShardInfo};
+use leasehold::{Ack, Batch, EndReason, Fence, Handler, HandlerFn, Record, ShardInfo};
 use leasehold_testing::{End, Summary, World, chaos};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -104,7 +104,7 @@ impl Writer {
 impl Handler for Writer {
     type Error = std::io::Error;
 
-    async fn process(&self, batch: Batch) -> Result<(), Self::Error> {
+    async fn process(&self, batch: Batch) -> Result<Ack, Self::Error> {
         let fence = batch.fence();
         for record in &batch {
             if self.way == Way::AfterItReturned {
@@ -118,7 +118,7 @@ impl Handler for Writer {
             }
             self.sink.write(record, Some(&fence));
         }
-        Ok(())
+        Ok(Ack::All)
     }
 
     async fn close(&self, _: &ShardInfo, _: EndReason) {

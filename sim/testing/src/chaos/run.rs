@@ -62,7 +62,6 @@ struct Run<'a> {
     events: BTreeMap<(Time, u64), Event>,
     /// How many things were put into an order so far.
     order: u64,
-    sent: u64,
     lives: usize,
     stopping: bool,
     over: bool,
@@ -85,7 +84,6 @@ pub(crate) fn run(world: &mut World, plan: &Plan, faults: &[Fault], tell: bool) 
         slots: (0..plan.workers).map(Slot::new).collect(),
         events: BTreeMap::new(),
         order: 0,
-        sent: 0,
         lives: 0,
         stopping: false,
         over: false,
@@ -418,7 +416,6 @@ impl Run<'_> {
     fn send(&mut self, now: Time, slot: usize, life: usize, request: Request) {
         let service = request.asked.service();
         let number = self.slots[slot].counts(service);
-        self.sent += 1;
         let draws = self.plan.draws;
         // Keyed by the life and its own count: a fault of one worker shifts no latency of another.
         let key = (life as u64) << 40 | (service as u64) << 32 | number;

@@ -1,7 +1,7 @@
 //! A handler of the user's with the judge beside it.
 
 use super::stage::{Scene, Stage};
-use leasehold::{Batch, EndReason, Handler, ShardInfo};
+use leasehold::{Ack, Batch, EndReason, Flush, Handler, ShardInfo};
 
 /// Tells the judge what a handler is called with, and calls it. This is the one place that knows the calls of a handler.
 #[derive(Debug)]
@@ -53,9 +53,13 @@ impl<H: Handler> Handler for Watched<H> {
         self.inner.open(shard).await
     }
 
-    async fn process(&self, batch: Batch) -> Result<(), Self::Error> {
+    async fn process(&self, batch: Batch) -> Result<Ack, Self::Error> {
         self.hands_over(&batch);
         self.inner.process(batch).await
+    }
+
+    async fn flush(&self, shard: &ShardInfo, flush: Flush) -> Result<(), Self::Error> {
+        self.inner.flush(shard, flush).await
     }
 
     async fn close(&self, shard: &ShardInfo, reason: EndReason) {
