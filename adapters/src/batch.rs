@@ -30,6 +30,8 @@ pub struct Batch {
     pub(crate) fetched: Arc<Fetched>,
     /// Records before this index were processed earlier.
     pub(crate) first: usize,
+    /// Records from this index on are not handed over now.
+    pub(crate) end: usize,
     pub(crate) attempt: u32,
     pub(crate) fence: Fence,
     pub(crate) batch: OpId,
@@ -39,7 +41,7 @@ pub struct Batch {
 impl Batch {
     /// The records, in the order of their positions; there is at least one.
     pub fn records(&self) -> &[Record] {
-        self.fetched.records.get(self.first..).unwrap_or_default()
+        self.fetched.records.get(self.first..self.end).unwrap_or_default()
     }
 
     /// How many there are.
@@ -62,7 +64,8 @@ impl Batch {
         Span::from_millis(self.fetched.reading.behind_ms)
     }
 
-    /// Counts how often these records were handed over, from 1: above 1, the handler failed or was stopped before.
+    /// Counts how often these records were handed over, from 1: above 1, the handler failed or was stopped before. It begins anew
+    /// when something was processed, and when a batch that failed too often is handed over one record at a time.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -137,6 +140,7 @@ impl IntoIterator for Batch {
     fn into_iter(self) -> BatchIter {
         BatchIter {
             next: self.first,
+            end: self.end,
             fetched: self.fetched,
         }
     }
@@ -156,19 +160,20 @@ impl<'a> IntoIterator for &'a Batch {
 pub struct BatchIter {
     fetched: Arc<Fetched>,
     next: usize,
+    end: usize,
 }
 
 impl Iterator for BatchIter {
     type Item = Record;
 
     fn next(&mut self) -> Option<Record> {
-        let record = self.fetched.records.get(self.next)?.clone();
+        let record = self.fetched.records.get(..self.end)?.get(self.next)?.clone();
         self.next += 1;
         Some(record)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.fetched.records.len().saturating_sub(self.next);
+        let left = self.end.saturating_sub(self.next);
         (left, Some(left))
     }
 }

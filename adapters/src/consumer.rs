@@ -1,17 +1,22 @@
 //! The port to the application: opens, feeds and closes handlers, one shard at a time each.
 
+mod alone;
+
+use self::alone::{Alone, Aside, blame};
 use crate::asks::{AskSender, ShardAsks};
 use crate::attempt::Attempt;
 use crate::batch::{Batch, ShardInfo};
 use crate::catch::{Panicked, catch, until};
+use crate::dead_letter::AnyDeadLetter;
 use crate::fence::{Fence, Fences};
 use crate::handler::{Ack, AnyHandler, Flush};
 use crate::metrics::{self, Meter};
 use crate::ports::Port;
 use crate::pulse::Polls;
-use crate::receipt::{Keeping, Receipt};
+use crate::receipt::{Keeping, Receipt, Settled};
+use crate::record::Record;
 use crate::runtime::{BoxFuture, Runtime};
-use crate::store::Store;
+use crate::store::{Fetched, Store};
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::output::{ConsumerOp, EndReason, FlushReason};
@@ -33,6 +38,7 @@ struct Inner {
     asks: AskSender,
     meter: Meter,
     polls: Polls,
+    dead_letters: Option<Arc<dyn AnyDeadLetter>>,
     open: Mutex<BTreeMap<LeaseKey, OpenShard>>,
 }
 
@@ -62,8 +68,17 @@ impl Consumer {
             asks,
             meter,
             polls,
+            dead_letters: None,
             open: Mutex::default(),
         }))
+    }
+
+    /// Where records go that are set aside.
+    pub(crate) fn with_dead_letters(mut self, sink: Option<Arc<dyn AnyDeadLetter>>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.dead_letters = sink;
+        }
+        self
     }
 
     fn open_shards(&self) -> MutexGuard<'_, BTreeMap<LeaseKey, OpenShard>> {
@@ -111,44 +126,34 @@ impl Consumer {
     }
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'static, Outcome> {
-        let Delivery {
-            lease,
-            token,
-            batch,
-            after,
-            attempt,
-            valid_until,
-        } = delivery;
+        let (lease, batch) = (delivery.lease.clone(), delivery.batch);
         let inner = &self.0;
         let shard = lease.to_shard();
         let Some(fetched) = inner.store.batch(&shard, batch) else {
             return gone(format!("the records of {batch}"));
         };
-        if let Some(after) = after {
+        if let Some(after) = delivery.after {
             inner.store.processed_through(&shard, after);
         }
         let (stop, stopped) = oneshot::channel();
-        let (call, receipt) = {
-            let mut open = self.open_shards();
-            let Some(open) = open.get_mut(&lease).filter(|open| open.info.token == token) else {
-                return gone(format!("shard {lease} open under token {}", token.0));
-            };
-            inner.fences.believe(&lease, token, valid_until);
-            open.stop = Some(stop);
-            let last = fetched.records.last().map(|record| record.position);
-            let receipt = Receipt::new(batch, last.unwrap_or_default(), open.asks.clone());
-            let call = Batch {
-                shard: open.info.clone(),
-                first: fetched.first_after(after),
-                fetched,
-                attempt,
-                fence: open.fence.clone(),
-                batch,
-                receipt: receipt.clone(),
-            };
-            (call, receipt)
+        let token = delivery.token;
+        let Some((call, receipt, settled)) = self.call(delivery, fetched, stop) else {
+            return gone(format!("shard {lease} open under token {}", token.0));
         };
         let records = call.len() as u64;
+        let single = match call.records() {
+            [record] => Some(record.position),
+            _ => None,
+        };
+        if let (Some(settled), Some(record)) = (settled, single) {
+            let alone = Alone {
+                call,
+                receipt,
+                settled,
+                stopped,
+            };
+            return self.deliver_alone(shard, record, alone);
+        }
         let handler = inner.handler.clone();
         let this = self.clone();
         Box::pin(async move {
@@ -159,8 +164,49 @@ impl Consumer {
                 let run = attempt.around(catch(async move { handler.process(call).await }));
                 until(stopped, this.0.polls.watch(lease, run)).await
             };
-            this.delivered(&shard, batch, records, receipt, result)
+            blame(this.delivered(&shard, batch, records, receipt, result), single)
         })
+    }
+
+    /// What a handler is given, with its receipt, and what hears of a record that is handed over alone. Absent: the shard is not
+    /// open under this token.
+    fn call(
+        &self,
+        delivery: Delivery,
+        fetched: Arc<Fetched>,
+        stop: oneshot::Sender<()>,
+    ) -> Option<(Batch, Receipt, Option<Settled>)> {
+        let Delivery {
+            lease, token, batch, ..
+        } = delivery;
+        let first = fetched.first_after(delivery.after);
+        let end = match delivery.alone {
+            true => fetched.records.len().min(first + 1),
+            false => fetched.records.len(),
+        };
+        let mut open = self.open_shards();
+        let open = open.get_mut(&lease).filter(|open| open.info.token == token)?;
+        self.0.fences.believe(&lease, token, delivery.valid_until);
+        open.stop = Some(stop);
+        let last = fetched.records.get(..end).and_then(<[Record]>::last);
+        let last = last.map(|record| record.position).unwrap_or_default();
+        let (receipt, settled) = if delivery.alone && first < end {
+            let (receipt, settled) = Receipt::of_one(batch, last, open.asks.clone());
+            (receipt, Some(settled))
+        } else {
+            (Receipt::new(batch, last, open.asks.clone()), None)
+        };
+        let call = Batch {
+            shard: open.info.clone(),
+            first,
+            end,
+            fetched,
+            attempt: delivery.attempt,
+            fence: open.fence.clone(),
+            batch,
+            receipt: receipt.clone(),
+        };
+        Some((call, receipt, settled))
     }
 
     /// What a handler has made of a batch.
@@ -193,9 +239,7 @@ impl Consumer {
                     Keeping::Dropped => {}
                 }
                 inner.store.forget_kept(shard);
-                let detail = "the handler returned `Ack::Later` and dropped the batch; keep the batch, or a receipt of it, until it \
-                              is acknowledged";
-                refused(Why::HandlerFailed, detail.to_owned())
+                refused(Why::HandlerFailed, DROPPED.to_owned())
             }
             Ack::UpTo(position) => {
                 receipt.answered();
@@ -259,7 +303,7 @@ impl Consumer {
         })
     }
 
-    fn abort(&self, lease: &LeaseKey, token: FencingToken) {
+    fn abort(&self, lease: &LeaseKey, token: FencingToken) -> BoxFuture<'static, Outcome> {
         let mut open = self.open_shards();
         if let Some(open) = open.get_mut(lease).filter(|open| open.info.token == token) {
             self.0.fences.revoke(lease);
@@ -268,15 +312,22 @@ impl Consumer {
                 let _ = stop.send(());
             }
         }
+        ready(Outcome::Applied(Reply::Done))
     }
 }
 
-/// The parts of [`ConsumerOp::Deliver`].
+/// The handler cannot acknowledge what it wants to keep.
+const DROPPED: &str = "the handler returned `Ack::Later` and dropped the batch; keep the batch, or a receipt of it, until it is \
+                       acknowledged";
+
+/// The parts of [`ConsumerOp::Deliver`], or of [`ConsumerOp::DeliverOne`].
 struct Delivery {
     lease: LeaseKey,
     token: FencingToken,
     batch: OpId,
     after: Option<Position>,
+    /// Only the first record.
+    alone: bool,
     attempt: u32,
     valid_until: Mono,
 }
@@ -285,6 +336,7 @@ impl Port<ConsumerOp> for Consumer {
     /// What is to be noted is noted at once, so that an `Abort` finds the call it is meant for even if that has not
     /// begun to run.
     fn execute(&self, id: OpId, op: ConsumerOp) -> BoxFuture<'static, Outcome> {
+        let alone = matches!(op, ConsumerOp::DeliverOne { .. });
         match op {
             ConsumerOp::Open {
                 lease,
@@ -292,12 +344,11 @@ impl Port<ConsumerOp> for Consumer {
                 from,
                 range,
             } => {
-                let shard = lease.to_shard();
                 if let Some(range) = range {
-                    self.0.store.assume_range(&shard, range);
+                    self.0.store.assume_range(&lease.to_shard(), range);
                 }
                 self.open(ShardInfo {
-                    shard,
+                    shard: lease.to_shard(),
                     lease,
                     token,
                     from,
@@ -310,12 +361,38 @@ impl Port<ConsumerOp> for Consumer {
                 after,
                 attempt,
                 valid_until,
-            } => self.deliver(Delivery {
+            }
+            | ConsumerOp::DeliverOne {
                 lease,
                 token,
                 batch,
                 after,
                 attempt,
+                valid_until,
+            } => self.deliver(Delivery {
+                lease,
+                token,
+                batch,
+                after,
+                alone,
+                attempt,
+                valid_until,
+            }),
+            ConsumerOp::SetAside {
+                lease,
+                token,
+                batch,
+                record,
+                attempts,
+                detail,
+                valid_until,
+            } => self.set_aside(Aside {
+                lease,
+                token,
+                batch,
+                record,
+                attempts,
+                detail,
                 valid_until,
             }),
             ConsumerOp::Flush {
@@ -324,10 +401,7 @@ impl Port<ConsumerOp> for Consumer {
                 why,
                 until,
             } => self.flush(lease, token, why, until),
-            ConsumerOp::Abort { lease, token } => {
-                self.abort(&lease, token);
-                ready(Outcome::Applied(Reply::Done))
-            }
+            ConsumerOp::Abort { lease, token } => self.abort(&lease, token),
             ConsumerOp::Close { lease, token, reason } => self.close(id, &lease, token, reason),
         }
     }

@@ -8,6 +8,8 @@ use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::time::Span;
 use std::time::Duration;
 
+#[path = "consumer/alone_tests.rs"]
+mod alone;
 #[path = "consumer_kept_tests.rs"]
 mod kept;
 
@@ -56,6 +58,10 @@ impl Handler for Obeys {
             b"up to 6" => Ok(Ack::UpTo(Position::of(6.into()))),
             b"keep" => {
                 self.1.lock().unwrap().push(batch);
+                Ok(Ack::Later)
+            }
+            b"give back" => {
+                batch.receipt().give_back("the disk is full");
                 Ok(Ack::Later)
             }
             b"drop" => Ok(Ack::Later),
@@ -144,7 +150,8 @@ async fn a_handler_that_fails_or_panics_gets_its_records_again() {
             "the handler panicked: on purpose"
         };
         assert_eq!(detail, expected);
-        assert_eq!(why(rig.deliver(2, Some(6), 2).await).0, Why::HandlerFailed);
+        let single = Why::RecordFailed(Position::of(7.into()));
+        assert_eq!(why(rig.deliver(2, Some(6), 2).await).0, single);
     }
     assert_eq!(rig.notes()[1..], ["#1 5 6 7", "#2 7", "#1 5 6 7", "#2 7"]);
 }

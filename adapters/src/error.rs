@@ -83,4 +83,14 @@ pub enum Error {
          `Control::shutdown_within`"
     )]
     Unclean(Box<Report>),
+    /// What is to happen to records that cannot be processed cannot work.
+    #[error("failure policy: expected {expected}, found {found}; {remedy}")]
+    FailurePolicy {
+        /// What was expected.
+        expected: &'static str,
+        /// What was found.
+        found: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
 }

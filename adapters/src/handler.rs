@@ -23,7 +23,8 @@ pub enum Ack {
     /// The handler keeps the batch, or a [receipt](crate::Batch::receipt) of it, and acknowledges it later, while the next batches
     /// are handed over: for a sink that collects many batches into one file, or for a pipeline inside a shard. How much it may keep
     /// of a shard is limited: see [`ReaderConfig::kept_bytes`](crate::ReaderConfig::kept_bytes). At the limit, at the end of the
-    /// shard and before the lease is given up it is told to [`flush`](Handler::flush).
+    /// shard and before the lease is given up it is told to [`flush`](Handler::flush). So it is when it keeps a record that is handed
+    /// over alone, because its batch failed too often: nothing else of the shard follows before that one is acknowledged.
     Later,
 }
 
@@ -94,7 +95,8 @@ pub trait Handler: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Processes a batch, or keeps it: see [`Ack`]. An error, or a panic, brings back what was not acknowledged, after a pause.
+    /// Processes a batch, or keeps it: see [`Ack`]. An error, or a panic, brings back what was not acknowledged, after a pause; for
+    /// how often, see [`FailurePolicy`](crate::FailurePolicy).
     fn process(&self, batch: Batch) -> impl Future<Output = Result<Ack, Self::Error>> + Send;
 
     /// What is kept of a shard is to be processed and acknowledged, as far as that is possible: see [`Flush`]. Called only while

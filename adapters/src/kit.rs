@@ -91,10 +91,12 @@ impl TestShard {
             n: made.len() as u64,
         };
         made.push((last, false));
+        let end = records.len();
         Batch {
             shard: self.info.clone(),
             fetched: Arc::new(Fetched { records, reading }),
             first: 0,
+            end,
             attempt,
             fence: self.fence.clone(),
             batch,
@@ -133,7 +135,9 @@ impl TestShard {
         if let Some((_, done)) = made.get_mut(batch.n as usize) {
             *done = true;
         }
-        let run = made.iter().take_while(|(last, done)| *done || Some(*last) <= self.through);
+        let run = made
+            .iter()
+            .take_while(|(last, done)| *done || Some(*last) <= self.through);
         self.through = self.through.max(run.map(|(last, _)| *last).last());
     }
 }

@@ -39,6 +39,7 @@
 //! | a handler for each shard, with its state in fields | [`Worker::run_per_shard`], [`ShardHandler`] |
 //! | acknowledging later | [`Ack`], [`Receipt`], [`Flush`], [`Batch::commit`] |
 //! | several keys of a shard at the same time | [`Batch::for_each_key_concurrent`] |
+//! | records that cannot be processed | [`FailurePolicy`], [`DeadLetter`], [`Letter`] and the sinks [`DeadLetterFile`], [`dead_letter_channel`] |
 //! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
 //! | the services | [`aws`]: the SDK's clients |
 //! | the format of the lease table | [`mod@format`] |
@@ -65,6 +66,7 @@ mod board;
 mod by_key;
 mod catch;
 mod consumer;
+mod dead_letter;
 mod driver;
 mod error;
 mod fence;
@@ -82,8 +84,8 @@ mod migrate;
 mod observe;
 #[cfg(feature = "tokio-runtime")]
 mod own_thread;
-mod per_shard;
 mod patient;
+mod per_shard;
 mod ports;
 mod pulse;
 mod receipt;
@@ -104,6 +106,11 @@ mod worker;
 
 pub use batch::{Batch, BatchIter, ShardInfo};
 pub use bytes::Bytes;
+#[cfg(feature = "aws")]
+pub use dead_letter::DeadLetterStream;
+pub use dead_letter::{
+    DeadLetter, DeadLetterChannel, DeadLetterFile, FailurePolicy, Letter, NotStored, dead_letter_channel,
+};
 pub use error::Error;
 pub use fence::{Fence, NotDurable};
 pub use handler::{Ack, Flush, Handler, HandlerFn};
@@ -112,7 +119,7 @@ pub use kpl::Misplaced;
 /// The engine, for formats of lease tables that this crate does not have.
 pub use leasehold_engine as engine;
 pub use leasehold_engine::config::{
-    BadConfig, BadOption, Config, InitialPosition, MembersConfig, OptionInfo, ReaderConfig,
+    BadConfig, BadOption, Config, FailureAction, InitialPosition, MembersConfig, OptionInfo, ReaderConfig,
 };
 pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 pub use leasehold_engine::notice::{

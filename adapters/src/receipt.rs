@@ -4,7 +4,11 @@ use crate::asks::ShardAsks;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::position::Position;
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
 
 /// Acknowledges one batch, or gives it back: from any task or thread, at any time. Clones are receipts of the same batch.
 ///
@@ -17,12 +21,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Clone)]
 pub struct Receipt(Arc<Ticket>);
 
+/// Hears that one record was acknowledged, or why it was given back.
+type Hears = oneshot::Sender<Result<(), String>>;
+
 /// What all receipts of a batch share.
 struct Ticket {
     batch: OpId,
     last: Position,
     asks: ShardAsks,
     state: Mutex<State>,
+    /// The batch is a single record, and this hears whether it was acknowledged.
+    alone: Option<Mutex<Option<Hears>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,20 +61,40 @@ impl Receipt {
             last,
             asks,
             state: Mutex::new(State::Handling),
+            alone: None,
         }))
+    }
+
+    /// A receipt of one record of a batch, and what hears of it.
+    pub(crate) fn of_one(batch: OpId, record: Position, asks: ShardAsks) -> (Self, Settled) {
+        let (sender, receiver) = oneshot::channel();
+        let receipt = Self(Arc::new(Ticket {
+            batch,
+            last: record,
+            asks,
+            state: Mutex::new(State::Handling),
+            alone: Some(Mutex::new(Some(sender))),
+        }));
+        (receipt, Settled(receiver))
     }
 
     /// All records of the batch are processed, for good. Saying it again changes nothing.
     pub fn acknowledge(&self) {
         if self.0.settle() {
-            self.0.asks.acknowledged(self.0.batch);
+            match &self.0.alone {
+                None => self.0.asks.acknowledged(self.0.batch),
+                Some(_) => {
+                    self.0.asks.processed(self.0.batch, self.0.last);
+                    self.0.tell(Ok(()));
+                }
+            }
         }
     }
 
     /// The batch will not be processed: it and everything after it is handed over again, after a pause. `why` is told in an event.
     pub fn give_back(&self, why: impl fmt::Display) {
         if self.0.settle() {
-            self.0.asks.give_back(self.0.batch, why.to_string());
+            self.0.give_back(why.to_string());
         }
     }
 
@@ -121,6 +150,20 @@ impl WeakReceipt {
     }
 }
 
+/// Waits until one record was acknowledged, or given back for a reason.
+pub(crate) struct Settled(oneshot::Receiver<Result<(), String>>);
+
+impl Future for Settled {
+    type Output = Result<(), String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx).map(|heard| {
+            let dropped = |_| Err("the record was dropped without an acknowledgement".to_owned());
+            heard.unwrap_or_else(dropped)
+        })
+    }
+}
+
 impl fmt::Debug for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receipt")
@@ -135,6 +178,25 @@ impl Ticket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn give_back(&self, why: String) {
+        match self.alone {
+            None => self.asks.give_back(self.batch, why),
+            Some(_) => self.tell(Err(why)),
+        }
+    }
+
+    /// Tells whether the one record was acknowledged.
+    fn tell(&self, what: Result<(), String>) {
+        let hears = self.alone.as_ref().and_then(|hears| {
+            let mut hears = hears.lock().unwrap_or_else(PoisonError::into_inner);
+            hears.take()
+        });
+        if let Some(hears) = hears {
+            // The shard may have been lost meanwhile.
+            let _ = hears.send(what);
+        }
+    }
+
     /// Whether this settles it.
     fn settle(&self) -> bool {
         std::mem::replace(&mut *self.state(), State::Settled) != State::Settled
@@ -144,7 +206,10 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if *self.state() == State::Kept {
-            self.asks.dropped(self.batch);
+            match self.alone {
+                None => self.asks.dropped(self.batch),
+                Some(_) => self.tell(Err("the record was dropped without an acknowledgement".to_owned())),
+            }
         }
     }
 }

@@ -177,10 +177,7 @@ impl Worker {
             .services
             .ports(&builder.config, builder.format, &runtime, &store);
         let (Some(table), Some(stream)) = (table, stream) else {
-            return Err(Error::Missing {
-                what: "a client for the stream and one for the table",
-                call: ".kinesis(client).dynamodb(client)",
-            });
+            return Err(missing_clients());
         };
         let boot = boot_record(builder.config, builder.worker_id, builder.identity, &*runtime);
         let worker = WorkerId::of_life(&boot.worker, boot.incarnation);
@@ -200,7 +197,8 @@ impl Worker {
             sender,
             meter.clone(),
             polls.clone(),
-        );
+        )
+        .with_dead_letters(builder.dead_letters);
         let ports = Ports {
             table,
             stream,
@@ -227,6 +225,13 @@ impl Worker {
             dump(flight, path);
         }
         result
+    }
+}
+
+fn missing_clients() -> Error {
+    Error::Missing {
+        what: "a client for the stream and one for the table",
+        call: ".kinesis(client).dynamodb(client)",
     }
 }
 

@@ -165,8 +165,10 @@ pub enum Reply {
     Leader(Option<Leader>),
     /// To [`MembersOp::ReadShards`](crate::members::MembersOp::ReadShards); absent: there is no such row.
     Shared(Option<Shared>),
-    /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the batch has been processed up to and including this
-    /// position. The rest is to be handed over again.
+    /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver) and
+    /// [`ConsumerOp::DeliverOne`](crate::output::ConsumerOp::DeliverOne): the batch has been processed up to and including this
+    /// position. The rest is to be handed over again. To [`ConsumerOp::SetAside`](crate::output::ConsumerOp::SetAside): the
+    /// record at this position was set aside.
     ProcessedThrough(Position),
     /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the application keeps the batch, and acknowledges it later.
     Kept,
@@ -269,6 +271,8 @@ pub enum Why {
     HandlerFailed,
     /// The adapter does not have what the command refers to (a batch, an iterator).
     Gone,
+    /// The application's handler returned an error, and was given only the record at this position.
+    RecordFailed(Position),
 }
 
 impl fmt::Display for Why {
@@ -280,7 +284,7 @@ impl fmt::Display for Why {
             Why::Expired => "the iterator or page token has expired",
             Why::Denied => "access was denied",
             Why::Invalid => "the service calls the request invalid",
-            Why::HandlerFailed => "the handler returned an error",
+            Why::HandlerFailed | Why::RecordFailed(_) => "the handler returned an error",
             Why::Gone => "the batch or iterator is not in memory any more",
         })
     }

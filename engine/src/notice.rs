@@ -17,6 +17,7 @@ mod stop;
 
 pub use fatal::Fatal;
 pub use kind::Severity;
+use reason::retries;
 pub use reason::{Choice, ListReason, LossReason, TakeReason};
 pub use stall::Stall;
 use stop::Count;
@@ -167,10 +168,35 @@ pub enum Notice {
     },
     /// The application wants nothing more of this shard to be handed over; its lease is kept.
     Paused { lease: LeaseKey },
-    /// The application wants a paused shard to go on. A pause that ends with the ownership has no notice of its own.
+    /// The application wants a paused shard, or one that was stopped, to go on. A pause that ends with the ownership has no notice of its own.
     PauseEnded { lease: LeaseKey },
     /// A shard is being closed with batches that the handler kept and did not acknowledge.
     Unacknowledged { lease: LeaseKey, batches: u32 },
+    /// A record that the handler could not process was set aside, and counts as processed. It failed so often alone, at last for
+    /// this reason.
+    SetAside {
+        lease: LeaseKey,
+        position: Position,
+        attempts: u32,
+        detail: String,
+    },
+    /// A record that the handler cannot process could not be set aside, in this attempt, counted from 1. It is tried again, here after a
+    /// pause; absent: the lease is being given up, and its next owner gets the record.
+    SetAsideFailed {
+        lease: LeaseKey,
+        position: Position,
+        attempt: u32,
+        again_in: Option<Span>,
+        detail: String,
+    },
+    /// The handler failed so often with one record that nothing more of the shard is handed over, until the application resumes
+    /// it. The lease is kept.
+    ShardStopped {
+        lease: LeaseKey,
+        position: Position,
+        attempts: u32,
+        detail: String,
+    },
 }
 
 impl Notice {
@@ -193,6 +219,9 @@ impl Notice {
             | Notice::Opened { lease, .. }
             | Notice::Closed { lease, .. }
             | Notice::Unacknowledged { lease, .. }
+            | Notice::SetAside { lease, .. }
+            | Notice::SetAsideFailed { lease, .. }
+            | Notice::ShardStopped { lease, .. }
             | Notice::Checkpointed { lease, .. }
             | Notice::Ended { lease, .. }
             | Notice::Created { lease, .. }
@@ -363,13 +392,42 @@ impl fmt::Display for Notice {
                 detail,
             } => {
                 write!(f, "handler failed for {lease} (attempt {attempt}): {detail}; ")?;
-                match again_in {
-                    Some(again_in) => write!(f, "retrying in {again_in}"),
-                    None => f.write_str(
-                        "not retrying: the lease is given up, and its next owner gets the records",
-                    ),
-                }
+                retries(f, *again_in, "the records")
             }
+            Notice::SetAside {
+                lease,
+                position,
+                attempts,
+                detail,
+            } => write!(
+                f,
+                "set aside record {position} of {lease}, which failed {} alone: {detail}; going on after it",
+                Count(*attempts, "time", "times")
+            ),
+            Notice::SetAsideFailed {
+                lease,
+                position,
+                attempt,
+                again_in,
+                detail,
+            } => {
+                write!(
+                    f,
+                    "could not set aside record {position} of {lease} (attempt {attempt}): {detail}; "
+                )?;
+                retries(f, *again_in, "the record")
+            }
+            Notice::ShardStopped {
+                lease,
+                position,
+                attempts,
+                detail,
+            } => write!(
+                f,
+                "stopped {lease} at record {position}, which failed {} alone: {detail}; the lease is kept and nothing more is \
+                 handed over: correct what makes the handler fail and resume the shard, or set `failure_action` to `set-aside`",
+                Count(*attempts, "time", "times")
+            ),
             Notice::Trimmed { lease, detail } => {
                 write!(
                     f,

@@ -184,7 +184,8 @@ pub enum ConsumerOp {
         range: Option<HashRange>,
     },
     /// Process a batch. `Applied(Processed)` when all of it is done, `Applied(ProcessedThrough)` when a part is,
-    /// `Applied(Kept)` when the application keeps it to acknowledge it later, `Refused(HandlerFailed)` when the handler failed.
+    /// `Applied(Kept)` when the application keeps it to acknowledge it later, `Refused(HandlerFailed)` when the handler failed,
+    /// `Refused(RecordFailed)` when it did and was given only one record.
     Deliver {
         /// The lease.
         lease: LeaseKey,
@@ -200,7 +201,7 @@ pub enum ConsumerOp {
         /// The ownership is known to last until here on this worker's clock, at the moment of the hand-over.
         valid_until: Mono,
     },
-    /// Stop the running `Open`, `Deliver` or `Flush` of this lease as soon as possible. Has no effect of its own on the lease.
+    /// Stop what runs of this lease, but for a `Close`, as soon as possible. Has no effect of its own on the lease.
     Abort {
         /// The lease.
         lease: LeaseKey,
@@ -227,6 +228,42 @@ pub enum ConsumerOp {
         /// What is not acknowledged by then is given up; [`Mono::NEVER`]: there is time.
         until: Mono,
     },
+    /// Process one record of a batch: the first one that is left. `Applied(ProcessedThrough)` with its position when it is done,
+    /// `Applied(Processed)` when nothing was left, `Refused(RecordFailed)` with its position when the handler failed. It is not
+    /// kept: an application that would acknowledge it later is told to flush and waited for.
+    DeliverOne {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership.
+        token: FencingToken,
+        /// The `GetRecords` that brought it.
+        batch: OpId,
+        /// Leave out everything up to and including this position.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Position>,
+        /// Counts attempts at this record, from 1.
+        attempt: u32,
+        /// The ownership is known to last until here on this worker's clock, at the moment of the hand-over.
+        valid_until: Mono,
+    },
+    /// Give a record that cannot be processed to where the application keeps such records. `Applied(ProcessedThrough)` with its
+    /// position when it is safe there, `Refused` when it is not.
+    SetAside {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership.
+        token: FencingToken,
+        /// The `GetRecords` that brought it.
+        batch: OpId,
+        /// The record.
+        record: Position,
+        /// How often the handler failed with this record alone.
+        attempts: u32,
+        /// How it failed last.
+        detail: String,
+        /// The ownership is known to last until here on this worker's clock, at the moment of the hand-over.
+        valid_until: Mono,
+    },
 }
 
 impl ConsumerOp {
@@ -234,6 +271,8 @@ impl ConsumerOp {
         match self {
             ConsumerOp::Open { lease, .. } => ("open", Some(lease.as_str())),
             ConsumerOp::Deliver { lease, .. } => ("hand over records of", Some(lease.as_str())),
+            ConsumerOp::DeliverOne { lease, .. } => ("hand over a record of", Some(lease.as_str())),
+            ConsumerOp::SetAside { lease, .. } => ("set aside a record of", Some(lease.as_str())),
             ConsumerOp::Flush { lease, .. } => ("flush", Some(lease.as_str())),
             ConsumerOp::Abort { lease, .. } => ("abort the handler of", Some(lease.as_str())),
             ConsumerOp::Close { lease, .. } => ("close", Some(lease.as_str())),

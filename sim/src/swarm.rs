@@ -10,7 +10,7 @@ use crate::faults::{Faults, Setting, UpgradeFaults, churns};
 use crate::peers::Fleet;
 use crate::span::micros;
 use crate::start::Start;
-use leasehold_engine::config::{Config, InitialPosition, MembersConfig, ReaderConfig};
+use leasehold_engine::config::{Config, FailureAction, InitialPosition, MembersConfig, ReaderConfig};
 use leasehold_engine::format::Format;
 use leasehold_engine::policy::Assign;
 use leasehold_engine::time::{Span, Wall};
@@ -329,6 +329,11 @@ fn tuned(draws: Draws, promised: Config) -> Config {
         .with_shutdown_timeout(ms("shutdown", 500, 30_000))
         .with_flush_timeout(share("flush", 4, 1, lease_duration))
         .with_handler_backoff(ms("backoff", 10, 500))
+        .with_failure_attempts(draws.between("attempts", 0, 0, 4) as u32)
+        .with_failure_action(match draws.coin("attempts", 1) {
+            true => FailureAction::SetAside,
+            false => FailureAction::Stop,
+        })
         .with_stall_after(ms("stall", 500, 30_000))
         .with_reader(
             ReaderConfig::default()

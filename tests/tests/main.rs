@@ -6,6 +6,7 @@ mod blocking;
 mod boto3;
 mod differential;
 mod facade;
+mod failure_policy;
 mod independent;
 mod interop;
 mod metrics;

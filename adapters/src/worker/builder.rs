@@ -2,6 +2,7 @@
 
 use super::Worker;
 use super::services::{Services, SharedFormat};
+use crate::dead_letter::{AnyDeadLetter, DeadLetter, FailurePolicy, check_sink};
 use crate::error::Error;
 use crate::kpl::Misplaced;
 use crate::observe::NoticeFn;
@@ -28,6 +29,8 @@ pub struct Builder {
     pub(super) on_caller: bool,
     pub(super) identity: Option<(u64, u64)>,
     pub(super) misplaced: Misplaced,
+    pub(super) policy: Option<FailurePolicy>,
+    pub(super) dead_letters: Option<Arc<dyn AnyDeadLetter>>,
     pub(super) observer: Option<NoticeFn>,
     pub(super) sink: Option<Box<dyn Sink>>,
     pub(super) trace_file: Option<PathBuf>,
@@ -54,6 +57,8 @@ impl Default for Builder {
             on_caller: false,
             identity: None,
             misplaced: Misplaced::default(),
+            policy: None,
+            dead_letters: None,
             observer: None,
             sink: None,
             trace_file: None,
@@ -160,6 +165,31 @@ impl Builder {
         self
     }
 
+    /// What happens when the handler fails again and again with the same record; by default [`FailurePolicy::retry`]. It takes the
+    /// place of the options [`Config::failure_attempts`] and [`Config::failure_action`].
+    pub fn failure_policy(mut self, policy: FailurePolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Where records go that are set aside, with [`FailurePolicy::set_aside`]; by default nowhere: an event is all that is left of
+    /// them.
+    ///
+    /// ```
+    /// use leasehold::{DeadLetterFile, FailurePolicy, Worker};
+    ///
+    /// # fn example() -> std::io::Result<()> {
+    /// let builder = Worker::builder()
+    ///     .failure_policy(FailurePolicy::set_aside(3))
+    ///     .dead_letter(DeadLetterFile::open("/var/lib/billing/dead-letters.jsonl")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dead_letter(mut self, sink: impl DeadLetter) -> Self {
+        self.dead_letters = Some(Arc::new(sink));
+        self
+    }
+
     /// A runtime for everything: handlers, leases and requests. By default, handlers run on the tokio runtime that
     /// [`Worker::run`] is called in, and the rest on a thread of its own.
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
@@ -225,8 +255,15 @@ impl Builder {
     ///
     /// # Errors
     /// What is missing or wrong, and what to do about it.
-    pub fn build(self) -> Result<Worker, Error> {
+    pub fn build(mut self) -> Result<Worker, Error> {
+        if let Some(policy) = self.policy {
+            policy.check()?;
+            self.config = policy.apply(self.config);
+        }
         self.config.check()?;
+        if self.dead_letters.is_some() {
+            check_sink(&self.config)?;
+        }
         self.services.check()?;
         Ok(Worker::of(self))
     }

@@ -68,7 +68,9 @@ impl Control {
         self.asks.pause(shard.into().to_lease(), true);
     }
 
-    /// Ends a [`pause`](Control::pause): what was read meanwhile is handed over at once. Nothing happens if the shard is not paused.
+    /// Ends a [`pause`](Control::pause): what was read meanwhile is handed over at once. A shard that was stopped because of a record
+    /// ([`FailurePolicy::stop`](crate::FailurePolicy::stop)) goes on, too, with a new count of attempts. Nothing happens to any other
+    /// shard.
     pub fn resume(&self, shard: impl Into<ShardId>) {
         self.asks.pause(shard.into().to_lease(), false);
     }

@@ -35,6 +35,18 @@ pub enum InitialPosition {
     AtTimestamp(Wall),
 }
 
+/// What happens to a shard when its handler has failed too often with one record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FailureAction {
+    /// Nothing more of the shard is handed over until the application resumes it. The lease is kept.
+    #[default]
+    Stop,
+    /// The record is given to the dead-letter sink and counts as processed.
+    SetAside,
+}
+
 /// In the words of the command line: `trim-horizon`, `latest`, or a time as of RFC 3339.
 impl fmt::Display for InitialPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

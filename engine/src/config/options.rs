@@ -4,8 +4,8 @@
 //! page of options in the guide and the errors of [`Config::check`]. Only crates outside see getters and setters: within the
 //! engine an option is a field.
 
-use super::InitialPosition;
 use super::text::Value;
+use super::{FailureAction, InitialPosition};
 use crate::policy::Policies;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
@@ -214,6 +214,15 @@ options! {
         /// The pause before a batch is handed over again after its handler failed. It grows with every failure in a row, up to
         /// `retry_max`.
         handler_backoff, with_handler_backoff: Span = Span::from_millis(500), "500 ms", "any";
+        /// How often a batch, and then one record of it alone, may fail without progress before `failure_action` is taken; 0: there
+        /// is no limit, and the handler is given the batch again until it succeeds. At the limit the records of the batch are handed
+        /// over one at a time, until the record that fails is known and past. Smaller: a record that can never be processed holds
+        /// its shard up for less time, and a failure that passes by itself is more easily taken for such a record.
+        failure_attempts, with_failure_attempts: u32 = 0, "0", "any";
+        /// What happens when one record has failed `failure_attempts` times alone. `stop`: nothing more of its shard is handed
+        /// over until the application resumes the shard; the lease is kept. `set-aside`: the record goes to the dead-letter sink
+        /// and counts as processed; an event tells which one. Without a sink, that event is all that is left of it.
+        failure_action, with_failure_action: FailureAction = FailureAction::Stop, "stop", "stop or set-aside";
         /// A held shard that does not move for so long, although records are or may be there, is reported with its cause, and
         /// again whenever the time has doubled; 0: never.
         stall_after, with_stall_after: Span = Span::from_secs(60), "60 s", "at most 24 h";

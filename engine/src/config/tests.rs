@@ -81,6 +81,7 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "scan_page_limit" => config.with_scan_page_limit(number),
         "max_leases" => config.with_max_leases(number),
         "max_steals" => config.with_max_steals(number),
+        "failure_attempts" => config.with_failure_attempts(number),
         "handler_backoff" => config.with_handler_backoff(span),
         "reader.kept_bytes" => config.with_reader(reader.with_kept_bytes(value)),
         "reader.kept_batches" => config.with_reader(reader.with_kept_batches(number)),
@@ -149,7 +150,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 25);
+    assert_eq!(compared, 26);
 }
 
 /// A default as people write it.

@@ -1,6 +1,6 @@
 //! Options as texts: for configuration files, environments and command lines.
 
-use super::{Config, InitialPosition, MembersConfig, ReaderConfig};
+use super::{Config, FailureAction, InitialPosition, MembersConfig, ReaderConfig};
 use crate::policy::Policies;
 use crate::time::Span;
 use std::fmt;
@@ -113,6 +113,24 @@ impl Value for InitialPosition {
 
     fn text(&self) -> String {
         self.to_string()
+    }
+}
+
+impl Value for FailureAction {
+    fn set(&mut self, text: &str) -> Result<(), &'static str> {
+        *self = match text {
+            "stop" => FailureAction::Stop,
+            "set-aside" => FailureAction::SetAside,
+            _ => return Err("stop or set-aside"),
+        };
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        match self {
+            FailureAction::Stop => "stop".to_owned(),
+            FailureAction::SetAside => "set-aside".to_owned(),
+        }
     }
 }
 

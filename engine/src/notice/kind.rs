@@ -12,7 +12,7 @@ pub enum Severity {
     Info,
     /// Something did not go as it should. The worker deals with it, and it may need a person in the end.
     Warning,
-    /// Records were lost, or the worker cannot go on.
+    /// Records were lost, or the worker cannot go on with a shard or at all.
     Error,
 }
 
@@ -67,6 +67,9 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::Moving { .. } => ("moving", Info),
         Notice::Paused { .. } => ("paused", Info),
         Notice::PauseEnded { .. } => ("pause-ended", Info),
+        Notice::SetAside { .. } => ("set-aside", Warning),
+        Notice::SetAsideFailed { .. } => ("set-aside-failed", Warning),
+        Notice::ShardStopped { .. } => ("shard-stopped", Error),
         Notice::Trimmed { .. } => ("trimmed", Error),
         Notice::Trouble { .. } => ("trouble", Warning),
         Notice::Stray { .. } => ("stray", Warning),

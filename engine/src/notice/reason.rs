@@ -176,3 +176,14 @@ impl fmt::Display for ListReason {
         })
     }
 }
+
+/// How a failure goes on: with another attempt after a pause, or with the next owner.
+pub(super) fn retries(f: &mut fmt::Formatter<'_>, again_in: Option<Span>, what: &str) -> fmt::Result {
+    match again_in {
+        Some(again_in) => write!(f, "retrying in {again_in}"),
+        None => write!(
+            f,
+            "not retrying: the lease is given up, and its next owner gets {what}"
+        ),
+    }
+}

@@ -1,6 +1,7 @@
 //! Why a lease that is held does not move.
 
 use crate::ids::ShardId;
+use crate::position::Position;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -61,6 +62,21 @@ pub enum Stall {
         /// How many.
         batches: u32,
     },
+    /// The handler failed so often with one record that the shard was stopped: nothing is handed over until the application
+    /// resumes it.
+    Stopped {
+        /// The record.
+        position: Position,
+        /// How often it failed alone.
+        attempts: u32,
+    },
+    /// A record that the handler cannot process is being set aside.
+    SettingAside {
+        /// The record.
+        position: Position,
+        /// How often that failed so far.
+        failures: u32,
+    },
 }
 
 /// What follows "(the shard) has made no progress for (a while):" in a sentence.
@@ -96,6 +112,18 @@ impl fmt::Display for Stall {
                     f,
                     "the handler keeps {batches} batches that it has not acknowledged"
                 )
+            }
+            Stall::Stopped { position, attempts } => write!(
+                f,
+                "the handler failed {attempts} times with the record {position}, so nothing is handed over until the application \
+                 resumes the shard"
+            ),
+            Stall::SettingAside {
+                position,
+                failures: 0,
+            } => write!(f, "the record {position} is being set aside"),
+            Stall::SettingAside { position, failures } => {
+                write!(f, "setting aside the record {position} failed {failures} times")
             }
             Stall::Fenced => {
                 f.write_str("the lease was not renewed in time, and another worker may have taken it")

@@ -147,10 +147,23 @@ impl Buffer {
         true
     }
 
-    /// Whether the application keeps a batch and has not acknowledged all of it.
-    pub(super) fn keeps(&self, batch: OpId) -> bool {
+    /// The last position of a batch that the application keeps and has not acknowledged all of.
+    pub(super) fn keeps(&self, batch: OpId) -> Option<Position> {
         let mut kept = self.batches.iter().take(self.kept);
-        kept.any(|known| known.given.batch == batch && !known.is_covered())
+        let found = kept.find(|known| known.given.batch == batch && !known.is_covered());
+        found.map(|known| known.given.last)
+    }
+
+    /// Whether the record at this position is in the batch that is handed over next, and was not processed.
+    pub(super) fn awaits(&self, record: Position) -> bool {
+        let awaits = |front: BatchRef| front.after < Some(record) && record <= front.last;
+        self.front().is_some_and(awaits) && self.watermark < Some(record)
+    }
+
+    /// The last position, of what was handed over, that has been processed. Something before it may not have been.
+    pub(super) fn reached(&self) -> Option<Position> {
+        let of_batches = self.handed_over().filter_map(|batch| batch.given.after).max();
+        of_batches.max(self.watermark)
     }
 
     pub(super) fn processed_through(&mut self, position: Position) -> bool {

@@ -182,9 +182,19 @@ impl Reader {
         self.buffer.acknowledged(batch)
     }
 
-    /// Whether the application keeps this batch, and has not acknowledged all of it.
-    pub fn keeps(&self, batch: OpId) -> bool {
+    /// The last position of this batch, if the application keeps it and has not acknowledged all of it.
+    pub fn keeps(&self, batch: OpId) -> Option<Position> {
         self.buffer.keeps(batch)
+    }
+
+    /// Whether the record at this position is in the batch that is handed over next, and was not processed.
+    pub fn awaits(&self, record: Position) -> bool {
+        self.buffer.awaits(record)
+    }
+
+    /// The last position, of what was handed over, that has been processed. Something before it may not have been.
+    pub fn reached(&self) -> Option<Position> {
+        self.buffer.reached()
     }
 
     /// Everything up to and including this position was processed. What was never handed over is not believed. While batches are

@@ -438,7 +438,9 @@ fn describe(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Applied(reply) => format!("expected an answer to this command, found {reply:?}"),
         Outcome::Refused(refusal) if refusal.detail.is_empty() => refusal.why.to_string(),
-        Outcome::Refused(refusal) if refusal.why == Why::HandlerFailed => refusal.detail.clone(),
+        Outcome::Refused(refusal) if matches!(refusal.why, Why::HandlerFailed | Why::RecordFailed(_)) => {
+            refusal.detail.clone()
+        }
         Outcome::Refused(refusal) => format!("{} ({})", refusal.why, refusal.detail),
         Outcome::NotSent(cause) => cause.to_string(),
         Outcome::Unknown(cause) => format!("{cause}, and the command may have been executed"),

@@ -2,7 +2,7 @@
 
 use super::world::{KEYS, OWNERS};
 use super::{Dice, members};
-use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::config::{Config, FailureAction, InitialPosition};
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
 use leasehold_engine::input::*;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
@@ -28,7 +28,14 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
         .with_max_leases(u32::from(dice.byte() % 4))
         .with_steal_cooldown(!dice.one_in(2))
         .with_max_steals(u32::from(dice.byte() % 3));
-    match dice.byte() {
+    let kind = dice.byte();
+    let good = good
+        .with_failure_attempts(u32::from(dice.byte() % 3))
+        .with_failure_action(match dice.one_in(2) {
+            true => FailureAction::SetAside,
+            false => FailureAction::Stop,
+        });
+    match kind {
         0..208 => good,
         208..224 => members::ranked(good),
         224..240 => good
@@ -193,7 +200,7 @@ const CAUSES: [Cause; 7] = [
     Cause::Cancelled,
     Cause::Garbled,
 ];
-const WHYS: [Why; 8] = [
+const WHYS: [Why; 9] = [
     Why::ConditionFailed,
     Why::NotFound,
     Why::InUse,
@@ -202,7 +209,20 @@ const WHYS: [Why; 8] = [
     Why::Invalid,
     Why::HandlerFailed,
     Why::Gone,
+    Why::RecordFailed(Position {
+        sequence: SequenceNumber::from_words([0, 0, 3]),
+        sub: 0,
+    }),
 ];
+
+/// The handler failed.
+pub fn failed(why: Why) -> Outcome {
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail: String::new(),
+    })
+}
 
 /// Any outcome, whatever was asked.
 pub fn outcome(dice: &mut Dice<'_>) -> Outcome {

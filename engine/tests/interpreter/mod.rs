@@ -350,6 +350,8 @@ fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
         Effect::Consumer(
             ConsumerOp::Open { lease, .. }
             | ConsumerOp::Deliver { lease, .. }
+            | ConsumerOp::DeliverOne { lease, .. }
+            | ConsumerOp::SetAside { lease, .. }
             | ConsumerOp::Flush { lease, .. }
             | ConsumerOp::Close { lease, .. },
         ) => Some(("application", lease)),

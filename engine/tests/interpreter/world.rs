@@ -115,6 +115,17 @@ impl World {
             Effect::Consumer(ConsumerOp::Deliver { lease, batch, .. }) => {
                 Outcome::Applied(self.handle(lease, *batch, dice))
             }
+            Effect::Consumer(ConsumerOp::DeliverOne { lease, .. }) => {
+                let at = self.position(lease, dice);
+                match dice.one_in(2) {
+                    true => hostile::failed(Why::RecordFailed(at)),
+                    false => Outcome::Applied(Reply::ProcessedThrough(at)),
+                }
+            }
+            Effect::Consumer(ConsumerOp::SetAside { record, .. }) => match dice.one_in(3) {
+                true => hostile::failed(Why::HandlerFailed),
+                false => Outcome::Applied(Reply::ProcessedThrough(*record)),
+            },
             Effect::Consumer(_) => Outcome::Applied(Reply::Done),
         }
     }

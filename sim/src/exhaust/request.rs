@@ -286,8 +286,8 @@ impl World {
                 );
                 return None;
             }
-            // Nothing is kept here.
-            ConsumerOp::Flush { .. } => {}
+            // Nothing is kept here, and nothing fails so often.
+            ConsumerOp::Flush { .. } | ConsumerOp::DeliverOne { .. } | ConsumerOp::SetAside { .. } => {}
             ConsumerOp::Abort { lease, token } => {
                 let shard = shard_of(&lease)?;
                 self.fact(&Fact::Aborted {

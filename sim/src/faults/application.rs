@@ -49,6 +49,8 @@ pub struct ApplicationFaults {
     pub keep_us: u64,
     /// Gives back a batch that it keeps.
     pub gives_back: u32,
+    /// Records that no handler can process, in a thousand.
+    pub poison: u32,
     /// How long a handler takes to heed an abort, in µs.
     #[serde(rename = "abort", with = "micros")]
     pub abort_us: u64,
@@ -74,6 +76,7 @@ impl ApplicationFaults {
             keeps: rate(draws, "keeps", 1_000),
             keep_us: draws.magnitude("keeps", 2, 1_000, setting.lease_us.saturating_mul(2)),
             gives_back: rate(draws, "gives-back", 100),
+            poison: poison(draws),
             abort_us: draws.magnitude("abort-time", 0, 100, 50_000),
         }
     }
@@ -129,6 +132,14 @@ fn pauses(draws: Draws) -> u32 {
     }
 }
 
+/// In one world of six.
+fn poison(draws: Draws) -> u32 {
+    match draws.below("poison", 0, 6) {
+        0 => draws.magnitude("poison", 1, 1, 100) as u32,
+        _ => 0,
+    }
+}
+
 impl Default for ApplicationFaults {
     /// Handlers as one wishes them.
     fn default() -> Self {
@@ -150,6 +161,7 @@ impl Default for ApplicationFaults {
             keeps: 0,
             keep_us: 0,
             gives_back: 0,
+            poison: 0,
             abort_us: 1_000,
         }
     }

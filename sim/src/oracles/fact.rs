@@ -304,6 +304,39 @@ pub enum Fact {
         shard: ShardNo,
         token: u64,
     },
+    /// A handler was given this record alone, and failed.
+    RecordFailed {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        record: u64,
+    },
+    /// A record is to be given to where the application keeps those that no handler can process.
+    SetAsideBegun {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        record: u64,
+    },
+    /// It is safe there.
+    SetAside {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        record: u64,
+    },
+    /// That ended, one way or another.
+    SetAsideEnded {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
+    /// A worker hands nothing more of a shard over because of this record, until the application resumes the shard.
+    ShardStopped {
+        life: LifeNo,
+        shard: ShardNo,
+        record: u64,
+    },
     /// A handler asked for what was processed to be made durable.
     CheckpointAsked {
         life: LifeNo,
@@ -396,6 +429,11 @@ impl Fact {
             | Fact::GivenBack { life, .. }
             | Fact::FlushBegun { life, .. }
             | Fact::FlushEnded { life, .. }
+            | Fact::RecordFailed { life, .. }
+            | Fact::SetAsideBegun { life, .. }
+            | Fact::SetAside { life, .. }
+            | Fact::SetAsideEnded { life, .. }
+            | Fact::ShardStopped { life, .. }
             | Fact::CheckpointAsked { life, .. }
             | Fact::HandlerEnded { life, .. }
             | Fact::PauseAsked { life, .. }

@@ -11,6 +11,7 @@ mod cost;
 mod coverage;
 mod delivery;
 pub mod fact;
+mod failure_policy;
 mod handover;
 mod heed;
 mod identity;
@@ -217,6 +218,7 @@ pub struct Oracles {
     tidy: tidy::Tidy,
     pace: pace::Pace,
     pauses: pauses::Pauses,
+    failure_policy: failure_policy::FailurePolicy,
     resign: resign::Resign,
     canary: canary::Canary,
     /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
@@ -257,6 +259,7 @@ impl Oracles {
             tidy: tidy::Tidy::new(terms),
             pace: pace::Pace::new(terms),
             pauses: pauses::Pauses::default(),
+            failure_policy: failure_policy::FailurePolicy::new(terms),
             resign: resign::Resign::default(),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),
@@ -378,6 +381,7 @@ impl Oracles {
                     self.handovers.observe(now, fact, verdict);
                     self.pace.observe(now, fact, verdict);
                     self.pauses.observe(now, fact, verdict);
+                    self.failure_policy.observe(now, fact, verdict);
                     self.resign.observe(now, fact, verdict);
                 }
                 self.waiting.observe(now, fact);

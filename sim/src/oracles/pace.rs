@@ -17,6 +17,15 @@ struct Attempt {
     failed: Option<Time>,
 }
 
+impl Attempt {
+    fn under(token: u64) -> Self {
+        Self {
+            token,
+            ..Self::default()
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     /// The least pause, in µs.
@@ -42,13 +51,7 @@ impl Pace {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::OpenBegun { life, shard, token } => {
-                let before = self.attempts.insert(
-                    (life, shard),
-                    Attempt {
-                        token,
-                        ..Attempt::default()
-                    },
-                );
+                let before = self.attempts.insert((life, shard), Attempt::under(token));
                 let failed = before
                     .filter(|before| before.token == token)
                     .and_then(|before| before.failed);
@@ -78,17 +81,20 @@ impl Pace {
                     attempt.through = through.max(attempt.through);
                 }
             }
-            // What is kept has not failed.
+            // What is kept or stopped has not failed, and what is given back is read again first.
             Fact::Kept {
                 life, shard, token, ..
-            } => {
+            }
+            | Fact::GivenBack { life, shard, token }
+            | Fact::Aborted { life, shard, token } => {
                 if let Some(attempt) = self.of(life, shard, token) {
                     attempt.told = true;
                 }
             }
-            Fact::Aborted { life, shard, token } => {
-                if let Some(attempt) = self.of(life, shard, token) {
-                    attempt.told = true;
+            // What failed is past, or it is for the application to say when it goes on.
+            Fact::SetAside { life, shard, .. } | Fact::ShardStopped { life, shard, .. } => {
+                if let Some(attempt) = self.attempts.get_mut(&(life, shard)) {
+                    attempt.failed = None;
                 }
             }
             Fact::HandlerEnded { life, shard, token } => {

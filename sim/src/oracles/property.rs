@@ -41,6 +41,8 @@ pub enum Property {
     StallsReported,
     /// A shard that the application has paused is handed nothing until it may go on.
     PausesKept,
+    /// A record is given up only when it failed alone as often as configured; a shard that was stopped for it is handed nothing.
+    SetAsideAfterAttempts,
     /// A table of another stream, or of an earlier one of the same name, is refused.
     ForeignTablesRefused,
     /// The time in which two workers process a shard has a bound: a worker whose belief has ended tells its handler to stop.
@@ -74,6 +76,7 @@ impl Property {
             Property::RequestsBounded => "requests-bounded",
             Property::StallsReported => "stalls-reported",
             Property::PausesKept => "pauses-kept",
+            Property::SetAsideAfterAttempts => "set-aside-after-attempts",
             Property::ForeignTablesRefused => "foreign-tables-refused",
             Property::DoubleProcessingBounded => "double-processing-bounded",
             Property::MemoryBounded => "memory-bounded",

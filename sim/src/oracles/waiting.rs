@@ -218,6 +218,10 @@ impl Waiting {
             | Fact::GivenBack { life, shard, .. }
             | Fact::FlushBegun { life, shard, .. }
             | Fact::FlushEnded { life, shard, .. }
+            | Fact::SetAsideBegun { life, shard, .. }
+            | Fact::SetAside { life, shard, .. }
+            | Fact::SetAsideEnded { life, shard, .. }
+            | Fact::ShardStopped { life, shard, .. }
             | Fact::HandlerEnded { life, shard, .. } => {
                 match self.shards.get_mut(&(shard, life)) {
                     Some(known) => known.observe(now, fact, &self.terms),
@@ -364,7 +368,7 @@ impl Shard {
                 first, last, bytes, ..
             } => self.brought = Some((first, last, bytes)),
             Fact::Delivered { last, .. } => self.handling = Some(last),
-            Fact::PauseAsked { .. } => self.paused = true,
+            Fact::PauseAsked { .. } | Fact::ShardStopped { .. } => self.paused = true,
             Fact::ResumeAsked { .. } if self.paused => {
                 self.paused = false;
                 self.free_since = now;
@@ -386,8 +390,9 @@ impl Shard {
                 self.void = self.reading.is_some();
                 (self.free_since, self.readable_since) = (now, now);
             }
-            Fact::FlushBegun { .. } => self.handling = Some(u64::MAX),
-            Fact::HandlerEnded { .. } | Fact::FlushEnded { .. } => {
+            Fact::FlushBegun { .. } | Fact::SetAsideBegun { .. } => self.handling = Some(u64::MAX),
+            Fact::SetAside { .. } => self.done_at = Some(now),
+            Fact::HandlerEnded { .. } | Fact::FlushEnded { .. } | Fact::SetAsideEnded { .. } => {
                 self.handling = None;
                 self.free_since = now;
                 self.returns = match self.done_at {

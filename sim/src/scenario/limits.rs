@@ -189,6 +189,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("pauses", application.pauses),
         ("keeps", application.keeps),
         ("gives_back", application.gives_back),
+        ("poison", application.poison),
     ] {
         rate(&format!("faults.application.{name}"), per_mille)?;
     }

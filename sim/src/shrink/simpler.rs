@@ -17,6 +17,7 @@ pub(super) const CHANGES: &[fn(&mut Plan)] = &[
     |plan| plan.load.every_us = plan.load.every_us.max(1_000_000),
     |plan| plan.load.every_us = plan.load.every_us.max(60_000_000),
     no_rates,
+    |plan| plan.faults.application.poison = 0,
     |plan| {
         if plan.faults.upgrade.turns.is_empty() {
             plan.upgraded = None;

@@ -10,6 +10,7 @@
 //! * Every `Open` is followed by exactly one `Close`, and nothing is handed over after it.
 //! * At most one command to the application is in flight, but for `Abort`.
 
+use super::failure::Poison;
 use super::lane::{Lane, Wish};
 use super::lane_answers::{Answer, From};
 use super::stage::{Stage, Waiting};
@@ -26,17 +27,31 @@ use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::lease::lane::WriteKind;
 use crate::worker::lease_table::LeaseTable;
 
+/// What the handler was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Given {
+    pub(super) batch: OpId,
+    /// Only the first record that is left of it.
+    pub(super) alone: bool,
+    /// So far it had been processed then.
+    pub(super) after: Option<Position>,
+}
+
 /// The application command in flight of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum AppCommand {
     Open,
     Deliver {
-        batch: OpId,
+        given: Given,
         /// The application gave it back before it answered.
         given_back: bool,
     },
     Flush(FlushReason),
     Close,
+    SetAside {
+        batch: OpId,
+        poison: Poison,
+    },
 }
 
 /// Our ownership of a lease, from the take until the application let go of it.
@@ -180,7 +195,10 @@ impl HeldLease {
     /// What holds in every stage.
     fn check(&self) {
         let open = matches!(self.app, Some((_, AppCommand::Open)));
-        let deliver = matches!(self.app, Some((_, AppCommand::Deliver { .. })));
+        let deliver = matches!(
+            self.app,
+            Some((_, AppCommand::Deliver { .. } | AppCommand::SetAside { .. }))
+        );
         let close = matches!(self.app, Some((_, AppCommand::Close)));
         let flush = matches!(self.app, Some((_, AppCommand::Flush(_))));
         let stage = &self.stage;
@@ -434,14 +452,18 @@ impl HeldLease {
 
     /// More may have been processed without a gap.
     pub(super) fn take_watermark(&mut self, now: Mono) {
-        let Some(reading) = self.stage.reading() else {
+        let Some(reading) = self.stage.reading_mut() else {
             return;
         };
         let before = self.lane.processed;
         self.lane.processed = reading.reader.watermark().or(before);
         debug_assert!(self.lane.processed >= before, "the watermark does not go back");
         if self.lane.processed > before {
+            reading.failure.progressed();
             self.movement.moved(now);
+        }
+        if reading.failure.is_watched() {
+            reading.failure.reached(reading.reader.reached());
         }
     }
 

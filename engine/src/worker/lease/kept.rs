@@ -69,14 +69,8 @@ impl HeldLease {
         detail: String,
     ) {
         // What the application says may overtake the answer of its handler.
-        if let Some((
-            _,
-            AppCommand::Deliver {
-                batch: out,
-                given_back,
-            },
-        )) = &mut self.app
-            && *out == batch
+        if let Some((_, AppCommand::Deliver { given, given_back })) = &mut self.app
+            && given.batch == batch
         {
             *given_back = true;
             return;
@@ -84,20 +78,21 @@ impl HeldLease {
         let Some(reading) = self.stage.reading_mut() else {
             return;
         };
-        if !reading.reader.keeps(batch) {
+        let Some(last) = reading.reader.keeps(batch) else {
             return;
-        }
+        };
         reading.reader.rewind();
+        reading.failure.read_again();
         debug_assert_eq!(
             reading.reader.kept_batches(),
             0,
             "reading begins anew with nothing kept"
         );
         reading.flush.kept_more();
-        reading.attempts = reading.attempts.saturating_add(1);
+        reading.failure.attempt();
         // A batch that is being processed comes again, too.
         self.abort(cx);
-        self.retry_later(cx, leases, detail);
+        self.attempt_failed(cx, leases, None, Some(last), detail);
     }
 
     /// Nothing is handed over at this moment: has the application flush if nothing else leads on.
@@ -110,7 +105,7 @@ impl HeldLease {
         }
         let why = if reading.reader.handed_all_over() {
             FlushReason::ShardEnd
-        } else if reading.reader.keeps_enough(&cx.config().reader) {
+        } else if reading.reader.keeps_enough(&cx.config().reader) || reading.failure.is_stopped() {
             FlushReason::Full
         } else {
             return;
@@ -199,8 +194,8 @@ impl HeldLease {
                     FlushReason::Leaving(_) => reading.flush.until = Some(cx.now()),
                     FlushReason::Full | FlushReason::ShardEnd => reading.flush.told = None,
                 }
-                reading.attempts = reading.attempts.saturating_add(1);
-                self.retry_later(cx, leases, describe(outcome));
+                let attempt = reading.failure.attempt();
+                self.retry_later(cx, leases, attempt, describe(outcome));
             }
         }
     }

@@ -8,6 +8,8 @@
 //! | `waiting` | before a shard is opened |
 //! | `running` | while it is read |
 //! | `leaving` | letting go of it: what is waited for, and the close |
+//! | `failure` | what is done about a record that the handler cannot process |
+//! | `set_aside` | giving such a record to where the application keeps them, or stopping its shard |
 //! | `kept` | batches that the application keeps and acknowledges later |
 //! | `shard_end` | the children's leases, before a shard's end is written |
 //! | `missing` | what a listing says of a shard that was not found |
@@ -17,6 +19,7 @@
 //! Every lease has one step function that may be called at any time and does what is due.
 
 mod acquisition;
+mod failure;
 mod held;
 mod kept;
 mod lane;
@@ -25,6 +28,7 @@ mod leaving;
 mod missing;
 mod paused;
 mod running;
+mod set_aside;
 mod shard_end;
 mod stage;
 mod stall;

@@ -28,7 +28,11 @@ pub(in crate::worker) fn on_pause_wanted(
 impl HeldLease {
     /// Whether that changes anything.
     fn on_pause_wanted(&mut self, cx: &mut Context, paused: bool) -> bool {
-        if self.is_lost() || self.paused == paused {
+        if self.is_lost() {
+            return false;
+        }
+        let stopped = !paused && self.ends_stop();
+        if self.paused == paused && !stopped {
             return false;
         }
         self.paused = paused;

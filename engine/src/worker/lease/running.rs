@@ -1,11 +1,13 @@
 //! While a shard is read: what is asked of the stream, and what is handed over.
 
-use super::held::{AppCommand, HeldLease};
+use super::failure::Next;
+use super::held::{AppCommand, Given, HeldLease};
 use super::kept;
+use super::set_aside;
 use super::shard_end;
 use super::stage::{Reading, Stage};
 use crate::ids::OpId;
-use crate::input::{Cause, Outcome, Reply, Why};
+use crate::input::{Cause, Outcome, Refusal, Reply, Why};
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, StreamOp};
 use crate::position::Position;
@@ -44,16 +46,20 @@ impl HeldLease {
             reading.reader.sent(op, now);
         }
         let free = self.app.is_none() && self.lane.believes(now) && !self.paused;
-        if free && now >= reading.deliver_after {
-            if reading.reader.front().is_some() && !reading.reader.keeps_enough(&cx.config().reader) {
-                self.deliver(cx);
-            } else {
-                self.flush_if_stuck(cx);
+        if free && now >= reading.failure.not_before() {
+            let full = reading.reader.keeps_enough(&cx.config().reader);
+            let next = reading.failure.next();
+            match next {
+                _ if full || reading.reader.front().is_none() => self.flush_if_stuck(cx),
+                Next::Whole | Next::OneRecord => self.deliver(cx, next == Next::OneRecord),
+                Next::SetAside(poison, detail) => self.set_aside(cx, poison, detail),
+                Next::Nothing => self.flush_if_stuck(cx),
             }
         }
     }
 
-    fn deliver(&mut self, cx: &mut Context) {
+    /// Hands over what is left of the front batch, or its first record only.
+    fn deliver(&mut self, cx: &mut Context, alone: bool) {
         let Stage::Running(reading) = &mut self.stage else {
             return cx.broken("batches are handed over while a shard runs");
         };
@@ -69,18 +75,30 @@ impl HeldLease {
             front.after.is_none_or(|after| after < front.last),
             "what is handed over has something left to process"
         );
-        reading.attempts += 1;
         self.aborted = false;
-        let op = ConsumerOp::Deliver {
-            lease: self.key.clone(),
-            token: self.token,
-            batch: front.batch,
-            after: front.after,
-            attempt: reading.attempts,
-            valid_until: self.lane.valid_until,
+        let (lease, token) = (self.key.clone(), self.token);
+        let (batch, after) = (front.batch, front.after);
+        let (attempt, valid_until) = (reading.failure.attempt(), self.lane.valid_until);
+        let op = match alone {
+            false => ConsumerOp::Deliver {
+                lease,
+                token,
+                batch,
+                after,
+                attempt,
+                valid_until,
+            },
+            true => ConsumerOp::DeliverOne {
+                lease,
+                token,
+                batch,
+                after,
+                attempt,
+                valid_until,
+            },
         };
         let command = AppCommand::Deliver {
-            batch: front.batch,
+            given: Given { batch, alone, after },
             given_back: false,
         };
         self.app = Some((cx.app(Waiter::App(self.ix), op), command));
@@ -94,8 +112,9 @@ impl HeldLease {
             return at;
         }
         let waits = reading.reader.front().is_some() || reading.reader.kept_batches() > 0;
-        if reading.deliver_after > cx.now() && waits {
-            at = at.min(reading.deliver_after);
+        let not_before = reading.failure.not_before();
+        if not_before > cx.now() && waits {
+            at = at.min(not_before);
         }
         if !self.missing && reading.reader.finished().is_some() {
             at = at.min(reading.look_at);
@@ -123,12 +142,14 @@ impl HeldLease {
         };
         match command {
             AppCommand::Open => self.on_opened(cx, leases, outcome),
-            AppCommand::Deliver { batch, given_back } => {
+            AppCommand::SetAside { batch, poison } => self.on_set_aside(cx, leases, batch, poison, outcome),
+            AppCommand::Deliver { given, given_back } => {
                 let outcome = match outcome {
+                    Outcome::Applied(Reply::Kept) if given.alone => set_aside::kept_alone(),
                     Outcome::Applied(Reply::Kept) if given_back => kept::dropped(),
                     outcome => outcome,
                 };
-                self.on_delivered(cx, leases, batch, outcome);
+                self.on_delivered(cx, leases, given, outcome);
             }
             AppCommand::Flush(why) => self.on_flushed(cx, leases, why, &outcome),
             AppCommand::Close => {
@@ -142,37 +163,39 @@ impl HeldLease {
         }
     }
 
-    fn on_delivered(&mut self, cx: &mut Context, leases: &LeaseTable, batch: OpId, outcome: Outcome) {
-        let now = cx.now();
+    fn on_delivered(&mut self, cx: &mut Context, leases: &LeaseTable, given: Given, outcome: Outcome) {
+        let (now, batch) = (cx.now(), given.batch);
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("a batch is processed while its shard is read, or let go of");
         };
         match outcome {
             Outcome::Applied(Reply::Kept) => {
                 if reading.reader.keep(batch) {
-                    reading.attempts = 0;
-                    reading.deliver_after = Mono(0);
+                    reading.failure.front_is_new();
                     reading.flush.kept_more();
                     self.take_watermark(now);
                 }
             }
             Outcome::Applied(Reply::ProcessedThrough(through)) => {
-                let moved = reading.reader.processed_through(through);
-                reading.reader.returned(batch);
-                if moved {
-                    reading.attempts = 0;
-                    reading.deliver_after = Mono(0);
+                // A batch that was kept and given back meanwhile takes this one with it: it comes again.
+                if !reading.reader.returned(batch) {
+                    return;
+                }
+                // The handler may have said before its answer that the one record is processed.
+                let said_before = given.alone && Some(through) > given.after;
+                if reading.reader.processed_through(through) || said_before {
+                    reading.failure.front_is_new();
                 } else {
                     // Without a pause, a handler that acknowledges nothing would be called without end.
-                    reading.deliver_after = now + cx.config().handler_backoff;
+                    let again_at = now + cx.config().handler_backoff;
+                    reading.failure.pause_until(again_at);
                 }
                 self.take_watermark(now);
             }
             Outcome::Applied(_) => {
                 // A batch that was kept and given back meanwhile takes this one with it: it comes again.
                 if reading.reader.processed(batch) {
-                    reading.attempts = 0;
-                    reading.deliver_after = Mono(0);
+                    reading.failure.front_is_new();
                     self.take_watermark(now);
                     self.movement.moved(now);
                 }
@@ -181,7 +204,7 @@ impl HeldLease {
                 // The records are not in memory any more: they are read again.
                 reading.reader.returned(batch);
                 reading.reader.rewind();
-                reading.attempts = 0;
+                reading.failure.front_is_lost();
             }
             // Stopped by us, or never begun.
             Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) => {
@@ -189,23 +212,36 @@ impl HeldLease {
             }
             other => {
                 if reading.reader.returned(batch) {
-                    self.retry_later(cx, leases, describe(&other));
+                    let last = reading.reader.front().map(|front| front.last);
+                    let at = match &other {
+                        Outcome::Refused(Refusal {
+                            why: Why::RecordFailed(at),
+                            ..
+                        }) => Some(*at),
+                        _ => None,
+                    };
+                    self.attempt_failed(cx, leases, at, last, describe(&other));
                 }
             }
         }
     }
 
     /// The handler failed: what it did not process comes again after a pause.
-    pub(super) fn retry_later(&mut self, cx: &mut Context, leases: &LeaseTable, detail: String) {
+    pub(super) fn retry_later(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        attempt: u32,
+        detail: String,
+    ) {
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("a handler fails at a shard that is read, or let go of");
         };
-        let attempt = reading.attempts;
         debug_assert!(attempt > 0, "what failed was attempted");
         let pause = cx
             .pause("handler", self.key.as_str(), attempt)
             .max(cx.config().handler_backoff);
-        reading.deliver_after = cx.now() + pause;
+        reading.failure.pause_until(cx.now() + pause);
         let again = matches!(self.stage, Stage::Running(_)) && self.exit(cx, leases).is_none();
         cx.notify(Notice::HandlerFailed {
             lease: self.key.clone(),

@@ -1,5 +1,6 @@
 //! The life of a shard on its owner: states with their data, and legal transitions, declared once.
 
+use super::failure::Failure;
 use super::kept::Flush;
 use crate::ids::{OpId, ShardId};
 use crate::output::EndReason;
@@ -54,10 +55,8 @@ pub(super) struct Waiting {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reading {
     pub(super) reader: Reader,
-    /// Attempts at the front batch.
-    pub(super) attempts: u32,
-    /// No new attempt at the front batch before this.
-    pub(super) deliver_after: Mono,
+    /// The attempts at what is in front, and what follows when they fail.
+    pub(super) failure: Failure,
     /// The next look for children, if its end was read and none were named.
     pub(super) look_at: Mono,
     /// Listings in a row that left it open whether more children follow.
@@ -72,8 +71,7 @@ impl Reading {
     pub(super) fn new(reader: Reader) -> Self {
         Self {
             reader,
-            attempts: 0,
-            deliver_after: Mono(0),
+            failure: Failure::NEW,
             look_at: Mono(0),
             doubtful_listings: 0,
             childless: false,

@@ -97,8 +97,11 @@ impl HeldLease {
         cx.notify(Notice::Stalled { lease, idle, why });
     }
 
-    fn why_stalled(&self, now: Mono, leases: &LeaseTable) -> Stall {
-        let attempt = self.stage.reading().map_or(0, |reading| reading.attempts);
+    pub(super) fn why_stalled(&self, now: Mono, leases: &LeaseTable) -> Stall {
+        let attempt = self
+            .stage
+            .reading()
+            .map_or(0, |reading| reading.failure.attempts());
         match (&self.stage, self.app) {
             (Stage::Waiting(_), _) if now < self.open_after => Stall::Settling,
             (Stage::Waiting(_), _) if !self.believes(now) => Stall::Fenced,
@@ -110,6 +113,13 @@ impl HeldLease {
             },
             (Stage::Waiting(_) | Stage::Opening { .. }, _) => Stall::Opening,
             (_, Some((_, AppCommand::Deliver { .. }))) => Stall::Handler { attempt },
+            (_, Some((_, AppCommand::SetAside { poison, .. }))) => {
+                let why = self.stage.reading().and_then(|reading| reading.failure.why());
+                why.unwrap_or(Stall::SettingAside {
+                    position: poison.at,
+                    failures: 0,
+                })
+            }
             (_, Some((_, AppCommand::Flush(_)))) => why_kept(self.stage.reading()),
             (_, Some((_, AppCommand::Open))) => Stall::Opening,
             (_, Some((_, AppCommand::Close))) => Stall::Closing,
@@ -163,12 +173,15 @@ fn why_kept(reading: Option<&Reading>) -> Stall {
 
 fn why_not_read(reading: &Reading) -> Stall {
     let reader = &reading.reader;
-    if keeps(reading) && reading.attempts == 0 {
+    if let Some(why) = reading.failure.why() {
+        return why;
+    }
+    if keeps(reading) && reading.failure.attempts() == 0 {
         return why_kept(Some(reading));
     }
     if reader.front().is_some() {
         return Stall::HandlerFails {
-            attempts: reading.attempts,
+            attempts: reading.failure.attempts(),
         };
     }
     match (reader.finished(), reader.failures()) {

@@ -3,6 +3,7 @@
 use super::Fleet;
 use super::handling::Handling;
 use super::kept::{Flush, Unfinished, tell_done, tell_processed};
+use super::poison::{Aside, SettingAside};
 use crate::faults::Deed;
 use crate::names::{record_of, shard_of};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
@@ -33,6 +34,7 @@ pub(super) enum Stage {
     Flushing { op: OpId, how: Flush, aborted: bool },
     Idle,
     Handling(Handling),
+    SettingAside(SettingAside),
 }
 
 struct Delivery {
@@ -40,6 +42,7 @@ struct Delivery {
     token: FencingToken,
     batch: OpId,
     after: Option<Position>,
+    alone: bool,
     valid_until: Mono,
 }
 
@@ -65,6 +68,7 @@ impl Fleet {
         consumer_op: ConsumerOp,
     ) -> Option<Outcome> {
         let life = self.workers[w].life;
+        let alone = matches!(consumer_op, ConsumerOp::DeliverOne { .. });
         match consumer_op {
             ConsumerOp::Open { lease, token, .. } => {
                 let Some(shard) = shard_of(&lease) else {
@@ -80,7 +84,30 @@ impl Fleet {
                 self.workers[w].adapter.consumers.insert(shard, consumer);
                 self.plan_handler(cx, w, shard, 0, cx.now() + delay);
             }
+            ConsumerOp::SetAside {
+                lease,
+                token,
+                batch,
+                record: at,
+                ..
+            } => {
+                let aside = Aside {
+                    lease,
+                    token,
+                    batch,
+                    at,
+                };
+                return self.set_aside(cx, w, op, aside);
+            }
             ConsumerOp::Deliver {
+                lease,
+                token,
+                batch,
+                after,
+                valid_until,
+                ..
+            }
+            | ConsumerOp::DeliverOne {
                 lease,
                 token,
                 batch,
@@ -97,6 +124,7 @@ impl Fleet {
                     token,
                     batch,
                     after,
+                    alone,
                     valid_until,
                 };
                 return self.deliver(cx, chances, w, (op, give_up), delivery);
@@ -152,21 +180,19 @@ impl Fleet {
             token,
             batch,
             after,
+            alone,
             valid_until,
         } = delivery;
         let now = cx.now();
         let Some((first, last)) = self.workers[w].adapter.batch(shard, batch.n) else {
-            let life = self.workers[w].life;
-            if let Some(consumer) = self.workers[w].adapter.consumers.get_mut(&shard) {
-                consumer.unfinished.forget();
-                let token = token.0;
-                cx.fact(Fact::GivenBack { life, shard, token });
-            }
+            self.forget_records(cx, w, shard, token);
             return Some(refusal());
         };
         let first = after
             .and_then(record_of)
             .map_or(first, |done| first.max(done + 1));
+        let whole = last;
+        let last = if alone { first.min(last) } else { last };
         let site = self.site(w, Deed::Batch, Some(shard));
         let mut roll = cx.draws().roll("handle", site.key());
         let ordinary = roll.magnitude(100, cx.plan().faults.application.batch_us);
@@ -177,9 +203,13 @@ impl Fleet {
             false => chances.hit_batch(cx, site, &mut roll),
         };
         handling.hit(cx, &hits, middle);
+        handling.alone = alone;
+        if self.workers[w].is_ours() {
+            handling.poison(cx, shard);
+        }
         self.pause_shard(cx, w, shard, handling.pause_us);
-        if !self.workers[w].is_ours() {
-            // Programs of others keep nothing.
+        if alone || !self.workers[w].is_ours() {
+            // A single record is flushed at once, and programs of others keep nothing.
             handling.keeps_us = 0;
         }
         let worker = &mut self.workers[w];
@@ -201,11 +231,21 @@ impl Fleet {
             .entry(shard)
             .or_insert(Consumer::new(token, Stage::Idle));
         consumer.run += 1;
-        consumer.unfinished.given(batch, last);
+        consumer.unfinished.given(batch, whole);
         consumer.stage = Stage::Handling(handling);
         let run = consumer.run;
         self.plan_handler(cx, w, shard, run, at);
         None
+    }
+
+    /// The records of a batch are not in memory any more: all that was not processed without a gap is read again.
+    fn forget_records(&mut self, cx: &mut Context, w: usize, shard: ShardNo, token: FencingToken) {
+        let life = self.workers[w].life;
+        if let Some(consumer) = self.workers[w].adapter.consumers.get_mut(&shard) {
+            consumer.unfinished.forget();
+            let token = token.0;
+            cx.fact(Fact::GivenBack { life, shard, token });
+        }
     }
 
     fn abort(&mut self, cx: &mut Context, w: usize, shard: ShardNo, token: FencingToken) {
@@ -230,6 +270,7 @@ impl Fleet {
         match &mut consumer.stage {
             Stage::Opening { aborted, .. } | Stage::Flushing { aborted, .. } => *aborted = true,
             Stage::Idle => {}
+            Stage::SettingAside(aside) => aside.aborted = true,
             Stage::Handling(handling) => {
                 if handling.deaf {
                     return;
@@ -298,6 +339,11 @@ impl Fleet {
                 consumer.stage = Stage::Idle;
                 self.end_flush(cx, w, shard, flush);
             }
+            Stage::SettingAside(aside) => {
+                let aside = *aside;
+                consumer.stage = Stage::Idle;
+                self.end_set_aside(cx, w, shard, aside);
+            }
             Stage::Handling(handling) if now < handling.ends && handling.report_at > 0 => {
                 let (record, checkpoint, ends) = (handling.report_at, handling.checkpoint, handling.ends);
                 handling.report_at = 0;
@@ -326,8 +372,8 @@ impl Fleet {
             Stage::Handling(handling) => {
                 let handling = handling.clone();
                 consumer.stage = Stage::Idle;
-                let outcome = handling.outcome(cx);
-                if matches!(outcome, Outcome::Applied(Reply::Processed)) && handling.first <= handling.last {
+                let outcome = handling.outcome(cx, services.position(shard, handling.last));
+                if handling.is_done(&outcome) {
                     if consumer.unfinished.holds(handling.batch) {
                         let reached = consumer.unfinished.processed(handling.batch, handling.last);
                         let told = (handling.first, handling.last, reached);
@@ -339,7 +385,12 @@ impl Fleet {
                     let keeps = (handling.keeps_us, handling.gives_back);
                     let batch = (handling.batch, handling.first, handling.last);
                     self.keep(cx, w, shard, batch, keeps);
+                } else if is_gone(&outcome) {
+                    consumer.unfinished.forget();
+                    let token = token.0;
+                    cx.fact(Fact::GivenBack { life, shard, token });
                 }
+                tell_failed(cx, life, shard, token, &handling, &outcome);
                 end_handling(cx, services, (w, life), (shard, token), &handling, outcome);
             }
         }
@@ -358,6 +409,34 @@ fn opened(aborted: bool, life: LifeNo, shard: ShardNo, token: FencingToken) -> (
     }
 }
 
+/// Whether the engine reads everything again that was not processed without a gap.
+fn is_gone(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::Gone)
+}
+
+/// Oracles are told that a handler failed with one record.
+fn tell_failed(
+    cx: &mut Context,
+    life: LifeNo,
+    shard: ShardNo,
+    token: FencingToken,
+    handling: &Handling,
+    outcome: &Outcome,
+) {
+    if let Outcome::Refused(Refusal {
+        why: Why::RecordFailed(_),
+        ..
+    }) = outcome
+    {
+        cx.fact(Fact::RecordFailed {
+            life,
+            shard,
+            token: token.0,
+            record: handling.last,
+        });
+    }
+}
+
 /// A handler has returned: its worker is told how, and what else the application says then.
 fn end_handling(
     cx: &mut Context,
@@ -372,7 +451,7 @@ fn end_handling(
         shard,
         token: token.0,
     });
-    let ended_well = matches!(outcome, Outcome::Applied(Reply::Processed)) && handling.first <= handling.last;
+    let ended_well = handling.is_done(&outcome);
     let op = handling.op;
     cx.request(Request::Done { w, op, outcome });
     if !handling.says_again && !handling.stale_call {
@@ -403,7 +482,7 @@ fn end_handling(
 }
 
 /// What the adapter does not have cannot be done.
-fn refusal() -> Outcome {
+pub(super) fn refusal() -> Outcome {
     Outcome::Refused(Refusal {
         why: Why::Gone,
         current: None,

@@ -1,10 +1,13 @@
 //! One batch in the hands of the application: what was drawn for it, and how it ends.
 
+use super::handler::refusal;
+use super::poison::first_poisoned;
 use crate::faults::Chance;
-use crate::oracles::Time;
+use crate::oracles::{ShardNo, Time};
 use crate::world::context::Context;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::position::Position;
 
 #[derive(Clone, Debug)]
 pub(super) struct Handling {
@@ -12,6 +15,8 @@ pub(super) struct Handling {
     pub(super) batch: OpId,
     pub(super) first: u64,
     pub(super) last: u64,
+    /// It was given only one record of its batch.
+    pub(super) alone: bool,
     /// Says so when it is here, if not 0.
     pub(super) report_at: u64,
     pub(super) checkpoint: bool,
@@ -43,6 +48,7 @@ impl Handling {
             batch,
             first,
             last,
+            alone: false,
             report_at: 0,
             checkpoint: false,
             fails: false,
@@ -89,21 +95,49 @@ impl Handling {
         self.ends = self.ends.min(self.give_up);
     }
 
-    /// How it ends at this moment.
-    pub(super) fn outcome(&self, cx: &mut Context) -> Outcome {
+    /// What records do to it that no handler can process.
+    pub(super) fn poison(&mut self, cx: &mut Context, shard: ShardNo) {
+        if let Some(poisoned) = first_poisoned(cx, shard, (self.first, self.last)) {
+            cx.mark("poison");
+            self.fails = true;
+            if self.report_at >= poisoned {
+                self.report_at = if poisoned > self.first { poisoned - 1 } else { 0 };
+            }
+        }
+    }
+
+    /// Whether it has processed all that it was given, which is something.
+    pub(super) fn is_done(&self, outcome: &Outcome) -> bool {
+        let processed = matches!(
+            outcome,
+            Outcome::Applied(Reply::Processed | Reply::ProcessedThrough(_))
+        );
+        processed && self.first <= self.last
+    }
+
+    /// How it ends at this moment. `at`: the position of its last record.
+    pub(super) fn outcome(&self, cx: &mut Context, at: Option<Position>) -> Outcome {
         if self.aborted {
             cx.mark("handler-aborted");
             Outcome::Unknown(Cause::Cancelled)
         } else if cx.now() >= self.give_up {
             Outcome::Unknown(Cause::Timeout)
+        } else if self.first == self.last && (self.fails || self.alone) && at.is_none() {
+            // What was trimmed meanwhile has no position any more.
+            refusal()
         } else if self.fails {
             Outcome::Refused(Refusal {
-                why: Why::HandlerFailed,
+                why: match at {
+                    Some(at) if self.first == self.last => Why::RecordFailed(at),
+                    _ => Why::HandlerFailed,
+                },
                 current: None,
                 detail: "the handler failed".into(),
             })
         } else if self.keeps_us > 0 && self.first <= self.last {
             Outcome::Applied(Reply::Kept)
+        } else if self.alone && self.first <= self.last {
+            at.map_or_else(refusal, |at| Outcome::Applied(Reply::ProcessedThrough(at)))
         } else {
             Outcome::Applied(Reply::Processed)
         }

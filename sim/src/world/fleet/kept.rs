@@ -89,7 +89,9 @@ impl Unfinished {
     }
 
     fn find(&self, batch: OpId) -> Option<&Piece> {
-        self.pieces.iter().find(|piece| piece.kept && piece.batch == batch)
+        self.pieces
+            .iter()
+            .find(|piece| piece.kept && piece.batch == batch)
     }
 }
 

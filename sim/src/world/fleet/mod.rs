@@ -16,6 +16,7 @@ mod handler;
 mod handling;
 mod kept;
 mod novelty;
+mod poison;
 mod process;
 mod program;
 mod shard_pause;

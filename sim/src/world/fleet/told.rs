@@ -78,6 +78,11 @@ impl Fleet {
                 Notice::Moving { .. } => cx.fact(Fact::Moving { life, shard }),
                 Notice::Stalled { .. } => cx.fact(Fact::Stalled { life, shard }),
                 Notice::Yields { .. } => cx.fact(Fact::Yields { life, shard }),
+                Notice::ShardStopped { position, .. } => {
+                    let record = names::record_of(*position).unwrap_or(0);
+                    cx.fact(Fact::ShardStopped { life, shard, record });
+                    self.resume_later(cx, w, shard);
+                }
                 _ => {}
             }
         }

@@ -2,6 +2,7 @@
 
 mod acquisition;
 mod answers;
+mod failure;
 mod held;
 mod kept;
 mod lane;

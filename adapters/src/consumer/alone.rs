@@ -1,0 +1,175 @@
+//! One record at a time: handed over alone, or set aside.
+
+use super::{Consumer, gone, outcome};
+use crate::batch::{Batch, ShardInfo};
+use crate::catch::{Panicked, catch, until};
+use crate::dead_letter::Letter;
+use crate::handler::{Ack, AnyHandler, Flush};
+use crate::metrics;
+use crate::receipt::{Keeping, Receipt, Settled};
+use crate::runtime::BoxFuture;
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
+use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
+use leasehold_engine::output::FlushReason;
+use leasehold_engine::position::Position;
+use leasehold_engine::time::Mono;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A record that is handed over alone.
+pub(super) struct Alone {
+    pub(super) call: Batch,
+    pub(super) receipt: Receipt,
+    /// Hears of the receipt.
+    pub(super) settled: Settled,
+    pub(super) stopped: oneshot::Receiver<()>,
+}
+
+/// The parts of [`ConsumerOp::SetAside`](leasehold_engine::output::ConsumerOp::SetAside).
+pub(super) struct Aside {
+    pub(super) lease: LeaseKey,
+    pub(super) token: FencingToken,
+    pub(super) batch: OpId,
+    pub(super) record: Position,
+    pub(super) attempts: u32,
+    pub(super) detail: String,
+    pub(super) valid_until: Mono,
+}
+
+/// A failure of the handler with this record alone says so.
+pub(super) fn blame(outcome: Outcome, record: Option<Position>) -> Outcome {
+    match (outcome, record) {
+        (
+            Outcome::Refused(Refusal {
+                why: Why::HandlerFailed,
+                current,
+                detail,
+            }),
+            Some(record),
+        ) => Outcome::Refused(Refusal {
+            why: Why::RecordFailed(record),
+            current,
+            detail,
+        }),
+        (outcome, _) => outcome,
+    }
+}
+
+impl Consumer {
+    /// Runs the handler with one record. A handler that would keep it is told to flush, and its acknowledgement is waited for.
+    pub(super) fn deliver_alone(
+        &self,
+        shard: ShardId,
+        record: Position,
+        alone: Alone,
+    ) -> BoxFuture<'static, Outcome> {
+        let Alone {
+            call,
+            receipt,
+            settled,
+            stopped,
+        } = alone;
+        let (handler, this) = (self.0.handler.clone(), self.clone());
+        let flush = Flush::new(FlushReason::Full, Mono::NEVER, self.0.runtime.clone());
+        Box::pin(async move {
+            let lease = call.shard.lease.clone();
+            let run = process_alone(handler, (call, receipt), record, flush, settled);
+            let result = until(stopped, this.0.polls.watch(lease, run)).await;
+            if matches!(result, Some(Ok(Ok(())))) {
+                this.0.store.processed_through(&shard, record);
+                this.0.meter.count(&metrics::PROCESSED_RECORDS, [], 1);
+            }
+            blame(outcome(result, Reply::ProcessedThrough(record)), Some(record))
+        })
+    }
+
+    /// Gives a record to the dead-letter sink. Without one, the event that tells of it is all that is left.
+    pub(super) fn set_aside(&self, aside: Aside) -> BoxFuture<'static, Outcome> {
+        let Aside {
+            lease,
+            token,
+            batch,
+            record: at,
+            attempts,
+            detail,
+            valid_until,
+        } = aside;
+        let inner = &self.0;
+        let shard = lease.to_shard();
+        let fetched = inner.store.batch(&shard, batch);
+        let known =
+            fetched.and_then(|fetched| fetched.records.iter().find(|known| known.position == at).cloned());
+        let Some(record) = known else {
+            return gone(format!("the record {at} of {batch}"));
+        };
+        let (stop, stopped) = oneshot::channel();
+        let info: Arc<ShardInfo> = {
+            let mut open = self.open_shards();
+            let Some(open) = open.get_mut(&lease).filter(|open| open.info.token == token) else {
+                return gone(format!("shard {lease} open under token {}", token.0));
+            };
+            inner.fences.believe(&lease, token, valid_until);
+            open.stop = Some(stop);
+            open.info.clone()
+        };
+        let letter = Letter {
+            record,
+            shard: info,
+            attempts,
+            error: detail,
+        };
+        let (sink, this) = (inner.dead_letters.clone(), self.clone());
+        Box::pin(async move {
+            let run = catch(async move {
+                match sink {
+                    Some(sink) => sink.store(letter).await,
+                    None => Ok(()),
+                }
+            });
+            let result = until(stopped, this.0.polls.watch(lease, run)).await;
+            if matches!(result, Some(Ok(Ok(())))) {
+                this.0.store.processed_through(&shard, at);
+            }
+            outcome(result, Reply::ProcessedThrough(at))
+        })
+    }
+}
+
+async fn process_alone(
+    handler: Arc<dyn AnyHandler>,
+    (call, receipt): (Batch, Receipt),
+    record: Position,
+    flush: Flush,
+    settled: Settled,
+) -> Result<Result<(), String>, Panicked> {
+    let info = call.shard.clone();
+    let process = handler.clone();
+    let ack = match catch(async move { process.process(call).await }).await? {
+        Ok(ack) => ack,
+        Err(detail) => {
+            receipt.answered();
+            return Ok(Err(detail));
+        }
+    };
+    if ack != Ack::Later {
+        receipt.answered();
+    }
+    match ack {
+        Ack::All => return Ok(Ok(())),
+        Ack::UpTo(position) if position >= record => return Ok(Ok(())),
+        Ack::UpTo(position) => {
+            return Ok(Err(format!(
+                "expected the handler to process the one record that it was given, {record}, found that it is done up to {position}"
+            )));
+        }
+        Ack::Later => {}
+    }
+    if receipt.keep() == Keeping::Dropped {
+        return Ok(Err(super::DROPPED.to_owned()));
+    }
+    let flushed = catch(async move { handler.flush(info, flush).await }).await?;
+    if let Err(detail) = flushed {
+        return Ok(Err(detail));
+    }
+    Ok(settled.await)
+}

@@ -1,0 +1,31 @@
+//! A dead-letter sink that gives records to the program itself.
+
+use super::{DeadLetter, Letter, NotStored};
+use tokio::sync::mpsc;
+
+/// Gives records that a handler cannot process to a task of the program; see [`dead_letter_channel`].
+#[derive(Clone, Debug)]
+pub struct DeadLetterChannel(mpsc::Sender<Letter>);
+
+/// A dead-letter sink and where its records come out. `capacity` records wait in it; 0 counts as 1. With as many waiting, shards
+/// wait that have further ones.
+///
+/// A record counts as processed once it is in the channel: what waits there is lost if the process ends. Once the receiver is
+/// dropped, records are not set aside any more, and each attempt says so in an event.
+pub fn dead_letter_channel(capacity: usize) -> (DeadLetterChannel, mpsc::Receiver<Letter>) {
+    let (sender, receiver) = mpsc::channel(capacity.max(1));
+    (DeadLetterChannel(sender), receiver)
+}
+
+impl DeadLetter for DeadLetterChannel {
+    type Error = NotStored;
+
+    async fn store(&self, letter: Letter) -> Result<(), NotStored> {
+        let closed = |_| {
+            NotStored::new(
+                "expected a receiver of the dead-letter channel, found that it was dropped; keep it for as long as the worker runs",
+            )
+        };
+        self.0.send(letter).await.map_err(closed)
+    }
+}

@@ -1,0 +1,164 @@
+//! Where records go that a handler cannot process, and when they do.
+
+mod channel;
+mod file;
+#[cfg(feature = "aws")]
+mod stream;
+#[cfg(all(test, feature = "tokio-runtime"))]
+mod tests;
+
+pub use channel::{DeadLetterChannel, dead_letter_channel};
+pub use file::DeadLetterFile;
+#[cfg(feature = "aws")]
+pub use stream::DeadLetterStream;
+
+use crate::batch::ShardInfo;
+use crate::error::Error;
+use crate::handler::describe;
+use crate::record::Record;
+use crate::runtime::BoxFuture;
+use leasehold_engine::config::{Config, FailureAction};
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A record that a handler could not process.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Letter {
+    /// The record, unchanged.
+    pub record: Record,
+    /// The shard that it is from.
+    pub shard: Arc<ShardInfo>,
+    /// How often the handler failed with this record alone, in a row; at least 1.
+    pub attempts: u32,
+    /// How it failed last.
+    pub error: String,
+}
+
+/// Keeps records that a handler cannot process: a dead-letter sink. See [`Builder::dead_letter`](crate::Builder::dead_letter).
+///
+/// ```
+/// use leasehold::{DeadLetter, Letter};
+///
+/// struct Print;
+///
+/// impl DeadLetter for Print {
+///     type Error = std::io::Error;
+///
+///     async fn store(&self, letter: Letter) -> Result<(), Self::Error> {
+///         println!("{} failed {} times: {}", letter.record.position, letter.attempts, letter.error);
+///         Ok(())
+///     }
+/// }
+/// ```
+///
+/// This crate has three: [`DeadLetterFile`], [`dead_letter_channel`] and, with the feature `aws`, `DeadLetterStream`.
+pub trait DeadLetter: Send + Sync + 'static {
+    /// What goes wrong here.
+    type Error: Into<Box<dyn StdError + Send + Sync>> + Send;
+
+    /// Makes the record durable. After `Ok` it counts as processed, and is not handed over again. After an error, or a panic, it is
+    /// given again, after a pause, for as long as it takes; its shard waits. A record may be given more than once: when the call is
+    /// dropped because the shard is lost, or when the worker ends before its next checkpoint.
+    fn store(&self, letter: Letter) -> impl Future<Output = Result<(), Self::Error>> + Send;
+}
+
+/// A dead-letter sink of any type. Errors have become text.
+pub(crate) trait AnyDeadLetter: Send + Sync {
+    fn store(self: Arc<Self>, letter: Letter) -> BoxFuture<'static, Result<(), String>>;
+}
+
+impl<D: DeadLetter> AnyDeadLetter for D {
+    fn store(self: Arc<Self>, letter: Letter) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async move { DeadLetter::store(&*self, letter).await.map_err(describe) })
+    }
+}
+
+/// What a worker does when a handler fails again and again with the same record.
+///
+/// A batch that failed `attempts` times without progress is handed over one record at a time. So the record that fails is known, and
+/// those before it get through. When that record has failed `attempts` times alone, it is given up in the way that was chosen.
+///
+/// | policy | what happens then |
+/// |---|---|
+/// | [`retry`](Self::retry) (the default) | there is no limit: the batch is handed over whole until it succeeds, and its shard waits |
+/// | [`stop`](Self::stop) | nothing more of the shard is handed over until [`Control::resume`](crate::Control::resume); its lease is kept, and an error event tells of it |
+/// | [`set_aside`](Self::set_aside) | the record goes to the [dead-letter sink](DeadLetter) and counts as processed; an event tells of it |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailurePolicy {
+    /// Absent: there is no limit.
+    limit: Option<(u32, FailureAction)>,
+}
+
+impl FailurePolicy {
+    /// Hand the batch over again until it succeeds.
+    pub const fn retry() -> Self {
+        Self { limit: None }
+    }
+
+    /// Stop the shard when one record has failed so often alone; at least once.
+    pub const fn stop(attempts: u32) -> Self {
+        Self {
+            limit: Some((attempts, FailureAction::Stop)),
+        }
+    }
+
+    /// Set a record aside that has failed so often alone; at least once. Without a [dead-letter sink](DeadLetter), an event is all
+    /// that is left of it.
+    pub const fn set_aside(attempts: u32) -> Self {
+        Self {
+            limit: Some((attempts, FailureAction::SetAside)),
+        }
+    }
+
+    /// The options that say this.
+    pub(crate) fn apply(self, config: Config) -> Config {
+        let (attempts, action) = self.limit.unwrap_or_default();
+        config.with_failure_attempts(attempts).with_failure_action(action)
+    }
+
+    /// Refuses a limit of no attempts.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        match self.limit {
+            Some((0, _)) => Err(Error::FailurePolicy {
+                expected: "at least 1 attempt before a record is given up",
+                found: "0",
+                remedy: "say how many, or call `.failure_policy(FailurePolicy::retry())` for attempts without a limit",
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Default for FailurePolicy {
+    fn default() -> Self {
+        Self::retry()
+    }
+}
+
+/// Refuses a dead-letter sink that no record would ever reach.
+pub(crate) fn check_sink(config: &Config) -> Result<(), Error> {
+    let found = match (config.failure_attempts(), config.failure_action()) {
+        (0, _) => "a policy that never gives a record up",
+        (_, FailureAction::SetAside) => return Ok(()),
+        _ => "a policy that stops the shard",
+    };
+    Err(Error::FailurePolicy {
+        expected: "records to be set aside, since there is a dead-letter sink",
+        found,
+        remedy: "call `.failure_policy(FailurePolicy::set_aside(attempts))` on the builder, or give it no sink",
+    })
+}
+
+/// What stores records could not do, as an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotStored(String);
+
+impl NotStored {
+    fn new(what: impl fmt::Display) -> Self {
+        Self(what.to_string())
+    }
+}

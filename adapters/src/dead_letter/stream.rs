@@ -1,0 +1,45 @@
+//! A dead-letter sink that puts records into another stream.
+
+use super::{DeadLetter, Letter};
+use aws_sdk_kinesis::Client;
+use aws_sdk_kinesis::error::SdkError;
+use aws_sdk_kinesis::operation::put_record::PutRecordError;
+use aws_sdk_kinesis::primitives::Blob;
+
+/// Puts records that a handler cannot process into another Kinesis stream (`PutRecord`), with their payload, their partition key and,
+/// if it is known, their explicit hash key as they were. A part of an aggregated record is put as a record of its own.
+///
+/// Where a record is from, and how it failed, is in the event that tells that it was set aside. The client needs the permission
+/// `kinesis:PutRecord` for that stream. Its own retries are left on.
+#[derive(Clone, Debug)]
+pub struct DeadLetterStream {
+    client: Client,
+    stream: String,
+}
+
+impl DeadLetterStream {
+    /// A sink that puts records into the stream of this name. It must be another one than the worker reads: a record that is put
+    /// there is read again.
+    pub fn new(client: Client, stream: impl Into<String>) -> Self {
+        Self {
+            client,
+            stream: stream.into(),
+        }
+    }
+}
+
+impl DeadLetter for DeadLetterStream {
+    type Error = SdkError<PutRecordError>;
+
+    async fn store(&self, letter: Letter) -> Result<(), Self::Error> {
+        let record = letter.record;
+        let put = self.client.put_record();
+        put.stream_name(&self.stream)
+            .partition_key(&*record.partition_key)
+            .set_explicit_hash_key(record.explicit_hash_key.map(|key| key.0.to_string()))
+            .data(Blob::new(record.data.to_vec()))
+            .send()
+            .await
+            .map(drop)
+    }
+}

@@ -1,0 +1,252 @@
+//! A record that the handler cannot process.
+
+use super::{Owner, records};
+use crate::config::{Config, FailureAction};
+use crate::format::Format;
+use crate::input::{Outcome, Reply, Why};
+use crate::notice::{Notice, Stall};
+use crate::output::{ConsumerOp, IteratorFrom, StreamOp};
+use crate::position::Position;
+use crate::worker::lease::{self, Said};
+use crate::worker::testing::{at, config, done, refused, row, running, seconds, table, throttled};
+
+/// The handler processes records 1 to 5.
+fn processing(attempts: u32, action: FailureAction) -> Owner {
+    let config: Config = config(Format::Kcl)
+        .with_failure_attempts(attempts)
+        .with_failure_action(action);
+    let cx = running(config);
+    let leases = table(&cx);
+    let mut owner = Owner::within(cx, leases, row("a"));
+    owner.answer_app(done());
+    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.answer_stream(records(1, 5));
+    owner.forget();
+    owner
+}
+
+/// What the handler is given: whether it is one record, the attempt, and after what.
+fn given(owner: &Owner) -> Option<(bool, u32, Option<Position>)> {
+    match owner.app()? {
+        ConsumerOp::Deliver { attempt, after, .. } => Some((false, attempt, after)),
+        ConsumerOp::DeliverOne { attempt, after, .. } => Some((true, attempt, after)),
+        _ => None,
+    }
+}
+
+/// The record that is to be set aside, and how often it failed.
+fn set_aside(owner: &Owner) -> Option<(Position, u32)> {
+    match owner.app()? {
+        ConsumerOp::SetAside { record, attempts, .. } => Some((record, attempts)),
+        _ => None,
+    }
+}
+
+fn through(record: u64) -> Outcome {
+    Outcome::Applied(Reply::ProcessedThrough(at(record)))
+}
+
+fn pass(owner: &mut Owner, span: u64) {
+    for _ in 0..span {
+        owner.later(seconds(1));
+        if owner.write().is_some() {
+            owner.answer_table(done());
+        }
+    }
+}
+
+fn fails(owner: &mut Owner, why: Why) {
+    owner.answer_app(refused(why));
+    pass(owner, 6);
+}
+
+/// Record 2 of five has failed twice alone.
+fn poisoned(action: FailureAction) -> Owner {
+    let mut owner = processing(2, action);
+    fails(&mut owner, Why::HandlerFailed);
+    assert_eq!(given(&owner), Some((false, 2, None)));
+    fails(&mut owner, Why::HandlerFailed);
+    assert_eq!(given(&owner), Some((true, 1, None)));
+    owner.answer_app(through(1));
+    assert_eq!(given(&owner), Some((true, 1, Some(at(1)))));
+    fails(&mut owner, Why::RecordFailed(at(2)));
+    assert_eq!(given(&owner), Some((true, 2, Some(at(1)))));
+    owner.forget();
+    owner.answer_app(refused(Why::RecordFailed(at(2))));
+    owner
+}
+
+fn resume(owner: &mut Owner) {
+    lease::on_pause_wanted(&mut owner.cx, &mut owner.leases, owner.ix, false);
+    owner.listen();
+}
+
+#[test]
+fn without_a_limit_a_batch_is_handed_over_whole_for_ever() {
+    let mut owner = processing(0, FailureAction::SetAside);
+    for attempt in 1..20 {
+        assert_eq!(given(&owner), Some((false, attempt, None)));
+        fails(&mut owner, Why::RecordFailed(at(1)));
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_processed_is_set_aside_and_told_and_the_rest_is_handed_over_whole() {
+    let mut owner = poisoned(FailureAction::SetAside);
+    assert_eq!(owner.told(), [""; 0], "it is told when it is safe");
+    assert_eq!(set_aside(&owner), Some((at(2), 2)));
+    assert_eq!(owner.held().lane.processed, Some(at(1)));
+    owner.answer_app(through(2));
+    let Some(Notice::SetAside {
+        position, attempts, ..
+    }) = owner.notices.first()
+    else {
+        panic!("expected that it is told, found {:?}", owner.notices)
+    };
+    assert_eq!((*position, *attempts), (at(2), 2));
+    assert_eq!(owner.held().lane.processed, Some(at(2)));
+    assert_eq!(given(&owner), Some((false, 1, Some(at(2)))));
+    owner.answer_app(done());
+    assert_eq!(owner.held().lane.processed, Some(at(5)));
+}
+
+#[test]
+fn a_record_that_cannot_be_set_aside_is_not_skipped() {
+    let mut owner = poisoned(FailureAction::SetAside);
+    for attempt in 1..10 {
+        owner.answer_app(refused(Why::HandlerFailed));
+        let told = owner
+            .notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::SetAsideFailed { attempt: of, .. } if *of == attempt));
+        assert!(told, "{:?}", owner.notices);
+        assert_eq!(owner.app(), None, "a pause comes first");
+        pass(&mut owner, 6);
+        assert_eq!(set_aside(&owner), Some((at(2), 2)));
+    }
+    assert_eq!(owner.held().lane.processed, Some(at(1)));
+    assert!(matches!(
+        owner.held().why_stalled(owner.cx.now(), &owner.leases),
+        Stall::SettingAside { failures: 9, .. }
+    ));
+    // An answer of another command is no success.
+    owner.answer_app(through(3));
+    assert_eq!(owner.held().lane.processed, Some(at(1)));
+}
+
+#[test]
+fn a_stopped_shard_is_handed_nothing_until_it_is_resumed_and_keeps_its_lease() {
+    let mut owner = poisoned(FailureAction::Stop);
+    let stopped = owner.notices.iter().find_map(|notice| match notice {
+        Notice::ShardStopped {
+            position, attempts, ..
+        } => Some((*position, *attempts)),
+        _ => None,
+    });
+    assert_eq!(stopped, Some((at(2), 2)));
+    pass(&mut owner, 120);
+    assert_eq!(owner.app(), None);
+    assert!(owner.holds() && owner.held().believes(owner.cx.now()));
+    assert_eq!(owner.held().lane.durable, crate::position::Checkpoint::At(at(1)));
+    assert!(matches!(
+        owner.held().why_stalled(owner.cx.now(), &owner.leases),
+        Stall::Stopped { attempts: 2, .. }
+    ));
+    owner.forget();
+    resume(&mut owner);
+    assert_eq!(owner.told(), ["pause-ended"]);
+    assert_eq!(given(&owner), Some((false, 1, Some(at(1)))));
+    fails(&mut owner, Why::HandlerFailed);
+    assert_eq!(given(&owner), Some((false, 2, Some(at(1)))), "a new count");
+}
+
+#[test]
+fn progress_begins_the_count_anew() {
+    let mut owner = processing(2, FailureAction::Stop);
+    fails(&mut owner, Why::HandlerFailed);
+    let (ix, token) = (owner.ix, owner.token());
+    let said = Said::ProcessedThrough(at(1));
+    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+    owner.listen();
+    fails(&mut owner, Why::HandlerFailed);
+    assert_eq!(given(&owner), Some((false, 2, Some(at(1)))));
+}
+
+#[test]
+fn a_failure_after_the_record_was_said_to_be_processed_is_not_of_this_record() {
+    let mut owner = processing(1, FailureAction::SetAside);
+    fails(&mut owner, Why::HandlerFailed);
+    let (ix, token) = (owner.ix, owner.token());
+    let said = Said::ProcessedThrough(at(1));
+    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+    owner.listen();
+    fails(&mut owner, Why::RecordFailed(at(1)));
+    assert_eq!(set_aside(&owner), None);
+    assert_eq!(given(&owner).map(|(_, _, after)| after), Some(Some(at(1))));
+}
+
+#[test]
+fn a_give_back_is_a_failed_attempt_and_being_kept_is_no_progress() {
+    let mut owner = processing(2, FailureAction::Stop);
+    for time in 1..=2 {
+        let Some(ConsumerOp::Deliver { batch, .. }) = owner.app() else {
+            panic!("expected a whole batch at time {time}, found {:?}", owner.app())
+        };
+        owner.answer_app(Outcome::Applied(Reply::Kept));
+        let (ix, token) = (owner.ix, owner.token());
+        let said = Said::GivenBack(batch, "no".into());
+        lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+        owner.listen();
+        read_again(&mut owner);
+    }
+    assert_eq!(given(&owner), Some((true, 1, None)));
+}
+
+/// Records 1 to 5 are read once more.
+fn read_again(owner: &mut Owner) {
+    pass(owner, 1);
+    if let Some(StreamOp::GetRecords { .. }) = owner.stream() {
+        owner.answer_stream(throttled());
+        pass(owner, 1);
+    }
+    let Some(StreamOp::GetIterator { from, .. }) = owner.stream() else {
+        panic!("expected an iterator, found {:?}", owner.stream())
+    };
+    assert!(matches!(from, IteratorFrom::At(_)));
+    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.answer_stream(records(1, 5));
+    pass(owner, 6);
+}
+
+#[test]
+fn a_record_whose_batch_is_not_in_memory_any_more_is_set_aside_when_it_failed_again() {
+    let mut owner = poisoned(FailureAction::SetAside);
+    owner.answer_app(refused(Why::Gone));
+    read_again(&mut owner);
+    assert_eq!(given(&owner), Some((true, 1, Some(at(1)))));
+    owner.answer_app(refused(Why::RecordFailed(at(2))));
+    assert_eq!(set_aside(&owner), Some((at(2), 3)));
+}
+
+#[test]
+fn one_record_is_not_kept() {
+    let mut owner = processing(1, FailureAction::Stop);
+    fails(&mut owner, Why::HandlerFailed);
+    assert_eq!(given(&owner), Some((true, 1, None)));
+    owner.answer_app(Outcome::Applied(Reply::Kept));
+    assert_eq!(owner.held().lane.processed, None);
+    pass(&mut owner, 6);
+    assert_eq!(given(&owner), Some((true, 2, None)));
+}
+
+#[test]
+fn a_record_that_was_said_to_be_processed_before_the_answer_is_followed_at_once_by_the_next() {
+    let mut owner = processing(1, FailureAction::Stop);
+    fails(&mut owner, Why::HandlerFailed);
+    let (ix, token) = (owner.ix, owner.token());
+    let said = Said::ProcessedThrough(at(1));
+    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+    owner.listen();
+    owner.answer_app(through(1));
+    assert_eq!(given(&owner), Some((true, 1, Some(at(1)))));
+}

@@ -1,0 +1,151 @@
+//! Records that no handler can process, and where the application keeps them.
+
+use super::Fleet;
+use super::handler::{Stage, op_key, refusal};
+use super::kept::tell_done;
+use crate::names::{record_of, shard_of};
+use crate::oracles::{Fact, ShardNo};
+use crate::world::context::Context;
+use crate::world::heap::What;
+use crate::world::request::Request;
+use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::position::Position;
+
+/// A record that is being set aside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SettingAside {
+    op: OpId,
+    batch: OpId,
+    at: Position,
+    fails: bool,
+    pub(super) aborted: bool,
+}
+
+/// The record that is to be set aside, and of which batch.
+pub(super) struct Aside {
+    pub(super) lease: LeaseKey,
+    pub(super) token: FencingToken,
+    pub(super) batch: OpId,
+    pub(super) at: Position,
+}
+
+/// The first of these records that no handler can process. Once all is well, somebody has corrected what made it fail.
+pub(super) fn first_poisoned(cx: &Context, shard: ShardNo, (first, last): (u64, u64)) -> Option<u64> {
+    let per_mille = u64::from(cx.plan().faults.application.poison);
+    if per_mille == 0 || cx.is_healed() {
+        return None;
+    }
+    let draws = cx.draws();
+    let key = |record: u64| u64::from(shard) << 32 ^ record;
+    (first..=last).find(|record| draws.below("poison", key(*record), 1_000) < per_mille)
+}
+
+impl Fleet {
+    /// The application is told to set a record aside. Gives the answer, if there is one at once.
+    pub(super) fn set_aside(
+        &mut self,
+        cx: &mut Context,
+        w: usize,
+        op: OpId,
+        aside: Aside,
+    ) -> Option<Outcome> {
+        let Aside {
+            lease,
+            token,
+            batch,
+            at,
+        } = aside;
+        let (Some(shard), Some(record)) = (shard_of(&lease), record_of(at)) else {
+            return Some(refusal());
+        };
+        let life = self.workers[w].life;
+        let adapter = &mut self.workers[w].adapter;
+        let known = adapter.batch(shard, batch.n);
+        let consumer = adapter
+            .consumers
+            .get_mut(&shard)
+            .filter(|known| known.token == token)?;
+        let Some((_, last)) = known.filter(|(first, last)| (*first..=*last).contains(&record)) else {
+            consumer.unfinished.forget();
+            let token = token.0;
+            cx.fact(Fact::GivenBack { life, shard, token });
+            return Some(refusal());
+        };
+        cx.fact(Fact::SetAsideBegun {
+            life,
+            shard,
+            token: token.0,
+            record,
+        });
+        let fails = !cx.is_healed() && cx.draws().below("set-aside-fails", op_key(op), 3) == 0;
+        let delay = cx.draws().magnitude("set-aside-time", op_key(op), 100, 200_000);
+        consumer.run += 1;
+        consumer.unfinished.given(batch, last);
+        consumer.stage = Stage::SettingAside(SettingAside {
+            op,
+            batch,
+            at,
+            fails,
+            aborted: false,
+        });
+        let run = consumer.run;
+        self.plan_handler(cx, w, shard, run, cx.now() + delay);
+        None
+    }
+
+    /// A record was set aside, or could not be.
+    pub(super) fn end_set_aside(&mut self, cx: &mut Context, w: usize, shard: ShardNo, aside: SettingAside) {
+        let worker = &mut self.workers[w];
+        let life = worker.life;
+        let (Some(consumer), Some(record)) = (worker.adapter.consumers.get_mut(&shard), record_of(aside.at))
+        else {
+            return;
+        };
+        let token = consumer.token;
+        let outcome = if aside.aborted {
+            Outcome::Unknown(Cause::Cancelled)
+        } else if aside.fails {
+            Outcome::Refused(Refusal {
+                why: Why::HandlerFailed,
+                current: None,
+                detail: "the dead-letter queue is full".into(),
+            })
+        } else {
+            cx.mark("record-set-aside");
+            cx.fact(Fact::SetAside {
+                life,
+                shard,
+                token: token.0,
+                record,
+            });
+            if consumer.unfinished.holds(aside.batch) {
+                let reached = consumer.unfinished.processed(aside.batch, record);
+                tell_done(cx, life, shard, token, (record, record, reached));
+            }
+            Outcome::Applied(Reply::ProcessedThrough(aside.at))
+        };
+        cx.fact(Fact::SetAsideEnded {
+            life,
+            shard,
+            token: token.0,
+        });
+        let op = aside.op;
+        cx.request(Request::Done { w, op, outcome });
+    }
+
+    /// A worker says that it has stopped a shard because of a record: the application resumes it some time later.
+    pub(super) fn resume_later(&self, cx: &mut Context, w: usize, shard: ShardNo) {
+        let lease_us = cx.plan().config.lease_duration().0;
+        let key = u64::from(shard) << 32 ^ cx.now();
+        let later = cx
+            .draws()
+            .magnitude("shard-stopped", key, 10_000, lease_us.saturating_mul(2));
+        let what = What::PauseEnds {
+            worker: w as u16,
+            generation: self.workers[w].generation,
+            shard,
+        };
+        cx.push(cx.now() + later, what);
+    }
+}

@@ -1,0 +1,221 @@
+//! Records that a handler cannot process.
+
+use leasehold::{
+    Ack, Batch, Control, DeadLetter, DeadLetterFile, DeadLetterStream, Error, FailurePolicy, Handler, Letter,
+    Notice, Report, Worker,
+};
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, instant};
+use leasehold_tests::probe::quick;
+use leasehold_tests::wait::until;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+const STREAM: &str = "poisoned";
+const SOON: Duration = Duration::from_secs(60);
+
+/// Fails with every batch that holds `poison`, while that is not cured, and notes what it processed.
+#[derive(Clone, Default)]
+struct Picky {
+    processed: Arc<Mutex<Vec<String>>>,
+    cured: Arc<AtomicBool>,
+}
+
+impl Handler for Picky {
+    type Error = io::Error;
+
+    async fn process(&self, batch: Batch) -> Result<Ack, io::Error> {
+        let texts: Vec<String> = batch
+            .records()
+            .iter()
+            .map(|record| String::from_utf8_lossy(&record.data).into_owned())
+            .collect();
+        if texts.iter().any(|text| text == "poison") && !self.cured.load(Ordering::Relaxed) {
+            return Err(io::Error::other("it is poisonous"));
+        }
+        self.processed.lock().unwrap().extend(texts);
+        Ok(Ack::All)
+    }
+}
+
+impl Picky {
+    fn seen(&self) -> Vec<String> {
+        self.processed.lock().unwrap().clone()
+    }
+}
+
+/// Refuses so many letters before it writes them to a file.
+struct FailsFirst(AtomicU32, DeadLetterFile);
+
+impl DeadLetter for FailsFirst {
+    type Error = io::Error;
+
+    async fn store(&self, letter: Letter) -> Result<(), io::Error> {
+        let left = |left: u32| left.checked_sub(1);
+        if self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left)
+            .is_ok()
+        {
+            return Err(io::Error::other("the queue is full"));
+        }
+        self.1.store(letter).await.map_err(io::Error::other)
+    }
+}
+
+struct Running {
+    handler: Picky,
+    control: Control,
+    notices: Arc<Mutex<Vec<Notice>>>,
+    task: JoinHandle<Result<Report, Error>>,
+}
+
+impl Running {
+    fn named(&self, name: &str) -> Vec<Notice> {
+        let notices = self.notices.lock().unwrap();
+        notices
+            .iter()
+            .filter(|notice| notice.name() == name)
+            .cloned()
+            .collect()
+    }
+
+    async fn stop(self) {
+        self.control.shutdown();
+        self.task
+            .await
+            .expect("it does not panic")
+            .expect("it stops cleanly");
+    }
+}
+
+/// A stream of one shard with five records, the third of which is poison.
+async fn stream(local: &Local) {
+    let kinesis = clients::kinesis(&local.endpoint);
+    let create = kinesis.create_stream().stream_name(STREAM).shard_count(1);
+    create.send().await.expect("a stream");
+    for data in ["1", "2", "poison", "4", "5"] {
+        let put = kinesis.put_record().stream_name(STREAM).partition_key("key");
+        let put = put.data(data.as_bytes().to_vec().into());
+        put.send().await.expect("a record");
+    }
+}
+
+fn start(local: &Local, policy: FailurePolicy, sink: Option<impl DeadLetter>) -> Running {
+    let (handler, notices) = (Picky::default(), Arc::new(Mutex::new(Vec::new())));
+    let told = notices.clone();
+    let mut builder = Worker::builder()
+        .kinesis(clients::kinesis(&local.endpoint))
+        .dynamodb(clients::dynamodb(&local.endpoint))
+        .stream(STREAM)
+        .application("picky")
+        .config(|config| quick(config).with_handler_backoff(Duration::from_millis(20)))
+        .failure_policy(policy)
+        .on_notice(move |notice| told.lock().unwrap().push(notice.clone()));
+    if let Some(sink) = sink {
+        builder = builder.dead_letter(sink);
+    }
+    let worker = builder.build().expect("a worker");
+    let control = worker.control();
+    Running {
+        handler: handler.clone(),
+        control,
+        notices,
+        task: tokio::spawn(worker.run(handler)),
+    }
+}
+
+#[tokio::test]
+async fn a_poison_record_goes_to_the_dead_letter_file_and_all_others_are_processed_in_order() {
+    let local = Local::start(instant()).await;
+    stream(&local).await;
+    let path = std::env::temp_dir().join(format!("leasehold-dead-letters-{}.jsonl", std::process::id()));
+    // What an earlier run left.
+    let _ = std::fs::remove_file(&path);
+    let sink = FailsFirst(AtomicU32::new(2), DeadLetterFile::open(&path).expect("a file"));
+    let running = start(&local, FailurePolicy::set_aside(2), Some(sink));
+    until("the records around the poison", SOON, || async {
+        running.handler.seen() == ["1", "2", "4", "5"]
+    })
+    .await;
+    let text = std::fs::read_to_string(&path).expect("the file");
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    // "poison" in Base64.
+    assert_eq!(
+        (&lines[0]["data"], &lines[0]["attempts"]),
+        (&"cG9pc29u".into(), &2.into())
+    );
+    assert_eq!(lines[0]["error"], "it is poisonous");
+    assert_eq!(running.named("set-aside").len(), 1);
+    assert_eq!(running.named("set-aside-failed").len(), 2);
+    running.stop().await;
+    std::fs::remove_file(&path).expect("the file");
+}
+
+#[tokio::test]
+async fn a_shard_that_is_stopped_for_a_record_goes_on_when_it_is_resumed() {
+    let local = Local::start(instant()).await;
+    stream(&local).await;
+    let running = start(&local, FailurePolicy::stop(2), None::<DeadLetterFile>);
+    until("the stop", SOON, || async {
+        !running.named("shard-stopped").is_empty()
+    })
+    .await;
+    // More than a life of a lease.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(running.handler.seen(), ["1", "2"]);
+    assert_eq!(running.named("lost").len(), 0);
+    running.handler.cured.store(true, Ordering::Relaxed);
+    running.control.resume("shardId-000000000000");
+    until("the rest", SOON, || async {
+        running.handler.seen() == ["1", "2", "poison", "4", "5"]
+    })
+    .await;
+    assert_eq!(running.named("shard-stopped").len(), 1);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_poison_record_may_go_to_another_stream_unchanged() {
+    let local = Local::start(instant()).await;
+    stream(&local).await;
+    let kinesis = clients::kinesis(&local.endpoint);
+    let create = kinesis.create_stream().stream_name("dead").shard_count(1);
+    create.send().await.expect("a stream");
+    let sink = DeadLetterStream::new(kinesis.clone(), "dead");
+    let running = start(&local, FailurePolicy::set_aside(1), Some(sink));
+    until("the records around the poison", SOON, || async {
+        running.handler.seen() == ["1", "2", "4", "5"]
+    })
+    .await;
+    let iterator = kinesis
+        .get_shard_iterator()
+        .stream_name("dead")
+        .shard_id("shardId-000000000000");
+    let iterator = iterator.shard_iterator_type("TRIM_HORIZON".into()).send().await;
+    let iterator = iterator
+        .expect("an iterator")
+        .shard_iterator
+        .expect("an iterator");
+    let answer = kinesis
+        .get_records()
+        .shard_iterator(iterator)
+        .send()
+        .await
+        .expect("records");
+    let [record] = answer.records() else {
+        panic!("expected one record, found {:?}", answer.records())
+    };
+    assert_eq!(
+        (record.data().as_ref(), record.partition_key()),
+        (&b"poison"[..], Some("key"))
+    );
+    running.stop().await;
+}
