@@ -24,7 +24,8 @@ const MD5_LEN: usize = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misplaced {
-    /// Drop the whole aggregate, as KCL does: the KPL sends its records again.
+    /// Drop the whole aggregate, as KCL does: the KPL sends its records again. An event tells of it, at most once a minute and shard,
+    /// with the shard, the position of the first one, and how many aggregates and parts were dropped.
     #[default]
     Drop,
     /// Hand it over. Nothing is lost, whatever the producer; with the KPL, its records come twice.

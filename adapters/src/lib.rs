@@ -81,6 +81,7 @@ mod kpl;
 mod machine;
 pub mod metrics;
 mod migrate;
+mod misplaced;
 mod observe;
 #[cfg(feature = "tokio-runtime")]
 mod own_thread;

@@ -4,6 +4,7 @@
 //! frees what was fetched before it. The engine's byte budget bounds what it has fetched and not delivered.
 
 use crate::kpl::{Misplaced, Unpacked, unpack};
+use crate::misplaced::Untold;
 use crate::record::Record;
 use crate::runtime::Runtime;
 use leasehold_engine::ids::{OpId, ShardId};
@@ -62,6 +63,8 @@ struct KeptShard {
     closed: Option<OpId>,
     /// The last answer of this ownership.
     last: Option<Reading>,
+    /// Aggregated records that were dropped.
+    untold: Untold,
     /// Everything up to here is processed, as far as this ownership knows.
     done: Option<Position>,
 }
@@ -159,7 +162,7 @@ impl Store {
             end: answer.next.is_none(),
         };
         let mut records = Vec::with_capacity(answer.records.len());
-        let mut dropped = 0;
+        let mut dropped = Vec::new();
         for record in answer.records {
             description.bytes += record.data.len() as u64;
             let mut position = record.position;
@@ -170,8 +173,8 @@ impl Store {
                     records.extend(parts);
                 }
                 Unpacked::Dropped(count) => {
+                    dropped.push((position, count));
                     position.sub = count.saturating_sub(1);
-                    dropped += 1;
                 }
             }
             description.last = Some(position);
@@ -183,9 +186,23 @@ impl Store {
             description.end = Some(answer.children);
         }
         let fetched = (description.count > 0).then_some(records);
-        self.kept().dropped += dropped;
+        self.note_dropped(shard, reading.at, &dropped);
         self.keep_batch(shard, op, fetched, answer.next, reading);
         description
+    }
+
+    /// Counts aggregated records that were dropped, and tells of them.
+    fn note_dropped(&self, shard: &ShardId, now: Mono, dropped: &[(Position, u64)]) {
+        if dropped.is_empty() {
+            return;
+        }
+        let mut kept = self.kept();
+        kept.dropped += dropped.len() as u64;
+        let entry = kept.shards.entry(shard.clone()).or_default();
+        for (position, parts) in dropped {
+            entry.untold.add(*position, *parts);
+        }
+        entry.untold.tell(shard, now, false);
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -331,6 +348,7 @@ impl Store {
         let mut kept = self.kept();
         let entry = kept.shards.entry(shard.clone()).or_default();
         entry.closed = Some(close);
+        entry.untold.tell(shard, Mono(0), true);
         (entry.last, entry.done) = (None, None);
         entry.kept = entry.kept.split_off(&close);
         let later = entry.batches.split_off(&close);
