@@ -7,7 +7,7 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use leasehold_engine::format::{LeaseFormat, Kcl};
-use leasehold_engine::position::{Position, SequenceNumber};
+use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::row::{Change, Guard, LeaseRow, RowRead};
 use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::table::{Action, AttributeName, AttributeValue, Item, ItemWrite, holds, render};
