@@ -51,6 +51,8 @@ pub mod row;
 pub mod shard;
 mod sync;
 pub mod table;
+#[doc = include_str!("../docs/table-formats.md")]
+pub mod table_formats {}
 #[cfg(feature = "testkit")]
 pub mod testkit;
 pub mod time;
