@@ -29,28 +29,24 @@
 //! # }
 //! ```
 //!
+//! The [guide] goes on from here, chapter by chapter: configuration, acknowledging, failures, metrics, errors, operations, moving over
+//! from the KCL, testing, limits.
+//!
 //! | for | see |
 //! |---|---|
-//! | building and running a worker | [`Worker`], [`Builder`], [`Error`] |
-//! | asking and stopping a running one | [`Control`], [`Status`], [`Health`], [`Report`]; [`shutdown_on_signal`] |
-//! | its options | [`Config`], [`ReaderConfig`], [`MembersConfig`], [`InitialPosition`]; [`Config::options`] lists them all |
-//! | what a handler meets | [`Handler`], [`Batch`], [`Record`], [`ShardInfo`], [`Fence`], [`EndReason`] |
-//! | a task for each shard, with its state in local variables | [`Worker::run_shards`], [`ShardStream`] |
-//! | a handler for each shard, with its state in fields | [`Worker::run_per_shard`], [`ShardHandler`] |
-//! | acknowledging later | [`Ack`], [`Receipt`], [`Flush`], [`Batch::commit`] |
-//! | several keys of a shard at the same time | [`Batch::for_each_key_concurrent`] |
-//! | records that cannot be processed | [`FailurePolicy`], [`DeadLetter`], [`Letter`] and the sinks [`DeadLetterFile`], [`dead_letter_channel`] |
-//! | what a worker reports | [`Notice`] and its parts, for [`Builder::on_notice`]; the [`metrics`] it sets |
-//! | the services | [`aws`]: the SDK's clients |
-//! | the format of the lease table | [`mod@format`] |
-//! | the words of this project, and the KCL's | [`glossary`] |
-//! | simulations of an application | [`runtime`]: clock, timers, tasks and entropy of a worker; [`TraceSink`] |
-//!
-//! The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
-//! them to the SDK, with a table that says what each error means; `consumer`, `store` and `kpl` open, feed and close handlers;
-//! `shards` and `per_shard` are handlers that run a task, or a handler of its own, for each shard;
-//! `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
-//! `observe`, `troubles`, `waits`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and metrics; `board` holds what a [`Control`] may ask.
+//! | building and running a worker | [`Worker`] and its [`Builder`] |
+//! | what is given to your code | [`Batch`] of [`Record`]s |
+//! | a value of your own for all shards; a task for each; a value for each | [`Handler`]; [`ShardStream`]; [`ShardHandler`] |
+//! | asking and stopping a running worker | [`Control`] |
+//! | its options | [`Config`] |
+//! | records that cannot be processed | [`FailurePolicy`] |
+//! | what a worker ends with | [`Report`], [`Error`] |
+
+// The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
+// them to the SDK, with a table that says what each error means; `consumer`, `store` and `kpl` open, feed and close handlers;
+// `shards` and `per_shard` are handlers that run a task, or a handler of its own, for each shard;
+// `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
+// `observe`, `troubles`, `waits`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and metrics; `board` holds what a [`Control`] may ask.
 #![cfg_attr(
     test,
     allow(clippy::disallowed_methods, reason = "tests have a runtime of their own")
@@ -71,6 +67,7 @@ mod driver;
 mod error;
 mod fence;
 mod gauges;
+pub mod guide;
 mod handler;
 mod handovers;
 mod health;

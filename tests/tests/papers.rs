@@ -4,6 +4,9 @@ use leasehold::Config;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Where the repository is, as the documents say.
+const REPOSITORY: &str = "https://github.com/leasehold/leasehold";
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -44,6 +47,26 @@ fn every_option_is_listed() {
     is_up_to_date("adapters/OPTIONS.md", "options", &table);
 }
 
+/// A block of code of the README that begins with this line.
+fn block_of_readme(fence: &str) -> String {
+    let text = read("README.md");
+    let begin = format!("\n{fence}\n");
+    let (_, rest) = text
+        .split_once(&begin)
+        .unwrap_or_else(|| panic!("README.md: expected a block that begins with {fence}, found none"));
+    let (block, _) = rest.split_once("\n```\n").expect("a block that has an end");
+    format!("{block}\n")
+}
+
+/// The README's is compiled as a test, with crates that `leasehold` itself does not depend on.
+#[test]
+fn the_guide_begins_with_the_consumer_of_the_readme() {
+    let page = "adapters/src/guide/start.md";
+    let (dependencies, consumer) = (block_of_readme("```toml"), block_of_readme("```rust,no_run"));
+    is_up_to_date(page, "dependencies", &format!("```toml\n{dependencies}```\n"));
+    is_up_to_date(page, "consumer", &format!("```rust,ignore\n{consumer}```\n"));
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     let mut wrong = Vec::new();
@@ -53,18 +76,30 @@ fn links_between_documents_lead_somewhere() {
         "CONTRIBUTING.md",
         "adapters/OPTIONS.md",
         "adapters/METRICS.md",
+        "adapters/src/guide/overview.md",
+        "adapters/src/guide/operations.md",
+        "adapters/src/guide/testing.md",
+        "adapters/src/guide/upgrades.md",
     ] {
         let text = read(page);
         let folder = Path::new(page).parent().unwrap_or(Path::new(""));
         for rest in text.split("](").skip(1) {
             let link = rest.split(')').next().unwrap_or_default();
             let (path, heading) = link.split_once('#').unwrap_or((link, ""));
-            if link.contains("://") {
+            // Pages that are part of the API documentation name files of the repository by their addresses there.
+            let in_repository = ["blob", "tree"]
+                .iter()
+                .find_map(|kind| path.strip_prefix(&format!("{REPOSITORY}/{kind}/main/")));
+            // The names of items are checked by rustdoc.
+            let is_item =
+                !path.is_empty() && path.chars().all(|c| c.is_alphanumeric() || "_:@()".contains(c));
+            if in_repository.is_none() && (link.contains("://") || is_item) {
                 continue;
             }
-            let target = match path {
-                "" => page.into(),
-                _ => folder.join(path),
+            let target = match (in_repository, path) {
+                (Some(path), _) => path.into(),
+                (None, "") => page.into(),
+                (None, _) => folder.join(path),
             };
             if !root().join(&target).exists() {
                 wrong.push(format!("{page}: {link} does not exist"));
