@@ -128,6 +128,20 @@ fn links_between_documents_lead_somewhere() {
 }
 
 #[test]
+fn the_consumer_of_the_readme_is_the_smallest_example() {
+    let (readme, example) = (read("README.md"), read("adapters/examples/minimal.rs"));
+    let code = readme.split("```rust,no_run\n").nth(1);
+    let code = code
+        .and_then(|rest| rest.split("```").next())
+        .expect("a block of code in README.md");
+    let (_, shown) = example.split_once("\n\n").expect("a comment, and then the code");
+    assert_eq!(
+        code, shown,
+        "README.md and adapters/examples/minimal.rs: change both"
+    );
+}
+
+#[test]
 fn every_metric_is_listed() {
     let mut table = String::from("| metric | kind | unit | labels | what it says |\n|---|---|---|---|---|\n");
     for metric in leasehold::metrics::ALL {

@@ -1,0 +1,268 @@
+//! Every example runs against the AWS in memory, as a process of its own, and ends well after SIGTERM.
+#![cfg(unix)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "processes are waited for by the clock of the machine"
+)]
+
+use leasehold_local_aws::dynamo::DynamoConfig;
+use leasehold_local_aws::http::{LocalOptions, Loopback};
+use leasehold_local_aws::kinesis::KinesisConfig;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// How many records the producer puts; two of them are no JSON.
+const RECORDS: usize = 100;
+const SOON: Duration = Duration::from_secs(60);
+
+/// An AWS in memory with the records of the producer, and a folder for what an example prints and writes.
+struct Scene {
+    aws: Loopback,
+    folder: PathBuf,
+}
+
+impl Scene {
+    async fn new(name: &str) -> Self {
+        let options = LocalOptions {
+            kinesis: KinesisConfig::instant(),
+            dynamo: DynamoConfig {
+                create_ms: 0,
+                ..DynamoConfig::default()
+            },
+            ..LocalOptions::default()
+        };
+        let folder = std::env::temp_dir().join(format!("leasehold-example-{name}-{}", std::process::id()));
+        // What an earlier process of this number left.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        let aws = Loopback::start(options).await.expect("a free port");
+        let scene = Self { aws, folder };
+        let mut producer = scene.start("producer", &[&RECORDS.to_string()]);
+        assert!(
+            producer.child.wait().expect("an end").success(),
+            "{}",
+            producer.told()
+        );
+        scene
+    }
+
+    /// Starts an example: with the environment that the README beside the examples names, and in the folder.
+    fn start(&self, name: &str, args: &[&str]) -> Example {
+        let deps = std::env::current_exe().expect("this test");
+        let built = deps.ancestors().nth(2).expect("the folder of the build");
+        let program = built.join("examples").join(name);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.rs"));
+        let time = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+        assert!(
+            time(&program) >= time(&source),
+            "expected {program:?} to be built from {source:?} as it is now, found an older one or none; `cargo test --test` builds no \
+             example: run `cargo build -p leasehold --examples` before it"
+        );
+        let printed = self.folder.join(format!("{name}.out"));
+        let file = File::create(&printed).expect("a file");
+        let child = Command::new(program)
+            .args(args)
+            .current_dir(&self.folder)
+            .env("AWS_ENDPOINT_URL", self.aws.endpoint())
+            .env("AWS_REGION", "us-east-1")
+            .env("AWS_ACCESS_KEY_ID", "local")
+            .env("AWS_SECRET_ACCESS_KEY", "local")
+            .stderr(file.try_clone().expect("a file"))
+            .stdout(file)
+            .spawn()
+            .expect("it starts");
+        Example { child, printed }
+    }
+}
+
+/// A running example. It is killed when this is dropped.
+struct Example {
+    child: Child,
+    printed: PathBuf,
+}
+
+impl Example {
+    fn told(&self) -> String {
+        fs::read_to_string(&self.printed).expect("what it prints")
+    }
+
+    /// The lines that it printed and that contain this.
+    fn lines(&self, with: &str) -> Vec<String> {
+        let told = self.told();
+        told.lines()
+            .filter(|line| line.contains(with))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Waits for what the example is to do.
+    fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let began = Instant::now();
+        while !is_so(self) {
+            let ended = self.child.try_wait().expect("a child");
+            assert!(
+                ended.is_none(),
+                "expected {what}, but: {ended:?}\n{}",
+                self.told()
+            );
+            assert!(
+                began.elapsed() < SOON,
+                "expected {what} in time:\n{}",
+                self.told()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Ends it as Kubernetes does. Gives what it printed.
+    fn terminate(mut self) -> String {
+        let mut kill = Command::new("kill");
+        let sent = kill.arg("-TERM").arg(self.child.id().to_string()).status();
+        assert!(sent.expect("the program `kill`").success());
+        let began = Instant::now();
+        while began.elapsed() < SOON {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                assert!(status.success(), "{status}:\n{}", self.told());
+                return self.told();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("expected it to end after SIGTERM:\n{}", self.told());
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The lines of JSON of a file.
+fn json(path: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn minimal() {
+    let scene = Scene::new("minimal").await;
+    let mut example = scene.start("minimal", &[]);
+    example.until("all records", |it| it.lines(" bytes").len() >= RECORDS);
+    example.terminate();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn state_per_shard() {
+    let scene = Scene::new("state").await;
+    let mut example = scene.start("state_per_shard", &[]);
+    let counted = |text: &str| -> usize {
+        let counts = text.lines().filter(|line| line.starts_with("shardId-"));
+        let counts = counts.filter_map(|line| line.split(' ').nth(1));
+        counts.map(|count| count.parse::<usize>().expect("a count")).sum()
+    };
+    example.until("all records", |it| counted(&it.told()) >= RECORDS);
+    let told = example.terminate();
+    assert_eq!(counted(&told), RECORDS, "{told}");
+}
+
+/// The shards and positions of all records in finished files.
+fn in_files(folder: &Path) -> BTreeSet<String> {
+    let mut records = BTreeSet::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.expect("a file").path();
+        if path.to_string_lossy().ends_with(".jsonl") {
+            let lines = json(&path).into_iter();
+            records.extend(lines.map(|line| format!("{} {}", line["shard"], line["position"])));
+        }
+    }
+    records
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batch_files() {
+    let scene = Scene::new("files").await;
+    let mut example = scene.start("batch_files", &["files"]);
+    let folder = scene.folder.join("files");
+    example.until("all records in files", |_| in_files(&folder).len() >= RECORDS);
+    let told = example.terminate();
+    assert_eq!(in_files(&folder).len(), RECORDS, "{told}");
+    let left = fs::read_dir(&folder).expect("the folder").flatten();
+    let unfinished = left.filter(|file| !file.path().to_string_lossy().ends_with(".jsonl"));
+    assert_eq!(unfinished.count(), 0, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letter() {
+    let scene = Scene::new("letters").await;
+    let mut example = scene.start("dead_letter", &[]);
+    let letters = scene.folder.join("dead-letters.jsonl");
+    example.until("all other records", |it| it.lines(" owes ").len() >= RECORDS - 2);
+    example.until("two letters", |_| json(&letters).len() == 2);
+    let told = example.terminate();
+    for letter in json(&letters) {
+        // "no JSON" in Base64.
+        assert_eq!(
+            (&letter["data"], &letter["attempts"]),
+            (&"bm8gSlNPTg==".into(), &2.into())
+        );
+    }
+    // What was acknowledged before the error did not come again.
+    let owed = told.lines().filter(|line| line.contains(" owes "));
+    assert_eq!(owed.count(), RECORDS - 2, "{told}");
+}
+
+/// What the example answers: status line, headers and text.
+fn get(address: &str, path: &str) -> String {
+    let mut socket = TcpStream::connect(address).expect("the example listens");
+    write!(
+        socket,
+        "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+    )
+    .expect("a request");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_and_health() {
+    let scene = Scene::new("health").await;
+    let mut example = scene.start("shutdown_and_health", &["127.0.0.1:0"]);
+    example.until("records of both shards", |it| {
+        it.lines(" records of shardId-").len() >= 2
+    });
+    let line = example.lines("http://127.0.0.1:").remove(0);
+    let address = line.trim_start_matches("http://");
+    let health = get(address, "/health");
+    assert!(
+        health.starts_with("HTTP/1.1 200 ") && health.ends_with("\r\n\r\nhealthy\n"),
+        "{health}"
+    );
+    let status = get(address, "/status");
+    let (_, text) = status.split_once("\r\n\r\n").expect("a text");
+    let status: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(
+        (&status["phase"], status["leases"].as_array().map(Vec::len)),
+        (&"running".into(), Some(2))
+    );
+    assert!(get(address, "/").starts_with("HTTP/1.1 404 "));
+    let told = example.terminate();
+    assert!(
+        told.contains("the worker has stopped; 2 leases were released"),
+        "{told}"
+    );
+}
