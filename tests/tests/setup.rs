@@ -18,7 +18,8 @@ use tracing::instrument::WithSubscriber;
 
 const STREAM: &str = "orders";
 const TABLE: &str = "billing";
-const SOON: Duration = Duration::from_secs(5);
+/// Timers of the worker bring each line within 5 s; a busy machine may be late.
+const SOON: Duration = Duration::from_secs(10);
 
 /// A worker with default options, but for the pauses after failures in a case of its own.
 struct Starts {
@@ -66,7 +67,7 @@ impl Starts {
     async fn fails(self) -> Error {
         let ended = tokio::time::timeout(SOON, self.run).await;
         ended
-            .expect("an end within 5 s")
+            .expect("an end within 10 s")
             .expect("no panic")
             .expect_err("an error")
     }
@@ -253,7 +254,7 @@ async fn a_kinesis_endpoint_that_never_answers_is_told_in_time() {
     let (local, silent) = (Local::start(instant()).await, listens("").await);
     Starts::with(&silent, clients::dynamodb(&local.endpoint))
         .warns(&[
-            "DescribeStreamSummary has not been answered for 4",
+            "DescribeStreamSummary has not been answered for",
             "the endpoint of the client",
         ])
         .await;
