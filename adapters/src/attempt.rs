@@ -1,8 +1,10 @@
-//! One call of a handler with a batch, as it is seen from outside: a span around it, its duration, and how it ended.
+//! One call of a handler with a batch, as it is seen from outside: a span around it, its duration, how it ended, and what was
+//! processed.
 
 use crate::batch::Batch;
 use crate::catch::Panicked;
 use crate::metrics::{self, Meter};
+use crate::record::Record;
 use crate::runtime::Runtime;
 use leasehold_engine::time::Mono;
 use std::future::Future;
@@ -14,7 +16,6 @@ pub(crate) struct Attempt {
     meter: Meter,
     clock: Arc<dyn Runtime>,
     span: Span,
-    bytes: u64,
     began: Option<Mono>,
 }
 
@@ -37,11 +38,6 @@ impl Attempt {
             meter: meter.clone(),
             clock: clock.clone(),
             span,
-            bytes: batch
-                .records()
-                .iter()
-                .map(|record| record.data.len() as u64)
-                .sum(),
             began: None,
         }
     }
@@ -58,9 +54,6 @@ impl Attempt {
             Ok(Err(_)) => "failed",
             Err(Panicked(_)) => "panicked",
         });
-        if matches!(result, Ok(Ok(_))) {
-            self.meter.count(&metrics::PROCESSED_BYTES, [], self.bytes);
-        }
         result
     }
 
@@ -77,4 +70,11 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         self.ended("stopped");
     }
+}
+
+/// Counts records that were processed, and their payload.
+pub(crate) fn count_processed(meter: &Meter, records: &[Record]) {
+    let bytes = records.iter().map(|record| record.data.len() as u64).sum();
+    meter.count(&metrics::PROCESSED_RECORDS, [], records.len() as u64);
+    meter.count(&metrics::PROCESSED_BYTES, [], bytes);
 }

@@ -4,13 +4,13 @@ mod alone;
 
 use self::alone::{Alone, Aside, blame};
 use crate::asks::{AskSender, ShardAsks};
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, count_processed};
 use crate::batch::{Batch, ShardInfo};
 use crate::catch::{Panicked, catch, until};
 use crate::dead_letter::AnyDeadLetter;
 use crate::fence::{Fence, Fences};
 use crate::handler::{Ack, AnyHandler, Flush};
-use crate::metrics::{self, Meter};
+use crate::metrics::Meter;
 use crate::ports::Port;
 use crate::pulse::Polls;
 use crate::receipt::{Keeping, Receipt, Settled};
@@ -140,7 +140,7 @@ impl Consumer {
         let Some((call, receipt, settled)) = self.call(delivery, fetched, stop) else {
             return gone(format!("shard {lease} open under token {}", token.0));
         };
-        let records = call.len() as u64;
+        let given = (call.fetched.clone(), call.first);
         let single = match call.records() {
             [record] => Some(record.position),
             _ => None,
@@ -164,7 +164,7 @@ impl Consumer {
                 let run = attempt.around(catch(async move { handler.process(call).await }));
                 until(stopped, this.0.polls.watch(lease, run)).await
             };
-            blame(this.delivered(&shard, batch, records, receipt, result), single)
+            blame(this.delivered(&shard, batch, given, receipt, result), single)
         })
     }
 
@@ -214,7 +214,7 @@ impl Consumer {
         &self,
         shard: &ShardId,
         batch: OpId,
-        records: u64,
+        (fetched, first): (Arc<Fetched>, usize),
         receipt: Receipt,
         result: Option<Result<Result<Ack, String>, Panicked>>,
     ) -> Outcome {
@@ -229,6 +229,7 @@ impl Consumer {
                 );
             }
         };
+        let given = fetched.records.get(first..).unwrap_or_default();
         match ack {
             Ack::Later => {
                 // Before the receipt: an acknowledgement that comes at once finds it kept.
@@ -238,17 +239,24 @@ impl Consumer {
                     Keeping::Acknowledged => return Outcome::Applied(Reply::Kept),
                     Keeping::Dropped => {}
                 }
-                inner.store.forget_kept(shard);
+                inner.store.keep_not(shard, batch);
                 refused(Why::HandlerFailed, DROPPED.to_owned())
             }
             Ack::UpTo(position) => {
                 receipt.answered();
+                let done = given.partition_point(|record| record.position <= position);
+                count_processed(&inner.meter, given.get(..done).unwrap_or_default());
+                if done == given.len() {
+                    inner.store.processed(shard, batch);
+                } else {
+                    inner.store.processed_through(shard, position);
+                }
                 Outcome::Applied(Reply::ProcessedThrough(position))
             }
             Ack::All => {
                 receipt.answered();
                 inner.store.processed(shard, batch);
-                inner.meter.count(&metrics::PROCESSED_RECORDS, [], records);
+                count_processed(&inner.meter, given);
                 Outcome::Applied(Reply::Processed)
             }
         }

@@ -91,6 +91,37 @@ async fn a_part_of_a_batch_may_be_acknowledged_by_the_return_value() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_return_value_acknowledges_does_not_wait_any_more() {
+    let rig = rig();
+    rig.open().await;
+    let waiting = || rig.store.backlog(&"s".into(), Mono(0)).records;
+    rig.keep(2, "up to 6");
+    rig.deliver(2, None, 1).await;
+    assert_eq!(waiting(), 1, "5 and 6 are processed");
+    rig.fetch(3, &[(5, "k"), (6, "k")], "up to 6");
+    rig.deliver(3, None, 1).await;
+    assert_eq!(waiting(), 0, "an idle shard owes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_kept_and_dropped_at_once_takes_no_other_batch_with_it() {
+    let rig = rig();
+    rig.open().await;
+    rig.keep(2, "keep");
+    rig.deliver(2, None, 1).await;
+    rig.keep(3, "drop");
+    for attempt in [1, 2] {
+        assert_eq!(
+            why(rig.deliver(3, None, attempt).await).0,
+            Why::HandlerFailed,
+            "its records are still there for another attempt"
+        );
+    }
+    let waiting = rig.store.backlog(&"s".into(), Mono(0)).records;
+    assert_eq!(waiting, 6, "the batch before it is still kept");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_flush_tells_why_and_how_much_time_is_left() {
     let mut rig = rig();
     rig.open().await;

@@ -120,9 +120,10 @@ table! {
     Counter FETCHED_BYTES "leasehold_fetched_bytes_total" Bytes []
         "Payload fetched.";
     Counter PROCESSED_RECORDS "leasehold_processed_records_total" Count []
-        "Records in the batches that handlers returned Ok for. An aggregated record counts as what it holds.";
+        "Records that were acknowledged as a batch, at once or later, or as the beginning of a batch by Ack::UpTo. An aggregated \
+         record counts as what it holds.";
     Counter PROCESSED_BYTES "leasehold_processed_bytes_total" Bytes []
-        "Payload of the records in the batches that handlers returned Ok for.";
+        "Payload of these records.";
     Counter MISPLACED "leasehold_misplaced_aggregates_total" Count []
         "Aggregated records that were dropped because some part belongs to another shard.";
     Counter REQUESTS "leasehold_requests_total" Count ["operation", "outcome"]

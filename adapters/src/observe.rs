@@ -1,5 +1,6 @@
 //! What can be seen of a worker from outside: logs, metrics, an observer of one's own, and the fences of handlers.
 
+use crate::attempt::count_processed;
 use crate::board::{Board, BoardWriter};
 use crate::fence::Fences;
 use crate::gauges::Gauges;
@@ -262,8 +263,9 @@ impl Observer {
 
     /// The application has processed a batch that it kept.
     pub(crate) fn acknowledged(&self, lease: &LeaseKey, batch: OpId) {
-        let records = self.store.processed(&lease.to_shard(), batch);
-        self.meter.count(&metrics::PROCESSED_RECORDS, [], records);
+        if let Some(batch) = self.store.processed(&lease.to_shard(), batch) {
+            count_processed(&self.meter, &batch.records);
+        }
     }
 
     /// What the application kept of a shard is read again.

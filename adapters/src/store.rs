@@ -293,8 +293,15 @@ impl Store {
         }
     }
 
-    /// A batch has been processed, of so many records.
-    pub(crate) fn processed(&self, shard: &ShardId, op: OpId) -> u64 {
+    /// The application does not keep a batch after all: it is handed over again.
+    pub(crate) fn keep_not(&self, shard: &ShardId, op: OpId) {
+        if let Some(entry) = self.kept().shards.get_mut(shard) {
+            entry.kept.remove(&op);
+        }
+    }
+
+    /// All of a batch has been processed: the batch, if it is known.
+    pub(crate) fn processed(&self, shard: &ShardId, op: OpId) -> Option<Arc<Fetched>> {
         let mut kept = self.kept();
         let entry = kept.shards.get_mut(shard);
         let batch = entry.and_then(|entry| {
@@ -302,7 +309,7 @@ impl Store {
             entry.batches.remove(&op)
         });
         kept.settle(op);
-        batch.map_or(0, |batch| batch.records.len() as u64)
+        batch
     }
 
     /// Everything up to here is processed, be it that the rest of its batch is not.

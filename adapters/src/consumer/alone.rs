@@ -1,11 +1,11 @@
 //! One record at a time: handed over alone, or set aside.
 
 use super::{Consumer, gone, outcome};
+use crate::attempt::{Attempt, count_processed};
 use crate::batch::{Batch, ShardInfo};
 use crate::catch::{Panicked, catch, until};
 use crate::dead_letter::Letter;
 use crate::handler::{Ack, AnyHandler, Flush};
-use crate::metrics;
 use crate::receipt::{Keeping, Receipt, Settled};
 use crate::runtime::BoxFuture;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
@@ -73,11 +73,14 @@ impl Consumer {
         let flush = Flush::new(FlushReason::Full, Mono::NEVER, self.0.runtime.clone());
         Box::pin(async move {
             let lease = call.shard.lease.clone();
-            let run = process_alone(handler, (call, receipt), record, flush, settled);
+            let fetched = call.fetched.clone();
+            let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
+            let run = attempt.around(process_alone(handler, (call, receipt), record, flush, settled));
             let result = until(stopped, this.0.polls.watch(lease, run)).await;
             if matches!(result, Some(Ok(Ok(())))) {
                 this.0.store.processed_through(&shard, record);
-                this.0.meter.count(&metrics::PROCESSED_RECORDS, [], 1);
+                let found = fetched.records.iter().find(|known| known.position == record);
+                count_processed(&this.0.meter, found.map_or(&[], std::slice::from_ref));
             }
             blame(outcome(result, Reply::ProcessedThrough(record)), Some(record))
         })
