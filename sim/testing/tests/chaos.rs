@@ -164,10 +164,10 @@ fn a_writer_that_acknowledges_first() {
 }
 
 /// Runs a test of this file in a process of its own, which has to fail. Gives what it printed.
-fn failing(test: &str, seed: Option<&str>) -> String {
+fn failing(test: &str, threads: u32, seed: Option<&str>) -> String {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
-    // With one thread only, tests run on a thread without their name.
-    command.args(["--exact", "--ignored", "--test-threads=2", test]);
+    command.args(["--exact", "--ignored", test]);
+    command.arg(format!("--test-threads={threads}"));
     match seed {
         Some(seed) => command.env("LEASEHOLD_CHAOS_SEED", seed),
         None => command.env_remove("LEASEHOLD_CHAOS_SEED"),
@@ -188,14 +188,19 @@ fn told(text: &str) -> (String, String) {
 }
 
 fn is_found_and_repeated(test: &str, property: &str) {
-    let text = failing(test, None);
+    let text = failing(test, 2, None);
     println!("{text}");
     let (failed, seed) = told(&text);
     assert!(failed.contains(property), "{failed}");
-    assert!(text.contains(&format!("cargo test {test}")), "{text}");
+    let line = format!(
+        "to repeat it: LEASEHOLD_CHAOS_SEED={seed} cargo test -p leasehold-testing --test chaos {test} -- --exact --include-ignored\n"
+    );
+    assert!(text.contains(&line), "{text}");
     let (numbers, drawn) = (seed.split(':').nth(1).expect("faults"), text.contains("it needs"));
     assert!(drawn && numbers.split(',').count() <= 3, "it is shrunk: {seed}");
-    let again = failing(test, Some(&seed));
+    // With one thread, too.
+    let again = failing(test, 1, Some(&seed));
+    assert!(again.contains(&line), "{again}");
     assert_eq!(told(&again), (failed, seed));
 }
 

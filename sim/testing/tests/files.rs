@@ -143,9 +143,8 @@ fn a_collector_that_acknowledges_too_early() {
 fn a_collector_that_acknowledges_too_early_is_found() {
     let test = "a_collector_that_acknowledges_too_early";
     let mut command = Command::new(std::env::current_exe().expect("this test"));
-    // With one thread only, tests run on a thread without their name.
     command
-        .args(["--exact", "--ignored", "--test-threads=2", test])
+        .args(["--exact", "--ignored", test])
         .env_remove("LEASEHOLD_CHAOS_SEED");
     let output = command.output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);

@@ -6,6 +6,7 @@ mod judge;
 mod ports;
 mod process;
 mod quiet;
+mod repeat;
 mod run;
 mod services;
 mod shrink;
@@ -20,11 +21,12 @@ pub use world::{End, Life, Put, World};
 use fault::{Fault, Secs};
 use leasehold_engine::internals::Digest;
 use quiet::Quiet;
+use repeat::line;
 use run::{Outcomes, run};
 use shrink::shrink;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use which::{Which, line, worlds};
+use which::{Which, worlds};
 use world::Plan;
 
 /// How many runs are made to leave out faults.

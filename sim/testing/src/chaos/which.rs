@@ -69,24 +69,12 @@ fn parse(text: &str) -> Option<Which> {
     })
 }
 
-/// The line that repeats a world.
-pub(crate) fn line(seed: u64, faults: &[usize]) -> String {
-    let numbers: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    let thread = std::thread::current();
-    // A test runs on a thread of its name, unless there is one thread for all.
-    let test = thread
-        .name()
-        .filter(|name| *name != "main")
-        .map_or_else(String::new, |name| format!(" {name}"));
-    format!("{SEED}={seed}:{} cargo test{test}", numbers.join(","))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_line_names_the_world_that_is_run_then() {
+    fn a_line_names_the_world_that_is_run() {
         let which = |seed, faults| Some(Which { seed, faults });
         assert_eq!(parse("17"), which(17, None));
         assert_eq!(parse("17:"), which(17, Some(vec![])));
@@ -98,12 +86,5 @@ mod tests {
             (range("3..9"), range("3-9"), range("..9")),
             (Some(3..9), None, None)
         );
-        let line = line(17, &[2, 5]);
-        let name = "chaos::which::tests::a_line_names_the_world_that_is_run_then";
-        assert!(
-            line.starts_with("LEASEHOLD_CHAOS_SEED=17:2,5 cargo test"),
-            "{line}"
-        );
-        assert!(line.ends_with(name) || line.ends_with("test"), "{line}");
     }
 }
