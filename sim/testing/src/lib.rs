@@ -1,4 +1,10 @@
 #![doc = include_str!("../README.md")]
+#![doc = ""]
+#![doc = "## The workflow"]
+#![doc = ""]
+#![doc = "```yaml"]
+#![doc = include_str!("../examples/github-workflow.yml")]
+#![doc = "```"]
 
 mod batch;
 mod chaos;

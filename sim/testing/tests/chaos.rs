@@ -7,7 +7,8 @@
 use leasehold::{Ack, Batch, EndReason, Fence, Handler, HandlerFn, Record, ShardInfo};
 use leasehold_testing::{End, Summary, World, chaos};
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -185,6 +186,56 @@ fn told(text: &str) -> (String, String) {
     let repeat = line("to repeat it: LEASEHOLD_CHAOS_SEED=").unwrap_or_else(|| panic!("no line in: {text}"));
     let seed = repeat.split('=').nth(1).and_then(|rest| rest.split(' ').next());
     (failed, seed.expect("a seed").to_owned())
+}
+
+/// Runs the script of a step of the workflow in a folder, as GitHub does. `cargo` is what stands for cargo.
+fn step(folder: &Path, name: &str, cargo: &str) -> Output {
+    let workflow = include_str!("../examples/github-workflow.yml");
+    let (_, step) = workflow
+        .split_once(&format!("- name: {name}\n"))
+        .expect("the step");
+    let (_, script) = step.split_once("run: |\n").expect("its script");
+    let lines = script.lines().take_while(|line| line.starts_with("          "));
+    let script: Vec<&str> = lines.map(str::trim_start).collect();
+    Command::new("bash")
+        .args(["--noprofile", "--norc", "-eo", "pipefail", "-c"])
+        .arg(format!("cargo() {{ {cargo}; }}\n{}", script.join("\n")))
+        .current_dir(folder)
+        .env("GITHUB_RUN_NUMBER", "7")
+        .env("WORLDS", "50000")
+        .env("GITHUB_STEP_SUMMARY", folder.join("summary.md"))
+        .output()
+        .expect("bash")
+}
+
+#[test]
+fn the_workflow_tells_the_line_that_repeats_a_failure() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("workflow");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let search = "Other worlds than in every night before";
+    let passed = step(&folder, search, "echo \"$@ $LEASEHOLD_CHAOS_SEEDS\"");
+    assert!(passed.status.success(), "{passed:?}");
+    let printed = String::from_utf8_lossy(&passed.stdout);
+    assert!(
+        printed.contains("test --release --locked --test chaos 350000..400000\n"),
+        "{printed}"
+    );
+
+    let text = failing("a_writer_that_ignores_its_fence", 2, None);
+    std::fs::write(folder.join("printed"), &text).expect("a file");
+    let failed = step(&folder, search, "cat printed; return 101");
+    assert!(!failed.status.success(), "a failure ends the step: {failed:?}");
+    let told = step(&folder, "The line that repeats a failure", "exit 1");
+    assert!(told.status.success(), "{told:?}");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("to repeat it: "))
+        .expect("a line");
+    let printed = String::from_utf8_lossy(&told.stdout);
+    assert_eq!(printed, format!("::error title=A world fails::{line}\n"));
+    let summary = std::fs::read_to_string(folder.join("summary.md")).expect("a page");
+    assert_eq!(summary, format!("    {line}\n\n"));
 }
 
 fn is_found_and_repeated(test: &str, property: &str) {
