@@ -5,9 +5,9 @@
 //! deliberate bugs in it, too, where the small world has one:
 //!
 //!     cargo run --release -- mutants --prepare
-//!     cargo test --manifest-path target/deliberate-bugs/Cargo.toml -p leasehold-sim --test browser
+//!     cargo test --manifest-path target/deliberate-bugs/Cargo.toml --release -p leasehold-sim --test browser
 //!
-//! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run, made small with `pngquant 64`.
+//! The two pictures in `sim/docs/` are `small-light.png` and `large-dark.png` of that run, made small with `pngquant 128`.
 #![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 
 use leasehold_sim::deliberate::{Bug, HAS_BUGS};
@@ -118,10 +118,7 @@ impl Desk {
 
     /// What the page says of itself after it was drawn.
     fn state(&self, page: &Path, wish: &str, theme: Theme) -> State {
-        let dom = self.browse(page, wish, theme, &["--dump-dom"]);
-        let at = dom.find("<body").expect("a body");
-        let length = dom[at..].find('>').expect("a tag with an end");
-        State(dom[at..at + length].to_owned())
+        State::of(&self.browse(page, wish, theme, &["--dump-dom"]))
     }
 
     fn picture(&self, page: &Path, wish: &str, theme: Theme) -> u64 {
@@ -165,6 +162,12 @@ impl Theme {
 struct State(String);
 
 impl State {
+    fn of(dom: &str) -> Self {
+        let at = dom.find("<body").expect("a body");
+        let length = dom[at..].find('>').expect("a tag with an end");
+        Self(dom[at..at + length].to_owned())
+    }
+
     fn get(&self, name: &str) -> Option<&str> {
         let (_, rest) = self.0.split_once(&format!("data-{name}=\""))?;
         rest.split_once('"').map(|(value, _)| value)
@@ -186,6 +189,28 @@ impl State {
         assert_eq!(self.get("theme"), Some(theme.name()), "{self:?}");
         assert_eq!(self.number("lanes"), timeline.workers.len());
         assert_eq!(self.number("events"), timeline.marks.len());
+        self.boxes_lie_apart();
+    }
+
+    /// No text above the lanes (numbers of the axis, labels of faults and violations) lies upon another one.
+    fn boxes_lie_apart(&self) {
+        let number = |text: &str| -> f64 { text.parse().expect("a number") };
+        let text = self.get("boxes").expect("boxes");
+        let boxes: Vec<Vec<f64>> = text
+            .split(';')
+            .filter(|one| !one.is_empty())
+            .map(|one| one.split(',').map(number).collect())
+            .collect();
+        for (n, one) in boxes.iter().enumerate() {
+            assert!(one.len() == 4 && one[0] >= 0.0 && one[1] >= 0.0, "{one:?}");
+            for other in &boxes[n + 1..] {
+                let apart = one[0] + one[2] <= other[0]
+                    || other[0] + other[2] <= one[0]
+                    || one[1] + one[3] <= other[1]
+                    || other[1] + other[3] <= one[1];
+                assert!(apart, "{one:?} lies upon {other:?} in {boxes:?}");
+            }
+        }
     }
 }
 
@@ -224,7 +249,7 @@ fn small() -> Timeline {
 /// A large world: at least 10,000 events.
 fn large() -> Timeline {
     // The worlds before are small.
-    (8..200)
+    (6..200)
         .map(|seed| world::timeline(&record(seed, None)))
         .find(|timeline| timeline.marks.len() >= 10_000 && timeline.workers.len() >= 3)
         .expect("one of these worlds is large")
@@ -332,8 +357,7 @@ fn the_page_obeys_wheel_keys_pointer_and_filter() {
         Theme::Light,
         &["--virtual-time-budget=5000", "--dump-dom"],
     );
-    let at = dom.find("<body").expect("a body");
-    let state = State(dom[at..at + dom[at..].find('>').expect("an end")].to_owned());
+    let state = State::of(&dom);
     state.shows(&timeline, Theme::Dark);
     let told = state
         .get("hands")
@@ -370,6 +394,70 @@ fn the_page_obeys_wheel_keys_pointer_and_filter() {
     assert_ne!(left, dragged, "dragging moves the view: {told}");
     assert_eq!(chosen.0, all, "{told}");
     assert_eq!(filtered.0, timeline.violations.len(), "{told}");
+}
+
+#[test]
+fn the_labels_of_many_faults_lie_apart_and_none_is_left_out() {
+    let Some(desk) = Desk::new("labels") else { return };
+    let mut builder = Builder::default();
+    let worker = builder.worker("w0");
+    builder.up(0, worker, "w0 begins life 0".to_owned());
+    // At one moment, at every second, closer and closer, and at both ends.
+    let seconds = (0..60).map(|second| second * 1_000_000);
+    let closer = (0..400u64).map(|n| 60_000_000 - n * n * 300);
+    let crowd = (0..300).map(|n| 20_000_000 + n % 3);
+    let mut times: Vec<u64> = seconds
+        .chain(closer)
+        .chain(crowd)
+        .chain([60_000_000; 5])
+        .collect();
+    times.sort_unstable();
+    for (n, at) in times.iter().enumerate() {
+        let text = format!(
+            "w0: {} (request {n})",
+            ["slow", "lost answer", "a fault with a long name"][n % 3]
+        );
+        builder.mark(*at, MarkKind::Fault, Some(worker), None, text);
+    }
+    for at in [0, 7_000_000, 7_000_001, 7_400_000, 8_000_000, 60_000_000] {
+        builder.mark(
+            at,
+            MarkKind::Violation,
+            None,
+            None,
+            "exclusive-ownership: two owners".to_owned(),
+        );
+    }
+    let timeline = builder.finish(60_000_000);
+    let page = desk.write("labels", &timeline);
+    for size in ["1400,860", "820,560", "2200,1300"] {
+        let window = format!("--window-size={size}");
+        for (wish, faults, violations) in [("", times.len(), 6), ("from=6&to=9", 4, 4)] {
+            let dom = desk.browse(&page, wish, Theme::Light, &[&window, "--dump-dom"]);
+            let state = State::of(&dom);
+            state.shows(&timeline, Theme::Light);
+            // Of the narrower time, each has a label, and no fault of another time has one.
+            assert_eq!(
+                state.number("flagged"),
+                faults + violations,
+                "{size} {wish}: {state:?}"
+            );
+        }
+    }
+    assert!(desk.picture(&page, "", Theme::Dark) > 10_000);
+}
+
+#[test]
+fn a_page_opens_with_its_legend() {
+    let Some(desk) = Desk::new("legend") else { return };
+    let page = desk.write("legend", &small());
+    let legend = |wish| {
+        let dom = desk.browse(&page, wish, Theme::Light, &["--dump-dom"]);
+        let (_, rest) = dom.split_once("<section id=\"legend\"").expect("a legend");
+        rest.split_once('>').expect("an end").0.to_owned()
+    };
+    assert!(!legend("").contains("hidden"));
+    assert!(legend("legend=off").contains("hidden"));
 }
 
 #[test]

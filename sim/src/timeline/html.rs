@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 const TEMPLATE: &str = include_str!("timeline.html");
 const STYLE: &str = include_str!("timeline.css");
+const LABELS: &str = include_str!("labels.js");
 const SCRIPT: &str = include_str!("timeline.js");
 
 /// The most rows of the table that is there for people who do not see the drawing.
@@ -23,6 +24,7 @@ pub fn page(timeline: &Timeline) -> String {
         ("{{summary}}", &summary(timeline)),
         ("{{table}}", &table(timeline)),
         ("{{data}}", &data(timeline)),
+        ("{{labels}}", LABELS),
         ("{{script}}", SCRIPT),
     ];
     // Each place is looked for after the one before, so that nothing that was put in is taken for a place.

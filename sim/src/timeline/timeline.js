@@ -8,16 +8,18 @@
   const data = JSON.parse($('data').textContent);
   const { workers, shards, spans, bars, marks } = data;
   const root = document.documentElement, body = document.body, view = $('view'), canvas = $('canvas'), overview = $('overview');
-  const ctx = canvas.getContext('2d'), small = overview.getContext('2d');
+  const small = overview.getContext('2d');
+  let ctx = canvas.getContext('2d');
   const END = Math.max(data.end, 1000), PAD = END * 0.012, LEAST = 1000;
-  const AXIS = 28, STRIP = 14, GAP = 7, ROW = 24, NEAR = 6;
+  const RULE = 28, FLAG = 17, TICKS = 6, STRIP = 14, GAP = 7, ROW = 24, NEAR = 6;
   // From the least to the most important: what is drawn later lies on top.
   const KINDS = ['notice', 'row', 'checkpoint', 'processing', 'worker', 'stream', 'fence', 'release', 'take', 'steal', 'end', 'lost', 'trouble', 'fault', 'violation'];
   const rank = new Map(KINDS.map((kind, n) => [kind, n]));
 
   // ---- Time ----------------------------------------------------------------------------------------------------------
 
-  let from = -PAD, to = END + PAD, width = 0, height = 0, label = 96;
+  // Above `head` lies the axis with the labels of violations and faults, below it the lanes.
+  let from = -PAD, to = END + PAD, width = 0, height = 0, label = 96, head = RULE, flagRows = { violations: 0, faults: 0 };
   const x = (at) => label + (at - from) / (to - from) * (width - label);
   const time = (px) => from + (px - label) / (width - label) * (to - from);
   const seconds = (at) => (at / 1e6).toFixed(3) + ' s';
@@ -66,7 +68,7 @@
     if (!lane.marks.has(mark.at_row)) lane.marks.set(mark.at_row, []);
     lane.marks.get(mark.at_row).push(mark);
   });
-  const violations = marks.filter((mark) => mark.kind === 'violation');
+  const violations = marks.filter((mark) => mark.kind === 'violation'), faults = marks.filter((mark) => mark.kind === 'fault');
 
   // ---- Colours ---------------------------------------------------------------------------------------------------------
 
@@ -88,6 +90,17 @@
     $('theme').textContent = dark ? 'Light' : 'Dark';
     $('theme').setAttribute('aria-pressed', String(dark));
     body.dataset.theme = dark ? 'dark' : 'light';
+    drawLegend();
+  }
+  // Its marks are drawn as those of the timeline are.
+  function drawLegend() {
+    const of = ctx;
+    for (const one of document.querySelectorAll('#legend canvas')) {
+      ctx = one.getContext('2d');
+      fit(one, ctx, 18, 16);
+      drawMark({ kind: one.dataset.mark }, 9, 1, 14);
+    }
+    ctx = of;
   }
   const hatches = new Map();
   function hatch(colour, step) {
@@ -146,11 +159,15 @@
   function layout() {
     width = view.clientWidth; height = view.clientHeight;
     ctx.font = font(12, 600);
-    label = Math.min(Math.max(64, 26 + Math.max(...lanes.map((lane) => ctx.measureText(lane.name).width), 0)), width / 4);
+    label = Math.min(Math.max(80, 26 + Math.max(...lanes.map((lane) => ctx.measureText(lane.name).width), 0)), width / 4);
+    // The rows of labels do not depend on what is in view: nothing jumps while one moves through the time.
+    const most = height < 300 ? 1 : height < 450 ? 2 : 3;
+    flagRows = { violations: Math.min(violations.length, most), faults: Math.min(faults.length, most) };
+    head = RULE + (flagRows.violations + flagRows.faults) * FLAG + (flagRows.violations + flagRows.faults ? TICKS : 0);
     const rows = lanes.reduce((sum, lane) => sum + Math.max(lane.rows, 1), 0);
-    const room = height - AXIS - lanes.length * (STRIP + GAP) - 10;
+    const room = height - head - lanes.length * (STRIP + GAP) - 10;
     rowHeight = Math.min(Math.max(Math.floor(room / Math.max(rows, 1)), 7), 24);
-    let y = AXIS + 4;
+    let y = head + 4;
     for (const lane of lanes) {
       lane.top = y;
       lane.height = STRIP + Math.max(lane.rows, 1) * rowHeight + 3;
@@ -204,18 +221,18 @@
     drawn = { bars: 0, marks: 0 };
     const scroll = view.scrollTop, { step, all } = ticks();
     ctx.fillStyle = ink.ground; ctx.fillRect(0, 0, width, height);
-    const inSight = lanes.filter((lane) => lane.top + lane.height - scroll >= AXIS && lane.top - scroll <= height);
+    const inSight = lanes.filter((lane) => lane.top + lane.height - scroll >= head && lane.top - scroll <= height);
     ctx.save();
     ctx.beginPath(); ctx.rect(label, 0, width - label, height); ctx.clip();
     for (const lane of inSight) drawGround(lane, lane.top - scroll);
     ctx.fillStyle = ink.line; ctx.globalAlpha = 0.6;
-    for (const at of all) ctx.fillRect(Math.round(x(at)), AXIS, 1, height);
+    for (const at of all) ctx.fillRect(Math.round(x(at)), head, 1, height);
     ctx.globalAlpha = 1;
     for (const lane of inSight) drawBars(lane, lane.top - scroll);
     if (stream && inSight.includes(stream)) drawLineage(stream.top - scroll);
     for (const lane of inSight) drawMarks(lane, lane.top - scroll);
     drawViolations();
-    if (hover) { ctx.fillStyle = ink.faint; ctx.globalAlpha = 0.5; ctx.fillRect(Math.round(x(hover.at)), AXIS, 1, height); ctx.globalAlpha = 1; }
+    if (hover) { ctx.fillStyle = ink.faint; ctx.globalAlpha = 0.5; ctx.fillRect(Math.round(x(hover.at)), head, 1, height); ctx.globalAlpha = 1; }
     drawChosen(scroll);
     ctx.restore();
     for (const lane of inSight) drawLabel(lane, lane.top - scroll);
@@ -243,7 +260,7 @@
   function drawBars(lane, y) {
     for (let row = 0; row < lane.rows; row++) {
       const top = y + STRIP + row * rowHeight;
-      if (top > height || top + rowHeight < AXIS) continue;
+      if (top > height || top + rowHeight < head) continue;
       for (const kind of ['stream', 'owned', 'processing', 'fenced']) {
         const list = lane.bars[row][kind];
         let last = -Infinity;
@@ -310,7 +327,7 @@
   function drawMarks(lane, y) {
     for (const list of lane.marks.values()) {
       const { top, high } = place(list[0], y);
-      if (top > height || top + high < AXIS) continue;
+      if (top > height || top + high < head) continue;
       const last = new Int32Array(KINDS.length).fill(-9999);
       for (let n = first(list, (mark) => mark.at >= from); n < list.length && list[n].at <= to; n++) {
         const mark = list[n];
@@ -360,15 +377,15 @@
       if (mark.hidden || mark.at < from || mark.at > to) continue;
       drawn.marks++;
       const px = Math.round(x(mark.at));
-      if (mark.kind !== 'violation') { ctx.fillStyle = colourOf(mark); dot(px, AXIS + 3, 2); continue; }
-      ctx.fillStyle = ink.bad; ctx.globalAlpha = 0.12; ctx.fillRect(px - 4, AXIS, 9, height);
-      ctx.globalAlpha = 1; ctx.fillRect(px, AXIS, 1.5, height);
+      if (mark.kind !== 'violation') { ctx.fillStyle = colourOf(mark); dot(px, head + 3, 2); continue; }
+      ctx.fillStyle = ink.bad; ctx.globalAlpha = 0.12; ctx.fillRect(px - 4, head, 9, height);
+      ctx.globalAlpha = 1; ctx.fillRect(px, head, 1.5, height);
     }
   }
   function drawChosen(scroll) {
     if (!chosen || chosen.kind === 'violation' || chosen.at < from || chosen.at > to) return;
     const px = x(chosen.at);
-    ctx.fillStyle = ink.accent; ctx.globalAlpha = 0.7; ctx.fillRect(Math.round(px), AXIS, 1, height); ctx.globalAlpha = 1;
+    ctx.fillStyle = ink.accent; ctx.globalAlpha = 0.7; ctx.fillRect(Math.round(px), head, 1, height); ctx.globalAlpha = 1;
     if (!chosen.lane) return;
     const { top, high } = place(chosen, chosen.lane.top - scroll);
     ctx.strokeStyle = ink.accent; ctx.lineWidth = 2; ctx.beginPath(); ctx.arc(px, top + high / 2, 8, 0, 7); ctx.stroke();
@@ -377,32 +394,74 @@
     ctx.fillStyle = ink.ground; ctx.fillRect(0, y - GAP, label - 1, lane.height + GAP);
     ctx.fillStyle = lane.worker === null ? ink.dim : ink.text;
     ctx.font = font(12, 600); ctx.textAlign = 'left'; ctx.textBaseline = 'middle';
-    const middle = Math.min(Math.max(y + lane.height / 2, AXIS + 12), Math.max(y + lane.height - 10, AXIS + 4));
+    const middle = Math.min(Math.max(y + lane.height / 2, head + 12), Math.max(y + lane.height - 10, head + 4));
     ctx.fillText(lane.name, 14, middle, label - 22);
   }
   function drawAxis(all, step) {
-    ctx.fillStyle = ink.panel; ctx.fillRect(0, 0, width, AXIS - 1);
-    ctx.fillStyle = ink.line; ctx.fillRect(0, AXIS - 1, width, 1);
+    ctx.fillStyle = ink.panel; ctx.fillRect(0, 0, width, head - 1);
+    ctx.fillStyle = ink.line; ctx.fillRect(0, head - 1, width, 1);
     ctx.font = font(11); ctx.textBaseline = 'middle'; ctx.textAlign = 'center';
+    const boxes = [];
     for (const at of all) {
       const px = x(at);
       if (px < label - 1) continue;
-      ctx.fillStyle = ink.line; ctx.fillRect(Math.round(px), AXIS - 6, 1, 5);
-      ctx.fillStyle = ink.dim; ctx.fillText(tickText(at, step), Math.min(Math.max(px, label + 12), width - 24), AXIS / 2 - 2);
+      const text = tickText(at, step), half = ctx.measureText(text).width / 2, middle = Math.min(Math.max(px, label + 12), width - 4 - half);
+      ctx.fillStyle = ink.line; ctx.fillRect(Math.round(px), RULE - 6, 1, 5);
+      ctx.fillStyle = ink.dim; ctx.fillText(text, middle, RULE / 2 - 2);
+      boxes.push([middle - half, RULE / 2 - 8, 2 * half, 12]);
     }
-    ctx.textAlign = 'left'; ctx.font = font(11, 600);
-    let free = -Infinity;
-    for (const mark of violations) {
-      const px = Math.round(x(mark.at));
-      if (mark.hidden || px < label || px > width) continue;
-      const text = mark.text.split(':')[0], length = ctx.measureText(text).width + 12;
-      if (px < free) continue;
-      const left = Math.min(px, width - length);
-      free = left + length + 2;
-      ctx.fillStyle = ink.bad; ctx.beginPath(); ctx.roundRect(left, 4, length, AXIS - 9, 3); ctx.fill(); ctx.fillRect(px, AXIS - 9, 1.5, 9);
-      ctx.fillStyle = dark ? '#1b0508' : '#fff'; ctx.fillText(text, left + 6, AXIS / 2);
-    }
+    ctx.textAlign = 'left';
+    boxes.push(...drawFlags().map((flag) => [flag.left, flag.top, flag.width, FLAG - 2]));
+    // For tests: everything above the lanes that is written, as left,top,width,height.
+    body.dataset.boxes = boxes.map((box) => box.map((n) => n.toFixed(1)).join()).join(';');
+    body.dataset.flagged = String(flags.reduce((sum, flag) => sum + flag.marks.length, 0));
   }
+
+  // ---- Labels of violations and faults -----------------------------------------------------------------------------------
+
+  let flags = [];
+  const nameOf = (mark) => mark.text.split(mark.kind === 'violation' ? ':' : ' (')[0].replace(/^request \d+ to /, '');
+  function drawFlags() {
+    ctx.font = font(11, 600);
+    const lay = (kind, list, rows, many) => rows === 0 ? [] : layLabels(list.filter((mark) => !mark.hidden && mark.at >= from && mark.at <= to),
+      { left: label, right: width - 4, rows, px: (mark) => x(mark.at), name: nameOf, many, measure: (text) => ctx.measureText(text).width, widest: kind === 'violation' ? 190 : 132 }).map((flag) => ({ kind, ...flag }));
+    const upper = lay('violation', violations, flagRows.violations, (n) => n + ' violations'), lower = lay('fault', faults, flagRows.faults, (n) => n + ' faults');
+    flags = [...upper, ...lower];
+    const bottom = head - TICKS;
+    for (const flag of flags) flag.top = bottom - (flag.row + 1 + (flag.kind === 'violation' ? flagRows.faults : 0)) * FLAG;
+    // Lines first: a label that lies on the way of another one's line covers it.
+    for (const flag of flags) {
+      ctx.fillStyle = flag.kind === 'violation' ? ink.bad : ink.fault;
+      ctx.globalAlpha = flag.kind === 'violation' ? 1 : 0.55; ctx.fillRect(flag.px, flag.top + 2, 1, head - flag.top - 3); ctx.globalAlpha = 1;
+      for (const mark of flag.marks) ctx.fillRect(Math.round(x(mark.at)), bottom + 1, 1, TICKS - 2);
+    }
+    for (const flag of flags) {
+      const bad = flag.kind === 'violation', on = chosen && flag.marks.includes(chosen);
+      ctx.fillStyle = bad ? ink.bad : ink.panel; ctx.strokeStyle = ink.fault; ctx.lineWidth = on ? 2 : 1;
+      ctx.beginPath(); ctx.roundRect(flag.left + 0.5, flag.top + 0.5, flag.width - 1, FLAG - 3, 3); ctx.fill();
+      if (!bad) { ctx.globalAlpha = on ? 1 : 0.6; ctx.stroke(); ctx.globalAlpha = 1; }
+      ctx.fillStyle = bad ? (dark ? '#1b0508' : '#fff') : ink.fault;
+      ctx.fillText(flag.text, flag.left + 6, flag.top + FLAG / 2 - 0.5);
+    }
+    ctx.font = font(11); ctx.fillStyle = ink.dim;
+    const name = (text, up, rows) => { if (rows) ctx.fillText(text, 14, bottom - (up + rows / 2) * FLAG - 0.5, label - 18); };
+    name('violations', flagRows.faults, flagRows.violations);
+    name('faults', 0, flagRows.faults);
+    return flags;
+  }
+  const flagAt = (px, py) => flags.find((flag) => px >= flag.left && px <= flag.left + flag.width && py >= flag.top && py <= flag.top + FLAG);
+  // What a label is of: its mark, or a time with several.
+  function ofFlag(flag) {
+    if (!flag) return null;
+    if (flag.marks.length === 1) return { mark: flag.marks[0] };
+    const count = new Map();
+    for (const mark of flag.marks) { const name = nameOf(mark).replace(/^[^:]*: /, ''); count.set(name, (count.get(name) || 0) + 1); }
+    const text = [...count].sort((a, b) => b[1] - a[1]).map(([name, n]) => `${n} × ${name}`).join(', ');
+    return { bar: { from: flag.marks[0].at, to: flag.marks.at(-1).at, kind: flag.kind + 's', text } };
+  }
+
+  // ---- The overview --------------------------------------------------------------------------------------------------------
+
   let density = null;
   function drawOverview() {
     const w = overview.clientWidth, at = (t) => label + (t + PAD) / (END + 2 * PAD) * (w - label);
@@ -479,7 +538,7 @@
       if (mark.at < from || mark.at > to) look(mark.at - (to - from) / 2, mark.at + (to - from) / 2);
       if (mark.lane) {
         const { top, high } = place(mark, mark.lane.top - view.scrollTop);
-        if (top < AXIS || top + high > height) view.scrollTop += top - height / 2;
+        if (top < head || top + high > height) view.scrollTop += top - height / 2;
       }
       const n = inView.indexOf(mark);
       if (n >= 0) reveal(n);
@@ -503,10 +562,7 @@
   // ---- What lies under the pointer ---------------------------------------------------------------------------------------
 
   function under(px, py) {
-    if (px < label || py < AXIS) {
-      const flag = py < AXIS && violations.find((mark) => !mark.hidden && px >= x(mark.at) - 3 && px <= x(mark.at) + 30);
-      return flag ? { mark: flag } : null;
-    }
+    if (px < label || py < head) return py < head ? ofFlag(flagAt(px, py)) : null;
     for (const mark of everywhere) if (!mark.hidden && Math.abs(x(mark.at) - px) <= 3) return { mark };
     const y = py + view.scrollTop, lane = lanes.find((lane) => y >= lane.top && y < lane.top + lane.height);
     if (!lane) return null;
@@ -573,7 +629,11 @@
   const release = (e) => {
     if (!pointers.delete(e.pointerId)) return;
     view.classList.toggle('dragging', pointers.size > 0);
-    if (e.type === 'pointerup' && moved <= 3) { const found = point(e); choose(found && found.mark ? found.mark : null); }
+    if (e.type === 'pointerup' && moved <= 3) { const found = point(e), times = found && found.bar;
+      choose(found && found.mark ? found.mark : null);
+      // A label of several is opened: it is as wide as the view then.
+      if (times && ['faults', 'violations'].includes(times.kind)) { const more = Math.max((times.to - times.from) * 0.1, LEAST); look(times.from - more, times.to + more); }
+    }
   };
   view.addEventListener('pointerup', release);
   view.addEventListener('pointercancel', release);
@@ -620,19 +680,21 @@
   });
 
   function toggleTheme() { root.dataset.theme = dark ? 'light' : 'dark'; theme(); changed(); }
-  function toggleHelp() {
-    $('legend').hidden = !$('legend').hidden;
-    $('help').setAttribute('aria-expanded', String(!$('legend').hidden));
-  }
+  const fold = (button, what) => () => {
+    $(what).hidden = !$(what).hidden;
+    $(button).setAttribute('aria-expanded', String(!$(what).hidden));
+  };
+  const toggleLegend = fold('meaning', 'legend'), toggleHelp = fold('help', 'keys');
   const all = () => look(-PAD, END + PAD);
   $('in').onclick = () => zoom(0.6);
   $('out').onclick = () => zoom(1 / 0.6);
   $('fit').onclick = all;
   $('worst').onclick = worst;
   $('theme').onclick = toggleTheme;
+  $('meaning').onclick = toggleLegend;
   $('help').onclick = toggleHelp;
   $('filter').addEventListener('input', filter);
-  const keys = { '+': () => zoom(0.6), '=': () => zoom(0.6), '-': () => zoom(1 / 0.6), '0': all, n: () => step(1), p: () => step(-1), v: worst, t: toggleTheme, '?': toggleHelp, '/': () => $('filter').focus(), Escape: () => choose(null) };
+  const keys = { '+': () => zoom(0.6), '=': () => zoom(0.6), '-': () => zoom(1 / 0.6), '0': all, n: () => step(1), p: () => step(-1), v: worst, t: toggleTheme, l: toggleLegend, '?': toggleHelp, '/': () => $('filter').focus(), Escape: () => choose(null) };
   addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.target === $('filter')) { if (e.key === 'Escape') { $('filter').value = ''; filter(); view.focus(); } return; }
@@ -648,23 +710,26 @@
 
   // ---- Begin -------------------------------------------------------------------------------------------------------------
 
-  // A link may say what to show: #from=12.5&to=14&filter=w1&theme=dark, times in seconds.
+  // A link may say what to show: #from=12.5&to=14&filter=w1&theme=dark&legend=off, times in seconds.
   const wish = new URLSearchParams(location.hash.slice(1));
   if (['light', 'dark'].includes(wish.get('theme'))) root.dataset.theme = wish.get('theme');
   body.classList.add('live');
+  if (wish.get('legend') === 'off') toggleLegend();
   $('text').open = false;
   $('worst').hidden = violations.length === 0;
   if (violations.length > 1) $('worst').textContent = `Violations (${violations.length})`;
   prefersDark.addEventListener('change', () => { theme(); changed(); });
   theme();
   layout();
-  new ResizeObserver(() => { layout(); changed(); }).observe(view);
+  // A canvas that changes its size is empty: it is drawn again before anybody sees that.
+  new ResizeObserver(() => { layout(); frame(); }).observe(view);
   if (wish.has('filter')) $('filter').value = wish.get('filter');
   filter();
   const [begin, end] = [parseFloat(wish.get('from')), parseFloat(wish.get('to'))];
   if (begin < end) look(begin * 1e6, end * 1e6);
   // What went wrong is what a failure is opened for.
-  if (violations.length) choose(violations[0]);
+  const worthwhile = violations.find((mark) => mark.at >= from && mark.at <= to);
+  if (worthwhile) choose(worthwhile);
   // The first frame at once: a page that is only printed or dumped has one, too.
   frame();
   say();
