@@ -14,6 +14,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How many records the producer puts; two of them are no JSON.
@@ -24,6 +25,8 @@ const SOON: Duration = Duration::from_secs(60);
 struct Scene {
     aws: Loopback,
     folder: PathBuf,
+    /// How many programs were started.
+    runs: AtomicUsize,
 }
 
 impl Scene {
@@ -41,14 +44,20 @@ impl Scene {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
         let aws = Loopback::start(options).await.expect("a free port");
-        let scene = Self { aws, folder };
-        let mut producer = scene.start("producer", &[&RECORDS.to_string()]);
+        let runs = AtomicUsize::new(0);
+        let scene = Self { aws, folder, runs };
+        scene.produce(RECORDS);
+        scene
+    }
+
+    /// Puts so many records, and waits for that.
+    fn produce(&self, records: usize) {
+        let mut producer = self.start("producer", &[&records.to_string()]);
         assert!(
             producer.child.wait().expect("an end").success(),
             "{}",
             producer.told()
         );
-        scene
     }
 
     /// Starts an example: with the environment that the README beside the examples names, and in the folder.
@@ -63,7 +72,8 @@ impl Scene {
             "expected {program:?} to be built from {source:?} as it is now, found an older one or none; `cargo test --test` builds no \
              example: run `cargo build -p leasehold --examples` before it"
         );
-        let printed = self.folder.join(format!("{name}.out"));
+        let runs = self.runs.fetch_add(1, Ordering::Relaxed);
+        let printed = self.folder.join(format!("{name}-{runs}.out"));
         let file = File::create(&printed).expect("a file");
         let child = Command::new(program)
             .args(args)
@@ -119,11 +129,21 @@ impl Example {
         }
     }
 
-    /// Ends it as Kubernetes does. Gives what it printed.
-    fn terminate(mut self) -> String {
+    /// Asks it to end, as Kubernetes does.
+    fn signal(&self) {
         let mut kill = Command::new("kill");
         let sent = kill.arg("-TERM").arg(self.child.id().to_string()).status();
         assert!(sent.expect("the program `kill`").success());
+    }
+
+    /// Ends it. Gives what it printed.
+    fn terminate(self) -> String {
+        self.signal();
+        self.ended()
+    }
+
+    /// Waits until it has ended well. Gives what it printed.
+    fn ended(mut self) -> String {
         let began = Instant::now();
         while began.elapsed() < SOON {
             if let Some(status) = self.child.try_wait().expect("a child") {
@@ -192,6 +212,14 @@ fn in_files(folder: &Path) -> BTreeSet<String> {
     records
 }
 
+/// How many files have another name than finished ones.
+fn unfinished(folder: &Path, ending: &str) -> usize {
+    let files = fs::read_dir(folder).expect("the folder").flatten();
+    files
+        .filter(|file| !file.path().to_string_lossy().ends_with(ending))
+        .count()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn batch_files() {
     let scene = Scene::new("files").await;
@@ -200,9 +228,7 @@ async fn batch_files() {
     example.until("all records in files", |_| in_files(&folder).len() >= RECORDS);
     let told = example.terminate();
     assert_eq!(in_files(&folder).len(), RECORDS, "{told}");
-    let left = fs::read_dir(&folder).expect("the folder").flatten();
-    let unfinished = left.filter(|file| !file.path().to_string_lossy().ends_with(".jsonl"));
-    assert_eq!(unfinished.count(), 0, "{told}");
+    assert_eq!(unfinished(&folder, ".jsonl"), 0, "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,4 +291,48 @@ async fn shutdown_and_health() {
         told.contains("the worker has stopped; 2 leases were released"),
         "{told}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn axum_service() {
+    let scene = Scene::new("service").await;
+    let mut example = scene.start("axum_service", &["127.0.0.1:0", "3"]);
+    example.until("records of both shards", |it| {
+        it.lines(" records of shardId-").len() >= 2
+    });
+    let line = example.lines("http://127.0.0.1:").remove(0);
+    let address = line.trim_start_matches("http://");
+    let health = get(address, "/healthz");
+    assert!(
+        health.starts_with("HTTP/1.1 200 ") && health.ends_with("\r\n\r\nhealthy\n"),
+        "{health}"
+    );
+    let status = get(address, "/status");
+    assert!(status.contains("content-type: application/json"), "{status}");
+    let (_, text) = status.split_once("\r\n\r\n").expect("a text");
+    let status: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(
+        (&status["phase"], status["leases"].as_array().map(Vec::len)),
+        (&"running".into(), Some(2))
+    );
+    example.until("metrics of all records", |_| {
+        let metrics = get(address, "/metrics");
+        let processed = |line: &&str| line.starts_with("leasehold_processed_records_total");
+        let counts = metrics.lines().filter(processed);
+        let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+        counts.sum::<usize>() == RECORDS
+    });
+
+    // Health fails first. Then the worker is stopped, and with it the pages.
+    example.signal();
+    example.until("health to fail", |_| {
+        let health = get(address, "/healthz");
+        health.starts_with("HTTP/1.1 503 ") && health.ends_with("shutting down\n")
+    });
+    let told = example.ended();
+    assert!(
+        told.contains("the worker has stopped; 2 leases were released"),
+        "{told}"
+    );
+    assert!(TcpStream::connect(address).is_err(), "the pages are gone");
 }
