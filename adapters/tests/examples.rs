@@ -8,6 +8,8 @@
 use leasehold_local_aws::dynamo::DynamoConfig;
 use leasehold_local_aws::http::{LocalOptions, Loopback};
 use leasehold_local_aws::kinesis::KinesisConfig;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -335,4 +337,34 @@ async fn axum_service() {
         "{told}"
     );
     assert!(TcpStream::connect(address).is_err(), "the pages are gone");
+}
+
+/// The shards and positions of all records in finished Parquet files.
+fn in_tables(folder: &Path) -> BTreeSet<String> {
+    let mut records = BTreeSet::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.expect("a file").path();
+        if path.to_string_lossy().ends_with(".parquet") {
+            let reader = SerializedFileReader::new(File::open(&path).expect("a file")).expect("a whole file");
+            for row in reader.get_row_iter(None).expect("rows") {
+                let row = row.expect("a row");
+                let text = |column| row.get_string(column).expect("a text").clone();
+                let is_order = text(3).starts_with("{\"order\":") || text(3) == "no JSON";
+                assert!(is_order && text(2).starts_with("customer-"), "{row}");
+                records.insert(format!("{} {}", text(0), text(1)));
+            }
+        }
+    }
+    records
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parquet() {
+    let scene = Scene::new("tables").await;
+    let folder = scene.folder.join("tables");
+    let mut example = scene.start("parquet", &["tables"]);
+    example.until("all records in files", |_| in_tables(&folder).len() >= RECORDS);
+    let told = example.terminate();
+    assert_eq!(in_tables(&folder).len(), RECORDS, "{told}");
+    assert_eq!(unfinished(&folder, ".parquet"), 0, "{told}");
 }
