@@ -10,7 +10,8 @@ use leasehold_local_aws::http::{LocalOptions, Loopback};
 use leasehold_local_aws::kinesis::KinesisConfig;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
-use std::collections::BTreeSet;
+use rusqlite::{Connection, OpenFlags};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -367,4 +368,72 @@ async fn parquet() {
     let told = example.terminate();
     assert_eq!(in_tables(&folder).len(), RECORDS, "{told}");
     assert_eq!(unfinished(&folder, ".parquet"), 0, "{told}");
+}
+
+/// How often each record is stored, and the sum of the orders of all customers.
+fn in_sqlite(file: &Path) -> (BTreeMap<String, u64>, u64) {
+    let read = || -> rusqlite::Result<_> {
+        let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut query =
+            database.prepare("SELECT shard || ' ' || position, count(*) FROM orders GROUP BY 1")?;
+        let records = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let sum = database.query_row("SELECT coalesce(sum(orders), 0) FROM totals", [], |row| {
+            row.get(0)
+        })?;
+        Ok((records.collect::<rusqlite::Result<_>>()?, sum))
+    };
+    // Not there yet.
+    read().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_exactly_once() {
+    let scene = Scene::new("sqlite").await;
+    let file = scene.folder.join("orders.sqlite");
+    let stored = || in_sqlite(&file).0.len();
+
+    // It is killed in mid-run: all of the first records are stored, some of the others, and no checkpoint is written.
+    let mut first = scene.start("sqlite_exactly_once", &[]);
+    first.until("the first records", |_| stored() >= RECORDS);
+    let mut more = scene.start("producer", &[&RECORDS.to_string()]);
+    first.until("some of the others", |_| stored() > RECORDS);
+    drop(first);
+    assert!(more.child.wait().expect("an end").success());
+
+    let mut second = scene.start("sqlite_exactly_once", &[]);
+    second.until("all records", |_| stored() >= 2 * RECORDS);
+    let skipped = second.lines(" stored, ").into_iter();
+    let skipped = skipped.filter(|line| !line.ends_with(" stored, 0 skipped"));
+    assert!(skipped.count() > 0, "records came again: {}", second.told());
+
+    // As if another worker had taken the shards: what this one writes is refused.
+    let tokens = |sql: &str| {
+        let database = Connection::open(&file).expect("the file");
+        assert_eq!(database.execute(sql, []).expect("an update"), 2, "two shards");
+    };
+    tokens("UPDATE shards SET token = token + 1000");
+    scene.produce(RECORDS);
+    second.until("both shards to be refused", |it| {
+        let shards = ["shardId-000000000000", "shardId-000000000001"];
+        shards
+            .iter()
+            .all(|shard| !it.lines(&format!(" of {shard} is not the newest")).is_empty())
+    });
+    assert_eq!(stored(), 2 * RECORDS);
+    tokens("UPDATE shards SET token = token - 1000");
+    second.until("the rest", |_| stored() >= 3 * RECORDS);
+    let told = second.terminate();
+
+    let (records, orders) = in_sqlite(&file);
+    let repeated = records.iter().filter(|(_, times)| **times != 1);
+    assert_eq!(
+        repeated.count(),
+        0,
+        "each record is there once: {records:?}\n{told}"
+    );
+    assert_eq!(
+        (records.len(), orders),
+        (3 * RECORDS, 3 * RECORDS as u64),
+        "{told}"
+    );
 }
