@@ -101,6 +101,10 @@ impl Consumer {
         self.open_shards().insert(info.lease.clone(), shard);
         let handler = inner.handler.clone();
         let this = self.clone();
+        let opened = match handler.confirms_end() {
+            true => Reply::ConfirmsEnd,
+            false => Reply::Done,
+        };
         Box::pin(async move {
             let (lease, token) = (info.lease.clone(), info.token);
             // A panic may come from making the future as well as from running it.
@@ -112,7 +116,7 @@ impl Consumer {
                 this.take_open(&lease, token);
                 this.0.fences.close(&lease, token);
             }
-            outcome(result, Reply::Done)
+            outcome(result, opened)
         })
     }
 

@@ -153,6 +153,11 @@ where
 
 /// A handler of any type. Errors have become text.
 pub(crate) trait AnyHandler: Send + Sync {
+    /// Whether the end of a shard is not written before the handler has answered the flush at that end.
+    fn confirms_end(&self) -> bool {
+        false
+    }
+
     fn open(self: Arc<Self>, shard: Arc<ShardInfo>, fence: Fence) -> BoxFuture<'static, Result<(), String>>;
     fn process(self: Arc<Self>, batch: Batch) -> BoxFuture<'static, Result<Ack, String>>;
     fn flush(self: Arc<Self>, shard: Arc<ShardInfo>, flush: Flush) -> BoxFuture<'static, Result<(), String>>;

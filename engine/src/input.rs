@@ -172,6 +172,11 @@ pub enum Reply {
     ProcessedThrough(Position),
     /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the application keeps the batch, and acknowledges it later.
     Kept,
+    /// To [`ConsumerOp::Open`](crate::output::ConsumerOp::Open): the application has opened the shard, and decides whether its end may
+    /// be written. It is told the end with
+    /// [`FlushReason::ShardEnd`](crate::output::FlushReason::ShardEnd), also when it keeps nothing, and the end is written when that
+    /// flush was `Applied`.
+    ConfirmsEnd,
 }
 
 /// The state of a table.

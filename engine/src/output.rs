@@ -287,7 +287,8 @@ impl ConsumerOp {
 pub enum FlushReason {
     /// It keeps as much as it may: nothing more is handed over until it has acknowledged something.
     Full,
-    /// It has everything of a shard that has ended. The end is written when all is acknowledged.
+    /// It has everything of a shard that has ended. The end is written when all is acknowledged; if the shard was opened with
+    /// [`Reply::ConfirmsEnd`](crate::input::Reply::ConfirmsEnd), not before this flush was `Applied`, too.
     ShardEnd,
     /// The lease is given up, for this reason. What is not acknowledged in time comes again at the next owner.
     Leaving(EndReason),

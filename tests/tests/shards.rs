@@ -310,6 +310,85 @@ async fn the_end_of_a_shard_waits_for_the_task_that_keeps_its_batches() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_shard_waits_for_a_task_that_has_acknowledged_everything_before() {
+    let mut scene = Scene::new().await;
+    let (free, hold) = tokio::sync::watch::channel(false);
+    let worker = scene.start("one", move |task| {
+        let mut hold = hold.clone();
+        async move {
+            task.process_all().await;
+            let shard = task.shard.info().shard.clone();
+            if task.shard.why_ended() == Some(FlushReason::ShardEnd) && shard.as_str() == SHARDS[0] {
+                if task.diary.begins(SHARDS[0]) == 1 {
+                    return Err(io::Error::other("no index yet"));
+                }
+                hold.wait_for(|free| *free).await.expect("the test");
+            }
+            Ok(())
+        }
+    });
+    scene.put(3).await;
+    scene.diary.until_processed(&scene.put).await;
+    let split = scene.kinesis.split_shard().stream_name(STREAM);
+    let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
+    split.send().await.expect("a split");
+    until("a second task at the end", SOON, || async {
+        let end = Did::End(Some(FlushReason::ShardEnd));
+        let ends = |line: &&Line| line.shard == SHARDS[0] && line.did == end;
+        scene.diary.lines().iter().filter(ends).count() == 2
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!scene.has_ended(SHARDS[0]).await, "no task has returned `Ok`");
+    assert_eq!(scene.diary.begins("shardId-000000000002"), 0);
+    free.send(true).expect("a task");
+    until("the end of the shard", SOON, || scene.has_ended(SHARDS[0])).await;
+    let notices = worker.shutdown().await;
+    let told = notices.iter().any(|notice| match notice {
+        Notice::HandlerFailed { lease, detail, .. } => {
+            lease.as_str() == SHARDS[0] && detail.contains("no index yet")
+        }
+        _ => false,
+    });
+    assert!(told, "{notices:?}");
+    assert_eq!(scene.diary.payloads(|_| true), scene.put);
+}
+
+#[tokio::test]
+async fn after_a_crash_at_the_end_of_a_shard_the_task_of_another_worker_is_told_the_end() {
+    let mut scene = Scene::new().await;
+    let one = scene.start("one", |task| async move {
+        task.process_all().await;
+        if task.shard.why_ended() == Some(FlushReason::ShardEnd) {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    });
+    scene.put(3).await;
+    scene.diary.until_processed(&scene.put).await;
+    let split = scene.kinesis.split_shard().stream_name(STREAM);
+    let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
+    split.send().await.expect("a split");
+    let end_seen = |by: &'static str| {
+        let lines = scene.diary.lines();
+        let end = Did::End(Some(FlushReason::ShardEnd));
+        let is = |line: &Line| line.worker == by && line.shard == SHARDS[0] && line.did == end;
+        lines.iter().any(is)
+    };
+    until("the end", SOON, || async { end_seen("one") }).await;
+    one.run.abort();
+    assert!(one.run.await.is_err_and(|error| error.is_cancelled()));
+    assert!(!scene.has_ended(SHARDS[0]).await, "its task has not returned");
+    let two = scene.start("two", |task| async move {
+        task.process_all().await;
+        Ok(())
+    });
+    until("the end of the shard", SOON, || scene.has_ended(SHARDS[0])).await;
+    assert!(end_seen("two"));
+    two.shutdown().await;
+}
+
+#[tokio::test]
 async fn at_a_shutdown_tasks_acknowledge_what_they_keep_and_the_rest_comes_again() {
     let mut scene = Scene::new().await;
     let taken = Arc::new(Mutex::new(0));

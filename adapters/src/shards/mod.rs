@@ -180,6 +180,11 @@ async fn run(link: Arc<Link>, polls: Polls, call: BoxFuture<'static, Result<(), 
 }
 
 impl AnyHandler for ShardTasks {
+    /// A task that returns `Ok(())` at the end of its shard permits the end to be written.
+    fn confirms_end(&self) -> bool {
+        true
+    }
+
     fn open(self: Arc<Self>, shard: Arc<ShardInfo>, fence: Fence) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
             self.start(shard, fence);

@@ -29,7 +29,7 @@ where
         let task = move |shard| task(shard, sender.clone(), count.fetch_add(1, Ordering::Relaxed) + 1);
         Arc::new(ShardTasks::new(task, runtime.clone(), polls.clone()))
     });
-    assert_eq!(rig.open().await, Outcome::Applied(Reply::Done));
+    assert_eq!(rig.open().await, Outcome::Applied(Reply::ConfirmsEnd));
     Stage { rig, notes }
 }
 

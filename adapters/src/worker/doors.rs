@@ -62,8 +62,7 @@ impl Worker {
     ///
     /// | the stream ends because | the task |
     /// |---|---|
-    /// | the shard has ended, and the task has batches that it has not acknowledged | has no limit of time; the end of the shard is written when all is acknowledged and the task has returned `Ok(())` |
-    /// | the shard has ended, and everything was acknowledged before that was known | may return at once: the end of the shard is written already |
+    /// | the shard has ended | has no limit of time; the end of the shard is written when all is acknowledged and the task has returned `Ok(())` |
     /// | the lease is given up: a shutdown, or a hand-over to another worker | has [`Config::flush_timeout`](crate::Config::flush_timeout) to acknowledge what it has |
     ///
     /// If the lease is lost, the task is dropped at its next await point: another worker starts from the last checkpoint. So it is
@@ -71,7 +70,9 @@ impl Worker {
     ///
     /// A task that returns an error, panics, or returns `Ok(())` before the end of its stream has failed: an event says so, at the
     /// latest with the shard's next batch. What it had not acknowledged is handed over again, after a pause
-    /// ([`Config::handler_backoff`](crate::Config::handler_backoff)), to a new task with new local variables.
+    /// ([`Config::handler_backoff`](crate::Config::handler_backoff)), to a new task with new local variables. A task that fails at the end
+    /// of its shard is replaced in the same way: the new task gets `None` at once if everything was acknowledged, and the end is not written
+    /// before a task has returned `Ok(())`. If the worker stops or loses the lease before that, the next owner's task is told the end.
     ///
     /// Tasks run on the tokio runtime that this is called in, or on the one that was given to the builder.
     ///

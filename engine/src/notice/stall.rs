@@ -77,6 +77,11 @@ pub enum Stall {
         /// How often that failed so far.
         failures: u32,
     },
+    /// The shard has ended, and its end is written when the handler has come to an end, too.
+    EndUnconfirmed {
+        /// How often the handler failed at the end.
+        failures: u32,
+    },
 }
 
 /// What follows "(the shard) has made no progress for (a while):" in a sentence.
@@ -124,6 +129,12 @@ impl fmt::Display for Stall {
             } => write!(f, "the record {position} is being set aside"),
             Stall::SettingAside { position, failures } => {
                 write!(f, "setting aside the record {position} failed {failures} times")
+            }
+            Stall::EndUnconfirmed { failures: 0 } => f.write_str(
+                "the shard has ended, and its end is not written before the handler has finished the shard, too",
+            ),
+            Stall::EndUnconfirmed { failures } => {
+                write!(f, "the handler failed {failures} times at the end of the shard")
             }
             Stall::Fenced => {
                 f.write_str("the lease was not renewed in time, and another worker may have taken it")

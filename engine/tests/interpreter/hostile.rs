@@ -135,7 +135,7 @@ fn row(dice: &mut Dice<'_>) -> RowRead {
 }
 
 fn reply(dice: &mut Dice<'_>) -> Reply {
-    match dice.below(13) {
+    match dice.below(14) {
         0 => Reply::Done,
         1 => Reply::Table(dice.pick(&[
             TableState::Missing,
@@ -176,6 +176,7 @@ fn reply(dice: &mut Dice<'_>) -> Reply {
         }),
         10 => Reply::Kept,
         11 => Reply::ProcessedThrough(position(dice)),
+        12 => Reply::ConfirmsEnd,
         _ => members::reply(dice).unwrap_or(Reply::Processed),
     }
 }

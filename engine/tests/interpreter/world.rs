@@ -126,6 +126,9 @@ impl World {
                 true => hostile::failed(Why::HandlerFailed),
                 false => Outcome::Applied(Reply::ProcessedThrough(*record)),
             },
+            Effect::Consumer(ConsumerOp::Open { .. }) if dice.one_in(2) => {
+                Outcome::Applied(Reply::ConfirmsEnd)
+            }
             Effect::Consumer(_) => Outcome::Applied(Reply::Done),
         }
     }

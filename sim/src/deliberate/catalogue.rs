@@ -59,6 +59,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "end-before-children"
     "end-is-beginning"
     "end-unacknowledged"
+    "end-without-permission"
     "expire-early"
     "expiry-by-their-clock"
     "failures-stay"

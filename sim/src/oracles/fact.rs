@@ -304,6 +304,18 @@ pub enum Fact {
         shard: ShardNo,
         token: u64,
     },
+    /// The application has opened a shard, and wants to permit its end before that is written.
+    ConfirmsEnd {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
+    /// It has answered that the end may be written.
+    EndPermitted {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
     /// A handler was given this record alone, and failed.
     RecordFailed {
         life: LifeNo,
@@ -429,6 +441,8 @@ impl Fact {
             | Fact::GivenBack { life, .. }
             | Fact::FlushBegun { life, .. }
             | Fact::FlushEnded { life, .. }
+            | Fact::ConfirmsEnd { life, .. }
+            | Fact::EndPermitted { life, .. }
             | Fact::RecordFailed { life, .. }
             | Fact::SetAsideBegun { life, .. }
             | Fact::SetAside { life, .. }

@@ -10,6 +10,7 @@ pub mod canary;
 mod cost;
 mod coverage;
 mod delivery;
+mod ends;
 pub mod fact;
 mod failure_policy;
 mod handover;
@@ -219,6 +220,7 @@ pub struct Oracles {
     pace: pace::Pace,
     pauses: pauses::Pauses,
     failure_policy: failure_policy::FailurePolicy,
+    ends: ends::Ends,
     resign: resign::Resign,
     canary: canary::Canary,
     /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
@@ -260,6 +262,7 @@ impl Oracles {
             pace: pace::Pace::new(terms),
             pauses: pauses::Pauses::default(),
             failure_policy: failure_policy::FailurePolicy::new(terms),
+            ends: ends::Ends::default(),
             resign: resign::Resign::default(),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),
@@ -320,6 +323,7 @@ impl Oracles {
                     self.steals.observe(now, fact, verdict);
                     self.takeover.observe(now, fact, verdict);
                     self.birth.observe(now, fact, verdict);
+                    self.ends.observe(now, fact, verdict);
                 }
                 self.leadership.observe(now, fact, verdict);
                 self.quota.observe(now, fact, verdict);
@@ -382,6 +386,7 @@ impl Oracles {
                     self.pace.observe(now, fact, verdict);
                     self.pauses.observe(now, fact, verdict);
                     self.failure_policy.observe(now, fact, verdict);
+                    self.ends.observe(now, fact, verdict);
                     self.resign.observe(now, fact, verdict);
                 }
                 self.waiting.observe(now, fact);

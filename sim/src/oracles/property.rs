@@ -43,6 +43,8 @@ pub enum Property {
     PausesKept,
     /// A record is given up only when it failed alone as often as configured; a shard that was stopped for it is handed nothing.
     SetAsideAfterAttempts,
+    /// A worker asks for the end of a shard to be written only when its application has permitted that, if the application wants to.
+    EndsPermitted,
     /// A table of another stream, or of an earlier one of the same name, is refused.
     ForeignTablesRefused,
     /// The time in which two workers process a shard has a bound: a worker whose belief has ended tells its handler to stop.
@@ -77,6 +79,7 @@ impl Property {
             Property::StallsReported => "stalls-reported",
             Property::PausesKept => "pauses-kept",
             Property::SetAsideAfterAttempts => "set-aside-after-attempts",
+            Property::EndsPermitted => "ends-permitted",
             Property::ForeignTablesRefused => "foreign-tables-refused",
             Property::DoubleProcessingBounded => "double-processing-bounded",
             Property::MemoryBounded => "memory-bounded",

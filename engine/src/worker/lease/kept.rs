@@ -2,6 +2,9 @@
 //!
 //! It is told to flush when it keeps as much as it may, when it has everything of a shard that has ended, and when the lease is
 //! given up. It is told once for each of these, and again after a flush that failed or after it was given more.
+//!
+//! An application that confirms the end of a shard is told the end also when it keeps nothing. The end is written when it has answered
+//! that, and was given nothing since. The permission is part of the ownership: the next owner reads the end, and asks, again.
 
 use super::held::{AppCommand, HeldLease};
 use super::stage::Stage;
@@ -21,17 +24,36 @@ pub(super) struct Flush {
     told: Option<FlushReason>,
     /// The lease is given up: acknowledgements are waited for until here.
     until: Option<Mono>,
+    /// The end of the shard is not written before the application permits it.
+    confirms_end: bool,
+    /// It has permitted that, and was given nothing since.
+    end_permitted: bool,
 }
 
 impl Flush {
-    pub(super) const NEW: Flush = Flush {
-        told: None,
-        until: None,
-    };
+    pub(super) fn new(confirms_end: bool) -> Self {
+        Self {
+            told: None,
+            until: None,
+            confirms_end,
+            end_permitted: false,
+        }
+    }
 
-    /// The application keeps a further batch.
+    /// The application keeps a further batch, or gave one back.
     pub(super) fn kept_more(&mut self) {
         self.told = None;
+        self.end_permitted = false;
+    }
+
+    /// The application is given a batch.
+    pub(super) fn gives_more(&mut self) {
+        self.end_permitted = false;
+        self.told.take_if(|why| *why == FlushReason::ShardEnd);
+    }
+
+    pub(super) fn awaits_permission(&self) -> bool {
+        self.confirms_end && !self.end_permitted
     }
 
     /// When acknowledgements are not waited for any longer.
@@ -100,7 +122,7 @@ impl HeldLease {
         let Stage::Running(reading) = &self.stage else {
             return cx.broken("a flush is considered while a shard runs");
         };
-        if reading.reader.kept_batches() == 0 {
+        if reading.reader.kept_batches() == 0 && !reading.awaits_permission() {
             return;
         }
         let why = if reading.reader.handed_all_over() {
@@ -183,7 +205,11 @@ impl HeldLease {
             return cx.broken("a flush ends while its shard is read, or let go of");
         };
         match outcome {
-            Outcome::Applied(_) => {}
+            Outcome::Applied(_) => {
+                // What is said of a batch may overtake the answer: a batch that was given back comes again.
+                let counts = reading.flush.told == Some(why);
+                reading.flush.end_permitted |= counts && why == FlushReason::ShardEnd;
+            }
             // Stopped by us, or never begun.
             Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) => {
                 reading.flush.told = None;

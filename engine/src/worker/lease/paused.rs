@@ -1,8 +1,9 @@
 //! Shards of which nothing is handed over because the application wants it so, while their leases are kept.
 //!
 //! Only the hand-over of batches rests. The lease is renewed, a handler that runs finishes, what it processed is written, and the
-//! shard is read until the reader's buffer is full. A shard of which all was processed ends. The pause is part of the ownership: a
-//! lease that is given up, lost and taken again is not paused.
+//! shard is read until the reader's buffer is full. A shard of which all was processed ends, unless its application is to
+//! permit the end: it is asked when the pause is over. The pause is part of the ownership: a lease that is given up, lost and taken
+//! again is not paused.
 
 use super::held::HeldLease;
 use super::stage::Stage;

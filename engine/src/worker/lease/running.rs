@@ -25,6 +25,7 @@ impl HeldLease {
             return cx.broken("a shard is read while it runs");
         };
         if self.app.is_none()
+            && !reading.awaits_permission()
             && let Some(children) = reading.reader.finished()
         {
             if children.is_empty() && !reading.childless {
@@ -103,6 +104,7 @@ impl HeldLease {
         };
         self.app = Some((cx.app(Waiter::App(self.ix), op), command));
         reading.reader.delivered();
+        reading.flush.gives_more();
     }
 
     /// When something is due while the shard is read.
@@ -111,12 +113,14 @@ impl HeldLease {
         if self.app.is_some() {
             return at;
         }
-        let waits = reading.reader.front().is_some() || reading.reader.kept_batches() > 0;
+        let awaits_permission = reading.awaits_permission();
+        let keeps = reading.reader.kept_batches() > 0;
+        let waits = reading.reader.front().is_some() || keeps || awaits_permission;
         let not_before = reading.failure.not_before();
         if not_before > cx.now() && waits {
             at = at.min(not_before);
         }
-        if !self.missing && reading.reader.finished().is_some() {
+        if !self.missing && !awaits_permission && reading.reader.finished().is_some() {
             at = at.min(reading.look_at);
         }
         at

@@ -63,20 +63,25 @@ pub(super) struct Reading {
     pub(super) doubtful_listings: u32,
     /// It is known that the shard has no children.
     pub(super) childless: bool,
-    /// What the application was told about the batches that it keeps.
+    /// What the application was told about the batches that it keeps, and about the end.
     pub(super) flush: Flush,
 }
 
 impl Reading {
-    pub(super) fn new(reader: Reader) -> Self {
+    pub(super) fn new(reader: Reader, flush: Flush) -> Self {
         Self {
             reader,
             failure: Failure::NEW,
             look_at: Mono(0),
             doubtful_listings: 0,
             childless: false,
-            flush: Flush::NEW,
+            flush,
         }
+    }
+
+    /// Whether everything was processed, and the application has not let the end be written yet.
+    pub(super) fn awaits_permission(&self) -> bool {
+        self.reader.finished().is_some() && self.flush.awaits_permission()
     }
 }
 
@@ -108,7 +113,7 @@ pub(super) const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Opening", "opened", "Running"),
     ("Opening", "handler failed", "Waiting"),
     ("Opening", "lost, shutdown or hand-over", "Draining"),
-    ("Running", "every record processed", "Ending"),
+    ("Running", "every record processed, end permitted", "Ending"),
     ("Running", "lost, shutdown or hand-over", "Draining"),
     ("Ending", "end durable", "Closing"),
     ("Ending", "lost or shutdown", "Draining"),

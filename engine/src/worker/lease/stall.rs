@@ -120,7 +120,7 @@ impl HeldLease {
                     failures: 0,
                 })
             }
-            (_, Some((_, AppCommand::Flush(_)))) => why_kept(self.stage.reading()),
+            (_, Some((_, AppCommand::Flush(_)))) => self.stage.reading().map_or(Stall::Closing, why_flushed),
             (_, Some((_, AppCommand::Open))) => Stall::Opening,
             (_, Some((_, AppCommand::Close))) => Stall::Closing,
             (Stage::Running(_), None) if !self.believes(now) => Stall::Fenced,
@@ -164,6 +164,15 @@ fn keeps(reading: &Reading) -> bool {
     reading.reader.kept_batches() > 0
 }
 
+fn why_flushed(reading: &Reading) -> Stall {
+    match reading.awaits_permission() {
+        true => Stall::EndUnconfirmed {
+            failures: reading.failure.attempts(),
+        },
+        false => why_kept(Some(reading)),
+    }
+}
+
 fn why_kept(reading: Option<&Reading>) -> Stall {
     let kept = reading.map_or(0, |reading| reading.reader.kept_batches());
     Stall::Kept {
@@ -175,6 +184,9 @@ fn why_not_read(reading: &Reading) -> Stall {
     let reader = &reading.reader;
     if let Some(why) = reading.failure.why() {
         return why;
+    }
+    if reading.awaits_permission() {
+        return why_flushed(reading);
     }
     if keeps(reading) && reading.failure.attempts() == 0 {
         return why_kept(Some(reading));

@@ -1,6 +1,7 @@
 //! Before a shard is opened: its parents must have ended, and the belief must hold.
 
 use super::held::{AppCommand, HeldLease};
+use super::kept::Flush;
 use super::stage::{Reading, Stage, Waiting};
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply};
@@ -80,8 +81,11 @@ impl HeldLease {
             let start = Start::from(self.lane.durable, cx.config().initial_position);
             debug_assert!(start.is_some(), "a shard that was read to its end is not opened");
             // Too much rather than too little.
+            let flush = Flush::new(matches!(outcome, Outcome::Applied(Reply::ConfirmsEnd)));
             let reader = Reader::new(start.unwrap_or(Start::TrimHorizon), now);
-            return self.stage.go(|_| Stage::Running(Box::new(Reading::new(reader))));
+            return self
+                .stage
+                .go(|_| Stage::Running(Box::new(Reading::new(reader, flush))));
         }
         let failures = failures.saturating_add(1);
         let pause = cx

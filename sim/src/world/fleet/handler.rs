@@ -2,7 +2,7 @@
 
 use super::Fleet;
 use super::handling::Handling;
-use super::kept::{Flush, Unfinished, tell_done, tell_processed};
+use super::kept::{Flushing, Unfinished, tell_done, tell_processed};
 use super::poison::{Aside, SettingAside};
 use crate::faults::Deed;
 use crate::names::{record_of, shard_of};
@@ -31,7 +31,7 @@ pub(super) struct Consumer {
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Opening { op: OpId, aborted: bool },
-    Flushing { op: OpId, how: Flush, aborted: bool },
+    Flushing(Flushing),
     Idle,
     Handling(Handling),
     SettingAside(SettingAside),
@@ -129,7 +129,9 @@ impl Fleet {
                 };
                 return self.deliver(cx, chances, w, (op, give_up), delivery);
             }
-            ConsumerOp::Flush { lease, token, .. } => self.flush(cx, w, op, &lease, token),
+            ConsumerOp::Flush {
+                lease, token, why, ..
+            } => self.flush(cx, w, (op, why), &lease, token),
             ConsumerOp::Abort { lease, token } => {
                 if let Some(shard) = shard_of(&lease) {
                     self.abort(cx, w, shard, token);
@@ -268,7 +270,8 @@ impl Fleet {
             return;
         };
         match &mut consumer.stage {
-            Stage::Opening { aborted, .. } | Stage::Flushing { aborted, .. } => *aborted = true,
+            Stage::Opening { aborted, .. } => *aborted = true,
+            Stage::Flushing(flushing) => flushing.aborted = true,
             Stage::Idle => {}
             Stage::SettingAside(aside) => aside.aborted = true,
             Stage::Handling(handling) => {
@@ -330,14 +333,19 @@ impl Fleet {
             Stage::Opening { op, aborted } => {
                 let (op, aborted) = (*op, *aborted);
                 consumer.stage = Stage::Idle;
-                let (fact, outcome) = opened(aborted, life, shard, token);
+                let confirms = worker.peer.is_none() && cx.draws().below("confirms-end", op_key(op), 4) == 0;
+                let (fact, outcome) = opened((aborted, confirms), life, shard, token);
                 cx.fact(fact);
+                if outcome == Outcome::Applied(Reply::ConfirmsEnd) {
+                    let token = token.0;
+                    cx.fact(Fact::ConfirmsEnd { life, shard, token });
+                }
                 cx.request(Request::Done { w, op, outcome });
             }
-            Stage::Flushing { op, how, aborted } => {
-                let flush = (*op, *how, *aborted);
+            Stage::Flushing(flushing) => {
+                let flushing = *flushing;
                 consumer.stage = Stage::Idle;
-                self.end_flush(cx, w, shard, flush);
+                self.end_flush(cx, w, shard, flushing);
             }
             Stage::SettingAside(aside) => {
                 let aside = *aside;
@@ -398,14 +406,23 @@ impl Fleet {
 }
 
 /// What oracles and the engine are told when a shard was opened, or was not.
-fn opened(aborted: bool, life: LifeNo, shard: ShardNo, token: FencingToken) -> (Fact, Outcome) {
+fn opened(
+    (aborted, confirms): (bool, bool),
+    life: LifeNo,
+    shard: ShardNo,
+    token: FencingToken,
+) -> (Fact, Outcome) {
     let token = token.0;
     if aborted {
         let fact = Fact::OpenFailed { life, shard, token };
         (fact, Outcome::Unknown(Cause::Cancelled))
     } else {
         let fact = Fact::OpenDone { life, shard, token };
-        (fact, Outcome::Applied(Reply::Done))
+        let reply = match confirms {
+            true => Reply::ConfirmsEnd,
+            false => Reply::Done,
+        };
+        (fact, Outcome::Applied(reply))
     }
 }
 

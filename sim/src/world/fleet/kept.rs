@@ -9,6 +9,7 @@ use crate::world::heap::What;
 use crate::world::request::Request;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
 use leasehold_engine::input::{Call, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::output::FlushReason;
 use std::collections::VecDeque;
 
 /// The batches of one shard that the application was given and has not finished, in their order.
@@ -95,9 +96,18 @@ impl Unfinished {
     }
 }
 
+/// A flush of what is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flushing {
+    op: OpId,
+    why: FlushReason,
+    how: Flush,
+    pub(super) aborted: bool,
+}
+
 /// How a flush ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Flush {
+enum Flush {
     Acknowledges,
     /// It returns, and what is kept is acknowledged when it would have been anyway.
     ActsLater,
@@ -179,7 +189,7 @@ impl Fleet {
         &mut self,
         cx: &mut Context,
         w: usize,
-        op: OpId,
+        (op, why): (OpId, FlushReason),
         lease: &LeaseKey,
         token: FencingToken,
     ) {
@@ -209,23 +219,24 @@ impl Fleet {
             return;
         };
         consumer.run += 1;
-        consumer.stage = Stage::Flushing {
+        consumer.stage = Stage::Flushing(Flushing {
             op,
+            why,
             how,
             aborted: false,
-        };
+        });
         let run = consumer.run;
         self.plan_handler(cx, w, shard, run, cx.now() + delay);
     }
 
     /// A flush ends.
-    pub(super) fn end_flush(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        shard: ShardNo,
-        (op, how, aborted): (OpId, Flush, bool),
-    ) {
+    pub(super) fn end_flush(&mut self, cx: &mut Context, w: usize, shard: ShardNo, flushing: Flushing) {
+        let Flushing {
+            op,
+            why,
+            how,
+            aborted,
+        } = flushing;
         let worker = &mut self.workers[w];
         let life = worker.life;
         let Some(consumer) = worker.adapter.consumers.get_mut(&shard) else {
@@ -255,11 +266,11 @@ impl Fleet {
                 Outcome::Applied(Reply::Done)
             }
         };
-        cx.fact(Fact::FlushEnded {
-            life,
-            shard,
-            token: token.0,
-        });
+        let token = token.0;
+        if why == FlushReason::ShardEnd && matches!(outcome, Outcome::Applied(_)) {
+            cx.fact(Fact::EndPermitted { life, shard, token });
+        }
+        cx.fact(Fact::FlushEnded { life, shard, token });
         cx.request(Request::Done { w, op, outcome });
     }
 }

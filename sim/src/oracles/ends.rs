@@ -1,0 +1,121 @@
+//! `ends-permitted`: if an application wants to permit the end of a shard, its worker asks for the end to be written only when the
+//! application has permitted it under this ownership, and was given nothing since.
+
+use super::fact::{Ask, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use std::collections::BTreeMap;
+
+/// Shards whose ends are to be permitted, and whether they are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ends {
+    permitted: BTreeMap<(LifeNo, ShardNo), bool>,
+}
+
+impl Ends {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::OpenBegun { life, shard, .. } => {
+                self.permitted.remove(&(life, shard));
+            }
+            Fact::ConfirmsEnd { life, shard, .. } => {
+                self.permitted.insert((life, shard), false);
+            }
+            Fact::EndPermitted { life, shard, .. } => self.set(life, shard, true),
+            Fact::Delivered { life, shard, .. } | Fact::GivenBack { life, shard, .. } => {
+                self.set(life, shard, false);
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.permitted.retain(|(of, _), _| *of != life);
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::Write(Verb::End),
+                about: Some(shard),
+                ..
+            } if self.permitted.get(&(life, shard)) == Some(&false) => {
+                verdict.report(Property::EndsPermitted, now, || {
+                    format!(
+                        "life {life} asked for the end of shard {shard} to be written, which its application has not permitted"
+                    )
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, life: LifeNo, shard: ShardNo, permitted: bool) {
+        if let Some(known) = self.permitted.get_mut(&(life, shard)) {
+            *known = permitted;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::judge_only;
+    use super::*;
+    use leasehold_engine::time::Mono;
+
+    const OPENS: Fact = Fact::OpenBegun {
+        life: 0,
+        shard: 1,
+        token: 1,
+    };
+    const CONFIRMS: Fact = Fact::ConfirmsEnd {
+        life: 0,
+        shard: 1,
+        token: 1,
+    };
+    const PERMITS: Fact = Fact::EndPermitted {
+        life: 0,
+        shard: 1,
+        token: 1,
+    };
+    const GIVEN_BACK: Fact = Fact::GivenBack {
+        life: 0,
+        shard: 1,
+        token: 1,
+    };
+    const DELIVERED: Fact = Fact::Delivered {
+        life: 0,
+        shard: 1,
+        token: 1,
+        first: 1,
+        last: 5,
+        local: Mono(1),
+        valid_until: Mono(9),
+    };
+    const ENDS: Fact = Fact::Asked {
+        life: 0,
+        ask: Ask::Write(Verb::End),
+        about: Some(1),
+        op: 1,
+        guard: None,
+        leaves: None,
+        local: Mono(1),
+    };
+
+    fn judged(facts: &[Fact]) -> usize {
+        let facts = facts.iter().cloned().map(|fact| (1, fact));
+        judge_only(Property::EndsPermitted, facts).len()
+    }
+
+    #[test]
+    fn an_end_that_is_to_be_permitted_is_not_written_before() {
+        assert_eq!(judged(&[OPENS, CONFIRMS, DELIVERED, ENDS]), 1);
+        assert_eq!(judged(&[OPENS, CONFIRMS, DELIVERED, PERMITS, ENDS, ENDS]), 0);
+        assert_eq!(judged(&[OPENS, DELIVERED, ENDS]), 0, "not asked for");
+    }
+
+    #[test]
+    fn what_is_handed_over_after_the_permission_asks_for_another_one() {
+        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, DELIVERED, ENDS]), 1);
+        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, GIVEN_BACK, ENDS]), 1);
+    }
+
+    #[test]
+    fn a_permission_is_of_one_ownership() {
+        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, OPENS, CONFIRMS, ENDS]), 1);
+        assert_eq!(judged(&[OPENS, CONFIRMS, OPENS, ENDS]), 0);
+    }
+}
