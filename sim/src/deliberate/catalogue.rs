@@ -108,6 +108,8 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "one-parent-only"
     "one-read-at-a-time"
     "partial-is-whole"
+    "pause-unheeded"
+    "paused-not-renewed"
     "put-for-update"
     "quota-ignored"
     "range-unsaid"
