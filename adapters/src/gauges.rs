@@ -45,7 +45,7 @@ impl Gauges {
     /// Sets all gauges to what is so now.
     pub(crate) fn set(&mut self, now: Mono, engine: &impl Machine) {
         let mut before = std::mem::take(&mut self.held);
-        let (mut stalled, mut waiting, mut most_behind) = (0_u64, 0, Span::ZERO);
+        let mut sums = Sums::default();
         let mut least_left = self.hold;
         engine.each_held(&mut |held| {
             let shard = held.lease.to_shard();
@@ -56,9 +56,11 @@ impl Gauges {
             let backlog = self.store.backlog(&shard, now);
             let behind = backlog.behind.unwrap_or(now.since(since));
             set_shard(&self.meter, &shard, behind, backlog.records);
-            stalled += u64::from(held.stalled);
-            waiting += backlog.records;
-            most_behind = most_behind.max(behind);
+            sums.held += 1;
+            sums.stalled += u64::from(held.stalled);
+            sums.stopped += u64::from(held.stopped);
+            sums.waiting += backlog.records;
+            sums.behind = sums.behind.max(behind);
             least_left = least_left.min(held.valid_until.since(now));
             let token = held.token;
             self.held.insert(shard, Seen { token, since });
@@ -66,19 +68,31 @@ impl Gauges {
         for gone in before.keys() {
             set_shard(&self.meter, gone, Span::ZERO, 0);
         }
-        self.set_sums(self.held.len() as u64, stalled, waiting, most_behind);
+        sums.set(&self.meter);
         self.meter
             .set(&metrics::LEASE_USED, [], used(self.hold, least_left));
         let unreadable = engine.unreadable() as f64;
         self.meter.set(&metrics::ROWS_UNREADABLE, [], unreadable);
     }
+}
 
-    fn set_sums(&self, held: u64, stalled: u64, waiting: u64, behind: Span) {
-        let meter = &self.meter;
-        meter.set(&metrics::LEASES_HELD, [], held as f64);
-        meter.set(&metrics::LEASES_STALLED, [], stalled as f64);
-        meter.set(&metrics::WAITING, [], waiting as f64);
-        meter.set(&metrics::BEHIND, [], seconds(behind));
+/// What is so of all shards together.
+#[derive(Default)]
+struct Sums {
+    held: u64,
+    stalled: u64,
+    stopped: u64,
+    waiting: u64,
+    behind: Span,
+}
+
+impl Sums {
+    fn set(&self, meter: &Meter) {
+        meter.set(&metrics::LEASES_HELD, [], self.held as f64);
+        meter.set(&metrics::LEASES_STALLED, [], self.stalled as f64);
+        meter.set(&metrics::SHARDS_STOPPED, [], self.stopped as f64);
+        meter.set(&metrics::WAITING, [], self.waiting as f64);
+        meter.set(&metrics::BEHIND, [], seconds(self.behind));
     }
 }
 
@@ -87,7 +101,7 @@ impl Drop for Gauges {
         for shard in self.held.keys() {
             set_shard(&self.meter, shard, Span::ZERO, 0);
         }
-        self.set_sums(0, 0, 0, Span::ZERO);
+        Sums::default().set(&self.meter);
         self.meter.set(&metrics::LEASE_USED, [], 0.0);
         self.meter.set(&metrics::ROWS_UNREADABLE, [], 0.0);
     }

@@ -17,7 +17,8 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Holds these leases: their shard, token, and whether it has stalled. As many rows cannot be read.
+/// Holds these leases: their shard, token, and whether it has stalled. As many rows cannot be read. One that has stalled under
+/// token 9 is stopped.
 struct Holds(Vec<(&'static str, u64, bool)>);
 
 impl Machine for Holds {
@@ -38,6 +39,7 @@ impl Machine for Holds {
                 open: true,
                 stalled: *stalled,
                 paused: false,
+                stopped: *stalled && *token == 9,
                 processed: None,
             });
         }
@@ -220,4 +222,14 @@ async fn a_worker_that_is_dropped_leaves_nothing_behind() {
     let gauges = rig.gauges.take();
     ::metrics::with_local_recorder(&rig.recorder, || drop(gauges));
     assert_eq!((rig.sums(), rig.shard("s-1")), ([0; 4], [0; 2]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn shards_that_are_stopped_for_a_record_are_counted() {
+    let mut rig = rig();
+    let stopped = |rig: &Rig| rig.gauge("leasehold_shards_stopped", r#"worker="w:1"}"#);
+    rig.set(&[("s-1", 9, true), ("s-2", 4, true)]);
+    assert_eq!(stopped(&rig), 1);
+    rig.set(ONE);
+    assert_eq!(stopped(&rig), 0);
 }

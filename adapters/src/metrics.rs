@@ -88,6 +88,8 @@ table! {
         "Leases this worker holds.";
     Gauge LEASES_STALLED "leasehold_leases_stalled" Count []
         "Leases this worker holds whose shards have not moved for Config::stall_after.";
+    Gauge SHARDS_STOPPED "leasehold_shards_stopped" Count []
+        "Shards this worker holds and has stopped because of a record that the handler cannot process, until Control::resume.";
     Gauge ROWS_UNREADABLE "leasehold_rows_unreadable" Count []
         "Rows of the lease table that should be leases and cannot be read. No worker reads their shards.";
     Gauge BEHIND "leasehold_behind_seconds" Seconds []
@@ -125,7 +127,10 @@ table! {
     Counter PROCESSED_BYTES "leasehold_processed_bytes_total" Bytes []
         "Payload of these records.";
     Counter MISPLACED "leasehold_misplaced_aggregates_total" Count []
-        "Aggregated records that were dropped because some part belongs to another shard.";
+        "Aggregated records that were dropped because some part belongs to another shard (Misplaced::Drop).";
+    Counter SET_ASIDE "leasehold_set_aside_records_total" Count ["reason"]
+        "Records that were set aside: failed (the handler could not process the record) or misplaced (the record belongs to another \
+         shard: Misplaced::DeadLetter).";
     Counter REQUESTS "leasehold_requests_total" Count ["operation", "outcome"]
         "Requests to DynamoDB and Kinesis, by their names there, that ended as ok, condition-failed (another write was first), \
          denied, refused, throttled, timeout or error.";
@@ -204,6 +209,9 @@ impl Meter {
         }
         for kind in DANGERS {
             self.count(&NOTICES, [kind.into()], 0);
+        }
+        for reason in ["failed", "misplaced"] {
+            self.count(&SET_ASIDE, [reason.into()], 0);
         }
     }
 

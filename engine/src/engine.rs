@@ -68,6 +68,9 @@ pub struct Held<'a> {
     pub stalled: bool,
     /// Whether nothing is handed over because the application wants it so ([`Call::Pause`](crate::input::Call::Pause)).
     pub paused: bool,
+    /// Whether nothing is handed over because of a record that the handler could not process
+    /// ([`Notice::ShardStopped`]), until the application resumes the shard.
+    pub stopped: bool,
     /// The last position that was processed under this ownership; absent: none was. The checkpoint follows it.
     pub processed: Option<Position>,
 }

@@ -1,5 +1,6 @@
 //! Records that a handler cannot process.
 
+use super::metrics::{exported, exporter};
 use leasehold::{
     Ack, Batch, Control, DeadLetter, DeadLetterFile, DeadLetterStream, Error, FailurePolicy, Handler, Letter,
     Notice, Report, Worker,
@@ -104,14 +105,15 @@ async fn stream(local: &Local) {
     }
 }
 
-fn start(local: &Local, policy: FailurePolicy, sink: Option<impl DeadLetter>) -> Running {
+fn start(local: &Local, application: &str, policy: FailurePolicy, sink: Option<impl DeadLetter>) -> Running {
+    exporter();
     let (handler, notices) = (Picky::default(), Arc::new(Mutex::new(Vec::new())));
     let told = notices.clone();
     let mut builder = Worker::builder()
         .kinesis(clients::kinesis(&local.endpoint))
         .dynamodb(clients::dynamodb(&local.endpoint))
         .stream(STREAM)
-        .application("picky")
+        .application(application)
         .config(|config| quick(config).with_handler_backoff(Duration::from_millis(20)))
         .failure_policy(policy)
         .on_notice(move |notice| told.lock().unwrap().push(notice.clone()));
@@ -136,7 +138,7 @@ async fn a_poison_record_goes_to_the_dead_letter_file_and_all_others_are_process
     // What an earlier run left.
     let _ = std::fs::remove_file(&path);
     let sink = FailsFirst(AtomicU32::new(2), DeadLetterFile::open(&path).expect("a file"));
-    let running = start(&local, FailurePolicy::set_aside(2), Some(sink));
+    let running = start(&local, "aside", FailurePolicy::set_aside(2), Some(sink));
     until("the records around the poison", SOON, || async {
         running.handler.seen() == ["1", "2", "4", "5"]
     })
@@ -155,6 +157,11 @@ async fn a_poison_record_goes_to_the_dead_letter_file_and_all_others_are_process
     assert_eq!(lines[0]["error"], "it is poisonous");
     assert_eq!(running.named("set-aside").len(), 1);
     assert_eq!(running.named("set-aside-failed").len(), 2);
+    let set_aside = [("application", "aside"), ("reason", "failed")];
+    assert_eq!(
+        exported("leasehold_set_aside_records_total", &set_aside),
+        Some(1.0)
+    );
     running.stop().await;
     std::fs::remove_file(&path).expect("the file");
 }
@@ -163,9 +170,13 @@ async fn a_poison_record_goes_to_the_dead_letter_file_and_all_others_are_process
 async fn a_shard_that_is_stopped_for_a_record_goes_on_when_it_is_resumed() {
     let local = Local::start(instant()).await;
     stream(&local).await;
-    let running = start(&local, FailurePolicy::stop(2), None::<DeadLetterFile>);
+    let running = start(&local, "stopped", FailurePolicy::stop(2), None::<DeadLetterFile>);
     until("the stop", SOON, || async {
         !running.named("shard-stopped").is_empty()
+    })
+    .await;
+    until("the gauge", SOON, || async {
+        exported("leasehold_shards_stopped", &[("application", "stopped")]) == Some(1.0)
     })
     .await;
     // More than a life of a lease.
@@ -179,6 +190,10 @@ async fn a_shard_that_is_stopped_for_a_record_goes_on_when_it_is_resumed() {
     })
     .await;
     assert_eq!(running.named("shard-stopped").len(), 1);
+    until("the gauge", SOON, || async {
+        exported("leasehold_shards_stopped", &[("application", "stopped")]) == Some(0.0)
+    })
+    .await;
     running.stop().await;
 }
 
@@ -190,7 +205,7 @@ async fn a_poison_record_may_go_to_another_stream_unchanged() {
     let create = kinesis.create_stream().stream_name("dead").shard_count(1);
     create.send().await.expect("a stream");
     let sink = DeadLetterStream::new(kinesis.clone(), "dead");
-    let running = start(&local, FailurePolicy::set_aside(1), Some(sink));
+    let running = start(&local, "picky", FailurePolicy::set_aside(1), Some(sink));
     until("the records around the poison", SOON, || async {
         running.handler.seen() == ["1", "2", "4", "5"]
     })

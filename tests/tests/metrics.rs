@@ -33,7 +33,8 @@ const THROTTLED: Refusal = Refusal {
 /// What the exporter shows of this application: values by name and by labels.
 struct Shown(BTreeMap<(String, BTreeMap<String, String>), f64>);
 
-fn exporter() -> &'static PrometheusHandle {
+/// The exporter of this process, which all its tests share.
+pub(super) fn exporter() -> &'static PrometheusHandle {
     static EXPORTER: OnceLock<PrometheusHandle> = OnceLock::new();
     EXPORTER.get_or_init(|| {
         PrometheusBuilder::new()
@@ -45,7 +46,28 @@ fn exporter() -> &'static PrometheusHandle {
     })
 }
 
+/// The sum of what the exporter shows under this name with these labels; absent: nothing.
+pub(super) fn exported(name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let is = |of: &BTreeMap<String, String>| {
+        let has = |(key, value): &(&str, &str)| of.get(*key).is_some_and(|found| found == value);
+        labels.iter().all(has)
+    };
+    let series = read().into_iter();
+    let values: Vec<f64> = series
+        .filter(|((found, of), _)| found == name && is(of))
+        .map(|(_, value)| value)
+        .collect();
+    (!values.is_empty()).then(|| values.iter().sum())
+}
+
 fn show() -> Shown {
+    let mut shown = read();
+    shown.retain(|(_, labels), _| labels.get("application").is_some_and(|name| name == APPLICATION));
+    Shown(shown)
+}
+
+/// All values that the exporter shows, by name and by labels.
+fn read() -> BTreeMap<(String, BTreeMap<String, String>), f64> {
     let text = exporter().render();
     let mut shown = BTreeMap::new();
     for line in text
@@ -60,11 +82,9 @@ fn show() -> Shown {
             .filter_map(|label| label.split_once('='))
             .map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned()))
             .collect();
-        if labels.get("application").is_some_and(|name| name == APPLICATION) {
-            shown.insert((name.to_owned(), labels), value.parse().expect("a number"));
-        }
+        shown.insert((name.to_owned(), labels), value.parse().expect("a number"));
     }
-    Shown(shown)
+    shown
 }
 
 impl Shown {

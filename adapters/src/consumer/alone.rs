@@ -7,6 +7,7 @@ use crate::catch::{Panicked, catch, until};
 use crate::dead_letter::Letter;
 use crate::handler::{Ack, AnyHandler, Flush};
 use crate::receipt::{Keeping, Receipt, Settled};
+use crate::metrics;
 use crate::runtime::BoxFuture;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
@@ -140,6 +141,7 @@ impl Consumer {
 
 async fn process_alone(
     handler: Arc<dyn AnyHandler>,
+                this.0.meter.count(&metrics::SET_ASIDE, ["failed".into()], 1);
     (call, receipt): (Batch, Receipt),
     record: Position,
     flush: Flush,

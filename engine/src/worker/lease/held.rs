@@ -145,6 +145,10 @@ impl HeldLease {
             open: self.stage.is_open(),
             stalled: self.movement.is_stalled(),
             paused: self.paused,
+            stopped: self
+                .stage
+                .reading()
+                .is_some_and(|reading| reading.failure.is_stopped()),
             processed: self.lane.processed,
         }
     }
