@@ -1,6 +1,7 @@
 //! The port to the application: opens, feeds and closes handlers, one shard at a time each.
 
 mod alone;
+mod letters;
 
 use self::alone::{Alone, Aside, blame};
 use crate::asks::{AskSender, ShardAsks};
@@ -100,11 +101,11 @@ impl Consumer {
         };
         self.open_shards().insert(info.lease.clone(), shard);
         let handler = inner.handler.clone();
-        let this = self.clone();
         let opened = match handler.confirms_end() {
             true => Reply::ConfirmsEnd,
             false => Reply::Done,
         };
+        let this = self.clone();
         Box::pin(async move {
             let (lease, token) = (info.lease.clone(), info.token);
             // A panic may come from making the future as well as from running it.
@@ -140,11 +141,12 @@ impl Consumer {
             inner.store.processed_through(&shard, after);
         }
         let (stop, stopped) = oneshot::channel();
-        let token = delivery.token;
+        let (token, after) = (delivery.token, delivery.after);
         let Some((call, receipt, settled)) = self.call(delivery, fetched, stop) else {
             return gone(format!("shard {lease} open under token {}", token.0));
         };
         let given = (call.fetched.clone(), call.first);
+        let letters = self.letters(&call, after, receipt.clone());
         let single = match call.records() {
             [record] => Some(record.position),
             _ => None,
@@ -154,6 +156,7 @@ impl Consumer {
                 call,
                 receipt,
                 settled,
+                letters,
                 stopped,
             };
             return self.deliver_alone(shard, record, alone);
@@ -161,14 +164,24 @@ impl Consumer {
         let handler = inner.handler.clone();
         let this = self.clone();
         Box::pin(async move {
-            let result = if call.is_empty() {
-                Some(Ok(Ok(Ack::All)))
-            } else {
-                let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
-                let run = attempt.around(catch(async move { handler.process(call).await }));
-                until(stopped, this.0.polls.watch(lease, run)).await
+            let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
+            let run = async move {
+                match call.is_empty() {
+                    true => Ok(Ok(Ack::All)),
+                    false => {
+                        attempt
+                            .around(catch(async move { handler.process(call).await }))
+                            .await
+                    }
+                }
             };
-            blame(this.delivered(&shard, batch, given, receipt, result), single)
+            match until(stopped, this.0.polls.watch(lease, letters.before(run))).await {
+                Some(Err(detail)) => refused(Why::HandlerFailed, detail),
+                result => {
+                    let result = result.and_then(Result::ok);
+                    blame(this.delivered(&shard, batch, given, receipt, result), single)
+                }
+            }
         })
     }
 

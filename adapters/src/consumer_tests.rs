@@ -12,6 +12,8 @@ use std::time::Duration;
 mod alone;
 #[path = "consumer_kept_tests.rs"]
 mod kept;
+#[path = "consumer/letters_tests.rs"]
+mod letters;
 
 /// Does what the first record's payload says, and notes what it sees.
 #[derive(Clone, Default)]
@@ -111,9 +113,13 @@ impl std::ops::DerefMut for Obeyed {
 }
 
 fn rig() -> Obeyed {
+    rig_with(Store::default())
+}
+
+fn rig_with(store: Store) -> Obeyed {
     let handler = Obeys::default();
     let (notes, kept) = (handler.0.clone(), handler.1.clone());
-    let rig = Rig::new(|_, _| Arc::new(handler));
+    let rig = Rig::with_store(store, |_, _| Arc::new(handler));
     Obeyed { rig, notes, kept }
 }
 

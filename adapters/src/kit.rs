@@ -3,6 +3,7 @@
 use crate::asks::{Ask, Asks, ShardAsks, asks};
 use crate::batch::{Batch, ShardInfo};
 use crate::fence::{Fence, Fences};
+use crate::misplaced::Outside;
 use crate::receipt::Receipt;
 use crate::record::Record;
 use crate::runtime::Runtime;
@@ -94,7 +95,11 @@ impl TestShard {
         let end = records.len();
         Batch {
             shard: self.info.clone(),
-            fetched: Arc::new(Fetched { records, reading }),
+            fetched: Arc::new(Fetched {
+                records,
+                outside: Outside::default(),
+                reading,
+            }),
             first: 0,
             end,
             attempt,

@@ -7,7 +7,7 @@
 //!   keeps the parts before the damage and loses the rest silently.
 //! * Part of an aggregate may belong to another shard: the producer used an outdated shard map. KCL drops the whole
 //!   aggregate, since the KPL notices and sends its records again. Other producers may not, so that
-//!   [`Misplaced::Keep`] can be chosen.
+//!   [`Misplaced::Keep`] or [`Misplaced::DeadLetter`] can be chosen.
 //! * The parts are numbered by their place in the aggregate, whatever is dropped.
 
 use crate::record::Record;
@@ -30,6 +30,13 @@ pub enum Misplaced {
     Drop,
     /// Hand it over. Nothing is lost, whatever the producer; with the KPL, its records come twice.
     Keep,
+    /// Hand over the parts that belong to this shard, and give each other part to the [dead-letter sink](crate::DeadLetter), as a
+    /// [`Letter`](crate::Letter) with 0 attempts. The sink has all of them before the batch is handed over. If it fails, the batch is
+    /// tried again after a pause, as one whose handler failed, for as long as it takes: no record is blamed for that, whatever the
+    /// [`FailurePolicy`](crate::FailurePolicy). A part may be given more than once. With the KPL, its records come twice.
+    ///
+    /// It needs [`Builder::dead_letter`](crate::Builder::dead_letter).
+    DeadLetter,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -60,6 +67,8 @@ pub(crate) enum Unpacked {
     Plain(Record),
     /// Its parts, in order.
     Parts(Vec<Record>),
+    /// Its parts, in order: those of this shard, and those of other shards, which are dead letters.
+    Split(Vec<Record>, Vec<Record>),
     /// So many parts, of which some belong to another shard: all are dropped.
     Dropped(u64),
 }
@@ -78,10 +87,14 @@ pub(crate) fn unpack(record: Record, range: Option<HashRange>, misplaced: Mispla
         return Unpacked::Plain(record);
     };
     let outside = |part: &Record| range.is_some_and(|range| !contains(range, hash_of(part)));
-    if misplaced == Misplaced::Drop && parts.iter().any(outside) {
-        return Unpacked::Dropped(count);
+    match misplaced {
+        Misplaced::Drop if parts.iter().any(outside) => Unpacked::Dropped(count),
+        Misplaced::DeadLetter if parts.iter().any(outside) => {
+            let (outside, ours) = parts.into_iter().partition(outside);
+            Unpacked::Split(ours, outside)
+        }
+        _ => Unpacked::Parts(parts),
     }
-    Unpacked::Parts(parts)
 }
 
 fn parse(data: &Bytes) -> Option<Aggregate> {
@@ -123,7 +136,8 @@ fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
     Some(parts)
 }
 
-fn hash_of(record: &Record) -> HashKey {
+/// The hash key that decides to which shard a record belongs.
+pub(crate) fn hash_of(record: &Record) -> HashKey {
     record.explicit_hash_key.unwrap_or_else(|| {
         HashKey(u128::from_be_bytes(
             Md5::digest(record.partition_key.as_bytes()).into(),
@@ -137,4 +151,4 @@ fn contains(range: HashRange, key: HashKey) -> bool {
 
 #[cfg(test)]
 #[path = "kpl_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -26,7 +26,11 @@ fn seal(body: &[u8]) -> Bytes {
     data.into()
 }
 
-fn aggregate(partition_keys: &[&str], hash_keys: &[&str], parts: &[(u64, Option<u64>, &str)]) -> Bytes {
+pub(crate) fn aggregate(
+    partition_keys: &[&str],
+    hash_keys: &[&str],
+    parts: &[(u64, Option<u64>, &str)],
+) -> Bytes {
     let aggregate = Aggregate {
         partition_keys: partition_keys.iter().map(ToString::to_string).collect(),
         explicit_hash_keys: hash_keys.iter().map(ToString::to_string).collect(),
@@ -46,6 +50,7 @@ fn parts(data: Bytes, range: Option<HashRange>, misplaced: Misplaced) -> Vec<(u6
     match unpack(plain(data), range, misplaced) {
         Unpacked::Plain(record) => panic!("plain: {record:?}"),
         Unpacked::Dropped(_) => Vec::new(),
+        Unpacked::Split(..) => panic!("split, though there are no dead letters"),
         Unpacked::Parts(parts) => parts
             .into_iter()
             .map(|part| {
@@ -156,6 +161,22 @@ fn a_misplaced_part_drops_its_aggregate_or_is_kept_as_told() {
 }
 
 #[test]
+fn parts_of_other_shards_are_set_apart_if_they_are_dead_letters() {
+    let (inside, outside) = ("1", u128::MAX.to_string());
+    let mixed = [(0, Some(0), "a"), (0, Some(1), "b"), (0, Some(0), "c")];
+    let data = aggregate(&["k"], &[inside, &outside], &mixed);
+    let split = |range| unpack(plain(data.clone()), range, Misplaced::DeadLetter);
+    let Unpacked::Split(ours, others) = split(Some(HALF)) else {
+        panic!("expected it to be split, found {:?}", split(Some(HALF)))
+    };
+    let subs = |parts: &[Record]| parts.iter().map(|part| part.position.sub).collect::<Vec<_>>();
+    assert_eq!((subs(&ours), subs(&others)), (vec![0, 2], vec![1]));
+    for range in [None, Some(HashRange::ALL)] {
+        assert!(matches!(split(range), Unpacked::Parts(parts) if parts.len() == 3));
+    }
+}
+
+#[test]
 fn a_partition_key_counts_by_its_md5() {
     // MD5("a") begins with 0x0c, MD5("b") with 0x92.
     assert_eq!(
@@ -220,7 +241,7 @@ proptest! {
         match unpack(plain(data.clone()), Some(HALF), Misplaced::Keep) {
             Unpacked::Plain(record) => prop_assert_eq!(record, plain(data)),
             Unpacked::Parts(_) => {}
-            Unpacked::Dropped(_) => panic!("dropped, though what is misplaced is to be kept"),
+            other => panic!("{other:?}, though what is misplaced is to be kept"),
         }
     }
 }

@@ -1,8 +1,11 @@
-//! Telling of aggregated records that were dropped because a part of each belongs to another shard.
+//! Aggregated records of which some part belongs to another shard: telling of those that were dropped, and keeping the parts that
+//! are dead letters.
 
+use crate::record::Record;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::position::Position;
 use leasehold_engine::time::{Mono, Span};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A shard is told of no more often than this.
 const EVERY: Span = Span::from_secs(60);
@@ -46,6 +49,36 @@ impl Untold {
                  to another shard. The KPL sends their records again; if the producer is another one, choose `Misplaced::Keep`"
             );
         }
+    }
+}
+
+/// The parts of a batch that belong to other shards, in order, for the dead-letter sink.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    parts: Vec<Record>,
+    /// The sink has so many of them, from the first on.
+    stored: AtomicUsize,
+}
+
+impl Outside {
+    pub(crate) fn new(parts: Vec<Record>) -> Self {
+        Self {
+            parts,
+            stored: AtomicUsize::new(0),
+        }
+    }
+
+    /// The first one that the sink does not have. Those up to `after` were stored before that was processed.
+    pub(crate) fn next(&self, after: Option<Position>) -> Option<&Record> {
+        let stored = self.stored.load(Ordering::Relaxed);
+        let over = self.parts.partition_point(|part| Some(part.position) <= after);
+        self.stored.fetch_max(over, Ordering::Relaxed);
+        self.parts.get(stored.max(over))
+    }
+
+    /// The sink has the one that [`next`](Self::next) gave.
+    pub(crate) fn stored_next(&self) {
+        self.stored.fetch_add(1, Ordering::Relaxed);
     }
 }
 

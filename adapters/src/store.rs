@@ -4,7 +4,7 @@
 //! frees what was fetched before it. The engine's byte budget bounds what it has fetched and not delivered.
 
 use crate::kpl::{Misplaced, Unpacked, unpack};
-use crate::misplaced::Untold;
+use crate::misplaced::{Outside, Untold};
 use crate::record::Record;
 use crate::runtime::Runtime;
 use leasehold_engine::ids::{OpId, ShardId};
@@ -73,6 +73,8 @@ struct KeptShard {
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     pub(crate) records: Vec<Record>,
+    /// Parts of aggregated records that belong to other shards, and are dead letters.
+    pub(crate) outside: Outside,
     pub(crate) reading: Reading,
 }
 
@@ -162,6 +164,7 @@ impl Store {
             end: answer.next.is_none(),
         };
         let mut records = Vec::with_capacity(answer.records.len());
+        let mut outside = Vec::new();
         let mut dropped = Vec::new();
         for record in answer.records {
             description.bytes += record.data.len() as u64;
@@ -171,6 +174,11 @@ impl Store {
                 Unpacked::Parts(parts) => {
                     position.sub = (parts.len() as u64).saturating_sub(1);
                     records.extend(parts);
+                }
+                Unpacked::Split(ours, others) => {
+                    position.sub = ((ours.len() + others.len()) as u64).saturating_sub(1);
+                    records.extend(ours);
+                    outside.extend(others);
                 }
                 Unpacked::Dropped(count) => {
                     dropped.push((position, count));
@@ -185,7 +193,11 @@ impl Store {
             }
             description.end = Some(answer.children);
         }
-        let fetched = (description.count > 0).then_some(records);
+        let fetched = (description.count > 0).then(|| Fetched {
+            records,
+            outside: Outside::new(outside),
+            reading,
+        });
         self.note_dropped(shard, reading.at, &dropped);
         self.keep_batch(shard, op, fetched, answer.next, reading);
         description
@@ -210,11 +222,11 @@ impl Store {
     }
 
     /// Keeps what a `GetRecords` brought: the records, if there were any, and the next iterator, unless the shard ended.
-    pub(crate) fn keep_batch(
+    fn keep_batch(
         &self,
         shard: &ShardId,
         op: OpId,
-        fetched: Option<Vec<Record>>,
+        fetched: Option<Fetched>,
         next: Option<String>,
         reading: Reading,
     ) {
@@ -224,8 +236,8 @@ impl Store {
             return;
         }
         entry.last = Some(reading);
-        if let Some(records) = fetched {
-            entry.batches.insert(op, Arc::new(Fetched { records, reading }));
+        if let Some(fetched) = fetched {
+            entry.batches.insert(op, Arc::new(fetched));
         }
         kept.keep_iterator(shard, op, next);
         kept.shard_of.insert(op, shard.clone());

@@ -1,13 +1,14 @@
 //! One record at a time: handed over alone, or set aside.
 
-use super::{Consumer, gone, outcome};
+use super::letters::Letters;
+use super::{Consumer, gone, outcome, refused};
 use crate::attempt::{Attempt, count_processed};
 use crate::batch::{Batch, ShardInfo};
 use crate::catch::{Panicked, catch, until};
 use crate::dead_letter::Letter;
 use crate::handler::{Ack, AnyHandler, Flush};
-use crate::receipt::{Keeping, Receipt, Settled};
 use crate::metrics;
+use crate::receipt::{Keeping, Receipt, Settled};
 use crate::runtime::BoxFuture;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
@@ -23,6 +24,8 @@ pub(super) struct Alone {
     pub(super) receipt: Receipt,
     /// Hears of the receipt.
     pub(super) settled: Settled,
+    /// What is to be stored before it.
+    pub(super) letters: Letters,
     pub(super) stopped: oneshot::Receiver<()>,
 }
 
@@ -68,6 +71,7 @@ impl Consumer {
             call,
             receipt,
             settled,
+            letters,
             stopped,
         } = alone;
         let (handler, this) = (self.0.handler.clone(), self.clone());
@@ -77,7 +81,11 @@ impl Consumer {
             let fetched = call.fetched.clone();
             let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
             let run = attempt.around(process_alone(handler, (call, receipt), record, flush, settled));
-            let result = until(stopped, this.0.polls.watch(lease, run)).await;
+            let result = match until(stopped, this.0.polls.watch(lease, letters.before(run))).await {
+                // The record is not to blame for that.
+                Some(Err(detail)) => return refused(Why::HandlerFailed, detail),
+                result => result.and_then(Result::ok),
+            };
             if matches!(result, Some(Ok(Ok(())))) {
                 this.0.store.processed_through(&shard, record);
                 let found = fetched.records.iter().find(|known| known.position == record);
@@ -133,6 +141,7 @@ impl Consumer {
             let result = until(stopped, this.0.polls.watch(lease, run)).await;
             if matches!(result, Some(Ok(Ok(())))) {
                 this.0.store.processed_through(&shard, at);
+                this.0.meter.count(&metrics::SET_ASIDE, ["failed".into()], 1);
             }
             outcome(result, Reply::ProcessedThrough(at))
         })
@@ -141,7 +150,6 @@ impl Consumer {
 
 async fn process_alone(
     handler: Arc<dyn AnyHandler>,
-                this.0.meter.count(&metrics::SET_ASIDE, ["failed".into()], 1);
     (call, receipt): (Batch, Receipt),
     record: Position,
     flush: Flush,

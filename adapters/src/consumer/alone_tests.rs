@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Fails so often, and keeps what comes then.
 #[derive(Clone, Default)]
-struct Sink(Arc<AtomicU32>, Arc<Mutex<Vec<Letter>>>);
+pub(super) struct Sink(pub(super) Arc<AtomicU32>, pub(super) Arc<Mutex<Vec<Letter>>>);
 
 impl DeadLetter for Sink {
     type Error = Failure;
@@ -34,7 +34,7 @@ fn through(n: u64) -> Outcome {
 }
 
 impl Rig {
-    fn one(&self, after: Option<u64>, attempt: u32) -> BoxFuture<'static, Outcome> {
+    pub(super) fn one(&self, after: Option<u64>, attempt: u32) -> BoxFuture<'static, Outcome> {
         let one = ConsumerOp::DeliverOne {
             lease: "s".into(),
             token: TOKEN,

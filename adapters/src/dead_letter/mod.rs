@@ -15,6 +15,7 @@ pub use stream::DeadLetterStream;
 use crate::batch::ShardInfo;
 use crate::error::Error;
 use crate::handler::describe;
+use crate::kpl::Misplaced;
 use crate::record::Record;
 use crate::runtime::BoxFuture;
 use leasehold_engine::config::{Config, FailureAction};
@@ -23,7 +24,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// A record that a handler could not process.
+/// A record that a handler could not process, or that belongs to another shard ([`Misplaced::DeadLetter`]).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Letter {
@@ -31,9 +32,9 @@ pub struct Letter {
     pub record: Record,
     /// The shard that it is from.
     pub shard: Arc<ShardInfo>,
-    /// How often the handler failed with this record alone, in a row; at least 1.
+    /// How often the handler failed with this record alone, in a row; 0: it was not given to the handler.
     pub attempts: u32,
-    /// How it failed last.
+    /// How the handler failed last, or why it was not given the record.
     pub error: String,
 }
 
@@ -138,8 +139,18 @@ impl Default for FailurePolicy {
     }
 }
 
-/// Refuses a dead-letter sink that no record would ever reach.
-pub(crate) fn check_sink(config: &Config) -> Result<(), Error> {
+/// Refuses a dead-letter sink that no record would ever reach, and misplaced records that would reach none.
+pub(crate) fn check_sink(config: &Config, misplaced: Misplaced, is_there: bool) -> Result<(), Error> {
+    match (misplaced, is_there) {
+        (Misplaced::DeadLetter, false) => {
+            return Err(Error::Missing {
+                what: "a dead-letter sink, for `Misplaced::DeadLetter`",
+                call: ".dead_letter(sink)",
+            });
+        }
+        (Misplaced::DeadLetter, true) | (_, false) => return Ok(()),
+        (_, true) => {}
+    }
     let found = match (config.failure_attempts(), config.failure_action()) {
         (0, _) => "a policy that never gives a record up",
         (_, FailureAction::SetAside) => return Ok(()),
@@ -148,7 +159,8 @@ pub(crate) fn check_sink(config: &Config) -> Result<(), Error> {
     Err(Error::FailurePolicy {
         expected: "records to be set aside, since there is a dead-letter sink",
         found,
-        remedy: "call `.failure_policy(FailurePolicy::set_aside(attempts))` on the builder, or give it no sink",
+        remedy: "call `.failure_policy(FailurePolicy::set_aside(attempts))` or `.misplaced_aggregates(Misplaced::DeadLetter)` on the \
+                 builder, or give it no sink",
     })
 }
 

@@ -98,8 +98,19 @@ fn a_policy_that_cannot_work_is_refused_with_what_to_do() {
         (FailurePolicy::retry(), "never gives a record up"),
         (FailurePolicy::stop(3), "stops the shard"),
     ] {
-        let error = text(check_sink(&policy.apply(Config::default())));
+        let config = policy.apply(Config::default());
+        let error = text(check_sink(&config, Misplaced::Drop, true));
         assert!(error.contains(found) && error.contains("set_aside"), "{error}");
     }
-    assert!(check_sink(&FailurePolicy::set_aside(1).apply(Config::default())).is_ok());
+    let aside = FailurePolicy::set_aside(1).apply(Config::default());
+    for is_there in [true, false] {
+        assert!(check_sink(&aside, Misplaced::Drop, is_there).is_ok());
+    }
+    let retries = Config::default();
+    assert!(check_sink(&retries, Misplaced::DeadLetter, true).is_ok());
+    let error = text(check_sink(&retries, Misplaced::DeadLetter, false));
+    assert_eq!(
+        error,
+        "expected a dead-letter sink, for `Misplaced::DeadLetter`, found none; call `.dead_letter(sink)` on the builder"
+    );
 }

@@ -33,9 +33,15 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(door: impl FnOnce(&Arc<dyn Runtime>, &Polls) -> Arc<dyn AnyHandler>) -> Self {
+        Self::with_store(Store::default(), door)
+    }
+
+    pub(crate) fn with_store(
+        store: Store,
+        door: impl FnOnce(&Arc<dyn Runtime>, &Polls) -> Arc<dyn AnyHandler>,
+    ) -> Self {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::current().unwrap());
         let fences = Fences::default();
-        let store = Store::default();
         let (sender, asks) = asks();
         let polls = Polls::new(runtime.clone());
         let consumer = Consumer::new(

@@ -172,8 +172,8 @@ impl Builder {
         self
     }
 
-    /// Where records go that are set aside, with [`FailurePolicy::set_aside`]; by default nowhere: an event is all that is left of
-    /// them.
+    /// Where records go that are set aside, with [`FailurePolicy::set_aside`] or [`Misplaced::DeadLetter`]; by default nowhere: an
+    /// event is all that is left of a record that is set aside by the policy.
     ///
     /// ```
     /// use leasehold::{DeadLetterFile, FailurePolicy, Worker};
@@ -261,9 +261,7 @@ impl Builder {
             self.config = policy.apply(self.config);
         }
         self.config.check()?;
-        if self.dead_letters.is_some() {
-            check_sink(&self.config)?;
-        }
+        check_sink(&self.config, self.misplaced, self.dead_letters.is_some())?;
         self.services.check()?;
         Ok(Worker::of(self))
     }
