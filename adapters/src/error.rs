@@ -11,7 +11,8 @@ use std::io;
 ///
 /// | what is wrong | the worker |
 /// |---|---|
-/// | a client, a name or a region is not given, or an option is out of range | [`Builder::build`](crate::Builder::build) refuses it: [`Missing`](Error::Missing), [`NoRegion`](Error::NoRegion), [`Config`](Error::Config) |
+/// | a client or a name is not given | the program does not compile: see [`parts`](crate::parts) |
+/// | a client has no region, or an option is out of range | [`Builder::build`](crate::Builder::build) refuses it: [`NoRegion`](Error::NoRegion), [`Config`](Error::Config) |
 /// | the endpoint of a client is no URL | ends within seconds, after 6 attempts: [`Fatal::Client`] |
 /// | no credentials are found at the start | ends within seconds, after 6 attempts: [`Fatal::Denied`] |
 /// | at the start, credentials are refused or expired, or a permission is missing for the table or the stream | ends at once: [`Fatal::Denied`], with the IAM action |
@@ -31,14 +32,6 @@ pub enum Error {
     /// A configuration that cannot work.
     #[error("the configuration cannot work: {0}; correct the option")]
     Config(#[from] BadConfig),
-    /// Something needed was not given to the builder.
-    #[error("expected {what}, found none; call `{call}` on the builder")]
-    Missing {
-        /// What is needed.
-        what: &'static str,
-        /// How it is given.
-        call: &'static str,
-    },
     /// A client that knows no region: it can make no request.
     #[error(
         "expected the {service} client to have an AWS region, found none; set AWS_REGION or the profile's `region` before the \

@@ -137,7 +137,7 @@ pub use shards::ShardStream;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_on_signal;
 pub use status::{LeaseStatus, Phase, Stalled, Status};
-pub use worker::{Builder, Control, Worker};
+pub use worker::{Builder, CompleteBuilder, Control, Worker, parts};
 
 /// The formats of lease tables, for [`Builder::format`].
 ///

@@ -3,10 +3,14 @@
 mod builder;
 mod control;
 mod doors;
+pub mod parts;
 mod services;
 
-pub use builder::Builder;
+pub use builder::{Builder, CompleteBuilder};
 pub use control::Control;
+
+use builder::Settings;
+use services::{StreamSource, TableSource};
 
 use crate::asks::{AskSender, Asks, asks};
 use crate::board::{Board, Life};
@@ -67,7 +71,9 @@ type Door = Box<dyn FnOnce(&Arc<dyn Runtime>, &Polls) -> Arc<dyn AnyHandler> + S
 /// # }
 /// ```
 pub struct Worker {
-    builder: Builder,
+    settings: Settings,
+    table: TableSource,
+    stream: StreamSource,
     asks: (AskSender, Asks),
     flight: Option<Flight>,
     board: Board,
@@ -76,8 +82,8 @@ pub struct Worker {
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker")
-            .field("worker_id", &self.builder.worker_id)
-            .field("config", &self.builder.config)
+            .field("worker_id", &self.settings.worker_id)
+            .field("config", &self.settings.config)
             .finish_non_exhaustive()
     }
 }
@@ -89,10 +95,14 @@ impl Worker {
     }
 
     /// What `build` makes of a builder that was checked.
-    fn of(builder: Builder) -> Self {
-        let flight = builder.flight.map(|(inputs, bytes)| Flight::new(inputs, bytes));
+    fn of(settings: Settings, table: TableSource, stream: StreamSource) -> Self {
+        let flight = settings
+            .flight
+            .map(|(inputs, bytes)| Flight::new(inputs, bytes));
         Self {
-            builder,
+            settings,
+            table,
+            stream,
             asks: asks(),
             flight,
             board: Board::default(),
@@ -131,12 +141,12 @@ impl Worker {
     }
 
     async fn start(mut self, door: Door) -> Result<Report, Error> {
-        if let Some(runtime) = self.builder.runtime.take() {
-            self.builder.on_caller = false;
+        if let Some(runtime) = self.settings.runtime.take() {
+            self.settings.on_caller = false;
             return self.serve(door, runtime.clone(), runtime).await;
         }
         let caller = default_runtime()?;
-        if self.builder.on_caller {
+        if self.settings.on_caller {
             return self.serve(door, caller.clone(), caller).await;
         }
         self.serve_on_own_thread(door, caller).await
@@ -165,21 +175,19 @@ impl Worker {
         handlers: Arc<dyn Runtime>,
     ) -> Result<Report, Error> {
         let Worker {
-            builder,
+            settings,
+            table,
+            stream,
             asks: (sender, asks),
             flight,
             board,
         } = self;
-        let sink = trace_sink(builder.sink, builder.trace_file)?;
-        let store = Store::new(builder.misplaced, runtime.clone());
+        let sink = trace_sink(settings.sink, settings.trace_file)?;
+        let store = Store::new(settings.misplaced, runtime.clone());
         let fences = Fences::default();
-        let (table, stream) = builder
-            .services
-            .ports(&builder.config, builder.format, &runtime, &store);
-        let (Some(table), Some(stream)) = (table, stream) else {
-            return Err(missing_clients());
-        };
-        let boot = boot_record(builder.config, builder.worker_id, builder.identity, &*runtime);
+        let table = table.port(&settings.config, settings.format, &runtime);
+        let stream = stream.port(&settings.config, &runtime, &store);
+        let boot = boot_record(settings.config, settings.worker_id, settings.identity, &*runtime);
         let worker = WorkerId::of_life(&boot.worker, boot.incarnation);
         let meter = Meter::new(boot.config.table(), boot.config.stream(), worker.as_str());
         board.begin(Life {
@@ -198,18 +206,18 @@ impl Worker {
             meter.clone(),
             polls.clone(),
         )
-        .with_dead_letters(builder.dead_letters);
+        .with_dead_letters(settings.dead_letters);
         let ports = Ports {
             table,
             stream,
             consumer: Arc::new(consumer),
         };
         let recorder = Recorder::new(sink, flight.clone());
-        let observer = Observer::new(fences, builder.observer)
+        let observer = Observer::new(fences, settings.observer)
             .with_metrics(meter.clone(), store)
             .with_board(board);
         // A runtime that was given may have a time of its own, in which no handler takes long.
-        let pulse = (builder.on_caller || !Arc::ptr_eq(&runtime, &handlers)).then(|| {
+        let pulse = (settings.on_caller || !Arc::ptr_eq(&runtime, &handlers)).then(|| {
             let lease = boot.config.lease_duration();
             let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, lease);
             runtime.spawn(Box::pin(pulse.feel()))
@@ -221,17 +229,10 @@ impl Worker {
         if let Some(pulse) = pulse {
             pulse.abort();
         }
-        if let (Err(Error::Fatal(_)), Some(path), Some(flight)) = (&result, &builder.dump_on_fatal, &flight) {
+        if let (Err(Error::Fatal(_)), Some(path), Some(flight)) = (&result, &settings.dump_on_fatal, &flight) {
             dump(flight, path);
         }
         result
-    }
-}
-
-fn missing_clients() -> Error {
-    Error::Missing {
-        what: "a client for the stream and one for the table",
-        call: ".kinesis(client).dynamodb(client)",
     }
 }
 

@@ -8,7 +8,7 @@ fn silent<Op: 'static>() -> Arc<FnPort<Op>> {
     }))
 }
 
-fn builder() -> Builder {
+fn builder() -> CompleteBuilder {
     Worker::builder()
         .table_port(silent())
         .stream_port(|_| silent())
@@ -17,29 +17,29 @@ fn builder() -> Builder {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_said_before_anything_runs() {
+fn what_is_wrong_is_said_before_anything_runs() {
     let error = builder().stream("").build().unwrap_err().to_string();
     assert!(
         error.contains("`stream`") && error.contains("expected") && error.contains("found"),
         "{error}"
     );
-    let error = Worker::builder()
-        .stream("orders")
-        .application("billing")
-        .build()
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "expected a Kinesis client, found none; call `.kinesis(client)` on the builder"
-    );
-    let error = Worker::builder()
-        .stream_port(|_| silent())
-        .stream("orders")
-        .application("billing")
-        .build()
-        .unwrap_err();
-    assert!(error.to_string().contains("a DynamoDB client"), "{error}");
     assert!(builder().build().is_ok());
+}
+
+#[test]
+fn the_four_parts_are_given_in_any_order_and_outlast_other_options() {
+    let worker = Worker::builder()
+        .application("billing")
+        .worker_id("w")
+        .stream("old")
+        .table_port(silent())
+        .stream("orders")
+        .config(|_| Config::default().with_stream("other").with_table("other"))
+        .stream_port(|_| silent())
+        .build()
+        .unwrap();
+    let config = &worker.settings.config;
+    assert_eq!((config.stream(), config.table()), ("orders", "billing"));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_client_without_a_region_is_refused_at_once() {
 }
 
 /// Runs a worker, as changed, until it says the first thing: the name of the thread it was said on.
-async fn thread_of(change: impl FnOnce(Builder) -> Builder) -> Option<String> {
+async fn thread_of(change: impl FnOnce(CompleteBuilder) -> CompleteBuilder) -> Option<String> {
     let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
     let builder = change(builder()).on_notice(move |_| {
         let _ = told.send(std::thread::current().name().map(str::to_owned));

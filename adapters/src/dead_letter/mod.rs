@@ -143,9 +143,10 @@ impl Default for FailurePolicy {
 pub(crate) fn check_sink(config: &Config, misplaced: Misplaced, is_there: bool) -> Result<(), Error> {
     match (misplaced, is_there) {
         (Misplaced::DeadLetter, false) => {
-            return Err(Error::Missing {
-                what: "a dead-letter sink, for `Misplaced::DeadLetter`",
-                call: ".dead_letter(sink)",
+            return Err(Error::FailurePolicy {
+                expected: "a dead-letter sink, for `Misplaced::DeadLetter`",
+                found: "none",
+                remedy: "call `.dead_letter(sink)` on the builder",
             });
         }
         (Misplaced::DeadLetter, true) | (_, false) => return Ok(()),

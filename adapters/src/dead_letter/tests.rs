@@ -111,6 +111,6 @@ fn a_policy_that_cannot_work_is_refused_with_what_to_do() {
     let error = text(check_sink(&retries, Misplaced::DeadLetter, false));
     assert_eq!(
         error,
-        "expected a dead-letter sink, for `Misplaced::DeadLetter`, found none; call `.dead_letter(sink)` on the builder"
+        "failure policy: expected a dead-letter sink, for `Misplaced::DeadLetter`, found none; call `.dead_letter(sink)` on the builder"
     );
 }

@@ -1,7 +1,10 @@
 //! What a worker is made of: one setter for each thing.
 
 use super::Worker;
-use super::services::{Services, SharedFormat};
+use super::parts::{
+    Application, DynamoDb, Given, Kinesis, NoApplication, NoDynamoDb, NoKinesis, NoStream, Stream,
+};
+use super::services::{SharedFormat, StreamSource, TableSource};
 use crate::dead_letter::{AnyDeadLetter, DeadLetter, FailurePolicy, check_sink};
 use crate::error::Error;
 use crate::kpl::Misplaced;
@@ -19,9 +22,54 @@ use std::sync::Arc;
 
 /// How many inputs the flight recorder keeps unless told otherwise, and how many bytes of text.
 const FLIGHT: (usize, usize) = (4_096, 4 << 20);
-/// Collects what a worker needs.
+
+/// Collects what a worker needs. Begins with [`Worker::builder`].
+///
+/// Four parts have no default, and the setters are called in any order: [`kinesis`](Builder::kinesis),
+/// [`dynamodb`](Builder::dynamodb), [`stream`](Builder::stream) and [`application`](Builder::application). The type of a builder tells
+/// which of them it has (see [`parts`](crate::parts)). A program that forgets one does not compile:
+///
+/// ```compile_fail,E0277
+/// # fn example(dynamodb: leasehold::aws::dynamodb::Client) {
+/// // Without `.kinesis(client)`.
+/// let worker = leasehold::Worker::builder().dynamodb(dynamodb).stream("orders").application("billing").build();
+/// # }
+/// ```
+///
+/// ```compile_fail,E0277
+/// # fn example(kinesis: leasehold::aws::kinesis::Client) {
+/// // Without `.dynamodb(client)`.
+/// let worker = leasehold::Worker::builder().kinesis(kinesis).stream("orders").application("billing").build();
+/// # }
+/// ```
+///
+/// ```compile_fail,E0277
+/// # fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client) {
+/// // Without `.stream(name)`.
+/// let worker = leasehold::Worker::builder().kinesis(kinesis).dynamodb(dynamodb).application("billing").build();
+/// # }
+/// ```
+///
+/// ```compile_fail,E0277
+/// # fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client) {
+/// // Without `.application(name)`.
+/// let worker = leasehold::Worker::builder().kinesis(kinesis).dynamodb(dynamodb).stream("orders").build();
+/// # }
+/// ```
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct Builder {
+pub struct Builder<K = NoKinesis, D = NoDynamoDb, S = NoStream, A = NoApplication> {
+    kinesis: K,
+    dynamodb: D,
+    stream: S,
+    application: A,
+    settings: Settings,
+}
+
+/// A builder that has every part that a worker needs.
+pub type CompleteBuilder = Builder<Kinesis, DynamoDb, Stream, Application>;
+
+/// What a worker is made of beside its four parts: everything with a default.
+pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) format: SharedFormat,
     pub(super) worker_id: Option<String>,
@@ -36,18 +84,29 @@ pub struct Builder {
     pub(super) trace_file: Option<PathBuf>,
     pub(super) dump_on_fatal: Option<PathBuf>,
     pub(super) flight: Option<(usize, usize)>,
-    pub(super) services: Services,
 }
 
-impl fmt::Debug for Builder {
+impl<K, D, S, A> fmt::Debug for Builder<K, D, S, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("config", &self.config)
+            .field("config", &self.settings.config)
             .finish_non_exhaustive()
     }
 }
 
 impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            kinesis: NoKinesis::default(),
+            dynamodb: NoDynamoDb::default(),
+            stream: NoStream::default(),
+            application: NoApplication::default(),
+            settings: Settings::default(),
+        }
+    }
+}
+
+impl Default for Settings {
     fn default() -> Self {
         Self {
             config: Config::default(),
@@ -64,79 +123,112 @@ impl Default for Builder {
             trace_file: None,
             dump_on_fatal: None,
             flight: Some(FLIGHT),
-            services: Services::default(),
         }
     }
 }
 
-impl Builder {
+/// The four parts.
+impl<K, D, S, A> Builder<K, D, S, A> {
     /// The Kinesis client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
-    /// too: the worker makes connections of its own.
+    /// too: the worker makes connections of its own. It has no default.
     #[cfg(feature = "aws")]
-    pub fn kinesis(mut self, client: aws_sdk_kinesis::Client) -> Self {
-        self.services.kinesis = Some(client);
-        self
+    pub fn kinesis(self, client: aws_sdk_kinesis::Client) -> Builder<Kinesis, D, S, A> {
+        self.reading(StreamSource::Client(client))
     }
 
     /// The DynamoDB client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
-    /// too: the worker makes connections of its own.
+    /// too: the worker makes connections of its own. It has no default.
     #[cfg(feature = "aws")]
-    pub fn dynamodb(mut self, client: aws_sdk_dynamodb::Client) -> Self {
-        self.services.dynamodb = Some(client);
-        self
+    pub fn dynamodb(self, client: aws_sdk_dynamodb::Client) -> Builder<K, DynamoDb, S, A> {
+        self.keeping(TableSource::Client(client))
     }
 
     /// Something else than DynamoDB to keep the leases in. For tests of this project: the types are in `internals`.
     #[doc(hidden)]
-    pub fn table_port(mut self, port: TablePort) -> Self {
-        self.services.table = Some(port);
-        self
+    pub fn table_port(self, port: TablePort) -> Builder<K, DynamoDb, S, A> {
+        self.keeping(TableSource::Port(port))
     }
 
     /// Something else than Kinesis to read from. It keeps its records in the store it is made with. For tests of this project:
     /// the types are in `internals`.
     #[doc(hidden)]
-    pub fn stream_port(mut self, port: impl FnOnce(Store) -> StreamPort + Send + 'static) -> Self {
-        self.services.stream = Some(Box::new(port));
-        self
+    pub fn stream_port(
+        self,
+        port: impl FnOnce(Store) -> StreamPort + Send + 'static,
+    ) -> Builder<Kinesis, D, S, A> {
+        self.reading(StreamSource::Port(Box::new(port)))
     }
 
-    /// The stream's name. It has no default: [`Builder::build`] refuses a worker without one.
-    pub fn stream(mut self, name: impl Into<String>) -> Self {
-        self.config = self.config.with_stream(name);
-        self
+    fn reading(self, from: StreamSource) -> Builder<Kinesis, D, S, A> {
+        Builder {
+            kinesis: Kinesis(from),
+            dynamodb: self.dynamodb,
+            stream: self.stream,
+            application: self.application,
+            settings: self.settings,
+        }
+    }
+
+    fn keeping(self, leases: TableSource) -> Builder<K, DynamoDb, S, A> {
+        Builder {
+            kinesis: self.kinesis,
+            dynamodb: DynamoDb(leases),
+            stream: self.stream,
+            application: self.application,
+            settings: self.settings,
+        }
+    }
+
+    /// The stream's name. It has no default. It takes the place of the one that [`config`](Builder::config) may set.
+    pub fn stream(self, name: impl Into<String>) -> Builder<K, D, Stream, A> {
+        Builder {
+            kinesis: self.kinesis,
+            dynamodb: self.dynamodb,
+            stream: Stream(name.into()),
+            application: self.application,
+            settings: self.settings,
+        }
     }
 
     /// The application's name, which is also the name of its lease table, or what the names of its tables begin with, if the
-    /// format has more than one. Workers with the same name share the shards. It has no default.
-    pub fn application(mut self, name: impl Into<String>) -> Self {
-        self.config = self.config.with_table(name);
-        self
+    /// format has more than one. Workers with the same name share the shards. It has no default. It takes the place of the table
+    /// that [`config`](Builder::config) may set.
+    pub fn application(self, name: impl Into<String>) -> Builder<K, D, S, Application> {
+        Builder {
+            kinesis: self.kinesis,
+            dynamodb: self.dynamodb,
+            stream: self.stream,
+            application: Application(name.into()),
+            settings: self.settings,
+        }
     }
+}
 
+/// What has a default.
+impl<K, D, S, A> Builder<K, D, S, A> {
     /// How rows of the lease table are spelled, and what follows from that; by default as by KCL for Java
     /// ([`Kcl`]). Where workers know each other from tables of their own, as kinsumer's do, leases last for five of the checks
     /// of [`Config::members`](leasehold_engine::config::Config::members); change both together.
     pub fn format(mut self, format: impl LeaseFormat + Send + Sync + 'static) -> Self {
-        self.config = self.config.with_policies(format.policies());
+        self.settings.config = self.settings.config.with_policies(format.policies());
         if format.membership().is_some() {
-            let expiry = self.config.members().expiry();
-            self.config = self.config.with_lease_duration(expiry);
+            let expiry = self.settings.config.members().expiry();
+            self.settings.config = self.settings.config.with_lease_duration(expiry);
         }
-        self.format = Arc::new(format);
+        self.settings.format = Arc::new(format);
         self
     }
 
     /// Where shards without a lease are started; by default at the oldest record. Leases that the table holds already go on from
     /// their checkpoints, which is said in a warning if this is not the default.
     pub fn initial_position(mut self, position: InitialPosition) -> Self {
-        self.config = self.config.with_initial_position(position);
+        self.settings.config = self.settings.config.with_initial_position(position);
         self
     }
 
     /// A name for this worker, for people; by default `worker`. It need not be unique.
     pub fn worker_id(mut self, id: impl Into<String>) -> Self {
-        self.worker_id = Some(id.into());
+        self.settings.worker_id = Some(id.into());
         self
     }
 
@@ -155,20 +247,20 @@ impl Builder {
     ///
     /// [`Builder::build`] checks every value.
     pub fn config(mut self, change: impl FnOnce(Config) -> Config) -> Self {
-        self.config = change(self.config);
+        self.settings.config = change(self.settings.config);
         self
     }
 
     /// What to do with an aggregated record that holds records of another shard; by default [`Misplaced::Drop`], as KCL does.
     pub fn misplaced_aggregates(mut self, misplaced: Misplaced) -> Self {
-        self.misplaced = misplaced;
+        self.settings.misplaced = misplaced;
         self
     }
 
     /// What happens when the handler fails again and again with the same record; by default [`FailurePolicy::retry`]. It takes the
     /// place of the options [`Config::failure_attempts`] and [`Config::failure_action`].
     pub fn failure_policy(mut self, policy: FailurePolicy) -> Self {
-        self.policy = Some(policy);
+        self.settings.policy = Some(policy);
         self
     }
 
@@ -186,14 +278,14 @@ impl Builder {
     /// # }
     /// ```
     pub fn dead_letter(mut self, sink: impl DeadLetter) -> Self {
-        self.dead_letters = Some(Arc::new(sink));
+        self.settings.dead_letters = Some(Arc::new(sink));
         self
     }
 
     /// A runtime for everything: handlers, leases and requests. By default, handlers run on the tokio runtime that
     /// [`Worker::run`] is called in, and the rest on a thread of its own.
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
-        self.runtime = Some(runtime);
+        self.settings.runtime = Some(runtime);
         self
     }
 
@@ -204,21 +296,21 @@ impl Builder {
     /// Say `true` where a program may not start threads, and in tests whose time is paused: it does not pause on another
     /// thread.
     pub fn coordination_on_caller(mut self, on_caller: bool) -> Self {
-        self.on_caller = on_caller;
+        self.settings.on_caller = on_caller;
         self
     }
 
     /// Fixes the incarnation and the seed, which are drawn from entropy otherwise. For simulations: no two lives of
     /// one worker id may share an incarnation.
     pub fn identity(mut self, incarnation: u64, seed: u64) -> Self {
-        self.identity = Some((incarnation, seed));
+        self.settings.identity = Some((incarnation, seed));
         self
     }
 
     /// Called with everything that happens to the worker, and why; by default nothing is called. It must not block: leases are
     /// not renewed meanwhile.
     pub fn on_notice(mut self, each: impl FnMut(&Notice) + Send + 'static) -> Self {
-        self.observer = Some(Box::new(each));
+        self.settings.observer = Some(Box::new(each));
         self
     }
 
@@ -226,13 +318,13 @@ impl Builder {
     /// replaced. A trace holds every input of the engine and no record data. What the disk is too slow for is left out, and
     /// recorded as a gap.
     pub fn trace_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.trace_file = Some(path.into());
+        self.settings.trace_file = Some(path.into());
         self
     }
 
     /// Writes a full trace to a sink of the application's own. It takes the place of a [`trace_file`](Builder::trace_file).
     pub fn trace_sink(mut self, sink: impl Sink + 'static) -> Self {
-        self.sink = Some(Box::new(sink));
+        self.settings.sink = Some(Box::new(sink));
         self
     }
 
@@ -240,29 +332,41 @@ impl Builder {
     /// end of the full trace, for [`Control::dump_flight`](crate::Control::dump_flight). With 0 for either it is off, and costs
     /// nothing.
     pub fn flight_recorder(mut self, inputs: usize, bytes: usize) -> Self {
-        self.flight = (inputs > 0 && bytes > 0).then_some((inputs, bytes));
+        self.settings.flight = (inputs > 0 && bytes > 0).then_some((inputs, bytes));
         self
     }
 
     /// Where the flight recorder is dumped if the worker cannot go on; by default nowhere. An earlier file of that name is
     /// replaced.
     pub fn dump_on_fatal(mut self, path: impl Into<PathBuf>) -> Self {
-        self.dump_on_fatal = Some(path.into());
+        self.settings.dump_on_fatal = Some(path.into());
         self
     }
 
-    /// Checks that everything is there and can work.
+    /// Checks that everything can work.
     ///
     /// # Errors
-    /// What is missing or wrong, and what to do about it.
-    pub fn build(mut self) -> Result<Worker, Error> {
-        if let Some(policy) = self.policy {
+    /// What is wrong, and what to do about it: [`Error::Config`] for an option or a name outside of its range, and
+    /// [`Error::NoRegion`] for a client without a region.
+    pub fn build(self) -> Result<Worker, Error>
+    where
+        K: Given<Kinesis>,
+        D: Given<DynamoDb>,
+        S: Given<Stream>,
+        A: Given<Application>,
+    {
+        let mut settings = self.settings;
+        let (Stream(stream), Application(table)) = (self.stream.given(), self.application.given());
+        settings.config = settings.config.with_stream(stream).with_table(table);
+        if let Some(policy) = settings.policy {
             policy.check()?;
-            self.config = policy.apply(self.config);
+            settings.config = policy.apply(settings.config);
         }
-        self.config.check()?;
-        check_sink(&self.config, self.misplaced, self.dead_letters.is_some())?;
-        self.services.check()?;
-        Ok(Worker::of(self))
+        settings.config.check()?;
+        check_sink(&settings.config, settings.misplaced, settings.dead_letters.is_some())?;
+        let (Kinesis(stream), DynamoDb(table)) = (self.kinesis.given(), self.dynamodb.given());
+        stream.check()?;
+        table.check()?;
+        Ok(Worker::of(settings, table, stream))
     }
 }

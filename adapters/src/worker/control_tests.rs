@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::report::Report;
 use crate::status::Phase;
 use crate::testing::{How, Memory};
-use crate::{Batch, Builder, Notice, Worker};
+use crate::{Batch, CompleteBuilder, Notice, Worker};
 use leasehold_engine::notice::Left;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::testkit::shard_id;
@@ -23,7 +23,7 @@ struct Rig {
     run: JoinHandle<Result<Report, Error>>,
 }
 
-fn builder(memory: &Memory) -> Builder {
+fn builder(memory: &Memory) -> CompleteBuilder {
     let streams = memory.clone();
     Worker::builder()
         .table_port(memory.table_port())
@@ -34,7 +34,7 @@ fn builder(memory: &Memory) -> Builder {
         .application("billing")
 }
 
-fn run_with(memory: &Memory, change: impl FnOnce(Builder) -> Builder) -> Rig {
+fn run_with(memory: &Memory, change: impl FnOnce(CompleteBuilder) -> CompleteBuilder) -> Rig {
     let worker = change(builder(memory)).build().unwrap();
     let (control, hang) = (worker.control(), watch::Sender::new(false));
     let hangs = hang.subscribe();

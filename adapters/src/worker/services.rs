@@ -8,89 +8,89 @@ use leasehold_engine::config::Config;
 use leasehold_engine::format::LeaseFormat;
 use std::sync::Arc;
 
-/// What a worker was given to keep its leases in, and to read from.
-#[derive(Default)]
-pub(super) struct Services {
-    #[cfg(feature = "aws")]
-    pub(super) kinesis: Option<aws_sdk_kinesis::Client>,
-    #[cfg(feature = "aws")]
-    pub(super) dynamodb: Option<aws_sdk_dynamodb::Client>,
-    pub(super) table: Option<TablePort>,
-    pub(super) stream: Option<MakeStream>,
-}
-
 pub(super) type SharedFormat = Arc<dyn LeaseFormat + Send + Sync>;
 pub(super) type MakeStream = Box<dyn FnOnce(Store) -> StreamPort + Send>;
 
-impl Services {
-    pub(super) fn check(&self) -> Result<(), Error> {
-        #[cfg(feature = "aws")]
-        let (kinesis, dynamodb) = (self.kinesis.is_some(), self.dynamodb.is_some());
-        #[cfg(not(feature = "aws"))]
-        let (kinesis, dynamodb) = (false, false);
-        if self.stream.is_none() && !kinesis {
-            return Err(Error::Missing {
-                what: "a Kinesis client",
-                call: ".kinesis(client)",
-            });
-        }
-        if self.table.is_none() && !dynamodb {
-            return Err(Error::Missing {
-                what: "a DynamoDB client",
-                call: ".dynamodb(client)",
-            });
-        }
-        #[cfg(feature = "aws")]
-        self.check_regions()?;
-        Ok(())
-    }
-
-    /// Without a region, every request would fail before it is sent.
+/// What a worker keeps its leases in.
+#[derive(Clone)]
+pub(super) enum TableSource {
     #[cfg(feature = "aws")]
-    fn check_regions(&self) -> Result<(), Error> {
-        let kinesis = self.kinesis.as_ref().filter(|_| self.stream.is_none());
-        if kinesis.is_some_and(|client| client.config().region().is_none()) {
-            return Err(Error::NoRegion { service: "Kinesis" });
+    Client(aws_sdk_dynamodb::Client),
+    Port(TablePort),
+}
+
+/// What a worker reads from.
+pub(super) enum StreamSource {
+    #[cfg(feature = "aws")]
+    Client(aws_sdk_kinesis::Client),
+    Port(MakeStream),
+}
+
+#[cfg_attr(
+    not(feature = "aws"),
+    allow(
+        unused_variables,
+        clippy::unnecessary_wraps,
+        reason = "without the SDK there are ports only"
+    )
+)]
+impl TableSource {
+    /// Without a region, every request would fail before it is sent.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self {
+            #[cfg(feature = "aws")]
+            Self::Client(client) if client.config().region().is_none() => {
+                Err(Error::NoRegion { service: "DynamoDB" })
+            }
+            #[cfg(feature = "aws")]
+            Self::Client(_) => Ok(()),
+            Self::Port(_) => Ok(()),
         }
-        let dynamodb = self.dynamodb.as_ref().filter(|_| self.table.is_none());
-        if dynamodb.is_some_and(|client| client.config().region().is_none()) {
-            return Err(Error::NoRegion { service: "DynamoDB" });
-        }
-        Ok(())
     }
 
-    #[cfg_attr(
-        not(feature = "aws"),
-        allow(
-            unused_variables,
-            reason = "without the SDK there is nothing to make ports of"
-        )
-    )]
-    pub(super) fn ports(
-        self,
-        config: &Config,
-        format: SharedFormat,
-        runtime: &Arc<dyn Runtime>,
-        store: &Store,
-    ) -> (Option<TablePort>, Option<StreamPort>) {
-        let table = self.table;
-        let stream = self.stream.map(|make| make(store.clone()));
-        #[cfg(feature = "aws")]
-        let table = table.or_else(|| {
-            let client = self.dynamodb?;
-            let table = crate::aws::DynamoTable::new(&client, runtime, config);
-            Some(Arc::new(table.with_format(format)))
-        });
-        #[cfg(feature = "aws")]
-        let stream = stream.or_else(|| {
-            let client = self.kinesis?;
-            Some(Arc::new(crate::aws::KinesisStream::new(
+    pub(super) fn port(self, config: &Config, format: SharedFormat, runtime: &Arc<dyn Runtime>) -> TablePort {
+        match self {
+            #[cfg(feature = "aws")]
+            Self::Client(client) => {
+                Arc::new(crate::aws::DynamoTable::new(&client, runtime, config).with_format(format))
+            }
+            Self::Port(port) => port,
+        }
+    }
+}
+
+#[cfg_attr(
+    not(feature = "aws"),
+    allow(
+        unused_variables,
+        clippy::unnecessary_wraps,
+        reason = "without the SDK there are ports only"
+    )
+)]
+impl StreamSource {
+    /// Without a region, every request would fail before it is sent.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self {
+            #[cfg(feature = "aws")]
+            Self::Client(client) if client.config().region().is_none() => {
+                Err(Error::NoRegion { service: "Kinesis" })
+            }
+            #[cfg(feature = "aws")]
+            Self::Client(_) => Ok(()),
+            Self::Port(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn port(self, config: &Config, runtime: &Arc<dyn Runtime>, store: &Store) -> StreamPort {
+        match self {
+            #[cfg(feature = "aws")]
+            Self::Client(client) => Arc::new(crate::aws::KinesisStream::new(
                 &client,
                 runtime,
                 config,
                 store.clone(),
-            )))
-        });
-        (table, stream)
+            )),
+            Self::Port(make) => make(store.clone()),
+        }
     }
 }

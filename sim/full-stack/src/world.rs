@@ -179,6 +179,8 @@ async fn live_as(ground: Ground, worker: u32) {
     let built = Worker::builder()
         .kinesis(kinesis::Client::from_conf(kinesis))
         .dynamodb(dynamodb::Client::from_conf(dynamodb))
+        .stream(options.stream())
+        .application(options.table())
         .worker_id(format!("worker-{worker}"))
         .config(|_| options)
         .runtime(runtime.clone())

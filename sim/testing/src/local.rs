@@ -7,7 +7,7 @@ use bytes::Bytes;
 use leasehold::aws::dynamodb;
 use leasehold::aws::kinesis;
 use leasehold::aws::kinesis::config::{BehaviorVersion, Credentials, SharedCredentialsProvider};
-use leasehold::{Builder, Config, ReaderConfig, ShardId, Span, Worker};
+use leasehold::{CompleteBuilder, Config, ReaderConfig, ShardId, Span, Worker};
 use leasehold_local_aws::dynamo::DynamoConfig;
 use leasehold_local_aws::http::{LocalOptions, Loopback, SharedAws, wall_clock};
 use leasehold_local_aws::kinesis::{
@@ -108,7 +108,7 @@ impl LocalAws {
 
     /// A worker of this stream and application that is quick to start, to read and to notice a lost worker: leases last for 3 s
     /// and are looked for every second, shards are read every 250 ms.
-    pub fn consumer(&self, stream: &str, application: &str) -> Builder {
+    pub fn consumer(&self, stream: &str, application: &str) -> CompleteBuilder {
         Worker::builder()
             .kinesis(self.kinesis())
             .dynamodb(self.dynamodb())

@@ -181,6 +181,8 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let mut builder = Worker::builder()
         .kinesis(clients.kinesis)
         .dynamodb(clients.dynamodb)
+        .stream(config.stream())
+        .application(config.table())
         .format(settings.format)
         .config(|_| config)
         .worker_id(worker_id);

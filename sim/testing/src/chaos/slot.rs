@@ -164,7 +164,7 @@ impl Slot {
     }
 
     /// A worker whose requests go to the world.
-    fn worker(&self, plan: &Plan, stage: &Stage, life: usize, outbox: &Outbox) -> leasehold::Builder {
+    fn worker(&self, plan: &Plan, stage: &Stage, life: usize, outbox: &Outbox) -> leasehold::CompleteBuilder {
         let unique = life as u64;
         let (heard, worker) = (stage.clone(), self.worker);
         let (table, stream, config) = (outbox.clone(), outbox.clone(), plan.config.clone());
@@ -176,6 +176,8 @@ impl Slot {
                     store,
                 })
             })
+            .stream(config.stream())
+            .application(config.table())
             .config(|_| config)
             .worker_id(format!("worker-{worker}"))
             .identity(1 + unique, plan.draws.bits("seed", unique))
