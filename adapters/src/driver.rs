@@ -269,7 +269,9 @@ impl<M: Machine> Driver<M> {
         }
         let failure = match outcome {
             Outcome::NotSent(_) | Outcome::Unknown(_) => self.ports.failure(kind, op),
-            Outcome::Refused(ref refusal) if refusal.why == Why::Denied => self.ports.failure(kind, op),
+            Outcome::Refused(ref refusal) if matches!(refusal.why, Why::Denied | Why::NotFound) => {
+                self.ports.failure(kind, op)
+            }
             _ => None,
         };
         self.observer

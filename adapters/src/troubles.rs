@@ -172,6 +172,10 @@ impl Troubles {
         match fatal {
             Fatal::Denied { what, .. } => Fatal::Denied { what, detail: reason },
             Fatal::Client { what, .. } => Fatal::Client { what, detail: reason },
+            Fatal::StreamMissing { stream, .. } => Fatal::StreamMissing {
+                stream,
+                detail: reason,
+            },
             other => other,
         }
     }

@@ -3,6 +3,7 @@
 
 use leasehold::aws::dynamodb;
 use leasehold::{Batch, Control, Error, Fatal, Report, Worker};
+use leasehold_local_aws::http::LocalOptions;
 use leasehold_tests::clients;
 use leasehold_tests::local::{Local, Refusal, instant};
 use leasehold_tests::log::Log;
@@ -73,6 +74,20 @@ impl Starts {
     }
 }
 
+/// An AWS in memory with the stream.
+async fn with_stream() -> Local {
+    stream_in(instant()).await
+}
+
+async fn stream_in(options: LocalOptions) -> Local {
+    let local = Local::start(options).await;
+    let create = clients::kinesis(&local.endpoint)
+        .create_stream()
+        .stream_name(STREAM);
+    create.shard_count(1).send().await.expect("a stream");
+    local
+}
+
 fn assert_says(error: &Error, parts: &[&str]) {
     let sentence = error.to_string();
     for part in parts {
@@ -88,7 +103,7 @@ async fn a_client_whose_endpoint_is_no_url_ends_the_worker_with_the_reason() {
         assert_says(
             &error,
             &[
-                "expected the client to be able to describe the lease table",
+                "expected the client to be able to describe the stream",
                 "correct the endpoint and the region",
                 endpoint,
             ],
@@ -99,7 +114,7 @@ async fn a_client_whose_endpoint_is_no_url_ends_the_worker_with_the_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_where_nothing_listens_is_told_with_its_address() {
     let endpoint = format!("http://127.0.0.1:{}", free_port().expect("a port"));
-    let line = format!("DynamoDB at {endpoint} cannot be reached: Connection refused");
+    let line = format!("Kinesis at {endpoint} cannot be reached: Connection refused");
     Starts::at(&endpoint).warns(&[&line, "retrying"]).await;
 }
 
@@ -124,21 +139,23 @@ async fn listens(answer: &'static str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_never_answers_is_told_with_its_address() {
-    let endpoint = listens("").await;
+    let (local, endpoint) = (with_stream().await, listens("").await);
     let line = format!("DynamoDB at {endpoint} does not answer in time");
-    Starts::at(&endpoint).warns(&[&line, "retrying"]).await;
+    Starts::with(&local.endpoint, clients::dynamodb(&endpoint))
+        .warns(&[&line, "retrying"])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_endpoint_of_a_web_server_is_told_with_its_address() {
     let endpoint = listens("HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\n\r\nnot here\n").await;
-    let line = format!("DynamoDB at {endpoint} sends answers that cannot be read");
+    let line = format!("Kinesis at {endpoint} sends answers that cannot be read");
     Starts::at(&endpoint).warns(&[&line, "404", "retrying"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_that_are_missing_end_the_worker_with_the_reason() {
-    let local = Local::start(instant()).await;
+    let local = with_stream().await;
     let mut without = dynamodb::Config::builder()
         .behavior_version(dynamodb::config::BehaviorVersion::latest())
         .endpoint_url(&local.endpoint)
@@ -173,18 +190,14 @@ async fn a_permission_that_is_missing_is_told_as_its_iam_action() {
             "kinesis:DescribeStreamSummary",
         ),
     ] {
-        let local = Local::start(instant()).await;
+        let local = with_stream().await;
         local.refuse(move |target| (target == operation).then_some(DENIED));
         let error = Starts::at(&local.endpoint).fails().await;
         let part = format!("the IAM action is {action}");
         assert_says(&error, &[&part, &local.endpoint, "grant the permission"]);
     }
     // After the start, it is tried again.
-    let local = Local::start(instant()).await;
-    let create = clients::kinesis(&local.endpoint)
-        .create_stream()
-        .stream_name(STREAM);
-    create.shard_count(1).send().await.expect("a stream");
+    let local = with_stream().await;
     local.refuse(|target| (target == "Kinesis_20131202.ListShards").then_some(DENIED));
     let line = format!(
         "Kinesis at {} denies access: AccessDeniedException",
@@ -205,11 +218,7 @@ async fn a_permission_that_is_missing_is_told_as_its_iam_action() {
 async fn a_stream_that_is_not_active_yet_is_told_and_waited_for() {
     let mut options = instant();
     options.kinesis.create_ms = 600_000;
-    let local = Local::start(options).await;
-    let create = clients::kinesis(&local.endpoint)
-        .create_stream()
-        .stream_name(STREAM);
-    create.shard_count(1).send().await.expect("a stream");
+    let local = stream_in(options).await;
     let starts = Starts::at(&local.endpoint);
     starts
         .warns(&[
@@ -224,7 +233,7 @@ async fn a_stream_that_is_not_active_yet_is_told_and_waited_for() {
 async fn a_table_that_another_program_is_creating_is_told_and_waited_for() {
     let mut options = instant();
     options.dynamo.create_ms = 600_000;
-    let local = Local::start(options).await;
+    let local = stream_in(options).await;
     Starts::at(&local.endpoint)
         .warns(&[
             "expected table \"billing\" to be ACTIVE, found that it is being created",
@@ -233,9 +242,9 @@ async fn a_table_that_another_program_is_creating_is_told_and_waited_for() {
         .await;
 }
 
-/// A client of another region than the stream's finds no stream.
+/// A client of another region than the stream's finds no stream. Its region's account is left as it was.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_in_another_region_ends_the_worker() {
+async fn a_stream_that_is_in_another_region_ends_the_worker_before_it_creates_a_table() {
     let local = Local::start(instant()).await;
     let error = Starts::at(&local.endpoint).fails().await;
     assert!(
@@ -244,8 +253,14 @@ async fn a_stream_that_is_in_another_region_ends_the_worker() {
     );
     assert_says(
         &error,
-        &["expected a stream \"orders\"", "correct the name or region"],
+        &[
+            "expected a stream \"orders\"",
+            &format!("Kinesis at {}: ResourceNotFoundException", local.endpoint),
+            "correct the name or region",
+        ],
     );
+    let tables = clients::dynamodb(&local.endpoint).list_tables().send().await;
+    assert_eq!(tables.expect("a list").table_names(), [] as [String; 0]);
 }
 
 /// A request to Kinesis has 15 s by default: that it waits is told before.

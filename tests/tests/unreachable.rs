@@ -30,8 +30,7 @@ async fn a_server_that_is_not_there_is_told_once_with_address_and_cause() {
     let (target, endpoint) = lonely("unreachable");
     let consumer = Consumer::start(&target, "lonely");
     let line = format!(
-        "DynamoDB at {endpoint} cannot be reached: Connection refused (os error 111); could not describe the lease table; \
-         retrying; no lease is held until it answers"
+        "Kinesis at {endpoint} cannot be reached: Connection refused (os error 111); could not describe the stream; retrying"
     );
     wait::until("the address and the cause", Duration::from_secs(5), || async {
         consumer.process.stderr().contains(&line)

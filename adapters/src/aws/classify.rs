@@ -92,7 +92,9 @@ where
 {
     let outcome = class(error, sent);
     match &outcome {
-        Outcome::Refused(refusal) if refusal.why == Why::Denied => sent.failed(refusal.detail.clone()),
+        Outcome::Refused(refusal) if matches!(refusal.why, Why::Denied | Why::NotFound) => {
+            sent.failed(refusal.detail.clone());
+        }
         Outcome::NotSent(_) | Outcome::Unknown(_) if sent.is_sent() => sent.failed(why(error)),
         Outcome::NotSent(_) | Outcome::Unknown(_) => sent.failed(in_full(error)),
         _ => {}

@@ -18,8 +18,12 @@ pub enum Fatal {
     TableGone { table: String },
     /// The table could not be created, or did not become usable.
     TableUnusable { table: String, detail: String },
-    /// There is no such stream.
-    StreamMissing { stream: String },
+    /// There is no such stream. `detail` is what the service said, and where.
+    StreamMissing {
+        stream: String,
+        #[serde(default)]
+        detail: String,
+    },
     /// The stream was there and is gone, or another one has its name.
     StreamGone { stream: String },
     /// The lease table was filled from another stream, or from an earlier one of this name.
@@ -54,10 +58,16 @@ impl fmt::Display for Fatal {
                 f,
                 "expected table {table:?} to become ACTIVE, found: {detail}; check it in the console, then start again"
             ),
-            Fatal::StreamMissing { stream } => write!(
-                f,
-                "expected a stream {stream:?} in this account and region, found none; create it, or correct the name or region"
-            ),
+            Fatal::StreamMissing { stream, detail } => {
+                write!(
+                    f,
+                    "expected a stream {stream:?} in this account and region, found none"
+                )?;
+                if !detail.is_empty() {
+                    write!(f, " ({detail})")?;
+                }
+                f.write_str("; create it, or correct the name or region")
+            }
             Fatal::StreamGone { stream } => write!(
                 f,
                 "stream {stream:?} was deleted (or deleted and created again) while it was read; its checkpoints stay in the \

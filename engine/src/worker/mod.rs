@@ -2,7 +2,7 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | [`startup`] | table there and ours, stream there; the watch over both |
+//! | [`startup`] | stream there, table there and ours; the watch over both |
 //! | [`lease_table`] | rows as observed, scans, expiry, what a listing says of them |
 //! | [`shard_sync`] | listing shards, and creating and removing rows so that the table follows the stream |
 //! | [`leadership`] | which worker acts first where one is enough |

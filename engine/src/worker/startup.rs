@@ -1,4 +1,6 @@
-//! The way to the first scan: table there and ours, stream there. Also the watch over both while running.
+//! The way to the first scan: stream there, table there and ours. Also the watch over both while running.
+//!
+//! The stream comes first: a worker with a wrong stream, account or region then ends before it has created a table.
 
 use super::backoff::Backoff;
 use super::context::{Context, Request, Waiter};
@@ -28,13 +30,13 @@ const CLIENT_PATIENCE: u32 = 5;
 /// How far start-up is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Step {
-    /// What is with the table?
+    /// What is with the stream?
     #[default]
+    Stream,
+    /// What is with the table?
     Table,
     /// It is missing: create it.
     Create,
-    /// What is with the stream?
-    Stream,
     /// All is there.
     Done,
 }
@@ -176,7 +178,10 @@ impl Startup {
             TableState::Usable => {
                 let created = self.created;
                 cx.notify(Notice::TableReady { created });
-                self.go(cx, Step::Stream);
+                self.step = Step::Done;
+                self.backoff.succeeded();
+                cx.set_booted();
+                cx.request(Request::Rescan(cx.now()));
             }
             TableState::Missing if !self.created => self.go(cx, Step::Create),
             TableState::Incompatible => cx.request(Request::Stop(Fatal::TableIncompatible { table })),
@@ -243,7 +248,10 @@ impl Startup {
                 let stream = cx.config().stream.clone();
                 cx.request(Request::Stop(match self.step {
                     Step::Done => Fatal::StreamGone { stream },
-                    _ => Fatal::StreamMissing { stream },
+                    _ => Fatal::StreamMissing {
+                        stream,
+                        detail: refusal.detail,
+                    },
                 }));
             }
             other => self.failed(cx, op, "describe the stream", &other),
@@ -265,10 +273,13 @@ impl Startup {
         self.stream_created = Some(state.created);
         self.watching = false;
         if self.step != Step::Done {
-            self.step = Step::Done;
+            debug_assert_eq!(
+                self.step,
+                Step::Stream,
+                "the stream is looked at once at start-up"
+            );
             self.watched_at = cx.now();
-            cx.set_booted();
-            cx.request(Request::Rescan(cx.now()));
+            self.go(cx, Step::Table);
         } else if std::mem::take(&mut self.stream_doubt) {
             // Many shards may end at once; one listing in a while answers for all of them.
             self.rest_until = cx.now() + STREAM_PAUSE;

@@ -20,11 +20,21 @@ fn watching() -> (Context, Startup) {
     let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
     let op = cx.did().op();
-    startup.on_table_state(&mut cx, op, table(TableState::Usable));
-    let op = cx.did().op();
     startup.on_stream_state(&mut cx, op, stream(CREATED));
+    let op = cx.did().op();
+    startup.on_table_state(&mut cx, op, table(TableState::Usable));
     cx.did();
     (cx, startup)
+}
+
+/// A worker that has found its stream and looks at its table, by this command.
+fn at_table() -> (Context, Startup, OpId) {
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
+    startup.step(&mut cx);
+    let op = cx.did().op();
+    startup.on_stream_state(&mut cx, op, stream(CREATED));
+    let op = cx.did().op();
+    (cx, startup, op)
 }
 
 fn looks_at_table() -> Vec<Effect> {
@@ -36,29 +46,61 @@ fn looks_at_stream() -> Vec<Effect> {
 }
 
 #[test]
-fn a_worker_finds_its_table_then_its_stream_and_scans() {
+fn a_worker_finds_its_stream_then_its_table_and_scans() {
     let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
     let (op, describe) = cx.did().command();
-    assert_eq!(describe, Effect::Table(TableOp::Describe));
+    assert_eq!(describe, Effect::Stream(StreamOp::Describe));
 
-    startup.on_table_state(&mut cx, op, table(TableState::Usable));
+    startup.on_stream_state(&mut cx, op, stream(CREATED));
     let did = cx.did();
-    assert_eq!(did.notices(), [Notice::TableReady { created: false }]);
-    assert_eq!(did.effects(), looks_at_stream());
+    assert_eq!(did.effects(), looks_at_table());
     assert!(!cx.is_booted());
 
-    startup.on_stream_state(&mut cx, did.op(), stream(CREATED));
+    startup.on_table_state(&mut cx, did.op(), table(TableState::Usable));
     assert!(cx.is_booted());
-    assert_eq!(cx.did().requests(), [Request::Rescan(cx.now())]);
+    let did = cx.did();
+    assert_eq!(did.notices(), [Notice::TableReady { created: false }]);
+    assert_eq!(did.requests(), [Request::Rescan(cx.now())]);
     assert_eq!(startup.wake_at(), Mono::NEVER);
+}
+
+/// A wrong name or region leaves no table behind.
+#[test]
+fn a_worker_without_a_stream_ends_before_it_looks_at_a_table() {
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
+    startup.step(&mut cx);
+    let op = cx.did().op();
+    startup.on_stream_state(&mut cx, op, refused(Why::NotFound));
+    let did = cx.did();
+    assert!(
+        matches!(did.requests(), [Request::Stop(Fatal::StreamMissing { .. })]),
+        "{:?}",
+        did.requests()
+    );
+    assert_eq!(did.effects(), []);
+}
+
+/// So does one that is still being created, or is deleted.
+#[test]
+fn a_stream_that_cannot_be_read_yet_is_waited_for_before_a_table_is_created() {
+    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
+    startup.step(&mut cx);
+    let op = cx.did().op();
+    let creating = StreamState {
+        readable: false,
+        created: CREATED,
+    };
+    startup.on_stream_state(&mut cx, op, Outcome::Applied(Reply::Stream(creating)));
+    assert!(cx.did().is_nothing(), "a pause comes first");
+    cx.later(seconds(1));
+    startup.step(&mut cx);
+    assert_eq!(cx.did().effects(), looks_at_stream());
 }
 
 #[test]
 fn a_missing_table_is_created_and_looked_at_until_it_can_be_used() {
-    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
-    startup.step(&mut cx);
-    let op = cx.did().op();
+    let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, table(TableState::Missing));
     let (op, create) = cx.did().command();
     assert_eq!(create, Effect::Table(TableOp::Create));
@@ -77,9 +119,7 @@ fn a_missing_table_is_created_and_looked_at_until_it_can_be_used() {
 
 #[test]
 fn a_table_with_another_key_stops_the_worker() {
-    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
-    startup.step(&mut cx);
-    let op = cx.did().op();
+    let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, table(TableState::Incompatible));
     let table = cx.config().table.clone();
     assert_eq!(
@@ -149,9 +189,7 @@ fn a_stream_that_was_made_anew_or_is_missing_is_not_ours() {
 
 #[test]
 fn a_question_that_failed_is_asked_again_after_a_pause() {
-    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
-    startup.step(&mut cx);
-    let op = cx.did().op();
+    let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, testing::unknown());
     let did = cx.did();
     assert_eq!((did.told(), did.effects()), (vec!["trouble"], vec![]));
@@ -170,13 +208,13 @@ fn a_client_that_can_make_no_request_stops_a_worker_that_starts_and_no_other() {
     for _ in 0..CLIENT_PATIENCE {
         startup.step(&mut cx);
         let op = cx.did().op();
-        startup.on_table_state(&mut cx, op, unsent());
+        startup.on_stream_state(&mut cx, op, unsent());
         assert_eq!(cx.did().told(), ["trouble"]);
         cx.later(seconds(60));
     }
     startup.step(&mut cx);
     let op = cx.did().op();
-    startup.on_table_state(&mut cx, op, unsent());
+    startup.on_stream_state(&mut cx, op, unsent());
     let did = cx.did();
     assert!(
         matches!(did.requests(), [Request::Stop(Fatal::Client { .. })]),
