@@ -8,7 +8,7 @@ use leasehold_engine::input::Call;
 use leasehold_engine::position::Position;
 use leasehold_engine::time::Span;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
@@ -19,6 +19,7 @@ pub(crate) fn asks() -> (AskSender, Asks) {
     let sender = AskSender {
         queue: sender,
         stopping: Arc::new(AtomicBool::new(false)),
+        shortest: Arc::new(AtomicU64::new(u64::MAX)),
     };
     let asks = Asks {
         receiver,
@@ -59,12 +60,18 @@ impl Asks {
 pub(crate) struct AskSender {
     queue: mpsc::UnboundedSender<Ask>,
     stopping: Arc<AtomicBool>,
+    /// The shortest time that a shutdown was asked for with, in microseconds.
+    shortest: Arc<AtomicU64>,
 }
 
 impl AskSender {
-    /// Asks for a shutdown, within the time that the options give or in this; asking again changes nothing.
+    /// Asks for a shutdown, within the time that the options give or in this. Asking again is passed on only with a time that is
+    /// shorter than those before: no other can make it end sooner.
     pub(crate) fn shutdown(&self, within: Option<Span>) {
-        if !self.stopping.swap(true, Ordering::Relaxed) {
+        let first = !self.stopping.swap(true, Ordering::Relaxed);
+        let shorter =
+            within.is_some_and(|Span(within)| within < self.shortest.fetch_min(within, Ordering::Relaxed));
+        if first || shorter {
             let _ = self.queue.send(Ask(Inner::Shutdown(within)));
         }
     }
@@ -329,17 +336,22 @@ mod tests {
     }
 
     #[test]
-    fn a_shutdown_is_asked_for_once_and_the_first_time_counts() {
-        for (within, other, call) in [
-            (None, Some(Span(7)), Call::Shutdown),
-            (Some(Span(7)), None, Call::ShutdownWithin(Span(7))),
+    fn a_shutdown_is_asked_for_once_and_again_only_with_less_time() {
+        let within = |span| Call::ShutdownWithin(Span(span));
+        for (asked, expected) in [
+            (vec![None, None], vec![Call::Shutdown]),
+            (
+                vec![None, Some(7), Some(7), Some(8)],
+                vec![Call::Shutdown, within(7)],
+            ),
+            (vec![Some(7), None, Some(9), Some(0)], vec![within(7), within(0)]),
         ] {
             let (sender, mut asks) = asks();
-            sender.shutdown(within);
-            sender.clone().shutdown(other);
-            let ask = asks.receiver.try_recv().expect("queued");
-            assert_eq!(ask.into_calls().collect::<Vec<_>>(), [call]);
-            assert!(asks.receiver.try_recv().is_err());
+            for within in asked {
+                sender.clone().shutdown(within.map(Span));
+            }
+            let calls = std::iter::from_fn(|| asks.try_next()).flat_map(Ask::into_calls);
+            assert_eq!(calls.collect::<Vec<_>>(), expected);
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::worker::Control;
 use std::io;
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// Shuts a worker down on Ctrl-C (SIGINT) and, on Unix, on SIGTERM: the signal with which Kubernetes, systemd and others ask a
@@ -11,7 +12,12 @@ use tokio::runtime::Handle;
 /// Call it once for each worker, within a tokio runtime that has its I/O driver enabled and runs until the worker has ended.
 /// Signals that come after this call are not missed. [`Worker::run`](crate::Worker::run) returns after at most
 /// `shutdown_timeout` (30 s by default); set it below the time after which the process is killed, which is 30 s with Kubernetes
-/// by default. A second signal changes nothing.
+/// by default.
+///
+/// A second signal during the shutdown ends the worker at once, as [`Control::shutdown_within`] does with a time of 0: running handlers
+/// are stopped, and what can be released is released. `run` then returns [`Error::Unclean`] with the [report](crate::Report) if a handler
+/// was stopped or a lease was left to expire. That takes milliseconds if DynamoDB answers, and two `table_timeout` (3 s each by default)
+/// at most. Further signals change nothing; SIGKILL ends the process in any case.
 ///
 /// ```no_run
 /// # async fn example(worker: leasehold::Worker) -> Result<(), leasehold::Error> {
@@ -36,6 +42,9 @@ pub fn shutdown_on_signal(control: Control) -> Result<(), Error> {
     runtime.spawn(async move {
         signals.next().await;
         control.shutdown();
+        signals.next().await;
+        tracing::warn!("asked to end once more: the worker stops its handlers and ends at once");
+        control.shutdown_within(Duration::ZERO);
     });
     Ok(())
 }

@@ -88,7 +88,8 @@ pub enum Call {
     /// Stop: finish what is being processed, checkpoint, release all leases. The option `shutdown_timeout` says how long that
     /// may take.
     Shutdown,
-    /// As [`Call::Shutdown`], within so much time, whatever `shutdown_timeout` says.
+    /// As [`Call::Shutdown`], within so much time, whatever `shutdown_timeout` says. A worker that stops already ends sooner, if
+    /// this is sooner.
     ShutdownWithin(Span),
     /// Hand over nothing more of this shard, and keep its lease. A handler that runs finishes its batch. It holds until
     /// [`Call::Resume`], and no longer than the ownership. Ignored if the lease is not held.

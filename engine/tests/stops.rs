@@ -150,6 +150,27 @@ fn a_stop_without_time_gives_up_what_can_be_given_up_at_once() {
     assert_eq!((summary.released, summary.left, summary.aborted), (2, 1, 3));
 }
 
+/// As a person who asks once more: what would have 30 s ends with the time of two requests.
+#[test]
+fn a_stop_under_way_ends_sooner_if_it_is_asked_to() {
+    let mut rig = holder();
+    rig.workers[0].trap = always(
+        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
+        || Trick::Hang,
+    );
+    rig.put(0, 5);
+    rig.secs(10);
+    rig.call(0, Call::Shutdown);
+    rig.secs(5);
+    assert!(!rig.workers[0].engine().is_stopped(), "the handler has its time");
+    rig.call(0, Call::ShutdownWithin(Span::ZERO));
+    // A longer time takes nothing back.
+    rig.call(0, Call::ShutdownWithin(Span::from_secs(60)));
+    rig.run(rig.config.table_timeout().times(2) + Span::from_millis(100));
+    let summary = summary(&rig);
+    assert_eq!((summary.released, summary.left, summary.aborted), (2, 1, 1));
+}
+
 /// The failure is told, and not that the handler is called again: its worker shuts down.
 #[test]
 fn a_handler_that_fails_during_a_stop_is_not_said_to_be_called_again() {

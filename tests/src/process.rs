@@ -47,6 +47,14 @@ impl Process {
         self.signal("-INT")
     }
 
+    /// Asks it to end, as `kill`, systemd and Kubernetes do.
+    ///
+    /// # Errors
+    /// If `kill` cannot be run.
+    pub fn terminate(&self) -> io::Result<()> {
+        self.signal("-TERM")
+    }
+
     /// Stops it where it stands, as a long pause of its machine does.
     ///
     /// # Errors

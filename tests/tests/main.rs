@@ -16,5 +16,6 @@ mod sdk_rust;
 mod setup;
 mod shards;
 mod spans;
+mod signals;
 mod telemetry;
 mod unreachable;

@@ -32,8 +32,9 @@ impl Control {
         self.asks.shutdown(None);
     }
 
-    /// As [`shutdown`](Control::shutdown), within so much time instead of `shutdown_timeout`. Asking again changes nothing, be it
-    /// with another time: the first request counts.
+    /// As [`shutdown`](Control::shutdown), within so much time from now, instead of `shutdown_timeout`. If the worker stops
+    /// already, it ends at the earlier one of the two moments: to ask again with less time makes a stop shorter, and with more it
+    /// changes nothing.
     ///
     /// Handlers have all of this time but for the last two `table_timeout` (3 s each by default), which are left for what is
     /// written at the end. In less than that, no handler is waited for, and the stop takes two `table_timeout`. Times are rounded

@@ -176,7 +176,13 @@ impl Worker {
                 let timeout = cx.config().shutdown_timeout;
                 self.stop(EndReason::Shutdown, timeout, false);
             }
-            Call::ShutdownWithin(timeout) => self.stop(EndReason::Shutdown, timeout, false),
+            Call::ShutdownWithin(timeout) => {
+                let deadline = cx.now() + timeout;
+                match cx.phase_mut() {
+                    Phase::Stopping(stopping) => stopping.hasten(deadline),
+                    _ => self.stop(EndReason::Shutdown, timeout, false),
+                }
+            }
             Call::Pause { lease } => self.pause(&lease, true),
             Call::Resume { lease } => self.pause(&lease, false),
         }

@@ -45,6 +45,11 @@ impl Stopping {
         self.deadline
     }
 
+    /// It is to end sooner. A later moment changes nothing.
+    pub(super) fn hasten(&mut self, deadline: Mono) {
+        self.deadline = self.deadline.min(deadline);
+    }
+
     pub(super) fn set_table_gone(&mut self) {
         self.table_gone = true;
     }
@@ -152,6 +157,18 @@ mod tests {
         assert!(!stopping.escalate(1, at(27), timeout));
         assert!(stopping.escalate(2, at(50), timeout));
         assert_eq!(stopping.deadline(), at(52));
+    }
+
+    #[test]
+    fn a_stop_that_is_to_end_sooner_still_has_the_time_of_what_is_written_at_the_end() {
+        let timeout = Span::from_secs(2);
+        let at = |seconds| Mono(0) + Span::from_secs(seconds);
+        let mut stopping = Stopping::new(EndReason::Shutdown, at(30), false);
+        stopping.hasten(at(40));
+        assert_eq!(stopping.deadline(), at(30), "later is no news");
+        stopping.hasten(at(10));
+        assert!(stopping.escalate(2, at(10), timeout));
+        assert_eq!(stopping.deadline(), at(14));
     }
 
     #[test]

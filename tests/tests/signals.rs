@@ -1,0 +1,91 @@
+//! Ctrl-C and SIGTERM, once and once more, to a process whose handler never returns.
+#![cfg(unix)]
+
+use leasehold::{Batch, Error, InitialPosition, Worker};
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, instant};
+use leasehold_tests::process::Process;
+use leasehold_tests::wait::until;
+use std::convert::Infallible;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const STREAM: &str = "orders";
+const SOON: Duration = Duration::from_secs(60);
+/// Where the process finds its AWS.
+const ENDPOINT: &str = "LEASEHOLD_HANGING_WORKER";
+/// The exit code of a worker that ended with a report of what it left.
+const UNCLEAN: i32 = 7;
+
+/// Not a test by itself: what runs in the process of the test below.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it is the process of another test"]
+async fn hanging_worker() {
+    let Ok(endpoint) = std::env::var(ENDPOINT) else {
+        return;
+    };
+    let worker = Worker::builder()
+        .kinesis(clients::kinesis(&endpoint))
+        .dynamodb(clients::dynamodb(&endpoint))
+        .stream(STREAM)
+        .application("hanging")
+        .initial_position(InitialPosition::TrimHorizon)
+        .build()
+        .expect("a worker");
+    leasehold::shutdown_on_signal(worker.control()).expect("signals");
+    let result = worker
+        .run_fn(|_: Batch| async {
+            eprintln!("the handler is called");
+            std::future::pending::<Result<(), Infallible>>().await
+        })
+        .await;
+    match result {
+        Err(error @ Error::Unclean(_)) => {
+            eprintln!("{error}");
+            std::process::exit(UNCLEAN);
+        }
+        other => panic!("expected a stop that was not clean, found {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_a_worker_that_waits_for_a_handler_with_its_report() {
+    let local = Local::start(instant()).await;
+    let kinesis = clients::kinesis(&local.endpoint);
+    let create = kinesis.create_stream().stream_name(STREAM).shard_count(1);
+    create.send().await.expect("a stream");
+    let put = kinesis.put_record().stream_name(STREAM).partition_key("k");
+    put.data(b"data".to_vec().into()).send().await.expect("a record");
+
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command
+        .args(["--exact", "signals::hanging_worker", "--ignored", "--nocapture"])
+        .env(ENDPOINT, &local.endpoint);
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hanging-worker.out");
+    let mut process = Process::start(command, &out).expect("a process");
+    until("the handler to be called", SOON, || async {
+        process.stderr().contains("the handler is called")
+    })
+    .await;
+
+    process.interrupt().expect("a signal");
+    // The handler has nearly 30 s by default.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(process.ended().expect("a process"), None, "{}", process.stderr());
+
+    process.terminate().expect("a signal");
+    let asked = Instant::now();
+    let code = loop {
+        if let Some(code) = process.ended().expect("a process") {
+            break code;
+        }
+        assert!(asked.elapsed() < SOON, "expected an end: {}", process.stderr());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let told = process.stderr();
+    assert_eq!(code, UNCLEAN, "{told}");
+    assert!(told.contains("1 handler was stopped"), "{told}");
+    // Well before the time of a first signal.
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+}
