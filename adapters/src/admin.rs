@@ -2,20 +2,22 @@
 //! checkpoints.
 //!
 //! [`Admin`] reads and writes; what is to be written follows from pure functions ([`release`], [`rewind`]), and can be shown before
-//! it is done. The command `leasehold admin` is this module with a command line.
+//! it is done. The command `leasehold admin` is this module with a command line. A program that runs a worker has a shorter way to
+//! rewind: [`Control::rewind`](crate::Control::rewind).
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "aws", feature = "tokio-runtime"))]
 //! # async fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client)
 //! # -> Result<(), Box<dyn std::error::Error>> {
-//! use leasehold::admin::{Admin, Place, Which, rewind};
+//! use leasehold::admin::{Admin, To, Which, rewind};
 //! use leasehold::{Span, format::Kcl};
 //!
 //! let admin = Admin::new(&dynamodb, "billing", Kcl)?;
 //! let shards = admin.shards(&kinesis, "orders").await?;
 //! let (view, report) = admin.watch(Span::from_secs(5), Span::from_secs(10)).await?;
 //! let which = Which::Shards(vec!["shardId-000000000003".into()]);
-//! let plan = rewind(&view, &shards, &which, &Place::TrimHorizon, &report.alive());
+//! let place = admin.place(&kinesis, "orders", &shards, &view, &which, To::TrimHorizon).await?;
+//! let plan = rewind(&view, &shards, &which, &place, &report.alive());
 //! for step in &plan.steps {
 //!     println!("{step}: {}", step.follows.join("; "));
 //! }
@@ -30,6 +32,9 @@ pub use leasehold_engine::admin::{
 };
 /// A shard as Kinesis lists it.
 pub use leasehold_engine::shard::Shard;
+pub use to::To;
+
+mod to;
 
 use crate::patient::{GaveUp, PatientTable};
 use crate::ports::TablePort;

@@ -137,6 +137,8 @@ pub use shards::ShardStream;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_on_signal;
 pub use status::{LeaseStatus, Phase, Stalled, Status};
+#[cfg(feature = "aws")]
+pub use worker::Rewind;
 pub use worker::{Builder, CompleteBuilder, Control, Worker, parts};
 
 /// The formats of lease tables, for [`Builder::format`].

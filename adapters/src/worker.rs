@@ -3,13 +3,19 @@
 mod builder;
 mod control;
 mod doors;
+#[cfg(feature = "aws")]
+mod operator;
 pub mod parts;
 mod services;
 
 pub use builder::{Builder, CompleteBuilder};
 pub use control::Control;
+#[cfg(feature = "aws")]
+pub use operator::Rewind;
 
-use builder::Settings;
+use builder::{Settings, TraceTo};
+#[cfg(feature = "aws")]
+use operator::Operator;
 use services::{StreamSource, TableSource};
 
 use crate::asks::{AskSender, Asks, asks};
@@ -111,7 +117,13 @@ impl Worker {
 
     /// A handle to shut this worker down, or to look into it, from elsewhere.
     pub fn control(&self) -> Control {
-        Control::new(self.asks.0.clone(), self.flight.clone(), self.board.clone())
+        Control {
+            asks: self.asks.0.clone(),
+            flight: self.flight.clone(),
+            board: self.board.clone(),
+            #[cfg(feature = "aws")]
+            operator: Arc::new(Operator::new(&self.settings, &self.table, &self.stream)),
+        }
     }
 
     /// Consumes the stream until [`Control::shutdown`] is called. The report says what the worker gave up and how far its shards

@@ -1,5 +1,9 @@
 //! What can be asked of a running worker.
 
+#[cfg(feature = "aws")]
+use super::operator::{Operator, Rewind};
+#[cfg(feature = "aws")]
+use crate::admin::{AdminError, To, Which};
 use crate::asks::AskSender;
 use crate::board::Board;
 use crate::health::Health;
@@ -7,24 +11,25 @@ use crate::recorder::Flight;
 use crate::status::Status;
 use leasehold_engine::ids::ShardId;
 use std::io::{self, Write};
+#[cfg(feature = "aws")]
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A handle on a worker. Clones are handles on the same.
 ///
 /// It can be used on any thread and at any time: before [`Worker::run`](crate::Worker::run), while the worker runs, within
 /// [`Builder::on_notice`](crate::Builder::on_notice), and after the worker has ended. No call waits for the worker.
+/// [`rewind`](Control::rewind) alone makes requests, and is `async`.
 #[derive(Clone, Debug)]
 pub struct Control {
-    asks: AskSender,
-    flight: Option<Flight>,
-    board: Board,
+    pub(super) asks: AskSender,
+    pub(super) flight: Option<Flight>,
+    pub(super) board: Board,
+    #[cfg(feature = "aws")]
+    pub(super) operator: Arc<Operator>,
 }
 
 impl Control {
-    pub(super) fn new(asks: AskSender, flight: Option<Flight>, board: Board) -> Self {
-        Self { asks, flight, board }
-    }
-
     /// Asks the worker to stop: handlers finish what they have, progress is made durable, and leases are given up.
     /// [`Worker::run`](crate::Worker::run) returns when that is done, or with [`Error::Unclean`](crate::Error::Unclean) when it
     /// took longer than the option `shutdown_timeout` (30 s by default). Asking again changes nothing.
@@ -74,6 +79,45 @@ impl Control {
     /// shard.
     pub fn resume(&self, shard: impl Into<ShardId>) {
         self.asks.pause(shard.into().to_lease(), false);
+    }
+
+    /// Plans to put shards of the worker's stream at another place, so that their records come again from there: these shards' or
+    /// all, of whichever worker of the fleet. Nothing is written before [`Rewind::apply`]; the plan says what would be, and what follows.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "aws")]
+    /// # async fn example(control: leasehold::Control) -> Result<(), leasehold::admin::AdminError> {
+    /// use leasehold::admin::{Stepped, To, Which};
+    ///
+    /// let which = Which::Shards(vec!["shardId-000000000003".into()]);
+    /// let rewind = control.rewind(&which, To::TrimHorizon).await?;
+    /// println!("{rewind}");
+    /// // … a person agrees.
+    /// let done = rewind.apply().await?;
+    /// assert!(done.iter().all(|done| done.how == Stepped::Written));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It is what `leasehold admin rewind` does, and guarded in the same way: for each lease, one conditional write sets the checkpoint,
+    /// clears the owner and moves the counter. **A shard that this worker has open is no exception.** The worker's next write for it, at
+    /// the latest a renewal (`renew_interval`, 3.3 s by default), is refused. Then the lease is
+    /// [lost](crate::LossReason): its fence is no longer valid, its handler is stopped, and nothing of it is checkpointed any more. A
+    /// worker with room for it, this one or another, takes the lease at its next scan of the table (`scan_interval`, 20.05 s by default)
+    /// and begins at the new checkpoint. Until the former owner has noticed, it may process records beside the next one.
+    ///
+    /// Children of a shard that was read to its end keep their checkpoints, unless they are rewound, too: [`Which::All`] does that,
+    /// ancestors first. A place ahead of a checkpoint skips records; the plan says so.
+    ///
+    /// The table is watched for two renewal intervals, 5 s at most, to tell which owners live. It may be called while the worker runs,
+    /// before, and afterwards, within a tokio runtime unless the builder was given one.
+    ///
+    /// # Errors
+    /// If there is no table yet, if `to` makes no sense for these shards ([`To::check`]), or if the table or the stream cannot be read
+    /// in spite of several tries.
+    #[cfg(feature = "aws")]
+    pub async fn rewind(&self, which: &Which, to: To) -> Result<Rewind, AdminError> {
+        self.operator.rewind(which, to).await
     }
 
     /// What the worker does, and every lease it holds, as it is at this moment.

@@ -81,6 +81,15 @@ impl StreamSource {
         }
     }
 
+    /// The client, if it is not something else.
+    #[cfg(feature = "aws")]
+    pub(super) fn client(&self) -> Option<aws_sdk_kinesis::Client> {
+        match self {
+            Self::Client(client) => Some(client.clone()),
+            Self::Port(_) => None,
+        }
+    }
+
     pub(super) fn port(self, config: &Config, runtime: &Arc<dyn Runtime>, store: &Store) -> StreamPort {
         match self {
             #[cfg(feature = "aws")]

@@ -1,13 +1,12 @@
 //! `leasehold admin release` and `leasehold admin rewind`: a plan, shown or carried out.
 
 use super::table::{Table, TableArgs, under_way};
-use super::to::{To, parse_to};
+use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
 use clap::{ArgGroup, Args};
-use leasehold::admin::{self, Done, Place, Plan, Shard, Stepped, View, Which};
+use leasehold::admin::{self, Done, Plan, Stepped, To, Which};
 use leasehold::{LeaseKey, Wall};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -94,68 +93,17 @@ pub(super) async fn release(args: ReleaseArgs) -> Result<Verdict, Failure> {
 
 pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
     let which = if args.all { Which::All } else { shards(&args.shard) };
-    if let To::Number(number) = args.to
-        && args.shard.len() != 1
-    {
-        return Err(Failure::unusable(format!(
-            "expected one --shard with the sequence number {number}, found {}: a number belongs to one shard; name it, or give a time",
-            if args.all {
-                "--all".to_owned()
-            } else {
-                format!("{}", args.shard.len())
-            }
-        )));
-    }
-    if let To::Time(time) = args.to
-        && time > this_moment()
-    {
-        return Err(Failure::unusable(format!(
-            "expected a time in the past, found {time}; to go on with what arrives from now on, say latest"
-        )));
-    }
+    let checked = args.to.check(&which, this_moment());
+    checked.map_err(Failure::unusable)?;
     let table = args.table.open().await?;
     let listed = table.admin.shards(&table.clients.kinesis, &args.stream).await;
     let listed = listed.map_err(under_way)?;
     let (view, report) = table.watched().await?;
-    let place = place(&table, &args, &view, &listed).await?;
+    let (admin, kinesis) = (&table.admin, &table.clients.kinesis);
+    let place = admin.place(kinesis, &args.stream, &listed, &view, &which, args.to);
+    let place = place.await.map_err(under_way)?;
     let plan = admin::rewind(&view, &listed, &which, &place, &report.alive());
     carry_out(&table, &plan, args.apply, args.table.json).await
-}
-
-/// The place for each shard that is meant.
-async fn place(table: &Table, args: &RewindArgs, view: &View, listed: &[Shard]) -> Result<Place, Failure> {
-    let meant = |shard: &&Shard| {
-        let key = shard.id.to_lease();
-        view.leases.contains_key(&key) && (args.all || args.shard.iter().any(|name| name == key.as_str()))
-    };
-    let (admin, kinesis) = (&table.admin, &table.clients.kinesis);
-    let mut places = BTreeMap::new();
-    for shard in listed.iter().filter(meant) {
-        match args.to {
-            To::TrimHorizon => return Ok(Place::TrimHorizon),
-            To::Latest => return Ok(Place::Latest),
-            To::Number(number) => {
-                let at = leasehold::Checkpoint::At(leasehold::Position::of(number));
-                // Of numbers outside of the shard, the plan says more.
-                if number >= shard.starting && shard.ending.is_none_or(|ending| number <= ending) {
-                    let checked = admin.check_number(kinesis, &args.stream, &shard.id, number).await;
-                    checked.map_err(under_way)?;
-                }
-                places.insert(shard.id.to_lease(), at);
-            }
-            To::Time(time) => {
-                let found = admin.place_at(kinesis, &args.stream, &shard.id, time).await;
-                if let Some(place) = found.map_err(under_way)? {
-                    places.insert(shard.id.to_lease(), place);
-                }
-            }
-        }
-    }
-    Ok(match args.to {
-        To::TrimHorizon => Place::TrimHorizon,
-        To::Latest => Place::Latest,
-        To::Number(_) | To::Time(_) => Place::After(places),
-    })
 }
 
 fn this_moment() -> Wall {

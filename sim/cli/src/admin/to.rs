@@ -1,16 +1,8 @@
 //! Where `rewind` leads.
 
 use crate::position::parse_position;
-use leasehold::{InitialPosition, SequenceNumber, Wall};
-
-/// A place in a stream or in one of its shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum To {
-    TrimHorizon,
-    Latest,
-    Time(Wall),
-    Number(SequenceNumber),
-}
+use leasehold::InitialPosition;
+use leasehold::admin::To;
 
 /// A word, a time as of RFC 3339, or a sequence number.
 pub(super) fn parse_to(text: &str) -> Result<To, String> {
@@ -28,6 +20,7 @@ pub(super) fn parse_to(text: &str) -> Result<To, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold::Wall;
 
     #[test]
     fn places_are_words_times_or_numbers() {
