@@ -58,8 +58,8 @@ pub enum Error {
          it is to end"
     )]
     Signal(#[source] io::Error),
-    /// The trace file cannot be created.
-    #[error("expected to be able to create the trace file {path:?}: {source}; choose another path")]
+    /// The trace file or the trace folder cannot be created, or another worker uses the folder.
+    #[error("expected to be able to create the trace {path:?}: {source}; choose another path")]
     Trace {
         /// The path.
         path: std::path::PathBuf,

@@ -19,5 +19,5 @@ pub use crate::recorder::{MemorySink, Recorder};
 pub use crate::store::{Answer, Store};
 pub use crate::trace::{
     Divergence, OutputDigest, ReplayReport, RollingDigest, TraceError, TraceKind, TraceReader, TraceRecord,
-    replay, replay_on,
+    TraceText, replay, replay_on,
 };

@@ -131,7 +131,7 @@ pub use leasehold_engine::time::{Mono, Span, Wall};
 pub use per_shard::ShardHandler;
 pub use receipt::Receipt;
 pub use record::Record;
-pub use recorder::{NotTaken, Sink as TraceSink};
+pub use recorder::{NotTaken, Sink as TraceSink, TraceFolder};
 pub use report::Report;
 pub use shards::ShardStream;
 #[cfg(feature = "signal")]

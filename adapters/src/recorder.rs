@@ -1,7 +1,7 @@
 //! Recording a worker's inputs, so that its life can be replayed. See [`crate::trace`] for the format.
 //!
 //! Recording never blocks the worker: what a sink has no room for is left out, and the gap is recorded as a gap. A sink that
-//! is broken, as on a full disk, gets no further line.
+//! is broken, as on a full disk, or has taken as much as it may, gets no further line.
 
 use crate::trace::{
     InputLine, OutputDigest, RollingDigest, TraceKind, digest_line, end_line, gap_line, header_line,
@@ -9,12 +9,14 @@ use crate::trace::{
 use leasehold_engine::input::Input;
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+
+mod file;
+mod folder;
+
+pub(crate) use file::FileSink;
+pub use folder::TraceFolder;
 
 /// After this many inputs the digest of everything so far is written.
 pub(crate) const DIGEST_EVERY: u64 = 64;
@@ -42,6 +44,8 @@ pub enum NotTaken {
     Full,
     /// The sink takes no line any more: what cannot be written and why, in words.
     Broken(String),
+    /// The sink has taken as much as it may, and takes no line any more: what is full, in words. This is no error.
+    Enough(String),
 }
 
 /// Records inputs to a sink, to a flight recorder, or to both.
@@ -149,6 +153,13 @@ impl Recorder {
             Err(NotTaken::Full) => Offered::Full,
             Err(NotTaken::Broken(why)) => {
                 tracing::error!("{why}; the trace ends here, and the worker goes on without it");
+                self.sink = None;
+                Offered::Nowhere
+            }
+            Err(NotTaken::Enough(what)) => {
+                tracing::warn!(
+                    "{what}; the trace of this worker ends here, and the worker goes on without it"
+                );
                 self.sink = None;
                 Offered::Nowhere
             }
@@ -267,101 +278,6 @@ impl Flight {
             writeln!(to, "{line}")?;
         }
         to.flush()
-    }
-}
-
-/// Writes a full trace to a file, from a thread of its own.
-#[derive(Debug)]
-pub(crate) struct FileSink {
-    lines: Option<SyncSender<String>>,
-    writer: Option<JoinHandle<io::Result<()>>>,
-    path: PathBuf,
-}
-
-impl FileSink {
-    /// Creates (or empties) the file. Up to `backlog` lines wait to be written before a gap is recorded.
-    ///
-    /// # Errors
-    /// If the file or the thread cannot be created.
-    pub(crate) fn create(path: impl AsRef<Path>, backlog: usize) -> io::Result<Self> {
-        let path = path.as_ref().to_owned();
-        let file = File::create(&path)?;
-        let (lines, backlog) = sync_channel(backlog.max(1));
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a disk may block: only a thread of its own keeps that from the worker"
-        )]
-        let writer = std::thread::Builder::new()
-            .name("leasehold-trace".into())
-            .spawn(move || write_lines(file, &backlog))?;
-        Ok(Self {
-            lines: Some(lines),
-            writer: Some(writer),
-            path,
-        })
-    }
-
-    fn closed(&self) -> String {
-        format!("the trace file {:?} is closed", self.path)
-    }
-
-    /// Waits for the writer, which ends once it cannot write or has no more to write.
-    fn join(&mut self) -> Result<(), String> {
-        self.lines = None;
-        let why = match self.writer.take().map(JoinHandle::join) {
-            None | Some(Ok(Ok(()))) => return Ok(()),
-            Some(Ok(Err(error))) => error.to_string(),
-            Some(Err(_)) => "its thread panicked".to_owned(),
-        };
-        Err(format!("the trace file {:?} cannot be written: {why}", self.path))
-    }
-}
-
-fn write_lines(file: File, lines: &Receiver<String>) -> io::Result<()> {
-    let mut file = BufWriter::new(file);
-    loop {
-        // Flush whenever the worker is idle, so that a killed process leaves all but the last moment.
-        let line = match lines.try_recv() {
-            Ok(line) => line,
-            Err(_) => {
-                file.flush()?;
-                match lines.recv() {
-                    Ok(line) => line,
-                    Err(_) => return file.flush(),
-                }
-            }
-        };
-        file.write_all(line.as_bytes())?;
-        file.write_all(b"\n")?;
-    }
-}
-
-impl Sink for FileSink {
-    fn offer(&mut self, line: String) -> Result<(), NotTaken> {
-        let sent = match &self.lines {
-            Some(lines) => lines.try_send(line),
-            None => return Err(NotTaken::Broken(self.closed())),
-        };
-        match sent {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => Err(NotTaken::Full),
-            Err(TrySendError::Disconnected(_)) => {
-                // The writer has gone, so this does not wait.
-                let why = self.join().err().unwrap_or_else(|| self.closed());
-                Err(NotTaken::Broken(why))
-            }
-        }
-    }
-
-    fn close(&mut self, last: Vec<String>) -> Result<(), String> {
-        if let Some(lines) = &self.lines {
-            for line in last {
-                if lines.send(line).is_err() {
-                    break;
-                }
-            }
-        }
-        self.join()
     }
 }
 

@@ -40,7 +40,7 @@ use leasehold_engine::input::Boot;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// How many lines wait for the trace file before a gap is recorded.
@@ -102,9 +102,7 @@ impl Worker {
 
     /// What `build` makes of a builder that was checked.
     fn of(settings: Settings, table: TableSource, stream: StreamSource) -> Self {
-        let flight = settings
-            .flight
-            .map(|(inputs, bytes)| Flight::new(inputs, bytes));
+        let flight = settings.flight.map(|(inputs, bytes)| Flight::new(inputs, bytes));
         Self {
             settings,
             table,
@@ -194,7 +192,7 @@ impl Worker {
             flight,
             board,
         } = self;
-        let sink = trace_sink(settings.sink, settings.trace_file)?;
+        let sink = trace_sink(settings.sink, settings.trace)?;
         let store = Store::new(settings.misplaced, runtime.clone());
         let fences = Fences::default();
         let table = table.port(&settings.config, settings.format, &runtime);
@@ -241,7 +239,8 @@ impl Worker {
         if let Some(pulse) = pulse {
             pulse.abort();
         }
-        if let (Err(Error::Fatal(_)), Some(path), Some(flight)) = (&result, &settings.dump_on_fatal, &flight) {
+        if let (Err(Error::Fatal(_)), Some(path), Some(flight)) = (&result, &settings.dump_on_fatal, &flight)
+        {
             dump(flight, path);
         }
         result
@@ -265,13 +264,17 @@ fn boot_record(
 }
 
 /// Where the full trace goes, if it goes anywhere.
-fn trace_sink(sink: Option<Box<dyn Sink>>, file: Option<PathBuf>) -> Result<Option<Box<dyn Sink>>, Error> {
-    match (sink, file) {
-        (None, Some(path)) => match FileSink::create(&path, TRACE_BACKLOG) {
-            Ok(file) => Ok(Some(Box::new(file))),
-            Err(source) => Err(Error::Trace { path, source }),
-        },
-        (sink, _) => Ok(sink),
+fn trace_sink(sink: Option<Box<dyn Sink>>, to: Option<TraceTo>) -> Result<Option<Box<dyn Sink>>, Error> {
+    let (None, Some(to)) = (&sink, to) else {
+        return Ok(sink);
+    };
+    let (created, path) = match to {
+        TraceTo::File(path) => (FileSink::create(&path, TRACE_BACKLOG), path),
+        TraceTo::Folder(folder) => (folder.create(TRACE_BACKLOG), folder.path().to_owned()),
+    };
+    match created {
+        Ok(created) => Ok(Some(Box::new(created))),
+        Err(source) => Err(Error::Trace { path, source }),
     }
 }
 

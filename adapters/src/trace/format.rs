@@ -47,6 +47,19 @@ pub(crate) fn end_line(inputs: u64) -> String {
     format!(r#"{{"end":{inputs}}}"#)
 }
 
+/// The first line of a further file of a trace.
+pub(crate) fn segment_line(number: u64) -> String {
+    format!(
+        r#"{{"leasehold-trace":{VERSION},"software":"{}","segment":{number}}}"#,
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// The last line of a trace whose folder is full.
+pub(crate) fn limit_line(bytes: u64) -> String {
+    format!(r#"{{"limit":{bytes}}}"#)
+}
+
 /// An input's line while its digest is not known yet.
 #[derive(Debug)]
 pub(crate) struct InputLine(String);

@@ -49,6 +49,16 @@ pub enum TraceRecord {
         /// After this many inputs.
         inputs: u64,
     },
+    /// A further file of the same trace begins.
+    Segment {
+        /// Its number, from 2.
+        number: u64,
+    },
+    /// The folder of the trace was full. Nothing was recorded from here on.
+    Limit {
+        /// Its limit.
+        bytes: u64,
+    },
 }
 
 /// A line that cannot be read.
@@ -70,6 +80,8 @@ pub struct TraceReader<R> {
     line: u64,
     /// The number the next input must have.
     next: u64,
+    /// The number of the file that is read, if the trace has several.
+    segment: u64,
     state: State,
 }
 
@@ -98,6 +110,8 @@ struct Line {
     digest: Option<String>,
     inputs: Option<u64>,
     end: Option<u64>,
+    segment: Option<u64>,
+    limit: Option<u64>,
 }
 
 impl<R: BufRead> TraceReader<R> {
@@ -107,6 +121,7 @@ impl<R: BufRead> TraceReader<R> {
             source,
             line: 0,
             next: 0,
+            segment: 1,
             state: State::Start,
         }
     }
@@ -153,7 +168,8 @@ impl<R: BufRead> TraceReader<R> {
                 self.error(
                     "a whole record",
                     format!(
-                        "a truncated one of {} bytes; the trace was cut off here",
+                        "a truncated one of {} bytes; the trace was cut off here, or its process was killed while it wrote (`leasehold \
+                         replay --partial` replays what is before it)",
                         bytes.len()
                     ),
                 )
@@ -166,31 +182,26 @@ impl<R: BufRead> TraceReader<R> {
 
     fn record(&mut self, line: Line) -> Result<TraceRecord, TraceError> {
         match self.state {
-            State::Start => {
-                let Some(version) = line.version else {
-                    return Err(self.error(
-                        "a trace header, {\"leasehold-trace\":1,…}",
-                        "another record; is this a trace at all?",
-                    ));
-                };
-                if version == 0 || version > VERSION {
-                    return Err(self.error(
-                        format!("a trace of version 1 to {VERSION}"),
-                        format!("version {version}; use a newer release of leasehold to read it"),
-                    ));
-                }
-                self.state = State::Middle;
-                return Ok(TraceRecord::Header {
-                    version,
-                    software: line.software,
-                    kind: line.kind.unwrap_or(TraceKind::Full),
-                });
-            }
-            State::Ended => return Err(self.error("nothing after the end record", "a further record")),
+            State::Start => return self.header(line),
+            State::Ended => return Err(self.error("nothing after the last record", "a further record")),
             State::Middle | State::Failed => {}
         }
         if let Some(n) = line.n {
             return self.input(n, line);
+        }
+        if let Some(number) = line.segment {
+            if number != self.segment + 1 {
+                return Err(self.error(
+                    format!("segment {}", self.segment + 1),
+                    format!("segment {number}; a file is missing"),
+                ));
+            }
+            self.segment = number;
+            return Ok(TraceRecord::Segment { number });
+        }
+        if let Some(bytes) = line.limit {
+            self.state = State::Ended;
+            return Ok(TraceRecord::Limit { bytes });
         }
         if let Some(count) = line.gap {
             let from = line.from.unwrap_or(self.next);
@@ -225,6 +236,33 @@ impl<R: BufRead> TraceReader<R> {
             "an input (\"n\"), \"gap\", \"digest\" or \"end\"",
             "a record of no known kind",
         ))
+    }
+
+    fn header(&mut self, line: Line) -> Result<TraceRecord, TraceError> {
+        let Some(version) = line.version else {
+            return Err(self.error(
+                "a trace header, {\"leasehold-trace\":1,…}",
+                "another record; is this a trace at all?",
+            ));
+        };
+        if let Some(number) = line.segment {
+            return Err(self.error(
+                "the first segment of a trace",
+                format!("segment {number}; give the folder that all segments are in"),
+            ));
+        }
+        if version == 0 || version > VERSION {
+            return Err(self.error(
+                format!("a trace of version 1 to {VERSION}"),
+                format!("version {version}; use a newer release of leasehold to read it"),
+            ));
+        }
+        self.state = State::Middle;
+        Ok(TraceRecord::Header {
+            version,
+            software: line.software,
+            kind: line.kind.unwrap_or(TraceKind::Full),
+        })
     }
 
     fn input(&mut self, n: u64, line: Line) -> Result<TraceRecord, TraceError> {

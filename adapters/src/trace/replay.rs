@@ -19,6 +19,8 @@ pub struct ReplayReport {
     pub divergence: Option<Divergence>,
     /// The number of the first input that was not recorded. Nothing can be replayed from there on.
     pub gap: Option<u64>,
+    /// The limit of the trace's folder in bytes, if the recording ended there.
+    pub limit: Option<u64>,
     /// Whether the trace was closed in order; one of a process that was killed is not.
     pub complete: bool,
 }
@@ -59,11 +61,12 @@ pub fn replay_on<R: BufRead>(
         digest: RollingDigest::new(),
         divergence: None,
         gap: None,
+        limit: None,
         complete: false,
     };
     for record in reader {
         match record? {
-            TraceRecord::Header { .. } => {}
+            TraceRecord::Header { .. } | TraceRecord::Segment { .. } => {}
             TraceRecord::Input { n, input, out } => {
                 let shown = input.clone();
                 let mut outputs = Vec::new();
@@ -99,6 +102,7 @@ pub fn replay_on<R: BufRead>(
                 return Ok(report);
             }
             TraceRecord::End { .. } => report.complete = true,
+            TraceRecord::Limit { bytes } => report.limit = Some(bytes),
         }
     }
     Ok(report)

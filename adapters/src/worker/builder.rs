@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::kpl::Misplaced;
 use crate::observe::NoticeFn;
 use crate::ports::{StreamPort, TablePort};
-use crate::recorder::Sink;
+use crate::recorder::{Sink, TraceFolder};
 use crate::runtime::Runtime;
 use crate::store::Store;
 use leasehold_engine::config::{Config, InitialPosition};
@@ -65,6 +65,12 @@ pub struct Builder<K = NoKinesis, D = NoDynamoDb, S = NoStream, A = NoApplicatio
     settings: Settings,
 }
 
+/// Where the full trace is written to.
+pub(super) enum TraceTo {
+    File(PathBuf),
+    Folder(TraceFolder),
+}
+
 /// A builder that has every part that a worker needs.
 pub type CompleteBuilder = Builder<Kinesis, DynamoDb, Stream, Application>;
 
@@ -81,7 +87,7 @@ pub(super) struct Settings {
     pub(super) dead_letters: Option<Arc<dyn AnyDeadLetter>>,
     pub(super) observer: Option<NoticeFn>,
     pub(super) sink: Option<Box<dyn Sink>>,
-    pub(super) trace_file: Option<PathBuf>,
+    pub(super) trace: Option<TraceTo>,
     pub(super) dump_on_fatal: Option<PathBuf>,
     pub(super) flight: Option<(usize, usize)>,
 }
@@ -120,7 +126,7 @@ impl Default for Settings {
             dead_letters: None,
             observer: None,
             sink: None,
-            trace_file: None,
+            trace: None,
             dump_on_fatal: None,
             flight: Some(FLIGHT),
         }
@@ -318,11 +324,27 @@ impl<K, D, S, A> Builder<K, D, S, A> {
     /// replaced. A trace holds every input of the engine and no record data. What the disk is too slow for is left out, and
     /// recorded as a gap.
     pub fn trace_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.settings.trace_file = Some(path.into());
+        self.settings.trace = Some(TraceTo::File(path.into()));
         self
     }
 
-    /// Writes a full trace to a sink of the application's own. It takes the place of a [`trace_file`](Builder::trace_file).
+    /// Writes a full trace to a folder, in files of a limited size, with a limit for all of them: for a worker that runs for months.
+    /// It takes the place of a [`trace_file`](Builder::trace_file), and the other way round. [`TraceFolder`] says what happens at
+    /// the limit.
+    ///
+    /// ```
+    /// use leasehold::{TraceFolder, Worker};
+    ///
+    /// let folder = TraceFolder::new("/var/lib/billing/trace").with_limit_bytes(1 << 30);
+    /// let builder = Worker::builder().trace_folder(folder);
+    /// ```
+    pub fn trace_folder(mut self, folder: TraceFolder) -> Self {
+        self.settings.trace = Some(TraceTo::Folder(folder));
+        self
+    }
+
+    /// Writes a full trace to a sink of the application's own. It takes the place of a [`trace_file`](Builder::trace_file) and of a
+    /// [`trace_folder`](Builder::trace_folder).
     pub fn trace_sink(mut self, sink: impl Sink + 'static) -> Self {
         self.settings.sink = Some(Box::new(sink));
         self

@@ -2,14 +2,13 @@
 
 use crate::exit::{self, Failure, Verdict};
 use crate::replay::describe_input;
+use crate::trace_file;
 use clap::Args;
-use leasehold::internals::{OutputDigest, TraceReader, TraceRecord};
+use leasehold::internals::{OutputDigest, TraceReader, TraceRecord, TraceText};
 use leasehold_engine::input::Input;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Find the first input at which two traces differ, or were answered differently, and show it with what came before.
@@ -73,20 +72,14 @@ struct Comparison {
 /// The inputs of a trace file.
 struct Steps {
     path: PathBuf,
-    reader: TraceReader<BufReader<File>>,
+    reader: TraceReader<TraceText>,
 }
 
 impl Steps {
     fn open(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| {
-            Failure::unusable(format!(
-                "expected a readable trace file, but {}: {error}",
-                path.display()
-            ))
-        })?;
         Ok(Self {
             path: path.to_owned(),
-            reader: TraceReader::new(BufReader::new(file)),
+            reader: TraceReader::new(trace_file::open(path)?),
         })
     }
 }

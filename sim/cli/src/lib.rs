@@ -42,6 +42,7 @@ mod show;
 mod signal;
 mod sim;
 mod story;
+mod trace_file;
 
 use clap::{Parser, Subcommand};
 #[cfg(feature = "aws")]

@@ -4,6 +4,7 @@ use crate::exit::{self, Failure, Verdict};
 use crate::explain::Explanation;
 use crate::page;
 use crate::story;
+use crate::trace_file::{self, Lines};
 use clap::Args;
 use leasehold::internals::{ReplayReport, TraceKind, TraceReader, TraceRecord, replay_on};
 use leasehold_engine::Engine;
@@ -12,8 +13,6 @@ use leasehold_engine::output::Output;
 use leasehold_sim::timeline::trace::TraceTimeline;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Feed a recorded trace to the engine again and compare every answer with the recorded one.
@@ -22,10 +21,10 @@ use std::path::{Path, PathBuf};
 /// refused with the number of the line: exit code 2.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  leasehold replay worker-1.jsonl\n  leasehold replay worker-1.jsonl --from 100 --until 120\n  leasehold replay worker-1.jsonl --explain shardId-000000000003\n  leasehold replay worker-1.jsonl --html worker-1.html"
+    after_help = "Examples:\n  leasehold replay worker-1.jsonl\n  leasehold replay worker-1.jsonl --from 100 --until 120\n  leasehold replay worker-1.jsonl --explain shardId-000000000003\n  leasehold replay worker-1.jsonl --html worker-1.html\n  leasehold replay traces/life-000003 --partial"
 )]
 pub(super) struct ReplayArgs {
-    /// The trace.
+    /// The trace: a file, or a folder of `consume --trace-dir`, of which the newest life is read unless one is named.
     file: PathBuf,
     /// Show inputs and answers from this input on.
     #[arg(long, value_name = "N")]
@@ -50,12 +49,13 @@ pub(super) struct ReplayArgs {
 pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
     let mut shown = Shown::new(args);
     let mut timeline = args.html.is_some().then(TraceTimeline::default);
-    let report = replay_file(&args.file, args.partial, |n, input, outputs| {
+    let replayed = replay_file(&args.file, args.partial, |n, input, outputs| {
         shown.add(n, input, outputs);
         if let Some(timeline) = &mut timeline {
             timeline.add(input, outputs);
         }
     })?;
+    let report = &replayed.report;
     if let (Some(mut timeline), Some(out)) = (timeline, &args.html) {
         if let Some(divergence) = &report.divergence {
             timeline.diverged(page::describe_divergence(divergence));
@@ -63,10 +63,10 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
         page::write_page(out, &timeline.finish(page::title_of(&args.file)))?;
     }
     if args.json {
-        exit::print_json(&as_json(&report))?;
+        exit::print_json(&as_json(report))?;
     } else {
         let mut text = shown.finish();
-        text.push_str(&describe(&report));
+        text.push_str(&describe(&replayed));
         exit::print(&text)?;
     }
     Ok(match report.divergence {
@@ -75,80 +75,55 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
     })
 }
 
-/// Replays a trace file up to its end, its first divergence or its first gap; refuses one that is not whole, unless
-/// `partial` says that a part will do.
+/// What a replay found, and what there was of the trace.
+pub(super) struct Replayed {
+    pub(super) report: ReplayReport,
+    /// The bytes of a last line without an end, which was left out.
+    left_out: usize,
+    /// How many lines were read.
+    lines: u64,
+}
+
+/// Replays a trace up to its end, its first divergence or its first gap; refuses one that is not whole, unless `partial` says that a
+/// part will do. `path` is a file, or a folder of segments.
 pub(super) fn replay_file(
-    file: &Path,
+    path: &Path,
     partial: bool,
     each: impl FnMut(u64, &Input, &[Output]),
-) -> Result<ReplayReport, Failure> {
-    let name = file.display();
+) -> Result<Replayed, Failure> {
+    let name = path.display();
     let refused = |error: leasehold::internals::TraceError| Failure::unusable(format!("{name}: {error}"));
-    let kind = kind_of(file)?.map_err(refused)?;
-    let reader = TraceReader::new(BufReader::new(open(file, partial)?));
-    let report = replay_on(&mut Engine::new(), reader, each).map_err(refused)?;
+    let kind = kind_of(path)?.map_err(refused)?;
+    let lines = Lines::of(trace_file::open(path)?, partial);
+    let seen = lines.seen();
+    let report = replay_on(&mut Engine::new(), TraceReader::new(lines), each).map_err(refused)?;
     // A file that was cut at a line break shows no other sign of it.
     if is_cut_off(&report) && kind == TraceKind::Full && !partial {
         return Err(Failure::unusable(format!(
             "{name}: line {} of the trace: expected a further record or the end record, found the end of the file \
              after input {}; the trace was cut off here, or its process was killed (--partial replays what there is)",
-            lines_of(file)? + 1,
+            seen.lines() + 1,
             report.inputs.saturating_sub(1),
         )));
     }
-    Ok(report)
+    Ok(Replayed {
+        report,
+        left_out: seen.left_out(),
+        lines: seen.lines(),
+    })
 }
 
 fn is_cut_off(report: &ReplayReport) -> bool {
-    !report.complete && report.gap.is_none() && report.divergence.is_none()
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::unusable(format!(
-        "expected a readable trace file, but {}: {error}",
-        path.display()
-    ))
-}
-
-/// The part of a file to be replayed: all of it, or up to the last whole line.
-fn open(path: &Path, partial: bool) -> Result<impl Read, Failure> {
-    let failed = |error| unreadable(path, &error);
-    let mut file = File::open(path).map_err(failed)?;
-    let mut length = u64::MAX;
-    if partial {
-        length = 0;
-        let mut reader = BufReader::new(&file);
-        let mut line = Vec::new();
-        while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-            if line.last() == Some(&b'\n') {
-                length += line.len() as u64;
-            }
-            line.clear();
-        }
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-    }
-    Ok(file.take(length))
+    !report.complete && report.gap.is_none() && report.divergence.is_none() && report.limit.is_none()
 }
 
 fn kind_of(path: &Path) -> Result<Result<TraceKind, leasehold::internals::TraceError>, Failure> {
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-    Ok(match TraceReader::new(BufReader::new(file)).next() {
+    Ok(match TraceReader::new(trace_file::open(path)?).next() {
         Some(Ok(TraceRecord::Header { kind, .. })) => Ok(kind),
         Some(Err(error)) => Err(error),
         // The reader takes nothing but a header for a first line.
         _ => Ok(TraceKind::Full),
     })
-}
-
-fn lines_of(path: &Path) -> Result<u64, Failure> {
-    let failed = |error| unreadable(path, &error);
-    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
-    let (mut lines, mut line) = (0, Vec::new());
-    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-        lines += 1;
-        line.clear();
-    }
-    Ok(lines)
 }
 
 fn as_json(report: &ReplayReport) -> Value {
@@ -162,11 +137,13 @@ fn as_json(report: &ReplayReport) -> Value {
         })),
         "digest": report.digest.to_string(),
         "gap": report.gap,
+        "limit": report.limit,
         "complete": report.complete,
     })
 }
 
-fn describe(report: &ReplayReport) -> String {
+fn describe(replayed: &Replayed) -> String {
+    let report = &replayed.report;
     let mut text = String::new();
     match &report.divergence {
         Some(divergence) => {
@@ -197,8 +174,21 @@ fn describe(report: &ReplayReport) -> String {
             text,
             "\nfrom input {gap} on, inputs were not recorded; what follows cannot be replayed"
         );
+    } else if let Some(limit) = report.limit {
+        let _ = write!(
+            text,
+            "\nthe trace ends here, because its folder had reached its limit of {limit} bytes; the worker went on"
+        );
     } else if is_cut_off(report) {
         text.push_str("\nthe trace has no end: its process was killed, or the file was cut off");
+        if replayed.left_out > 0 {
+            let _ = write!(
+                text,
+                "; line {} is not whole, and its {} bytes were left out",
+                replayed.lines + 1,
+                replayed.left_out
+            );
+        }
     }
     text
 }

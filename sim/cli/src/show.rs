@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  leasehold show worker-1.jsonl --html worker-1.html")]
 pub(super) struct ShowArgs {
-    /// The trace.
+    /// The trace: a file, or a folder of `consume --trace-dir`.
     file: PathBuf,
     /// Where the page is written to.
     #[arg(long, value_name = "OUT")]
@@ -41,8 +41,8 @@ pub(super) fn run(args: &ShowArgs) -> Result<Verdict, Failure> {
 /// The timeline of a file, whatever kind of file it is. A trace without an end is shown as far as it goes.
 fn timeline_of(file: &Path) -> Result<Timeline, Failure> {
     let mut timeline = TraceTimeline::default();
-    let report = replay_file(file, true, |_, input, outputs| timeline.add(input, outputs))?;
-    if let Some(divergence) = &report.divergence {
+    let replayed = replay_file(file, true, |_, input, outputs| timeline.add(input, outputs))?;
+    if let Some(divergence) = &replayed.report.divergence {
         timeline.diverged(describe_divergence(divergence));
     }
     Ok(timeline.finish(title_of(file)))

@@ -122,3 +122,71 @@ fn consume_ends_when_it_has_caught_up() {
     assert_eq!(consume(), 20, "only what came since");
     assert_eq!(consume(), 0);
 }
+
+/// Segments are rotated while the command runs, and `replay` reads them as one trace, also after a crash.
+#[test]
+fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
+    let local = Local::start();
+    local.call(
+        "Kinesis_20131202.CreateStream",
+        &json!({ "StreamName": "orders", "ShardCount": 2 }),
+    );
+    for n in 0..3 {
+        let record = json!({ "StreamName": "orders", "PartitionKey": n.to_string(), "Data": "MA==" });
+        local.call("Kinesis_20131202.PutRecord", &record);
+    }
+    let url = format!("http://{}", local.address);
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-dir");
+    let _ = std::fs::remove_dir_all(&folder);
+    let path = folder.to_str().expect("a path of text");
+    let consume = |more: &[&str]| {
+        let mut command = leasehold(&["consume", "--stream", "orders", "--application", "billing"]);
+        command
+            .args(["--endpoint-url", &url, "--trace-dir", path])
+            .args(more);
+        command.output().expect("the command starts")
+    };
+    let refused = consume(&["--trace-limit", "100KiB"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = stderr(&refused);
+    assert!(
+        told.contains("expected --trace-segment") && !folder.exists(),
+        "{told}"
+    );
+
+    for _ in 0..2 {
+        let done = consume(&["--trace-segment", "4KiB", "--until-caught-up"]);
+        assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    }
+    let first = folder.join("life-000001");
+    assert!(first.join("segment-000001.jsonl.gz").is_file());
+    let replay = |path: &std::path::Path, more: &[&str]| {
+        let mut command = leasehold(&["replay", path.to_str().expect("text")]);
+        command.args(more).output().expect("the command starts")
+    };
+    for path in [&folder, &first] {
+        let output = replay(path, &[]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stdout(&output).contains("no divergence"), "{}", stdout(&output));
+    }
+
+    // A crash in the midst of a line.
+    let mut files: Vec<_> = std::fs::read_dir(&first)
+        .expect("the folder")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
+    files.sort();
+    let last = files.last().expect("a segment");
+    let text = std::fs::read_to_string(last).expect("a text");
+    std::fs::write(last, &text[..text.len() - 4]).expect("a shorter text");
+    let output = replay(&first, &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--partial"), "{}", stderr(&output));
+    let output = replay(&first, &["--partial"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = stdout(&output);
+    assert!(
+        told.contains("no divergence") && told.contains("is not whole, and its"),
+        "{told}"
+    );
+}

@@ -19,6 +19,7 @@ mod names;
 mod output;
 mod printer;
 mod settings;
+mod size;
 mod writer;
 
 use crate::clients::Clients;
@@ -30,11 +31,12 @@ use flags::OptionFlags;
 use job::{Jobs, Unwritten};
 use last::Last;
 use leasehold::admin::Admin;
-use leasehold::{Batch, Error, Fatal, Notice, Report, Worker};
+use leasehold::{Batch, CompleteBuilder, Error, Fatal, Notice, Report, TraceFolder, Worker};
 use line::Payload;
 use output::Output;
 use printer::Printer;
 use settings::{Given, Settings, Source, Values};
+use size::parse_size;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,6 +102,16 @@ pub(super) struct ConsumeArgs {
     /// Record everything the worker is told, for `leasehold replay`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Record everything the worker is told into files of this folder, within a limit. Each start gets a folder of its own in it, and
+    /// files that are full are compressed. At the limit, the oldest other starts are removed; then the recording ends.
+    #[arg(long, value_name = "DIR", conflicts_with = "trace")]
+    trace_dir: Option<PathBuf>,
+    /// The size of all files in --trace-dir together.
+    #[arg(long, value_name = "SIZE", requires = "trace_dir", default_value = "2GiB", value_parser = parse_size)]
+    trace_limit: u64,
+    /// The size at which a file in --trace-dir ends, before it is compressed: 4KiB to half of --trace-limit.
+    #[arg(long, value_name = "SIZE", requires = "trace_dir", default_value = "64MiB", value_parser = parse_size)]
+    trace_segment: u64,
     /// Stop after this many records.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_records: Option<u64>,
@@ -131,6 +143,22 @@ impl ConsumeArgs {
             Some((name.into_string().ok()?, text.ok()?))
         });
         Settings::resolve(self.flags(), settings::of_environment(variables)?, file)
+    }
+
+    /// Where the trace goes, if it goes to a folder.
+    fn trace_folder(&self) -> Result<Option<TraceFolder>, Failure> {
+        let Some(path) = &self.trace_dir else {
+            return Ok(None);
+        };
+        let (segment, limit) = (self.trace_segment, self.trace_limit);
+        if segment < 4 << 10 || segment > limit / 2 {
+            return Err(Failure::unusable(format!(
+                "expected --trace-segment to be 4 KiB to half of --trace-limit, which is {limit} bytes, found {segment} bytes; correct \
+                 one of them"
+            )));
+        }
+        let folder = TraceFolder::new(path).with_segment_bytes(segment);
+        Ok(Some(folder.with_limit_bytes(limit)))
     }
 
     fn flags(&self) -> Values {
@@ -169,6 +197,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         exit::print(&settings.printed())?;
         return Ok(Verdict::Fine);
     }
+    let folder = args.trace_folder()?;
     let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region).await?;
     let goal = match args.until_caught_up {
         true => Some(goal(&clients, &settings, began)?),
@@ -178,7 +207,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .worker_id
         .unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
     let config = settings.config;
-    let mut builder = Worker::builder()
+    let builder = Worker::builder()
         .kinesis(clients.kinesis)
         .dynamodb(clients.dynamodb)
         .stream(config.stream())
@@ -186,12 +215,9 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .format(settings.format)
         .config(|_| config)
         .worker_id(worker_id);
-    if let Some(path) = args.trace {
-        builder = builder.trace_file(path);
-    }
     let (last, jobs) = (Arc::<Last>::default(), Arc::<Jobs>::default());
     let (seen, open) = (last.clone(), jobs.clone());
-    let worker = builder
+    let worker = recorded(builder, args.trace, folder)
         .on_notice(move |notice: &Notice| {
             seen.observe(notice);
             open.observe(notice);
@@ -230,6 +256,15 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         })
         .await;
     outcome(result, printer.broken(), jobs.unwritten())
+}
+
+/// With a trace in a file or a folder, if there is to be one.
+fn recorded(builder: CompleteBuilder, file: Option<PathBuf>, folder: Option<TraceFolder>) -> CompleteBuilder {
+    match (file, folder) {
+        (_, Some(folder)) => builder.trace_folder(folder),
+        (Some(file), None) => builder.trace_file(file),
+        (None, None) => builder,
+    }
 }
 
 /// Where it is looked whether the worker has caught up.

@@ -1,0 +1,115 @@
+//! A trace to be read: a file, or a folder of segments.
+
+use crate::exit::Failure;
+use leasehold::internals::TraceText;
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+use std::rc::Rc;
+
+/// Opens a trace.
+pub(super) fn open(path: &Path) -> Result<TraceText, Failure> {
+    TraceText::open(path).map_err(|error| {
+        Failure::unusable(format!(
+            "expected a readable trace file, or a folder of one, but {}: {error}",
+            path.display()
+        ))
+    })
+}
+
+/// A text, line by line. Counts its lines, and may leave out a last one that has no end.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    text: R,
+    line: Vec<u8>,
+    /// How much of `line` was read already.
+    at: usize,
+    whole_only: bool,
+    seen: Seen,
+}
+
+/// What was seen of a text so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    lines: Rc<Cell<u64>>,
+    left_out: Rc<Cell<usize>>,
+}
+
+impl Seen {
+    /// How many lines there were.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines.get()
+    }
+
+    /// How many bytes a last line had that was left out.
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out.get()
+    }
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn of(text: R, whole_only: bool) -> Self {
+        Self {
+            text,
+            line: Vec::new(),
+            at: 0,
+            whole_only,
+            seen: Seen::default(),
+        }
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        self.seen.clone()
+    }
+}
+
+impl<R: BufRead> Read for Lines<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(into)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Lines<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.line.len() {
+            self.at = 0;
+            self.line.clear();
+            if self.text.read_until(b'\n', &mut self.line)? > 0 {
+                if self.whole_only && self.line.last() != Some(&b'\n') {
+                    self.seen.left_out.set(self.line.len());
+                    self.line.clear();
+                } else {
+                    self.seen.lines.set(self.seen.lines.get() + 1);
+                }
+            }
+        }
+        Ok(&self.line[self.at..])
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.at = (self.at + bytes).min(self.line.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, whole_only: bool) -> (String, u64, usize) {
+        let mut lines = Lines::of(text.as_bytes(), whole_only);
+        let seen = lines.seen();
+        let mut found = String::new();
+        lines.read_to_string(&mut found).expect("a text");
+        (found, seen.lines(), seen.left_out())
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_left_out_if_only_whole_ones_are_wanted() {
+        assert_eq!(read("a\nbc\nd", true), ("a\nbc\n".to_owned(), 2, 1));
+        assert_eq!(read("a\nbc\nd", false), ("a\nbc\nd".to_owned(), 3, 0));
+        assert_eq!(read("a\n\nb\n", true), ("a\n\nb\n".to_owned(), 3, 0));
+        assert_eq!(read("", true), (String::new(), 0, 0));
+    }
+}
