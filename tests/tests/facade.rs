@@ -1,18 +1,22 @@
 //! What an application needs is exported by the crate `leasehold` itself: this file names no other crate of the project.
 
-use leasehold::parts::{DynamoDb, Kinesis};
+use leasehold::admin::{Admin, AdminError, Deed, Done, Plan, Step, Stepped, To, View, Which, release};
 use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
+use leasehold::parts::{DynamoDb, Kinesis};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
-    Ack, BadConfig, Batch, BatchIter, Builder, Bytes, Checkpoint, Choice, CompleteBuilder, Config, Control, EndReason, Error, Fatal,
-    Fence, FencingToken, Flush, FlushReason, Handler, HandlerFn, HashKey, Health, InitialPosition, LeaseKey,
-    LeaseStatus, Left, ListReason, LossReason, MembersConfig, Misplaced, Mono, NotTaken, Notice, OptionInfo,
-    Phase, Position, ReaderConfig, Receipt, Record, Report, SequenceNumber, Severity, ShardHandler, ShardId,
-    ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, TakeReason, TraceSink, Wall, Worker,
-    WorkerId,
+    Ack, BadConfig, BadOption, BadSequenceNumber, Batch, BatchIter, Builder, Bytes, Checkpoint, Choice,
+    CompleteBuilder, Config, Control, DeadLetter, DeadLetterChannel, DeadLetterFile, DeadLetterStream,
+    EndReason, Error, FailureAction, FailurePolicy, Fatal, Fence, FencingToken, Flush, FlushReason, Handler,
+    HandlerFn, HashKey, HashRange, Health, InitialPosition, LeaseKey, LeaseRow, LeaseStatus, Left, Letter,
+    ListReason, LossReason, MembersConfig, Misplaced, Mono, NotDurable, NotStored, NotTaken, Notice, OpId,
+    OptionInfo, Phase, Position, ReaderConfig, Receipt, Record, Report, Rewind, SequenceNumber, Severity,
+    ShardHandler, ShardId, ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, TakeReason,
+    TraceFolder, TraceSink, Wall, Worker, WorkerId, dead_letter_channel, shutdown_on_signal,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -302,4 +306,109 @@ fn shards_may_have_tasks_and_handlers_of_their_own() {
         is_send(&tasks);
         is_send(&handlers);
     };
+}
+
+/// A sink of a program's own.
+#[derive(Default)]
+struct Shelf(Mutex<Vec<Letter>>);
+
+impl DeadLetter for Shelf {
+    type Error = NotStored;
+
+    async fn store(&self, letter: Letter) -> Result<(), NotStored> {
+        let (_, _): (&Record, u32) = (&letter.record, letter.attempts);
+        self.0.lock().unwrap().push(letter);
+        Ok(())
+    }
+}
+
+#[test]
+fn records_that_cannot_be_processed_are_dealt_with_by_this_crate_alone() {
+    let policy: FailurePolicy = FailurePolicy::set_aside(3);
+    let (channel, _letters) = dead_letter_channel(8);
+    let channel: DeadLetterChannel = channel;
+    let _ = |stream: DeadLetterStream, file: DeadLetterFile| {
+        let with = |policy| Worker::builder().failure_policy(policy);
+        drop((
+            with(FailurePolicy::retry()).dead_letter(stream),
+            with(policy).dead_letter(file),
+        ));
+        drop((
+            with(FailurePolicy::stop(3)).dead_letter(channel),
+            with(policy).dead_letter(Shelf::default()),
+        ));
+    };
+    let config = Config::default().with_failure_action(FailureAction::SetAside);
+    assert_eq!(config.failure_action(), FailureAction::SetAside);
+    let bad: BadOption = Config::default().with_option("nothing", "1").unwrap_err();
+    assert!(bad.to_string().contains("nothing"), "{bad}");
+    let bad: BadSequenceNumber = "x".parse::<SequenceNumber>().unwrap_err();
+    assert!(bad.to_string().contains('x'), "{bad}");
+    let _ = async |batch: Batch| {
+        let durable: Result<(), NotDurable> = batch.commit().await;
+        durable
+    };
+}
+
+#[test]
+fn an_operators_program_is_written_with_this_crate_alone() {
+    let _ = async |control: Control, admin: Admin| -> Result<(), AdminError> {
+        let rewind: Rewind = control.rewind(&Which::All, To::Time(Wall(0))).await?;
+        let plan: &Plan = rewind.plan();
+        for Step {
+            lease, deed, seen, ..
+        } in &plan.steps
+        {
+            let (_, _, _): (&LeaseKey, &Deed, &Option<LeaseRow>) = (lease, deed, seen);
+        }
+        for Done { how, .. } in rewind.apply().await? {
+            let _: bool = how == Stepped::Written;
+        }
+        let view: View = admin.view().await?;
+        drop(
+            admin
+                .apply(&release(&view, &Which::Worker("w".into()), &Default::default()))
+                .await?,
+        );
+        Ok(())
+    };
+    let _: fn(Control) -> Result<(), Error> = shutdown_on_signal;
+    let folder = TraceFolder::new("traces").with_limit_bytes(1 << 30);
+    let _ = Worker::builder().trace_folder(folder);
+    let _: fn(HashRange, OpId, LeaseRow) = |range, op, row| drop((range, op, row));
+    assert!(
+        leasehold::metrics::ALL
+            .iter()
+            .all(|metric| !metric.name.is_empty())
+    );
+    assert_eq!(leasehold::engine::format::Format::default(), Format::Kcl);
+}
+
+/// The names that the crate exports, as its source says.
+fn exported() -> Vec<String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters/src/lib.rs");
+    let source = std::fs::read_to_string(source).expect("the source of the crate");
+    let uses = source.split("\npub use ").skip(1);
+    let mut names = Vec::new();
+    for statement in uses.filter_map(|text| text.split(';').next()) {
+        let list = statement.find('{').map_or(statement, |brace| &statement[brace..]);
+        for item in list.trim_matches(['{', '}']).split(',') {
+            let name = item.trim().rsplit([':', ' ']).next().unwrap_or_default();
+            names.extend((!name.is_empty()).then(|| name.to_owned()));
+        }
+    }
+    names
+}
+
+#[test]
+fn every_name_that_is_exported_is_used_here() {
+    let text = include_str!("facade.rs");
+    let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let names = exported();
+    assert!(names.len() > 60, "{names:?}");
+    let missing: Vec<_> = names
+        .iter()
+        .filter(|name| !words.contains(name.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "add uses of {missing:?} to this file");
 }
