@@ -1,5 +1,7 @@
 //! Workers with a task for each shard: ends of shards, shutdowns, failures and crashes. No record is lost.
 
+mod ends;
+
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold::{Batch, Control, EndReason, Error, FlushReason, Notice, Report, ShardStream, Worker};
 use leasehold_tests::clients;
@@ -56,6 +58,13 @@ impl Diary {
             .iter()
             .filter(|line| line.shard == of_shard && line.did == Did::Begin);
         begins.count()
+    }
+
+    /// How often tasks of a worker were told the end of the first shard.
+    fn ends_of_first(&self, by: &str) -> usize {
+        let end = Did::End(Some(FlushReason::ShardEnd));
+        let is = |line: &&Line| line.worker == by && line.shard == SHARDS[0] && line.did == end;
+        self.lines().iter().filter(is).count()
     }
 
     /// The payloads that a worker processed, each once.
@@ -207,6 +216,13 @@ impl Scene {
         }
     }
 
+    /// Splits the first shard.
+    async fn split(&self) {
+        let split = self.kinesis.split_shard().stream_name(STREAM);
+        let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
+        split.send().await.expect("a split");
+    }
+
     /// Reads whether a shard's end is durable.
     async fn has_ended(&self, shard: &str) -> bool {
         let key = dynamodb::types::AttributeValue::S(shard.to_owned());
@@ -235,6 +251,12 @@ async fn collect(task: Task) -> io::Result<()> {
     Ok(())
 }
 
+/// Processes each batch at once.
+async fn process_all(task: Task) -> io::Result<()> {
+    task.process_all().await;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_split_shard_is_finished_by_its_task_before_the_tasks_of_its_children_begin() {
     let mut scene = Scene::new().await;
@@ -243,19 +265,14 @@ async fn a_split_shard_is_finished_by_its_task_before_the_tasks_of_its_children_
         scene.put(3).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
-    let split = scene.kinesis.split_shard().stream_name(STREAM);
-    let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
-    split.send().await.expect("a split");
+    scene.split().await;
     scene.put(3).await;
     until("the children's records", SOON, || async {
         scene.diary.begins("shardId-000000000002") > 0 && scene.has_ended(SHARDS[0]).await
     })
     .await;
     worker.shutdown().await;
-    let other = scene.start("two", |task| async move {
-        task.process_all().await;
-        Ok(())
-    });
+    let other = scene.start("two", process_all);
     scene.diary.until_processed(&scene.put).await;
     other.shutdown().await;
     let ended = scene
@@ -272,120 +289,6 @@ async fn a_split_shard_is_finished_by_its_task_before_the_tasks_of_its_children_
             "{ended:?} {last:?} {begun:?}"
         );
     }
-}
-
-#[tokio::test]
-async fn the_end_of_a_shard_waits_for_the_task_that_keeps_its_batches() {
-    let mut scene = Scene::new().await;
-    let (free, hold) = tokio::sync::watch::channel(false);
-    let worker = scene.start("one", move |task| {
-        let mut hold = hold.clone();
-        async move {
-            let mut kept = Vec::new();
-            while let Some(batch) = task.next().await {
-                kept.push(batch);
-            }
-            if task.shard.why_ended() == Some(FlushReason::ShardEnd) {
-                hold.wait_for(|free| *free).await.expect("the test");
-            }
-            kept.iter().for_each(|batch| task.process(batch));
-            Ok(())
-        }
-    });
-    scene.put(3).await;
-    let split = scene.kinesis.split_shard().stream_name(STREAM);
-    let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
-    split.send().await.expect("a split");
-    until("the end of the stream", SOON, || async {
-        let end = Did::End(Some(FlushReason::ShardEnd));
-        scene.diary.place(SHARDS[0], |did| *did == end).is_some()
-    })
-    .await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(!scene.has_ended(SHARDS[0]).await, "its task has not returned");
-    free.send(true).expect("a task");
-    until("the end of the shard", SOON, || scene.has_ended(SHARDS[0])).await;
-    worker.shutdown().await;
-    assert_eq!(scene.diary.payloads(|_| true), scene.put);
-}
-
-#[tokio::test]
-async fn the_end_of_a_shard_waits_for_a_task_that_has_acknowledged_everything_before() {
-    let mut scene = Scene::new().await;
-    let (free, hold) = tokio::sync::watch::channel(false);
-    let worker = scene.start("one", move |task| {
-        let mut hold = hold.clone();
-        async move {
-            task.process_all().await;
-            let shard = task.shard.info().shard.clone();
-            if task.shard.why_ended() == Some(FlushReason::ShardEnd) && shard.as_str() == SHARDS[0] {
-                if task.diary.begins(SHARDS[0]) == 1 {
-                    return Err(io::Error::other("no index yet"));
-                }
-                hold.wait_for(|free| *free).await.expect("the test");
-            }
-            Ok(())
-        }
-    });
-    scene.put(3).await;
-    scene.diary.until_processed(&scene.put).await;
-    let split = scene.kinesis.split_shard().stream_name(STREAM);
-    let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
-    split.send().await.expect("a split");
-    until("a second task at the end", SOON, || async {
-        let end = Did::End(Some(FlushReason::ShardEnd));
-        let ends = |line: &&Line| line.shard == SHARDS[0] && line.did == end;
-        scene.diary.lines().iter().filter(ends).count() == 2
-    })
-    .await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(!scene.has_ended(SHARDS[0]).await, "no task has returned `Ok`");
-    assert_eq!(scene.diary.begins("shardId-000000000002"), 0);
-    free.send(true).expect("a task");
-    until("the end of the shard", SOON, || scene.has_ended(SHARDS[0])).await;
-    let notices = worker.shutdown().await;
-    let told = notices.iter().any(|notice| match notice {
-        Notice::HandlerFailed { lease, detail, .. } => {
-            lease.as_str() == SHARDS[0] && detail.contains("no index yet")
-        }
-        _ => false,
-    });
-    assert!(told, "{notices:?}");
-    assert_eq!(scene.diary.payloads(|_| true), scene.put);
-}
-
-#[tokio::test]
-async fn after_a_crash_at_the_end_of_a_shard_the_task_of_another_worker_is_told_the_end() {
-    let mut scene = Scene::new().await;
-    let one = scene.start("one", |task| async move {
-        task.process_all().await;
-        if task.shard.why_ended() == Some(FlushReason::ShardEnd) {
-            std::future::pending::<()>().await;
-        }
-        Ok(())
-    });
-    scene.put(3).await;
-    scene.diary.until_processed(&scene.put).await;
-    let split = scene.kinesis.split_shard().stream_name(STREAM);
-    let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
-    split.send().await.expect("a split");
-    let end_seen = |by: &'static str| {
-        let lines = scene.diary.lines();
-        let end = Did::End(Some(FlushReason::ShardEnd));
-        let is = |line: &Line| line.worker == by && line.shard == SHARDS[0] && line.did == end;
-        lines.iter().any(is)
-    };
-    until("the end", SOON, || async { end_seen("one") }).await;
-    one.run.abort();
-    assert!(one.run.await.is_err_and(|error| error.is_cancelled()));
-    assert!(!scene.has_ended(SHARDS[0]).await, "its task has not returned");
-    let two = scene.start("two", |task| async move {
-        task.process_all().await;
-        Ok(())
-    });
-    until("the end of the shard", SOON, || scene.has_ended(SHARDS[0])).await;
-    assert!(end_seen("two"));
-    two.shutdown().await;
 }
 
 #[tokio::test]
@@ -499,10 +402,7 @@ async fn when_a_worker_crashes_its_tasks_end_and_those_of_another_worker_process
     let before = scene.diary.lines().len();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(scene.diary.lines().len(), before, "a dropped worker has no tasks");
-    let two = scene.start("two", |task| async move {
-        task.process_all().await;
-        Ok(())
-    });
+    let two = scene.start("two", process_all);
     scene.diary.until_processed(&scene.put).await;
     two.shutdown().await;
 }

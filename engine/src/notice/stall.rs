@@ -118,23 +118,8 @@ impl fmt::Display for Stall {
                     "the handler keeps {batches} batches that it has not acknowledged"
                 )
             }
-            Stall::Stopped { position, attempts } => write!(
-                f,
-                "the handler failed {attempts} times with the record {position}, so nothing is handed over until the application \
-                 resumes the shard"
-            ),
-            Stall::SettingAside {
-                position,
-                failures: 0,
-            } => write!(f, "the record {position} is being set aside"),
-            Stall::SettingAside { position, failures } => {
-                write!(f, "setting aside the record {position} failed {failures} times")
-            }
-            Stall::EndUnconfirmed { failures: 0 } => f.write_str(
-                "the shard has ended, and its end is not written before the handler has finished the shard, too",
-            ),
-            Stall::EndUnconfirmed { failures } => {
-                write!(f, "the handler failed {failures} times at the end of the shard")
+            Stall::Stopped { .. } | Stall::SettingAside { .. } | Stall::EndUnconfirmed { .. } => {
+                self.fmt_failure(f)
             }
             Stall::Fenced => {
                 f.write_str("the lease was not renewed in time, and another worker may have taken it")
@@ -159,6 +144,33 @@ impl fmt::Display for Stall {
             }
             Stall::Writing => f.write_str("the row of the lease cannot be written"),
             Stall::Closing => f.write_str("the application has not closed the shard yet"),
+        }
+    }
+}
+
+impl Stall {
+    /// As a sentence, if it is about what the handler could not do.
+    fn fmt_failure(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stall::Stopped { position, attempts } => write!(
+                f,
+                "the handler failed {attempts} times with the record {position}, so nothing is handed over until the application \
+                 resumes the shard"
+            ),
+            Stall::SettingAside {
+                position,
+                failures: 0,
+            } => write!(f, "the record {position} is being set aside"),
+            Stall::SettingAside { position, failures } => {
+                write!(f, "setting aside the record {position} failed {failures} times")
+            }
+            Stall::EndUnconfirmed { failures: 0 } => f.write_str(
+                "the shard has ended, and its end is not written before the handler has finished the shard, too",
+            ),
+            Stall::EndUnconfirmed { failures } => {
+                write!(f, "the handler failed {failures} times at the end of the shard")
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The application: for every open shard a handler that takes its time, fails, hangs, and reports how far it is.
 
 use super::Fleet;
-use super::handling::Handling;
+use super::handling::{Handling, opened};
 use super::kept::{Flushing, Unfinished, tell_done, tell_processed};
 use super::poison::{Aside, SettingAside};
 use crate::faults::Deed;
@@ -13,7 +13,7 @@ use crate::world::heap::What;
 use crate::world::request::Request;
 use crate::world::services::Services;
 use leasehold_engine::ids::{FencingToken, OpId};
-use leasehold_engine::input::{Call, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::input::{Call, Outcome, Refusal, Reply, Why};
 use leasehold_engine::output::{ConsumerOp, EndReason};
 use leasehold_engine::position::Position;
 use leasehold_engine::time::Mono;
@@ -402,27 +402,6 @@ impl Fleet {
                 end_handling(cx, services, (w, life), (shard, token), &handling, outcome);
             }
         }
-    }
-}
-
-/// What oracles and the engine are told when a shard was opened, or was not.
-fn opened(
-    (aborted, confirms): (bool, bool),
-    life: LifeNo,
-    shard: ShardNo,
-    token: FencingToken,
-) -> (Fact, Outcome) {
-    let token = token.0;
-    if aborted {
-        let fact = Fact::OpenFailed { life, shard, token };
-        (fact, Outcome::Unknown(Cause::Cancelled))
-    } else {
-        let fact = Fact::OpenDone { life, shard, token };
-        let reply = match confirms {
-            true => Reply::ConfirmsEnd,
-            false => Reply::Done,
-        };
-        (fact, Outcome::Applied(reply))
     }
 }
 

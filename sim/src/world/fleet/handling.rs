@@ -3,9 +3,9 @@
 use super::handler::refusal;
 use super::poison::first_poisoned;
 use crate::faults::Chance;
-use crate::oracles::{ShardNo, Time};
+use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::world::context::Context;
-use leasehold_engine::ids::OpId;
+use leasehold_engine::ids::{FencingToken, OpId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::position::Position;
 
@@ -141,5 +141,26 @@ impl Handling {
         } else {
             Outcome::Applied(Reply::Processed)
         }
+    }
+}
+
+/// What oracles and the engine are told when a shard was opened, or was not.
+pub(super) fn opened(
+    (aborted, confirms): (bool, bool),
+    life: LifeNo,
+    shard: ShardNo,
+    token: FencingToken,
+) -> (Fact, Outcome) {
+    let token = token.0;
+    if aborted {
+        let fact = Fact::OpenFailed { life, shard, token };
+        (fact, Outcome::Unknown(Cause::Cancelled))
+    } else {
+        let fact = Fact::OpenDone { life, shard, token };
+        let reply = match confirms {
+            true => Reply::ConfirmsEnd,
+            false => Reply::Done,
+        };
+        (fact, Outcome::Applied(reply))
     }
 }
