@@ -34,6 +34,8 @@ pub use leasehold_engine::admin::{
 pub use leasehold_engine::shard::Shard;
 pub use to::To;
 
+#[cfg(feature = "aws")]
+mod place;
 mod to;
 
 use crate::patient::{GaveUp, PatientTable};

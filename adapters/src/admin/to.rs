@@ -1,9 +1,8 @@
-//! Where a rewind leads, and the place in each shard that this comes to.
+//! Where a rewind leads.
 
-use super::{Admin, AdminError, Place, Shard, View, Which};
-use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
+use super::Which;
+use leasehold_engine::position::SequenceNumber;
 use leasehold_engine::time::Wall;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// Where shards are to be read from.
@@ -59,68 +58,6 @@ impl To {
             To::TrimHorizon | To::Latest | To::Time(_) => Ok(()),
         }
     }
-}
-
-#[cfg(feature = "aws")]
-impl Admin {
-    /// Whether `to` makes sense for these shards, by this machine's clock.
-    pub(crate) fn check(&self, which: &Which, to: To) -> Result<(), AdminError> {
-        let checked = to.check(which, Wall(self.runtime.wall().0));
-        checked.map_err(|how| AdminError::new("work out the place", how))
-    }
-
-    /// What a rewind to `to` comes to in each of the shards that are meant, for [`rewind`](super::rewind). `shards` is the whole list
-    /// of the stream's shards.
-    ///
-    /// # Errors
-    /// If `to` makes no sense for these shards ([`To::check`]), if Kinesis refuses a sequence number, or if a shard cannot be read
-    /// to look for a time.
-    pub async fn place(
-        &self,
-        kinesis: &aws_sdk_kinesis::Client,
-        stream: &str,
-        shards: &[Shard],
-        view: &View,
-        which: &Which,
-        to: To,
-    ) -> Result<Place, AdminError> {
-        self.check(which, to)?;
-        let mut places = BTreeMap::new();
-        let meant = shards
-            .iter()
-            .filter(|shard| is_meant(&shard.id.to_lease(), view, which));
-        match to {
-            To::TrimHorizon => return Ok(Place::TrimHorizon),
-            To::Latest => return Ok(Place::Latest),
-            To::Number(number) => {
-                for shard in meant {
-                    // Of numbers outside of the shard, the plan says more.
-                    if number >= shard.starting && shard.ending.is_none_or(|ending| number <= ending) {
-                        self.check_number(kinesis, stream, &shard.id, number).await?;
-                    }
-                    places.insert(shard.id.to_lease(), Checkpoint::At(Position::of(number)));
-                }
-            }
-            To::Time(time) => {
-                for shard in meant {
-                    if let Some(place) = self.place_at(kinesis, stream, &shard.id, time).await? {
-                        places.insert(shard.id.to_lease(), place);
-                    }
-                }
-            }
-        }
-        Ok(Place::After(places))
-    }
-}
-
-/// Whether a lease that is there is meant. For a worker's leases, places are worked out for all: the plan takes those it needs.
-#[cfg(feature = "aws")]
-fn is_meant(key: &leasehold_engine::ids::LeaseKey, view: &View, which: &Which) -> bool {
-    view.leases.contains_key(key)
-        && match which {
-            Which::All | Which::Worker(_) => true,
-            Which::Shards(shards) => shards.contains(key),
-        }
 }
 
 #[cfg(test)]
