@@ -385,7 +385,11 @@ impl<K, D, S, A> Builder<K, D, S, A> {
             settings.config = policy.apply(settings.config);
         }
         settings.config.check()?;
-        check_sink(&settings.config, settings.misplaced, settings.dead_letters.is_some())?;
+        check_sink(
+            &settings.config,
+            settings.misplaced,
+            settings.dead_letters.is_some(),
+        )?;
         let (Kinesis(stream), DynamoDb(table)) = (self.kinesis.given(), self.dynamodb.given());
         stream.check()?;
         table.check()?;
