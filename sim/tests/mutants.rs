@@ -1,6 +1,6 @@
 //! Every deliberate bug is caught, by an oracle that is meant for it.
 //!
-//! Each takes up to some hundred worlds, so this runs in release, in the copy of the sources that has the bugs in it:
+//! Each takes up to some hundred worlds, but for rare ones, which `.ci/nightly` hunts. So this runs in release, in the copy of the sources that has the bugs in it:
 //! see "Deliberate bugs" in CONTRIBUTING.md.
 
 use leasehold_sim::deliberate::Bug;
@@ -17,7 +17,8 @@ fn every_deliberate_bug_is_caught_by_an_oracle_meant_for_it() {
     let sound = (0..20).map(|seed| run_seed(seed, &Options::default()));
     assert!(sound.into_iter().all(|report| report.found.violations.is_empty()));
     let mut survivors = Vec::new();
-    for bug in Bug::all().unwrap_or_else(|sentence| panic!("{sentence}")) {
+    let all = Bug::all().unwrap_or_else(|sentence| panic!("{sentence}"));
+    for bug in all.into_iter().filter(|bug| !bug.is_rare()) {
         let hunt = hunt(bug, WORLDS, false);
         println!(
             "{:<28} {:?} after {} worlds, {:.1} s",

@@ -23,6 +23,9 @@ pub(super) struct Entry {
     /// The first world to try, for a bug that shows in one world of a thousand: one in which it showed once. By default it is
     /// the cheapest one.
     pub(super) first_world: Option<u64>,
+    /// It shows in one world of many thousands, so it is hunted at night only.
+    #[serde(default)]
+    pub(super) rare: bool,
     /// What it changes in the sources.
     pub(super) edits: Vec<Edit>,
 }

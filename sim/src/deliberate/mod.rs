@@ -83,6 +83,11 @@ impl Bug {
         self.entry.first_world
     }
 
+    /// Whether it shows in one world of many thousands only: too seldom for every run of the tests.
+    pub fn is_rare(self) -> bool {
+        self.entry.rare
+    }
+
     /// What it changes in the sources.
     pub fn edits(self) -> &'static [Edit] {
         &self.entry.edits
