@@ -33,7 +33,8 @@ pub struct Target {
 pub struct Consumer {
     /// The process.
     pub process: Process,
-    output: PathBuf,
+    /// Where it prints to.
+    pub output: PathBuf,
 }
 
 /// A record as it was printed.
@@ -51,6 +52,29 @@ pub struct Printed {
 }
 
 impl Printed {
+    /// Reads a line.
+    ///
+    /// # Panics
+    /// If it is not as documented.
+    pub(crate) fn read(line: &Value) -> Self {
+        let text = |name: &str| {
+            let found = line.get(name).and_then(Value::as_str);
+            found
+                .unwrap_or_else(|| panic!("expected {name} in {line}"))
+                .to_owned()
+        };
+        assert_eq!(line.get("sub_sequence"), Some(&Value::from(0)), "{line}");
+        Self {
+            shard: text("shard"),
+            sequence: text("sequence"),
+            data: text("data"),
+            session: ["token", "session"]
+                .iter()
+                .find_map(|name| line.get(name)?.as_u64())
+                .unwrap_or(0),
+        }
+    }
+
     /// Orders by sequence number, which is a decimal of up to 56 digits.
     fn place(&self) -> (usize, &str) {
         let digits = self.sequence.trim_start_matches('0');
@@ -97,27 +121,8 @@ pub(crate) fn printed(file: &Path) -> Vec<Printed> {
     let text = fs::read_to_string(file).unwrap_or_default();
     // A killed process may leave half a line: that record was not acknowledged.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let line = |line: &str| Printed::read(&serde_json::from_str(line).expect("a JSON line"));
     whole.lines().map(line).collect()
-}
-
-fn line(line: &str) -> Printed {
-    let value: Value = serde_json::from_str(line).expect("a JSON line");
-    let text = |name: &str| {
-        let found = value.get(name).and_then(Value::as_str);
-        found
-            .unwrap_or_else(|| panic!("expected {name} in {line}"))
-            .to_owned()
-    };
-    assert_eq!(value.get("sub_sequence"), Some(&Value::from(0)), "{line}");
-    Printed {
-        shard: text("shard"),
-        sequence: text("sequence"),
-        data: text("data"),
-        session: ["token", "session"]
-            .iter()
-            .find_map(|name| value.get(name)?.as_u64())
-            .unwrap_or(0),
-    }
 }
 
 /// Where a record of a shard was printed after a later one of the same shard. While a consumer holds a lease, there is no

@@ -1,7 +1,8 @@
 //! Workers that others wrote, in fleets on the in-memory AWS.
 //!
-//! The libraries are Go modules that not every module proxy serves, so they are neither built nor fetched here. To
-//! test one, write a program around it and name its path in a variable; without, the tests that need it are skipped.
+//! The KCL for Java is fetched, and a program around it is built: see [`kcl_java`](crate::kcl_java). The others are Go modules
+//! that not every module proxy serves, so they are neither built nor fetched here. To test one, write a program around it and
+//! name its path in a variable; without, the tests that need it are skipped.
 //!
 //! | library | variable |
 //! |---|---|
@@ -115,7 +116,8 @@ pub struct Member {
     pub name: String,
     /// The process.
     pub process: Process,
-    output: PathBuf,
+    /// Where it prints to.
+    pub output: PathBuf,
 }
 
 impl Member {
@@ -124,15 +126,22 @@ impl Member {
     /// # Panics
     /// If it cannot be started.
     pub fn start(library: Library, program: &Path, place: &Place, name: &str, more: &[&str]) -> Self {
-        let output = place.directory.join(format!("{name}.jsonl"));
         let mut command = Command::new(program);
+        command.args(library.quick()).args(more);
+        Self::launch(command, place, name)
+    }
+
+    /// Starts one with this command, to which the options are added that all of them take.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn launch(mut command: Command, place: &Place, name: &str) -> Self {
+        let output = place.directory.join(format!("{name}.jsonl"));
         command
             .args(["--endpoint", &place.endpoint])
             .args(["--stream", &place.stream])
             .args(["--table", &place.application])
             .args(["--worker", name])
-            .args(library.quick())
-            .args(more)
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env_remove("AWS_PROFILE")
             .env_remove("AWS_ENDPOINT_URL");

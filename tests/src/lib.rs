@@ -9,20 +9,25 @@
 //! | [`clients`], [`http`] | SDK clients, and JSON requests without any SDK |
 //! | [`consume`] | processes of `leasehold consume`, and what they print |
 //! | [`interop`] | workers that others wrote, and what they print |
+//! | [`kcl_java`] | workers of the KCL for Java |
 //! | [`producer`] | records put all the time |
+//! | [`watch`], [`history`], [`ledger`] | what a fleet prints and writes over time: hand-overs, standstills, repeats |
 //! | [`log`] | what a worker logs, as lines |
 //! | [`probe`] | a worker in this process, and what it processed |
 //!
-//! What needs Node or Python is skipped, with one line on stderr, on machines without; `LEASEHOLD_REQUIRE_SERVERS=1`
+//! What needs Node, Python or Java is skipped, with one line on stderr, on machines without; `LEASEHOLD_REQUIRE_SERVERS=1`
 //! turns a skipped test into a failed one.
 
 pub mod cache;
 pub mod clients;
 pub mod consume;
 pub mod dynoxide;
+pub mod history;
 pub mod http;
 pub mod interop;
+pub mod kcl_java;
 pub mod kinesis_mock;
+pub mod ledger;
 pub mod local;
 pub mod log;
 pub mod probe;
@@ -30,6 +35,7 @@ pub mod process;
 pub mod producer;
 pub mod python;
 pub mod wait;
+pub mod watch;
 
 /// The README's example compiles.
 #[cfg(doctest)]

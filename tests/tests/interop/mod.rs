@@ -1,4 +1,4 @@
-//! Fleets of the Go libraries on the in-memory AWS, what they write, and the requests they write it with.
+//! Fleets of other libraries on the in-memory AWS, what they write, and the requests they write it with.
 //!
 //! | file | what it checks |
 //! |---|---|
@@ -6,9 +6,11 @@
 //! | `mixed.rs` | fleets of vmware-go-kcl-v2 and of our own workers, moved over and back |
 //! | `kinsumer.rs` | fleets of kinsumer: a split, a crash of the leader |
 //! | `mixed_kinsumer.rs` | fleets of kinsumer and of our own workers, moved over and back, each leading for a while |
-//! | `rows.rs` | that every row of their tables is as they are known to write it |
-//! | `requests.rs` | that their conditions are understood; needs neither library |
+//! | `kcl_java/` | fleets of KCL for Java and of our own workers |
+//! | `rows.rs` | that every row of the Go libraries' tables is as they are known to write it |
+//! | `requests.rs` | that their conditions are understood; needs no library |
 
+mod kcl_java;
 mod kinsumer;
 mod mixed;
 mod mixed_kinsumer;

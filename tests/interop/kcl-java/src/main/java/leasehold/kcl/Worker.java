@@ -6,7 +6,9 @@ import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
 import software.amazon.awssdk.auth.credentials.AwsCredentialsProvider;
@@ -41,12 +43,13 @@ public final class Worker {
     public static void main(String[] arguments) {
         Options options = new Options(arguments);
         Scheduler scheduler = scheduler(options);
+        long leaveMillis = options.number("leave-ms").orElse(30_000);
         options.nothingElse();
 
         AtomicBoolean asked = new AtomicBoolean();
         Thread run = new Thread(scheduler, "scheduler");
         run.setDaemon(true);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> leave(scheduler, asked), "leave"));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> leave(scheduler, asked, leaveMillis), "leave"));
         run.start();
         Output.event("started", "", 0, Version.NAME);
         Thread stdin = new Thread(Worker::awaitStop, "stdin");
@@ -119,16 +122,21 @@ public final class Worker {
         }
     }
 
-    /** The graceful shutdown, as the library's documentation has it. */
-    private static void leave(Scheduler scheduler, AtomicBoolean asked) {
+    /**
+     * The graceful shutdown, as the library's documentation has it: with a limit, since it never completes while the worker
+     * keeps the lease of a shard that it finished.
+     */
+    private static void leave(Scheduler scheduler, AtomicBoolean asked, long mostMillis) {
         asked.set(true);
-        int code = 1;
+        int code = 0;
         try {
-            boolean complete = scheduler.startGracefulShutdown().get(30, TimeUnit.SECONDS);
+            boolean complete = scheduler.startGracefulShutdown().get(mostMillis, TimeUnit.MILLISECONDS);
             Output.event("stopped", "", 0, complete ? "complete" : "incomplete");
-            code = complete ? 0 : 1;
-        } catch (Exception e) {
+        } catch (TimeoutException e) {
+            Output.event("stopped", "", 0, "after " + mostMillis + " ms");
+        } catch (InterruptedException | ExecutionException e) {
             Output.event("stopped", "", 0, e.toString());
+            code = 1;
         }
         // Without this the exit code would be that of the signal.
         Runtime.getRuntime().halt(code);

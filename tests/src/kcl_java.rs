@@ -1,0 +1,124 @@
+//! Workers of the released KCL for Java, whose program is `tests/interop/kcl-java`. It takes the options that all programs
+//! take, those of `Worker.java`, and in line 3 those of its `Version.java`. Records are printed as in the Go programs, and
+//! besides them events: lines with `event` and `shard`.
+
+use crate::cache::{HOME, Missing, installed, step};
+use crate::interop::{Member, Place};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A line of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kcl {
+    /// The last of 2.x.
+    Two,
+    /// 3.x.
+    Three,
+}
+
+/// Timers that let a fleet settle within seconds. A crashed worker's leases are taken by the second scan after; scans are
+/// two lease durations apart.
+const QUICK: &[&str] = &[
+    "--failover-ms=3000",
+    "--dispatch-ms=200",
+    "--parent-ms=500",
+    "--sync-ms=500",
+    "--audit-ms=2000",
+    "--idle-ms=200",
+    "--leave-ms=4000",
+];
+
+impl Kcl {
+    fn profile(self) -> &'static str {
+        match self {
+            Kcl::Two => "kcl2",
+            Kcl::Three => "kcl3",
+        }
+    }
+}
+
+/// The program, built.
+#[derive(Clone, Debug)]
+pub struct Program {
+    class_path: String,
+}
+
+impl Program {
+    /// Fetches the library and builds the program around it, if need be.
+    ///
+    /// # Errors
+    /// That Java or Maven is missing, or that the library cannot be had.
+    pub fn install(kcl: Kcl) -> Result<Self, Missing> {
+        step(Command::new("java").arg("-version"))?;
+        let sources = Path::new(HOME).join("interop/kcl-java");
+        let unreadable = |error: io::Error| Missing(format!("{} cannot be read: {error}", sources.display()));
+        let recipe = recipe(&sources).map_err(unreadable)?;
+        let home = installed(&format!("kcl-java-{}", kcl.profile()), &recipe, |home| {
+            step(Command::new("mvn").arg("-version"))?;
+            // What was fetched before needs no network.
+            maven(&sources, home, kcl, &["--offline"]).or_else(|_| maven(&sources, home, kcl, &[]))
+        })?;
+        let libraries = fs::read_to_string(home.join("classpath")).map_err(unreadable)?;
+        let classes = home.join("classes");
+        let class_path = format!("{}:{}", classes.display(), libraries.trim());
+        Ok(Self { class_path })
+    }
+
+    /// Starts a worker with quick timers.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn start(&self, place: &Place, name: &str, more: &[&str]) -> Member {
+        let mut command = Command::new("java");
+        command
+            // Several run beside each other, for a minute each.
+            .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"])
+            .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+            .arg("-Dorg.slf4j.simpleLogger.showDateTime=true")
+            .arg("-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS")
+            .args(["-cp", &self.class_path, "leasehold.kcl.Worker"])
+            .args(QUICK)
+            .args(more);
+        Member::launch(command, place, name)
+    }
+}
+
+/// Everything that the build depends on, as one text.
+fn recipe(sources: &Path) -> io::Result<String> {
+    let mut files = vec![sources.join("pom.xml")];
+    let mut folders = vec![sources.join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path: PathBuf = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files.into_iter().map(fs::read_to_string).collect()
+}
+
+/// Builds the program. Maven writes its errors to stdout, and the first is the one that tells.
+fn maven(sources: &Path, home: &Path, kcl: Kcl, more: &[&str]) -> Result<(), Missing> {
+    let mut command = Command::new("mvn");
+    command
+        .args(["--quiet", "--batch-mode"])
+        .args(more)
+        .arg(format!("-P{}", kcl.profile()))
+        .arg(format!("-Dout={}", home.display()))
+        .arg("compile")
+        .current_dir(sources);
+    let failed = |what: &str| Missing(format!("`mvn` cannot build a worker of the KCL for Java: {what}"));
+    let output = command.output().map_err(|error| failed(&error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let error = text.lines().find(|line| line.contains("ERROR"));
+    Err(failed(error.unwrap_or("it printed no error")))
+}

@@ -1,0 +1,57 @@
+//! Workers of the KCL and ours in one fleet, for as long as one likes.
+
+use super::fleet::{Fleet, program};
+use leasehold_tests::kcl_java::Kcl;
+
+/// What KCL 3 is told while workers of KCL 2 may be there. It shares leases as KCL 2 does, by counting them.
+pub(super) const LIKE_KCL_2: &[&str] = &["--client-version=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X"];
+
+/// Whatever happens to a fleet: workers of both kinds join, leave and crash, and shards are split and merged.
+async fn everything(test: &'static str, kcl: Kcl, more: &[&str]) {
+    let Some(program) = program(test, kcl).await else {
+        return;
+    };
+    let (fleet, producer) = Fleet::start(test).await;
+    // Ours fills the table at once; the KCL waits for up to half a minute, in case another worker does.
+    let mut lea = fleet.ours("lea");
+    let mut anna = fleet.theirs(&program, "anna", more);
+    fleet
+        .until_read("anna and lea to share the shards", &[0, 1, 2], &["anna", "lea"])
+        .await;
+    let mut bert = fleet.theirs(&program, "bert", more);
+    fleet
+        .until_read("bert to get a share", &[0, 1, 2], &["anna", "bert", "lea"])
+        .await;
+    let at = fleet.leave(&mut anna).await;
+    fleet
+        .until_read("what anna read", &[0, 1, 2], &["bert", "lea"])
+        .await;
+    fleet.left_without_repeats(&anna, at);
+    fleet.kill(&mut bert);
+    fleet.until_read("what bert read", &[0, 1, 2], &["lea"]).await;
+    let carl = fleet.theirs(&program, "carl", more);
+    fleet
+        .until_read("carl to get a share", &[0, 1, 2], &["carl", "lea"])
+        .await;
+
+    // Last, and no matter by which worker the children are read, as leases of finished shards count as any other for the KCL: its worker may have
+    // its share in these alone.
+    fleet.world.split_first().await;
+    fleet.world.merge_others().await;
+    fleet
+        .until_read_among("the children", &[3, 4, 5], &["carl", "lea"])
+        .await;
+    fleet.kill(&mut lea);
+    fleet.until_read("what lea read", &[3, 4, 5], &["carl"]).await;
+    fleet.finish(producer, vec![carl]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kcl_2_and_ours_share_a_fleet() {
+    everything("kcl-2-beside", Kcl::Two, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kcl_3_that_counts_leases_and_ours_share_a_fleet() {
+    everything("kcl-3-beside", Kcl::Three, LIKE_KCL_2).await;
+}

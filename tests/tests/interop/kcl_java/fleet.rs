@@ -1,0 +1,210 @@
+//! A fleet of both, what happened in it, and what must hold of that.
+
+use super::super::{APPLICATION, World, shard};
+use leasehold_tests::cache::available;
+use leasehold_tests::consume::Consumer;
+use leasehold_tests::history::{self, Handover};
+use leasehold_tests::interop::Member;
+use leasehold_tests::kcl_java::{Kcl, Program};
+use leasehold_tests::process::Process;
+use leasehold_tests::producer::{Producer, Put};
+use leasehold_tests::wait::until;
+use leasehold_tests::watch::Watch;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// A lease of 3 s is taken when the second scan after shows it unchanged, and a machine may be busy.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Times as the Java workers have them.
+const LIKE_THEIRS: &[&str] = &[
+    "--lease-duration=3 s",
+    "--renew-interval=950 ms",
+    "--scan-interval=6 s",
+    "--table-timeout=1 s",
+    "--reader-min-interval=200 ms",
+    "--reader-idle-interval=200 ms",
+    "--checkpoint-interval=200 ms",
+];
+
+/// A running worker, theirs or ours.
+pub(super) struct Worker {
+    pub name: String,
+    process: Process,
+}
+
+pub(super) struct Fleet {
+    pub test: &'static str,
+    pub world: World,
+    pub watch: Watch,
+}
+
+/// Builds the program; nothing where that cannot be done.
+pub(super) async fn program(test: &str, kcl: Kcl) -> Option<Program> {
+    let installed = tokio::task::spawn_blocking(move || Program::install(kcl)).await;
+    available(test, installed.expect("no panic"))
+}
+
+impl Fleet {
+    /// A stream of three shards, records put all the time, and no worker yet.
+    pub(super) async fn start(test: &'static str) -> (Self, Producer) {
+        let world = World::start(test).await;
+        let producer = Producer::start(world.kinesis.clone(), &world.place.stream);
+        let watch = Watch::start(world.dynamodb.clone(), APPLICATION);
+        (Self { test, world, watch }, producer)
+    }
+
+    pub(super) fn theirs(&self, program: &Program, name: &str, more: &[&str]) -> Worker {
+        let member = program.start(&self.world.place, name, more);
+        let Member {
+            name,
+            process,
+            output,
+        } = member;
+        self.watch.add(&name, &output);
+        Worker { name, process }
+    }
+
+    pub(super) fn ours(&self, name: &str) -> Worker {
+        let Consumer { process, output } = self.world.ours(name, "kcl", LIKE_THEIRS);
+        self.watch.add(name, &output);
+        Worker {
+            name: name.to_owned(),
+            process,
+        }
+    }
+
+    /// Waits until these shards, and no others, are to be read, and each is read by its owner, who is one of these workers;
+    /// each of them has some.
+    pub(super) async fn until_read(&self, what: &str, shards: &[u32], by: &[&str]) {
+        let by: BTreeSet<&str> = by.iter().copied().collect();
+        self.until(what, shards, |owners| *owners == by).await;
+    }
+
+    /// The same, but a worker may have none.
+    pub(super) async fn until_read_among(&self, what: &str, shards: &[u32], by: &[&str]) {
+        let by: BTreeSet<&str> = by.iter().copied().collect();
+        self.until(what, shards, |owners| owners.is_subset(&by)).await;
+    }
+
+    async fn until(&self, what: &str, shards: &[u32], right_owners: impl Fn(&BTreeSet<&str>) -> bool) {
+        let shards: BTreeSet<String> = shards.iter().map(|number| shard(*number)).collect();
+        let began = Instant::now();
+        loop {
+            let (owners, readers) = self.owners_and_readers();
+            let right = owners.keys().eq(&shards)
+                && right_owners(&owners.values().map(String::as_str).collect())
+                && owners
+                    .iter()
+                    .all(|(shard, owner)| readers.get(shard) == Some(owner));
+            if right {
+                return;
+            }
+            assert!(
+                began.elapsed() < SOON,
+                "{}: expected {what} within {SOON:?}, found the owners {owners:?} and the readers {readers:?}",
+                self.test
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Who owns each shard that is not finished (nobody is an empty name), and who printed the last record of each shard.
+    fn owners_and_readers(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+        let ledger = self.watch.ledger();
+        let open = ledger.now().into_iter().filter(|(_, entry)| !entry.finished());
+        let owners = open.map(|(lease, entry)| (lease.to_owned(), entry.holder().to_owned()));
+        let seen = self.watch.seen().into_iter();
+        (
+            owners.collect(),
+            seen.map(|seen| (seen.record.shard, seen.worker)).collect(),
+        )
+    }
+
+    /// Asks a worker to leave and waits until it did. Returns when it was asked.
+    pub(super) async fn leave(&self, worker: &mut Worker) -> Duration {
+        self.no_errors(worker);
+        let at = self.watch.now();
+        worker.process.terminate().expect("a signal");
+        until(&format!("{}: {} to end", self.test, worker.name), SOON, || {
+            let ended = worker.process.ended().expect("a process");
+            if let Some(code) = ended {
+                assert_eq!(code, 0, "{}: {}", worker.name, worker.process.stderr());
+            }
+            async move { ended.is_some() }
+        })
+        .await;
+        at
+    }
+
+    /// Kills a worker, as `kill -9` does.
+    pub(super) fn kill(&self, worker: &mut Worker) {
+        self.no_errors(worker);
+        worker.process.kill().expect("a worker that lives until now");
+    }
+
+    /// That what it found in the table made it log no error. Asked before it is stopped: the KCL logs errors while it stops.
+    fn no_errors(&self, worker: &Worker) {
+        let log = worker.process.stderr();
+        let error = log.lines().find(|line| line.contains(" ERROR "));
+        assert_eq!(error, None, "{}: {} logged\n{log}", self.test, worker.name);
+    }
+
+    /// The hand-overs that followed when a worker was asked to leave.
+    fn handovers_of(&self, worker: &str, since: Duration) -> Vec<Handover> {
+        let mut all = history::handovers(&self.watch.seen());
+        all.retain(|handover| handover.from == worker && handover.at >= since);
+        all
+    }
+
+    /// That leaving in good order repeated nothing. Asked when others read what it had.
+    pub(super) fn left_without_repeats(&self, worker: &Worker, since: Duration) {
+        let handovers = self.handovers_of(&worker.name, since);
+        let report = history::table(&handovers);
+        assert!(
+            !handovers.is_empty(),
+            "{}: {} left nothing",
+            self.test,
+            worker.name
+        );
+        assert!(
+            handovers.iter().all(|handover| handover.repeats == 0),
+            "{}: expected no repeats when {} left, found\n{report}",
+            self.test,
+            worker.name
+        );
+    }
+
+    /// Ends it all: every record was printed, in order and without a hole by each owner, and the table says so.
+    pub(super) async fn finish(self, producer: Producer, mut workers: Vec<Worker>) {
+        let Self { test, watch, .. } = &self;
+        let put = producer.finish().await;
+        let what = format!("{test}: every record to be printed");
+        until(&what, SOON, || async {
+            history::missing(&watch.seen(), &put).is_empty()
+        })
+        .await;
+        let what = format!("{test}: the last records to be checkpointed");
+        until(&what, SOON, || async { at_the_end(watch, &put) }).await;
+        for worker in &mut workers {
+            self.leave(worker).await;
+        }
+        let seen = watch.seen();
+        println!("{test}\n{}", history::table(&history::handovers(&seen)));
+        println!("owners in the table: {:?}", watch.ledger().holders());
+        assert_eq!(history::missing(&seen, &put), Vec::<String>::new(), "{test}");
+        assert_eq!(history::holes(&seen, &put), Vec::<String>::new(), "{test}");
+        assert_eq!(watch.ledger().went_back(), Vec::<String>::new(), "{test}");
+    }
+}
+
+/// Whether finished shards say so, and the others are at their last record.
+fn at_the_end(watch: &Watch, put: &Put) -> bool {
+    let ledger = watch.ledger();
+    let now = ledger.now();
+    put.iter().all(|(shard, records)| {
+        let (last, _) = &records[records.len() - 1];
+        now.get(shard.as_str())
+            .is_some_and(|lease| lease.finished() || lease.checkpoint == *last)
+    })
+}
