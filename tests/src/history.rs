@@ -17,6 +17,20 @@ pub struct Seen {
     pub record: Printed,
 }
 
+/// Why a shard went from one worker to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The former owner was asked to leave.
+    Left,
+    /// The former owner was killed.
+    Killed,
+    /// The new owner took the lease from one that ran.
+    Taken,
+}
+
+/// Which workers were stopped, when, and how.
+pub type Ends = BTreeMap<String, (Duration, Cause)>;
+
 /// A shard that went from one worker to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handover {
@@ -26,6 +40,8 @@ pub struct Handover {
     pub from: String,
     /// Who reads it now. The same worker, if it lost the shard and got it again before anybody else read it.
     pub to: String,
+    /// Why.
+    pub cause: Cause,
     /// The first record of the new owner.
     pub at: Duration,
     /// How long before that the last record was printed.
@@ -43,15 +59,21 @@ struct Tenure<'a> {
 }
 
 /// All hand-overs, by shard and in their order.
-pub fn handovers(seen: &[Seen]) -> Vec<Handover> {
+pub fn handovers(seen: &[Seen], ends: &Ends) -> Vec<Handover> {
     let mut shards: BTreeMap<&str, Vec<&Seen>> = BTreeMap::new();
     for record in seen {
         shards.entry(&record.record.shard).or_default().push(record);
     }
-    shards.values().flat_map(|seen| of_shard(seen)).collect()
+    let mut handovers: Vec<Handover> = shards.values().flat_map(|seen| of_shard(seen)).collect();
+    for handover in &mut handovers {
+        if let Some((_, cause)) = ends.get(&handover.from).filter(|(at, _)| *at <= handover.at) {
+            handover.cause = *cause;
+        }
+    }
+    handovers
 }
 
-/// Those of one shard.
+/// Those of one shard, as if no worker had been stopped.
 fn of_shard(seen: &[&Seen]) -> Vec<Handover> {
     let mut tenures: Vec<Tenure<'_>> = Vec::new();
     let mut handovers: Vec<Handover> = Vec::new();
@@ -74,6 +96,7 @@ fn of_shard(seen: &[&Seen]) -> Vec<Handover> {
                     shard: record.record.shard.clone(),
                     from: former.worker.to_owned(),
                     to: record.worker.clone(),
+                    cause: Cause::Taken,
                     at: record.at,
                     standstill: record.at.saturating_sub(last),
                     overlap: Duration::ZERO,
@@ -141,7 +164,8 @@ pub fn holes(seen: &[Seen], put: &Put) -> Vec<String> {
 
 /// The hand-overs as a table.
 pub fn table(handovers: &[Handover]) -> String {
-    let mut out = "     at ms  shard  from     to       standstill ms  overlap ms  repeats\n".to_owned();
+    let mut out =
+        "     at ms  shard  from     to       cause   standstill ms  overlap ms  repeats\n".to_owned();
     for handover in handovers {
         let shard = handover
             .shard
@@ -149,11 +173,12 @@ pub fn table(handovers: &[Handover]) -> String {
             .trim_start_matches('0');
         let _ = writeln!(
             out,
-            "{:>10}  {:>5}  {:<7}  {:<7}  {:>13}  {:>10}  {:>7}",
+            "{:>10}  {:>5}  {:<7}  {:<7}  {:<6}  {:>13}  {:>10}  {:>7}",
             handover.at.as_millis(),
             if shard.is_empty() { "0" } else { shard },
             handover.from,
             handover.to,
+            format!("{:?}", handover.cause).to_lowercase(),
             handover.standstill.as_millis(),
             handover.overlap.as_millis(),
             handover.repeats
@@ -187,7 +212,7 @@ mod tests {
     /// Standstill, overlap and repeats of each hand-over.
     fn measured(seen: &[Seen]) -> Vec<(String, u64, u64, usize)> {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap();
-        handovers(seen)
+        handovers(seen, &Ends::new())
             .iter()
             .map(|h| {
                 (
@@ -240,6 +265,16 @@ mod tests {
     }
 
     #[test]
+    fn a_shard_is_taken_unless_its_owner_was_stopped_before() {
+        let all = [seen(10, "a", 1, 1), seen(20, "b", 1, 2), seen(30, "c", 1, 3)];
+        let at = Duration::from_millis;
+        let ends = [("a", (at(15), Cause::Left)), ("b", (at(31), Cause::Killed))];
+        let ends: Ends = ends.map(|(worker, end)| (worker.to_owned(), end)).into();
+        let causes: Vec<Cause> = handovers(&all, &ends).iter().map(|h| h.cause).collect();
+        assert_eq!(causes, [Cause::Left, Cause::Taken]);
+    }
+
+    #[test]
     fn what_nobody_printed_is_missing() {
         let all = [seen(1, "a", 1, 1), seen(2, "b", 1, 3)];
         assert_eq!(missing(&all, &put(1..4)), ["shardId-000000000000 2 000002"]);
@@ -264,10 +299,10 @@ mod tests {
     #[test]
     fn the_table_names_shards_by_number() {
         let all = [seen(10, "lea", 1, 1), seen(1_060, "anna", 2, 1)];
-        let table = table(&handovers(&all));
+        let table = table(&handovers(&all, &Ends::new()));
         assert_eq!(
             table.lines().nth(1),
-            Some("      1060      0  lea      anna              1050           0        1")
+            Some("      1060      0  lea      anna     taken            1050           0        1")
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Watching a fleet while it runs: what its workers print, and what stands in its lease table, each with the time.
 
 use crate::consume::Printed;
-use crate::history::Seen;
+use crate::history::{Cause, Ends, Handover, Seen, handovers};
 use crate::ledger::{Entry, Ledger};
 use leasehold::aws::dynamodb;
 use std::collections::BTreeMap;
@@ -25,6 +25,7 @@ struct Watched {
     files: Vec<Tail>,
     seen: Vec<Seen>,
     events: BTreeMap<String, Vec<Event>>,
+    ends: Ends,
     ledger: Ledger,
 }
 
@@ -88,9 +89,16 @@ impl Watch {
         });
     }
 
-    /// The time, as this watch has it.
-    pub fn now(&self) -> Duration {
-        self.began.elapsed()
+    /// Notes that a worker is stopped now.
+    pub fn ends(&self, worker: &str, cause: Cause) {
+        let end = (self.began.elapsed(), cause);
+        lock(&self.watched).ends.insert(worker.to_owned(), end);
+    }
+
+    /// All hand-overs so far.
+    pub fn handovers(&self) -> Vec<Handover> {
+        let seen = self.seen();
+        handovers(&seen, &lock(&self.watched).ends)
     }
 
     /// What was printed so far.

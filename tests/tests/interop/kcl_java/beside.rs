@@ -22,11 +22,11 @@ async fn everything(test: &'static str, kcl: Kcl, more: &[&str]) {
     fleet
         .until_read("bert to get a share", &[0, 1, 2], &["anna", "bert", "lea"])
         .await;
-    let at = fleet.leave(&mut anna).await;
+    fleet.leave(&mut anna).await;
     fleet
         .until_read("what anna read", &[0, 1, 2], &["bert", "lea"])
         .await;
-    fleet.left_without_repeats(&anna, at);
+    fleet.left_without_repeats(&anna);
     fleet.kill(&mut bert);
     fleet.until_read("what bert read", &[0, 1, 2], &["lea"]).await;
     let carl = fleet.theirs(&program, "carl", more);

@@ -3,7 +3,7 @@
 use super::super::{APPLICATION, World, shard};
 use leasehold_tests::cache::available;
 use leasehold_tests::consume::Consumer;
-use leasehold_tests::history::{self, Handover};
+use leasehold_tests::history::{self, Cause};
 use leasehold_tests::interop::Member;
 use leasehold_tests::kcl_java::{Kcl, Program};
 use leasehold_tests::process::Process;
@@ -121,10 +121,10 @@ impl Fleet {
         )
     }
 
-    /// Asks a worker to leave and waits until it did. Returns when it was asked.
-    pub(super) async fn leave(&self, worker: &mut Worker) -> Duration {
+    /// Asks a worker to leave and waits until it did.
+    pub(super) async fn leave(&self, worker: &mut Worker) {
         self.no_errors(worker);
-        let at = self.watch.now();
+        self.watch.ends(&worker.name, Cause::Left);
         worker.process.terminate().expect("a signal");
         until(&format!("{}: {} to end", self.test, worker.name), SOON, || {
             let ended = worker.process.ended().expect("a process");
@@ -134,12 +134,12 @@ impl Fleet {
             async move { ended.is_some() }
         })
         .await;
-        at
     }
 
     /// Kills a worker, as `kill -9` does.
     pub(super) fn kill(&self, worker: &mut Worker) {
         self.no_errors(worker);
+        self.watch.ends(&worker.name, Cause::Killed);
         worker.process.kill().expect("a worker that lives until now");
     }
 
@@ -150,17 +150,10 @@ impl Fleet {
         assert_eq!(error, None, "{}: {} logged\n{log}", self.test, worker.name);
     }
 
-    /// The hand-overs that followed when a worker was asked to leave.
-    fn handovers_of(&self, worker: &str, since: Duration) -> Vec<Handover> {
-        let mut all = history::handovers(&self.watch.seen());
-        all.retain(|handover| handover.from == worker && handover.at >= since);
-        all
-    }
-
     /// That leaving in good order repeated nothing. Asked when others read what it had.
-    pub(super) fn left_without_repeats(&self, worker: &Worker, since: Duration) {
-        let handovers = self.handovers_of(&worker.name, since);
-        let report = history::table(&handovers);
+    pub(super) fn left_without_repeats(&self, worker: &Worker) {
+        let mut handovers = self.watch.handovers();
+        handovers.retain(|handover| handover.from == worker.name && handover.cause == Cause::Left);
         assert!(
             !handovers.is_empty(),
             "{}: {} left nothing",
@@ -169,9 +162,10 @@ impl Fleet {
         );
         assert!(
             handovers.iter().all(|handover| handover.repeats == 0),
-            "{}: expected no repeats when {} left, found\n{report}",
+            "{}: expected no repeats when {} left, found\n{}",
             self.test,
-            worker.name
+            worker.name,
+            history::table(&handovers)
         );
     }
 
@@ -190,7 +184,7 @@ impl Fleet {
             self.leave(worker).await;
         }
         let seen = watch.seen();
-        println!("{test}\n{}", history::table(&history::handovers(&seen)));
+        println!("{test}\n{}", history::table(&watch.handovers()));
         println!("owners in the table: {:?}", watch.ledger().holders());
         assert_eq!(history::missing(&seen, &put), Vec::<String>::new(), "{test}");
         assert_eq!(history::holes(&seen, &put), Vec::<String>::new(), "{test}");

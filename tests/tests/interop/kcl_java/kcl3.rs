@@ -1,8 +1,11 @@
 //! KCL 3 as it runs by default: its leader assigns leases by load, to workers that report their load. Ours do not, so the leader
 //! gives them nothing; they count leases, and take those that expired and their share of the others.
 
+use super::super::APPLICATION;
 use super::fleet::{Fleet, program};
 use leasehold_tests::kcl_java::Kcl;
+use leasehold_tests::wait::until;
+use std::time::Duration;
 
 /// A leader that looks at the load in each run, and leads for a lease duration after its last sign of life.
 const ASSIGNED: &[&str] = &[
@@ -24,9 +27,14 @@ async fn kcl_3_that_assigns_leases_and_ours_lose_nothing() {
     let mut lea = fleet.ours("lea");
     fleet.until_read("lea to read all", &[0, 1, 2], &["lea"]).await;
     let mut anna = fleet.theirs(&program, "anna", ASSIGNED);
-    let at = fleet.leave(&mut lea).await;
+    until("anna to lead", Duration::from_secs(60), || async {
+        let rows = fleet.world.rows(APPLICATION).await;
+        rows.iter().any(|row| row.contains_key("ownerName"))
+    })
+    .await;
+    fleet.leave(&mut lea).await;
     fleet.until_read("anna to read all", &[0, 1, 2], &["anna"]).await;
-    fleet.left_without_repeats(&lea, at);
+    fleet.left_without_repeats(&lea);
 
     let bert = fleet.theirs(&program, "bert", ASSIGNED);
     fleet
