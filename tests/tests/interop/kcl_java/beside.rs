@@ -34,8 +34,8 @@ async fn everything(test: &'static str, kcl: Kcl, more: &[&str]) {
         .until_read("carl to get a share", &[0, 1, 2], &["carl", "lea"])
         .await;
 
-    // Last, and no matter by which worker the children are read, as leases of finished shards count as any other for the KCL: its worker may have
-    // its share in these alone.
+    // Last, and the children may be read by one worker alone: for the KCL, leases of finished shards count as any other, and
+    // its worker may have its share in these.
     fleet.world.split_first().await;
     fleet.world.merge_others().await;
     fleet
