@@ -30,7 +30,7 @@ impl Default for Policies {
         Self {
             life: Life::Counter,
             lineage: Lineage::Stored,
-            steal: Steal::Take,
+            steal: Steal::Ask,
             finished: Finished::WhenRead,
             assign: Assign::Count,
         }
@@ -93,6 +93,9 @@ pub enum Steal {
     Take,
     /// By asking for it in the row; the owner gives it up when it has finished what it does.
     Claim,
+    /// By asking for it in the row, where the row says that its owner gives what it is asked for. From any other owner, as with
+    /// `Take`.
+    Ask,
 }
 
 /// When the rows of finished shards are removed.

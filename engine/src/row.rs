@@ -33,6 +33,29 @@ pub struct LeaseRow {
     /// The keys it covers, if the row says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<HashRange>,
+    /// Whether its owner, or the old one during a hand-over, hands it over when it is asked to.
+    #[serde(default, skip_serializing_if = "HandsOver::is_no")]
+    pub hands_over: HandsOver,
+}
+
+/// Whether the owner of a lease hands it over when another worker asks for it in the row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HandsOver {
+    /// The row does not say so. The owner may be a worker of another library.
+    #[default]
+    No,
+    /// The owner is about to take what it was given, and will hand it over from then on.
+    Later,
+    /// It does.
+    Yes,
+}
+
+impl HandsOver {
+    /// Whether the row does not say so.
+    pub fn is_no(&self) -> bool {
+        *self == HandsOver::No
+    }
 }
 
 impl LeaseRow {
@@ -48,6 +71,7 @@ impl LeaseRow {
             parents: Vec::new(),
             children: Vec::new(),
             range: None,
+            hands_over: HandsOver::No,
         }
     }
 
@@ -151,7 +175,7 @@ pub enum Change {
     Claim {
         /// The row.
         key: LeaseKey,
-        /// The counter that must still be there.
+        /// The counter as read. It must still be there where checkpoints and renewals could not be told from a change of owner.
         counter: u64,
         /// The owner as read.
         from: WorkerId,

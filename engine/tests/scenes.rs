@@ -1,6 +1,7 @@
 //! Scenes: what fleets do, step by step. One program, for each would link the engine anew.
 #![allow(unreachable_pub, reason = "a program of tests shows nothing to anybody")]
 
+mod asking;
 mod claims;
 mod doubts;
 mod edits;

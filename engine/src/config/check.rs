@@ -110,7 +110,14 @@ impl Config {
             "scan_interval",
             scan >= Span::from_millis(10) && scan <= DAY,
             scan,
-        )
+        )?;
+        for (option, span) in [
+            ("quick_scan_interval", self.quick_scan_interval),
+            ("hand_over_timeout", self.hand_over_timeout),
+        ] {
+            within_range(option, span >= Span::from_millis(10) && span <= DAY, span)?;
+        }
+        Ok(())
     }
 
     fn check_requests(&self) -> Result<(), BadConfig> {

@@ -163,6 +163,11 @@ options! {
         /// The pause between the end of one scan of the lease table and the beginning of the next. Shorter: crashes and new
         /// shards are noticed sooner. Each scan reads the whole table.
         scan_interval, with_scan_interval: Span = Span::from_millis(20_050), "20.05 s", "10 ms to 24 h";
+        /// The pause between two scans of the lease table while all of its owners hand leases over when they are asked to, as
+        /// workers of this library do in KCL's tables. The pause is longer where these scans would cost more than a quarter of
+        /// this worker's renewals, and never longer than `scan_interval`. Shorter: crashes, free leases and uneven shares are
+        /// noticed sooner. At `scan_interval` or more, there are no such scans.
+        quick_scan_interval, with_quick_scan_interval: Span = Span::from_millis(500), "500 ms", "10 ms to 24 h";
         /// No more than this many rows in a page of a scan; 0: as many as DynamoDB gives. Smaller: each request uses less
         /// capacity of the table at once, and a scan takes more requests.
         scan_page_limit, with_scan_page_limit: u32 = 0, "0", "any";
@@ -185,8 +190,13 @@ options! {
         /// A worker that has what it may have compares no further leases with the stream.
         max_leases, with_max_leases: u32 = 0, "0", "any";
         /// No more than this many leases are stolen from a busier worker after one scan; 0: none. More: a worker that joins has
-        /// its share sooner, and more shards are interrupted at once.
+        /// its share sooner, and more shards are interrupted at once. It does not limit how many leases are asked for, where owners
+        /// hand them over.
         max_steals, with_max_steals: u32 = 1, "1", "any";
+        /// How long a worker that asked for a lease waits for its owner to hand it over before it steals the lease. Longer: a
+        /// handler has more time to finish its batch. Shorter: an owner that hangs, but renews its leases, holds them up for
+        /// less time.
+        hand_over_timeout, with_hand_over_timeout: Span = Span::from_secs(30), "30 s", "10 ms to 24 h";
         /// Whether a stolen lease is left idle until its former owner must know. With `true` no worker processes the shard for a
         /// lease duration. With `false` two workers may process it for up to a renewal interval, as with KCL.
         steal_cooldown, with_steal_cooldown: bool = true, "true", "true or false";
@@ -200,7 +210,7 @@ options! {
             "300 s", "0, or at least two scan intervals, two lease durations and `table_timeout`";
         /// The longest wait, drawn at random, before an empty table is filled. Longer: fewer workers of a new fleet do the same
         /// work at once.
-        bootstrap_delay, with_bootstrap_delay: Span = Span::from_secs(3), "3 s", "at most 24 h";
+        bootstrap_delay, with_bootstrap_delay: Span = Span::from_millis(500), "500 ms", "at most 24 h";
         /// No more than this many rows are created at the same time. More: a table for many shards is filled sooner, with a
         /// higher peak of writes.
         max_creates, with_max_creates: u32 = 8, "8", "at least 1";

@@ -65,6 +65,8 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
             .with_table_timeout(Span::from_millis(10)).with_cleanup_delay(Span::ZERO),
         "clock_rate_error_ppm" => config.with_clock_rate_error_ppm(number),
         "scan_interval" => config.with_scan_interval(span).with_cleanup_delay(Span::ZERO),
+        "quick_scan_interval" => config.with_quick_scan_interval(span),
+        "hand_over_timeout" => config.with_hand_over_timeout(span),
         "stream_timeout" => config.with_stream_timeout(span),
         "checkpoint_interval" => config.with_checkpoint_interval(span),
         "audit_confidence" => config.with_audit_confidence(number),
@@ -150,7 +152,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 26);
+    assert_eq!(compared, 28);
 }
 
 /// A default as people write it.

@@ -10,16 +10,19 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Choice {
-    /// How many are taken.
+    /// How many are taken, or asked for.
     pub taken: u32,
-    /// The leases to be taken, in the order drawn.
+    /// The leases to be taken, or asked for, in the order drawn.
     pub chosen: Vec<LeaseKey>,
     /// Those that came after them in the draw, and are left for now.
     pub left: Vec<LeaseKey>,
     /// How many there were to choose from.
     pub candidates: u32,
-    /// The worker that they are stolen from; absent: they are free.
+    /// The worker that they are stolen from, or that is asked for them; absent: they are free.
     pub victim: Option<WorkerId>,
+    /// That worker is asked for them, and hands them over when it has finished what it does.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub asked: bool,
     /// Unfinished leases of each live worker, the busiest first. We are always in it.
     pub counts: Vec<(WorkerId, u32)>,
     /// How many live workers there are.
@@ -32,6 +35,10 @@ pub struct Choice {
     pub ours: u32,
 }
 
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 impl Choice {
     /// The longest that its lists become.
     pub const MOST: usize = 16;
@@ -40,6 +47,11 @@ impl Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.victim {
+            Some(owner) if self.asked => write!(
+                f,
+                "asking {owner} for {} of its {} leases",
+                self.taken, self.candidates
+            )?,
             Some(victim) => write!(
                 f,
                 "stealing {} of {} leases of {victim}",

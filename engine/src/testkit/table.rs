@@ -6,7 +6,7 @@ use crate::ids::LeaseKey;
 use crate::input::{Outcome, Reply, ScanPage, TableState, Why};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
-use crate::row::{Change, Guard, LeaseRow, RowRead};
+use crate::row::{Change, Guard, HandsOver, LeaseRow, RowRead};
 use crate::table::{Item, WriteError};
 use std::collections::BTreeMap;
 
@@ -188,9 +188,7 @@ fn holds(row: &LeaseRow, change: &Change) -> bool {
     match change {
         Change::Create(_) => false,
         Change::Take { counter, from, .. } => row.counter == *counter && row.owner == *from,
-        Change::Claim { counter, from, .. } => {
-            row.counter == *counter && row.owner.as_ref() == Some(from) && row.handing_over.is_none()
-        }
+        Change::Claim { from, .. } => row.owner.as_ref() == Some(from) && row.handing_over.is_none(),
         Change::Delete { counter, .. } => row.counter == *counter && row.checkpoint.is_end(),
         Change::Reset {
             counter,
@@ -230,6 +228,7 @@ fn apply(row: &mut LeaseRow, change: &Change) {
         Change::Take { to, .. } => {
             row.owner = Some(to.clone());
             row.handing_over = None;
+            row.hands_over = HandsOver::Yes;
         }
         Change::Checkpoint { position, .. } => row.checkpoint = Checkpoint::At(*position),
         Change::Reset { to, .. } => {
@@ -245,7 +244,15 @@ fn apply(row: &mut LeaseRow, change: &Change) {
         }
         Change::Release { guard, .. } if guard.next_owner.is_none() => row.owner = None,
         // To give up a row that is being handed over is to complete the hand-over.
-        Change::Release { .. } | Change::HandOver { .. } => row.handing_over = None,
+        Change::Release { .. } | Change::HandOver { .. } => {
+            let moved = row.handing_over.take().is_some_and(|old| row.owner.as_ref() != Some(&old));
+            if moved && row.hands_over == HandsOver::Yes {
+                row.hands_over = HandsOver::Later;
+            }
+        }
+    }
+    if row.owner.is_none() {
+        row.hands_over = HandsOver::No;
     }
     row.counter = change.leaves().unwrap_or(row.counter);
 }
@@ -437,8 +444,13 @@ mod tests {
                     counter,
                     ..LeaseRow::new("k".into(), checkpoint)
                 };
-                let all = changes(None).into_iter().chain(changes(Some("n")));
-                applied += all.filter(|change| agree(&row, change)).count();
+                let all: Vec<_> = changes(None).into_iter().chain(changes(Some("n"))).collect();
+                applied += all.iter().filter(|change| agree(&row, change)).count();
+                if owner.is_some() {
+                    let hands_over = HandsOver::Yes;
+                    let row = LeaseRow { hands_over, ..row };
+                    applied += all.iter().filter(|change| agree(&row, change)).count();
+                }
             }
         }
         assert!(applied > 20, "{applied}");

@@ -7,7 +7,7 @@ use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::notice::{Fatal, ListReason, Notice, TakeReason};
 use crate::output::{Command, ConsumerOp, Effect, Output, StreamOp, TableOp};
-use crate::policy::{Assign, Finished, Lineage};
+use crate::policy::{Assign, Finished, Lineage, Steal};
 use crate::row::Change;
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
@@ -237,6 +237,11 @@ impl Context {
     /// Whether leases are assigned by rank among the members.
     pub(super) fn ranks(&self) -> bool {
         self.config.policies.assign == Assign::Rank
+    }
+
+    /// Whether leases are asked for from owners that hand them over.
+    pub(super) fn asks(&self) -> bool {
+        self.config.policies.steal == Steal::Ask && self.config.policies.assign == Assign::Count
     }
 
     /// Whether rows may lack what only a list of the shards says.

@@ -120,7 +120,7 @@ impl Worker {
             Waiter::StreamState => self.startup.on_stream_state(cx, op, outcome),
             Waiter::Scan => {
                 if let Some(scanned) = self.scan.on_page(cx, leases, op, outcome) {
-                    self.after_scan(scanned);
+                    self.after_scan(&scanned);
                 }
             }
             Waiter::List => {
@@ -195,39 +195,42 @@ impl Worker {
     }
 
     /// Everything that is decided after a whole scan.
-    fn after_scan(&mut self, scanned: Scanned) {
+    fn after_scan(&mut self, scanned: &Scanned) {
         let (cx, leases) = (&mut self.cx, &mut self.leases);
         if !std::mem::replace(&mut self.scanned, true) {
             self.shard_sync.on_first_scan(cx, leases);
         }
-        self.leadership.elect(cx, leases);
-        let rows = leases.unordered().filter(|lease| lease.row().is_some()).count() as u32;
-        let balance = leases.balance(cx);
-        debug_assert!(
-            balance.unfinished() <= rows,
-            "only a row stands for an unfinished lease"
-        );
-        cx.notify(scanned.notice(rows, &balance));
-        if rows == 0 {
+        if scanned.is_round() {
+            self.leadership.elect(cx, leases);
+        }
+        if scanned.rows() == 0 {
             self.shard_sync.on_empty_table(cx, leases);
         } else {
             self.shard_sync.on_filled_table();
             if !cx.has_recognised() {
                 return cx.request(Request::ListShards(ListReason::TableWasThere));
             }
-            self.startup.watch_stream(cx, balance.workers());
-            let deputy = self.leadership.deputy();
-            self.shard_sync.look_for_holes(cx, leases, deputy);
-            self.shard_sync.look_for_lineage(cx, leases, deputy);
-            self.assignment.ask_leases(cx, leases);
-            self.shard_sync.clean_up(cx, leases, deputy);
-            // A question that got lost among others is asked again.
-            let missing = |lease: &lease_table::Lease| lease.held().is_some_and(|held| held.is_missing());
-            if leases.unordered().any(missing) {
-                cx.request(Request::DoubtStream);
+            if scanned.is_round() {
+                self.after_round(scanned.balance().workers());
             }
         }
-        self.take_share(&balance);
+        self.take_share(scanned.balance());
+    }
+
+    /// What is looked after once in a scan interval, however often the table is scanned.
+    fn after_round(&mut self, workers: u32) {
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        self.startup.watch_stream(cx, workers);
+        let deputy = self.leadership.deputy();
+        self.shard_sync.look_for_holes(cx, leases, deputy);
+        self.shard_sync.look_for_lineage(cx, leases, deputy);
+        self.assignment.ask_leases(cx, leases);
+        self.shard_sync.clean_up(cx, leases, deputy);
+        // A question that got lost among others is asked again.
+        let missing = |lease: &lease_table::Lease| lease.held().is_some_and(|held| held.is_missing());
+        if leases.unordered().any(missing) {
+            cx.request(Request::DoubtStream);
+        }
     }
 
     /// Everything that follows from a list of all shards.

@@ -23,6 +23,7 @@ pub(super) fn config(kind: Format) -> Config {
         policies: kind.policies(),
         ..Config::default()
     };
+    config.quick_scan_interval = config.scan_interval;
     if kind == Format::Kinsumer {
         config.lease_duration = config.members.expiry();
     }

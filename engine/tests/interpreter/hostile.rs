@@ -6,7 +6,7 @@ use leasehold_engine::config::{Config, FailureAction, InitialPosition};
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
 use leasehold_engine::input::*;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
-use leasehold_engine::row::{LeaseRow, RowRead};
+use leasehold_engine::row::{HandsOver, LeaseRow, RowRead};
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_engine::time::{Span, Wall};
 
@@ -117,6 +117,7 @@ pub fn lease(dice: &mut Dice<'_>) -> LeaseRow {
         parents: (0..dice.below(3)).map(|_| shard_id(dice)).collect(),
         children: (0..dice.below(3)).map(|_| shard_id(dice)).collect(),
         switches: u64::MAX,
+        hands_over: dice.pick(&[HandsOver::Yes, HandsOver::No, HandsOver::Later]),
     }
 }
 

@@ -15,6 +15,7 @@ use leasehold_engine::input::*;
 use leasehold_engine::members::{MembersOp, Side};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
+use leasehold_engine::policy::{Policies, Steal};
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
 use leasehold_engine::testkit::{Carry, Driven, Keeping, LeaseTable, Plain, Reading, Stream, shard_id};
 use leasehold_engine::time::{Mono, Span, Wall};
@@ -112,7 +113,20 @@ impl Carry for Turn<'_> {
     }
 }
 
+/// Leases are stolen, as they are where workers of KCL 2.x are among the owners, and the table is scanned in rounds only.
 pub fn config() -> Config {
+    let mut policies = Policies::default();
+    policies.steal = Steal::Take;
+    let config = asking();
+    let interval = config.scan_interval();
+    config
+        .with_policies(policies)
+        .with_quick_scan_interval(interval)
+        .with_bootstrap_delay(Span::from_secs(3))
+}
+
+/// The defaults: owners hand over what they are asked for.
+pub fn asking() -> Config {
     Config::default().with_table("app").with_stream("orders")
 }
 

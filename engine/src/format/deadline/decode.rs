@@ -4,7 +4,7 @@ use super::super::reading::{number, range, shards, text, wrong};
 use super::{Columns, SHARD_END, SHARD_PREFIX};
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
-use crate::row::{LeaseRow, RowRead};
+use crate::row::{HandsOver, LeaseRow, RowRead};
 use crate::table::{AttributeValue, Item};
 
 pub(super) fn decode(table: &Columns, item: &Item) -> RowRead {
@@ -59,6 +59,7 @@ fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String
             (table.range_start, item.get(table.range_start)),
             (table.range_end, item.get(table.range_end)),
         ])?,
+        hands_over: HandsOver::No,
     })
 }
 

@@ -4,7 +4,7 @@ use super::super::Format;
 use super::*;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position, SequenceNumber};
-use crate::row::{Guard, LeaseRow};
+use crate::row::{HandsOver, Guard, LeaseRow};
 use crate::shard::{HashKey, HashRange};
 use crate::table::{holds, render};
 use proptest::prelude::*;
@@ -304,7 +304,7 @@ prop_compose! {
         // Only what has an owner to come is handed over, and not to itself.
         let handing_over = handing.filter(|from| owner.as_ref().is_some_and(|to| to != from));
         let range = start.map(|start| HashRange { start: HashKey(start), end: HashKey::MAX });
-        LeaseRow { key: key(), owner, handing_over, counter, switches: 0, checkpoint, parents, children, range }
+        LeaseRow { key: key(), owner, handing_over, counter, switches: 0, checkpoint, parents, children, range, hands_over: HandsOver::No }
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::reading::{number, range, shards, text, wrong};
 use super::{LEASE, name, sentinel};
 use crate::ids::{LeaseKey, WorkerId};
 use crate::position::{Checkpoint, Position};
-use crate::row::{LeaseRow, RowRead};
+use crate::row::{HandsOver, LeaseRow, RowRead};
 use crate::table::{AttributeValue, Item};
 
 /// Kinds of item that KCL stored without `entityType` in some version, each with attributes that no lease has.
@@ -31,6 +31,8 @@ struct Attributes<'a> {
     range_start: Option<&'a AttributeValue>,
     range_end: Option<&'a AttributeValue>,
     entity: Option<&'a AttributeValue>,
+    hands_over: Option<&'a AttributeValue>,
+    next_owner: Option<&'a AttributeValue>,
 }
 
 impl<'a> Attributes<'a> {
@@ -50,6 +52,8 @@ impl<'a> Attributes<'a> {
                 name::RANGE_START => &mut found.range_start,
                 name::RANGE_END => &mut found.range_end,
                 name::ENTITY => &mut found.entity,
+                name::HANDS_OVER => &mut found.hands_over,
+                name::NEXT_OWNER => &mut found.next_owner,
                 _ => continue,
             };
             *place = Some(value);
@@ -94,12 +98,17 @@ fn kind(item: &Item, found: &Attributes<'_>) -> Result<Option<String>, String> {
 }
 
 fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
+    let worker = |name, value| -> Result<_, String> { Ok(text(name, value)?.cloned().map(WorkerId::new)) };
+    let owner = worker(name::OWNER, found.owner)?;
+    let asked = found.next_owner.and_then(AttributeValue::as_s);
+    let handing_over = worker(name::OLD_OWNER, found.old_owner)?
+        // KCL 2.x takes a lease that is being handed over, and leaves the old owner's name in the row.
+        .filter(|_| asked.is_none_or(|asked| owner.as_ref().is_some_and(|owner| owner.as_str() == asked)));
+    let hands_over = hands_over(found, handing_over.as_ref().or(owner.as_ref()));
     Ok(LeaseRow {
         key,
-        owner: text(name::OWNER, found.owner)?.cloned().map(WorkerId::new),
-        handing_over: text(name::OLD_OWNER, found.old_owner)?
-            .cloned()
-            .map(WorkerId::new),
+        owner,
+        handing_over,
         // KCL leaves a row without these alone for ever. A person's edit or another tool may leave one behind; the next write
         // puts them there.
         counter: number(name::COUNTER, found.counter)?.unwrap_or(0),
@@ -111,7 +120,21 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
             (name::RANGE_START, found.range_start),
             (name::RANGE_END, found.range_end),
         ])?,
+        hands_over,
     })
+}
+
+/// Whether our own attributes name the actual owner. What else they hold means nothing, and spoils no lease.
+fn hands_over(found: &Attributes<'_>, owner: Option<&WorkerId>) -> HandsOver {
+    let Some(owner) = owner else { return HandsOver::No };
+    let names = |attribute: Option<&AttributeValue>| {
+        attribute.and_then(AttributeValue::as_s) == Some(owner.as_str())
+    };
+    match (names(found.hands_over), names(found.next_owner)) {
+        (true, _) => HandsOver::Yes,
+        (false, true) => HandsOver::Later,
+        (false, false) => HandsOver::No,
+    }
 }
 
 fn checkpoint(found: &Attributes<'_>) -> Result<Checkpoint, String> {

@@ -3,7 +3,7 @@
 use super::{LEASE, name, sentinel};
 use crate::ids::{ShardId, WorkerId};
 use crate::position::Checkpoint;
-use crate::row::{Change, Guard, LeaseRow};
+use crate::row::{Change, Guard, HandsOver, LeaseRow};
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
 
 pub(super) fn condition(change: &Change) -> Condition {
@@ -22,12 +22,10 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Take { counter, from, .. } => {
             Condition::All(vec![counts(*counter), named(name::OWNER, from.as_ref())])
         }
-        // KCL's hand-over, begun by the next owner.
-        Change::Claim { counter, from, .. } => Condition::All(vec![
-            counts(*counter),
-            owned_by(name::OWNER, from),
-            not_exists(name::OLD_OWNER),
-        ]),
+        // KCL's hand-over, begun by the next owner. A renewal or a checkpoint that comes first does no harm.
+        Change::Claim { from, .. } => {
+            Condition::All(vec![owned_by(name::OWNER, from), not_exists(name::OLD_OWNER)])
+        }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }
@@ -84,7 +82,9 @@ pub(super) fn action(change: &Change) -> Action {
         Change::Take { next, from, to, .. } => {
             let update = counted(*next)
                 .set(name::OWNER, AttributeValue::s(to.clone()))
-                .remove(name::OLD_OWNER);
+                .set(name::HANDS_OVER, AttributeValue::s(to.clone()))
+                .remove(name::OLD_OWNER)
+                .remove(name::NEXT_OWNER);
             match from {
                 Some(from) if from != to => update.add(name::SWITCHES, 1),
                 // A row that lacks the number gets one: KCL does not read it otherwise.
@@ -93,7 +93,8 @@ pub(super) fn action(change: &Change) -> Action {
         }
         Change::Claim { from, by, .. } => Update::default()
             .set(name::OWNER, AttributeValue::s(by.clone()))
-            .set(name::OLD_OWNER, AttributeValue::s(from.clone())),
+            .set(name::OLD_OWNER, AttributeValue::s(from.clone()))
+            .set(name::NEXT_OWNER, AttributeValue::s(by.clone())),
         Change::Checkpoint { guard, position, .. } => progress(guard.next, Checkpoint::At(*position)),
         Change::Reset { next, to, .. } => progress(*next, *to).remove(name::OWNER).remove(name::OLD_OWNER),
         Change::End { guard, children, .. } => {
@@ -154,11 +155,19 @@ fn item(row: &LeaseRow) -> Item {
             .filter(|owner| !owner.as_str().is_empty())
             .map(|owner| AttributeValue::s(owner.clone()))
     };
+    let named = |owner: Option<&WorkerId>| owner.map(|owner| AttributeValue::s(owner.clone()));
+    let says = |what: HandsOver| named(row.actual_owner()).filter(|_| row.hands_over == what);
+    let next_owner = match row.handing_over {
+        Some(_) => named(row.owner.as_ref()).filter(|_| row.hands_over == HandsOver::Yes),
+        None => says(HandsOver::Later),
+    };
     let bound = |bound: Option<crate::shard::HashKey>| bound.map(|key| AttributeValue::s(key.to_string()));
     [
         (name::KEY, Some(AttributeValue::s(row.key.clone()))),
         (name::OWNER, owner(&row.owner)),
         (name::OLD_OWNER, owner(&row.handing_over)),
+        (name::HANDS_OVER, says(HandsOver::Yes)),
+        (name::NEXT_OWNER, next_owner),
         (name::COUNTER, Some(AttributeValue::n(row.counter))),
         (name::SWITCHES, Some(AttributeValue::n(row.switches))),
         (name::CHECKPOINT, Some(AttributeValue::s(checkpoint))),

@@ -27,6 +27,10 @@ mod name {
     /// The old owner, while a graceful hand-over is under way.
     pub(super) const OLD_OWNER: &str = "checkpointOwner";
     pub(super) const ENTITY: &str = "entityType";
+    /// Ours: the owner that took the lease and hands it over when it is asked to. It says nothing once another worker took it.
+    pub(super) const HANDS_OVER: &str = "leaseholdOwner";
+    /// Ours: the worker that asked for the lease, until it has taken it.
+    pub(super) const NEXT_OWNER: &str = "leaseholdNextOwner";
 }
 
 /// What `entityType` says of a lease. Before KCL 3.5 there was no such attribute.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::position::{Checkpoint, Position};
-use crate::row::LeaseRow;
+use crate::row::{HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
 use serde_json::{Value, json};
 
@@ -91,6 +91,7 @@ fn steady_row() -> LeaseRow {
             start: HashKey(0),
             end: HashKey((1 << 127) - 1),
         }),
+        hands_over: HandsOver::No,
     }
 }
 
@@ -134,6 +135,38 @@ fn hand_over_end_and_prepared_checkpoint() {
         "pendingCheckpointState": {"B": "state"}
     });
     assert_eq!(lease(with(prepared)), steady_row());
+}
+
+#[test]
+fn a_row_says_whether_its_owner_hands_it_over() {
+    let hands_over = |changes| lease(with(changes)).hands_over;
+    let ours = json!({"leaseholdOwner": {"S": "w1"}});
+    assert_eq!(hands_over(ours), HandsOver::Yes);
+    // Taken by another program, which knows nothing of the attribute.
+    let theirs = json!({"leaseholdOwner": {"S": "w1"}, "leaseOwner": {"S": "java"}});
+    assert_eq!(hands_over(theirs), HandsOver::No);
+    let asked = json!({
+        "leaseOwner": {"S": "w2"}, "checkpointOwner": {"S": "w1"}, "leaseholdOwner": {"S": "w1"}, "leaseholdNextOwner": {"S": "w2"}
+    });
+    assert_eq!(hands_over(asked), HandsOver::Yes);
+    let given = json!({"leaseOwner": {"S": "w2"}, "leaseholdOwner": {"S": "w1"}, "leaseholdNextOwner": {"S": "w2"}});
+    assert_eq!(hands_over(given), HandsOver::Later);
+    let free = json!({"leaseOwner": null, "leaseholdOwner": {"S": "w1"}});
+    assert_eq!(hands_over(free), HandsOver::No);
+    // Whatever else stands there spoils no lease.
+    let odd = json!({"leaseholdOwner": {"N": "7"}, "leaseholdNextOwner": {"B": "x"}});
+    assert_eq!(lease(with(odd)), steady_row());
+}
+
+/// KCL 2.x takes a lease that is being handed over, and leaves the old owner in the row.
+#[test]
+fn a_hand_over_ends_when_another_program_takes_the_lease() {
+    let taken = lease(with(json!({
+        "leaseOwner": {"S": "java"}, "checkpointOwner": {"S": "w1"}, "leaseholdOwner": {"S": "w1"},
+        "leaseholdNextOwner": {"S": "w2"}
+    })));
+    assert_eq!((taken.owner, taken.handing_over), (Some("java".into()), None));
+    assert_eq!(taken.hands_over, HandsOver::No);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A share of all leases, counted by the owners that their rows name.
 
 use super::claims::{self, Claims};
-use super::{MAX_TAKES, report_choice};
+use super::{MAX_TAKES, Way, report_choice};
 use crate::ids::{LeaseIx, LeaseKey, WorkerId};
 use crate::notice::TakeReason;
 use crate::policy::Steal;
@@ -16,7 +16,7 @@ pub(super) struct ByCount {
     shares_since: Option<Mono>,
     /// The scan since which leases were stolen, and how many.
     stolen: (u64, u32),
-    claims: Claims,
+    pub(super) claims: Claims,
 }
 
 impl ByCount {
@@ -31,15 +31,21 @@ impl ByCount {
         if balance.unfinished() > 0 {
             self.shares_since.get_or_insert(cx.now());
         }
+        if cx.asks() {
+            self.take_given(cx, leases, balance);
+            self.take_overdue(cx, leases, balance);
+        }
         let mine = balance.of(cx.me());
         let need = balance.target().saturating_sub(mine);
         if need == 0 {
             return;
         }
-        if balance.available().is_empty() {
-            self.steal(cx, leases, balance, need, asked);
-        } else {
+        if !balance.available().is_empty() {
             self.take_available(cx, leases, balance, need);
+        } else if cx.asks() && !balance.has_other_programs() {
+            self.ask(cx, leases, balance, need, asked);
+        } else {
+            self.steal(cx, leases, balance, need, asked);
         }
     }
 
@@ -52,7 +58,9 @@ impl ByCount {
         let now = cx.now();
         let order = drawn(cx, leases, "take", balance.available().iter().copied());
         let all_know = self.shares_since.unwrap_or(now) + cx.config().meeting();
-        let (order, most) = if now < all_know {
+        // Where leases are handed over, another worker that starts has its share within moments anyway.
+        let evens_out = cx.asks() && !balance.has_other_programs();
+        let (order, most) = if now < all_know && !evens_out {
             leave_half(leases, balance, order)
         } else {
             let all = order.len() as u32;
@@ -65,7 +73,7 @@ impl ByCount {
             leases,
             balance,
             balance.of(cx.me()),
-            None,
+            Way::Take,
             &order,
             most as usize,
         );
@@ -89,7 +97,7 @@ impl ByCount {
     ) {
         let policy = cx.config().policies.steal;
         let claimed = match policy {
-            Steal::Take => 0,
+            Steal::Take | Steal::Ask => 0,
             Steal::Claim => {
                 self.claims.forget_settled(leases);
                 claims::count(cx, leases, asked)
@@ -118,9 +126,9 @@ impl ByCount {
         debug_assert!(*theirs > ours + 1, "a steal evens out");
         let from_victim = leases.iter().filter(|(_, lease)| is_plainly_of(lease, victim));
         let from_victim =
-            from_victim.filter(|(_, lease)| policy == Steal::Take || self.claims.may_claim(cx, lease));
+            from_victim.filter(|(_, lease)| policy != Steal::Claim || self.claims.may_claim(cx, lease));
         let order = drawn(cx, leases, "steal", from_victim.map(|(ix, _)| ix));
-        report_choice(cx, leases, balance, ours, Some(victim), &order, spare);
+        report_choice(cx, leases, balance, ours, Way::Steal(victim), &order, spare);
         self.stolen = (
             leases.scans().number(),
             begun.saturating_add(spare.min(order.len()) as u32),
@@ -150,13 +158,13 @@ impl ByCount {
 }
 
 /// Whether a lease is this worker's, and nothing is going on with it.
-fn is_plainly_of(lease: &Lease, owner: &WorkerId) -> bool {
+pub(super) fn is_plainly_of(lease: &Lease, owner: &WorkerId) -> bool {
     let row = lease.unfinished_row().filter(|_| !lease.busy());
     row.is_some_and(|row| row.handing_over.is_none() && row.owner.as_ref() == Some(owner))
 }
 
 /// Leases in an order that is drawn anew after each scan.
-fn drawn(
+pub(super) fn drawn(
     cx: &Context,
     leases: &LeaseTable,
     purpose: &str,

@@ -2,7 +2,7 @@
 //! [`LeaseTable::keeps`].
 
 use super::members::Members;
-use super::{MAX_TAKES, report_choice};
+use super::{MAX_TAKES, Way, report_choice};
 use crate::notice::ListReason;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, LeaseTable};
@@ -44,7 +44,7 @@ impl Members {
             leases,
             balance,
             balance.of(cx.me()),
-            None,
+            Way::Take,
             &wanted,
             wanted.len(),
         );

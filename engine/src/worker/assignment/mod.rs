@@ -3,12 +3,14 @@
 //! | file | what |
 //! |---|---|
 //! | `by_count` | a share of all leases, counted by the owners that their rows name: what is free is taken, the rest stolen |
+//! | `asking` | the same where owners hand over what they are asked for: no lease is stolen from them |
 //! | `claims` | asking for what a live worker owns, where leases are not simply stolen |
 //! | `by_rank` | the leases whose turn it is, among the members |
 //! | `members`, `member_tasks`, `leader` | saying that we live, looking which other members do; what the first of them does for all |
 //!
 //! Nothing here makes anybody an owner: the guarded take of a lease decides.
 
+mod asking;
 mod by_count;
 mod by_rank;
 mod claims;
@@ -96,13 +98,24 @@ impl Assignment {
     }
 }
 
-/// Says what was weighed, the leases in the order drawn; the first `now` are taken.
+/// How leases are had that are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way<'a> {
+    /// They are free or expired, and taken.
+    Take,
+    /// They are stolen from this owner, who has so many.
+    Steal(&'a WorkerId),
+    /// This owner is asked for them.
+    Ask(&'a WorkerId),
+}
+
+/// Says what was weighed, the leases in the order drawn; the first `now` are taken or asked for.
 fn report_choice(
     cx: &mut Context,
     leases: &LeaseTable,
     balance: &Balance,
     ours: u32,
-    victim: Option<&WorkerId>,
+    way: Way<'_>,
     order: &[LeaseIx],
     now: usize,
 ) {
@@ -127,7 +140,11 @@ fn report_choice(
         chosen: keys(chosen),
         left: keys(left),
         candidates: order.len() as u32,
-        victim: victim.cloned(),
+        asked: matches!(way, Way::Ask(_)),
+        victim: match way {
+            Way::Take => None,
+            Way::Steal(owner) | Way::Ask(owner) => Some(owner.clone()),
+        },
         counts,
         workers: balance.workers(),
         unfinished: balance.unfinished(),

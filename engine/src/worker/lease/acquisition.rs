@@ -181,7 +181,9 @@ fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bo
         cx.notify(Notice::MissedTake { lease: key, owner });
         return false;
     }
-    let wanted = cx.ranks() || leases.has_room(cx, 0);
+    // What was given to us counts as ours until we have it: no other worker takes it before it expires.
+    let given = cx.asks() && leases.get(ix).and_then(|lease| lease.acquisition()).is_some_and(Acquisition::is_of_ours);
+    let wanted = cx.ranks() || given || leases.has_room(cx, 0);
     if !wanted {
         leases.drop_acquisition(ix);
         cx.notify(Notice::Spared { lease: key });
@@ -336,6 +338,10 @@ fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, row: Option<Ro
             leases.drop_acquisition(ix);
             leases.observe_now(cx, row);
             cx.notify(Notice::MissedTake { lease: key, owner });
+            if cx.asks() {
+                // Another worker was faster. There may be a lease elsewhere that we lack.
+                cx.request(Request::Rescan(cx.now()));
+            }
         }
     }
 }

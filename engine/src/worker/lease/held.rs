@@ -16,7 +16,7 @@ use super::lane_answers::{Answer, From};
 use super::stage::{Stage, Waiting};
 use super::stall::Movement;
 use crate::engine::Held;
-use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, ShardId};
+use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice};
 use crate::output::{ConsumerOp, EndReason, FlushReason};
@@ -118,6 +118,11 @@ impl HeldLease {
     /// Whether it is not ours any more. Then only the application is left to be closed.
     pub(in crate::worker) fn is_lost(&self) -> bool {
         self.lane.lost
+    }
+
+    /// The worker that it is being handed over to.
+    pub(in crate::worker) fn next_owner(&self) -> Option<&WorkerId> {
+        self.lane.next_owner.as_ref()
     }
 
     /// Whether we may act as the owner now.

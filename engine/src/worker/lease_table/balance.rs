@@ -1,10 +1,12 @@
 //! How the leases lie: which worker has how many, and which leases can be taken.
 
-use super::LeaseTable;
+use super::{Lease, LeaseTable};
 use crate::ids::{LeaseIx, WorkerId};
 use crate::notice::TakeReason;
+use crate::row::LeaseRow;
 use crate::time::Span;
 use crate::worker::context::Context;
+use crate::worker::lease::HeldLease;
 use std::collections::BTreeMap;
 
 /// How the leases lie.
@@ -12,12 +14,17 @@ use std::collections::BTreeMap;
 pub(in crate::worker) struct Balance {
     counts: BTreeMap<WorkerId, u32>,
     available: Vec<LeaseIx>,
+    given: Vec<LeaseIx>,
+    promised: Vec<LeaseIx>,
+    held: u32,
     unfinished: u32,
     target: u32,
+    other_programs: bool,
 }
 
 impl Balance {
-    /// Unfinished leases by live owner. We are always in it.
+    /// Unfinished leases by live owner. We are always in it. Where leases are asked for, a lease that is promised counts for the
+    /// worker that it is promised to.
     pub(in crate::worker) fn counts(&self) -> &BTreeMap<WorkerId, u32> {
         &self.counts
     }
@@ -25,6 +32,22 @@ impl Balance {
     /// Unfinished leases that are free or expired, and can be taken.
     pub(in crate::worker) fn available(&self) -> &[LeaseIx] {
         &self.available
+    }
+
+    /// Leases whose rows name us as their owner, and that we have not taken: we asked for them, and were given them; or a take of
+    /// ours landed late. Only where leases are asked for: elsewhere these are among the available ones.
+    pub(in crate::worker) fn given(&self) -> &[LeaseIx] {
+        &self.given
+    }
+
+    /// Leases that live owners are to hand over to us. Only where leases are asked for.
+    pub(in crate::worker) fn promised(&self) -> &[LeaseIx] {
+        &self.promised
+    }
+
+    /// How many leases we hold, or are taking.
+    pub(in crate::worker) fn held(&self) -> u32 {
+        self.held
     }
 
     /// All unfinished leases.
@@ -46,6 +69,20 @@ impl Balance {
     pub(in crate::worker) fn workers(&self) -> u32 {
         self.counts.len() as u32
     }
+
+    /// Whether some live owner does not say that it hands leases over.
+    pub(in crate::worker) fn has_other_programs(&self) -> bool {
+        self.other_programs
+    }
+
+    fn count(&mut self, worker: &WorkerId) {
+        match self.counts.get_mut(worker) {
+            Some(count) => *count += 1,
+            None => {
+                self.counts.insert(worker.clone(), 1);
+            }
+        }
+    }
 }
 
 impl LeaseTable {
@@ -54,32 +91,13 @@ impl LeaseTable {
     pub(in crate::worker) fn balance(&self, cx: &Context) -> Balance {
         let mut balance = Balance::default();
         let me = cx.me();
-        let mut mine = 0;
+        balance.counts.insert(me.clone(), 0);
         for (ix, lease) in self.iter() {
-            let Some(row) = lease.unfinished_row() else {
-                continue;
-            };
-            balance.unfinished += 1;
-            let expired = lease.idle() >= cx.config().lease_duration;
-            if lease.is_ours() || lease.may_come_to(me) {
-                mine += 1;
-                if let Some(owner) = lease.renewed_by().filter(|owner| !expired && *owner != me) {
-                    // It counts as ours until the take has an answer. Its owner lives, and has a share, too.
-                    balance.counts.entry(owner.clone()).or_default();
-                }
-                continue;
-            }
-            match row.actual_owner() {
-                Some(owner) if !expired && owner != me => {
-                    *balance.counts.entry(owner.clone()).or_default() += 1;
-                }
-                // A lease we are still letting go of cannot be taken again before that is over.
-                _ if lease.busy() => {}
-                _ if !self.knows_lineage(row) => {}
-                _ => balance.available.push(ix),
+            if let Some(row) = lease.unfinished_row() {
+                balance.unfinished += 1;
+                self.weigh(cx, &mut balance, ix, lease, row);
             }
         }
-        balance.counts.insert(me.clone(), mine);
         balance.target = balance.unfinished.div_ceil(balance.workers());
         if cx.config().max_leases > 0 {
             balance.target = balance.target.min(cx.config().max_leases);
@@ -89,6 +107,45 @@ impl LeaseTable {
             "every unfinished lease is counted once at most"
         );
         balance
+    }
+
+    fn weigh(&self, cx: &Context, balance: &mut Balance, ix: LeaseIx, lease: &Lease, row: &LeaseRow) {
+        let (me, asks) = (cx.me(), cx.asks());
+        let expired = lease.idle() >= cx.config().lease_duration;
+        if lease.is_ours() || lease.may_come_to(me) {
+            let next = lease.held().and_then(HeldLease::next_owner).filter(|_| asks);
+            balance.held += u32::from(next.is_none());
+            balance.count(next.unwrap_or(me));
+            if let Some(owner) = lease.renewed_by().filter(|owner| !expired && *owner != me) {
+                // It counts as ours until the take has an answer. Its owner lives, and has a share, too.
+                balance.counts.entry(owner.clone()).or_default();
+                balance.other_programs |= row.hands_over.is_no();
+            }
+            return;
+        }
+        let owner = row.actual_owner().filter(|_| !expired);
+        if let Some(owner) = owner.filter(|owner| *owner != me) {
+            balance.other_programs |= row.hands_over.is_no();
+            let next = row.owner.as_ref().filter(|_| asks).unwrap_or(owner);
+            balance.count(next);
+            if next == me {
+                balance.promised.push(ix);
+            } else {
+                // An owner from which all was asked lives, and has a share, too.
+                balance.counts.entry(owner.clone()).or_default();
+            }
+            return;
+        }
+        // A lease we are still letting go of cannot be taken again before that is over.
+        if lease.busy() || !self.knows_lineage(row) {
+            return;
+        }
+        if asks && row.owner.as_ref() == Some(me) && row.handing_over.is_none() {
+            balance.count(me);
+            balance.given.push(ix);
+        } else {
+            balance.available.push(ix);
+        }
     }
 
     /// Whether our share has room for so many more leases, by all that was shown to us.

@@ -7,6 +7,7 @@
 //! | `observe` | what a row does that some answer showed |
 //! | `ours` | what our own acknowledged writes make of a row |
 //! | `scan` | reading the whole table, page by page |
+//! | `pace` | how soon it is read again |
 //! | `balance` | counting which worker has how many leases, and which can be taken |
 //! | `lineage` | what a listing of the shards says that rows do not |
 //! | `unreadable` | saying, again and again, which rows cannot be read |
@@ -17,6 +18,7 @@ mod lease;
 mod lineage;
 mod observe;
 mod ours;
+mod pace;
 mod scan;
 #[cfg(test)]
 mod tests;

@@ -64,9 +64,8 @@ impl Lease {
         }
         self.older_seen = 0;
         self.seen_at = self.seen_at.max(asked);
-        let same = row.counter == known.counter
-            && row.owner == known.owner
-            && row.handing_over == known.handing_over;
+        // That another worker asked for the lease is no sign of life of its owner.
+        let same = row.counter == known.counter && row.actual_owner() == known.actual_owner();
         let range = row.range.or(known.range);
         let (ended, was_ended) = (row.checkpoint.is_end(), known.checkpoint.is_end());
         self.row = Some(LeaseRow { range, ..row });

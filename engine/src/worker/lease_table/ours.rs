@@ -3,6 +3,7 @@
 use super::LeaseTable;
 use crate::ids::{LeaseIx, ShardId, WorkerId};
 use crate::position::Checkpoint;
+use crate::row::HandsOver;
 use crate::shard::HashRange;
 use crate::time::Mono;
 
@@ -15,9 +16,20 @@ impl LeaseTable {
             row.counter = counter;
             row.owner = Some(me.clone());
             row.handing_over = None;
+            row.hands_over = HandsOver::Yes;
         }
         lease.observed_at = now;
         lease.highest = lease.highest.max(counter);
+    }
+
+    /// The row says that its owner is to hand the lease over to us. How far its counter is, our write did not show.
+    pub(in crate::worker) fn promised_to_us(&mut self, key: &str, from: &WorkerId, me: &WorkerId) {
+        let known = self.find(key).and_then(|ix| self.get_mut(ix));
+        let row = known.and_then(|lease| lease.row.as_mut());
+        if let Some(row) = row.filter(|row| row.owner.as_ref() == Some(from)) {
+            row.owner = Some(me.clone());
+            row.handing_over = Some(from.clone());
+        }
     }
 
     /// The row is ours, with this counter and checkpoint.
@@ -51,6 +63,7 @@ impl LeaseTable {
             row.checkpoint = Checkpoint::ShardEnd;
             row.owner = None;
             row.handing_over = None;
+            row.hands_over = HandsOver::No;
             row.children = children.to_vec();
         }
     }
@@ -67,6 +80,10 @@ impl LeaseTable {
         lease.observed_at = now;
         if let Some(row) = &mut lease.row {
             row.counter = counter;
+            row.hands_over = match next_owner {
+                Some(_) => HandsOver::Later,
+                None => HandsOver::No,
+            };
             row.owner = next_owner;
             row.handing_over = None;
         }

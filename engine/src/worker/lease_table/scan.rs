@@ -2,7 +2,7 @@
 
 use super::observe::Source;
 use super::unreadable::Unreadable;
-use super::{Balance, LeaseTable};
+use super::{Balance, LeaseTable, pace};
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, ScanPage, Why};
 use crate::notice::Notice;
@@ -64,24 +64,27 @@ impl Scans {
 }
 
 /// A whole scan that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(in crate::worker) struct Scanned {
-    pages: u32,
-    foreign: u32,
-    unreadable: u32,
+    rows: u32,
+    balance: Balance,
+    round: bool,
 }
 
 impl Scanned {
-    /// What to say of it, beside how the leases lie.
-    pub(in crate::worker) fn notice(self, leases: u32, balance: &Balance) -> Notice {
-        Notice::Scanned {
-            leases,
-            unfinished: balance.unfinished(),
-            foreign: self.foreign,
-            unreadable: self.unreadable,
-            pages: self.pages,
-            workers: balance.workers(),
-        }
+    /// How many leases it showed, finished ones too.
+    pub(in crate::worker) fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// How the leases lie.
+    pub(in crate::worker) fn balance(&self) -> &Balance {
+        &self.balance
+    }
+
+    /// Whether it is the scan of a round: see `pace`.
+    pub(in crate::worker) fn is_round(&self) -> bool {
+        self.round
     }
 }
 
@@ -105,6 +108,13 @@ pub(in crate::worker) struct Scan {
     unreadable: u32,
     occupied: BTreeSet<LeaseKey>,
     backoff: Backoff,
+    /// When the next round is due, and whether the scan that is under way is one.
+    next_round: Mono,
+    round: bool,
+    /// Grows with pages that could not be had, and goes back with whole scans.
+    failed: u32,
+    /// What was told of the last scan.
+    told: [u32; 6],
 }
 
 impl Scan {
@@ -128,6 +138,7 @@ impl Scan {
         if !self.within {
             self.within = true;
             self.began_at = cx.now();
+            self.round = !cx.asks() || cx.now() >= self.next_round;
             leases.scans.number += 1;
             self.cursor = None;
             (self.pages, self.foreign, self.unreadable) = (0, 0, 0);
@@ -185,6 +196,7 @@ impl Scan {
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             cx.request(Request::DoubtTable);
         }
+        self.failed = self.failed.saturating_add(1);
         let again_in = self.backoff.failed(cx, "scan", "");
         self.next_at = self.backoff.until();
         cx.notify(Notice::Trouble {
@@ -217,7 +229,7 @@ impl Scan {
     }
 
     fn complete(&mut self, cx: &mut Context, leases: &mut LeaseTable) -> Scanned {
-        let (now, interval) = (cx.now(), cx.config().scan_interval);
+        let now = cx.now();
         self.within = false;
         let scans = &mut leases.scans;
         debug_assert!(scans.complete < scans.number, "a scan ends once");
@@ -226,15 +238,58 @@ impl Scan {
         scans.took = [now.since(self.began_at), scans.took[0]];
         scans.occupied = std::mem::take(&mut self.occupied);
         scans.unreadable.scanned(scans.number);
-        // Late rather than early: workers that started together drift apart.
-        let spread = cx.draw_below("scan interval", scans.number, interval.0 / 20 + 1);
-        self.next_at = now + interval + Span(spread);
-        self.not_before = now + interval.per(8);
         leases.forget_unseen();
-        Scanned {
-            pages: self.pages,
-            foreign: self.foreign,
-            unreadable: self.unreadable,
+        let rows = leases.unordered().filter(|lease| lease.row().is_some()).count() as u32;
+        let balance = leases.balance(cx);
+        debug_assert!(
+            balance.unfinished() <= rows,
+            "only a row stands for an unfinished lease"
+        );
+        self.rest(cx, leases, rows, &balance);
+        self.tell(cx, rows, &balance);
+        let round = self.round;
+        Scanned { rows, balance, round }
+    }
+
+    /// Sets when the next scan is due.
+    fn rest(&mut self, cx: &Context, leases: &LeaseTable, rows: u32, balance: &Balance) {
+        let (now, interval) = (cx.now(), cx.config().scan_interval);
+        let number = leases.scans.number;
+        // Late rather than early: workers that started together drift apart.
+        let late = |pause: Span| pause + Span(cx.draw_below("scan interval", number, pause.0 / 20 + 1));
+        if self.round {
+            self.next_round = now + late(interval);
+        }
+        let share = u64::from(balance.target());
+        let pause = match pace::is_quick(cx, balance) {
+            true => pace::quick_pause(cx.config(), u64::from(rows), share, self.failed),
+            false => interval,
+        };
+        self.failed = self.failed.saturating_sub(1);
+        self.not_before = now + pause.per(8);
+        // A round that came due while this scan was under way follows at once, as far as that goes.
+        self.next_at = self.next_round.min(now + late(pause)).max(self.not_before);
+        debug_assert!(
+            self.next_at > now && pause <= interval,
+            "a scan is followed by a pause"
+        );
+    }
+
+    /// Says what the scan showed: of every round, and of a quick scan what is new.
+    fn tell(&mut self, cx: &mut Context, leases: u32, balance: &Balance) {
+        let (unfinished, workers) = (balance.unfinished(), balance.workers());
+        let (foreign, unreadable, pages) = (self.foreign, self.unreadable, self.pages);
+        let shown = [leases, unfinished, foreign, unreadable, pages, workers];
+        if self.round || self.told != shown {
+            self.told = shown;
+            cx.notify(Notice::Scanned {
+                leases,
+                unfinished,
+                foreign,
+                unreadable,
+                pages,
+                workers,
+            });
         }
     }
 }

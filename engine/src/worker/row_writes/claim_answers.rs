@@ -5,11 +5,14 @@ use crate::ids::{LeaseKey, WorkerId};
 use crate::input::{Outcome, Reply, Why};
 use crate::notice::Notice;
 use crate::row::{Change, LeaseRow, RowRead};
+use crate::time::Span;
 use crate::worker::context::{Context, Request, RowWriteId};
 use crate::worker::lease_table::LeaseTable;
 
 /// A claim follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
 const MAX_CHASES: u32 = 5;
+/// The longest pause between two looks at the row of a lease that is to be handed over.
+const LOOK_PAUSE: Span = Span::from_millis(250);
 
 impl RowWrites {
     /// Takes the outcome of a claim; returns one that is an ordinary failure.
@@ -26,7 +29,7 @@ impl RowWrites {
                 None => self.look_at_row(cx, id),
             },
             Outcome::Applied(Reply::Row(row)) => self.on_claimed_row(cx, leases, id, row.map(|row| *row)),
-            Outcome::Applied(_) => self.on_claim_written(cx, id),
+            Outcome::Applied(_) => self.on_claim_written(cx, leases, id),
             other => return Some(other),
         }
         None
@@ -45,7 +48,7 @@ impl RowWrites {
 
     /// The row says that we want the lease. Its owner gives it up within about a renewal, and what was given up counts as
     /// expired a lease duration later: a scan may come too late to find it, so the row itself is looked at.
-    fn on_claim_written(&mut self, cx: &mut Context, id: RowWriteId) {
+    fn on_claim_written(&mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId) {
         let now = cx.now();
         let Some(write) = self.get_mut(id) else {
             return cx.broken("a claim that was written is there");
@@ -58,9 +61,12 @@ impl RowWrites {
         write.claimed = true;
         write.reads = true;
         write.backoff.answered();
-        write.backoff.wait_until(now + cx.config().renew_interval.per(2));
+        write.backoff.wait_until(now + look_pause(cx));
         write.expires = now + cx.config().lease_duration.times(2);
         self.waiting.push_back(id);
+        if cx.asks() {
+            leases.promised_to_us(lease.as_str(), &owner, cx.me());
+        }
         cx.notify(Notice::Claimed { lease, owner });
     }
 
@@ -103,11 +109,11 @@ impl RowWrites {
                 self.waiting.push_back(id);
             }
             Shown::Promised if in_time && write.claimed => {
-                write.backoff.wait_until(now + cx.config().renew_interval.per(2));
+                write.backoff.wait_until(now + look_pause(cx));
                 self.waiting.push_back(id);
             }
             // An earlier attempt was applied after all.
-            Shown::Promised if in_time => self.on_claim_written(cx, id),
+            Shown::Promised if in_time => self.on_claim_written(cx, leases, id),
             _ => {
                 self.drop(id);
             }
@@ -117,6 +123,16 @@ impl RowWrites {
         if shown == Shown::Ours && in_time {
             take_handed(cx, leases, &key);
         }
+    }
+}
+
+/// The pause between two looks at a row that was claimed. Where owners hand over at once, what they gave up stands still until it is
+/// seen.
+fn look_pause(cx: &Context) -> Span {
+    let half = cx.config().renew_interval.per(2);
+    match cx.asks() {
+        true => half.min(LOOK_PAUSE),
+        false => half,
     }
 }
 
@@ -151,7 +167,9 @@ fn take_handed(cx: &mut Context, leases: &LeaseTable, key: &LeaseKey) {
     };
     let lease = leases.get(ix).filter(|lease| !lease.busy());
     let free = lease.is_some_and(|lease| lease.row().is_some_and(|row| leases.knows_lineage(row)));
-    if cx.is_running() && free {
+    // What is more than we may have is left to expire.
+    let room = !cx.asks() || cx.config().max_leases == 0 || leases.balance(cx).held() < cx.config().max_leases;
+    if cx.is_running() && free && room {
         let why = leases.reason_to_take(ix, cx.me());
         cx.request(Request::Take(ix, why));
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::ids::{ShardId, WorkerId};
 use crate::position::SequenceNumber;
-use crate::row::Guard;
+use crate::row::{Guard, HandsOver};
 use crate::table::{WriteError, render};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -98,33 +98,33 @@ fn every_change_in_words() {
         ),
         (
             take(Some("w1")),
-            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 1 \
+            "SET leaseCounter = 43, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner ADD ownerSwitchesSinceCheckpoint 1 \
              IF leaseCounter = 42 AND leaseOwner = 'w1'"
                 .into(),
         ),
         (
             take(Some("w2")),
-            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 0 \
+            "SET leaseCounter = 43, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner ADD ownerSwitchesSinceCheckpoint 0 \
              IF leaseCounter = 42 AND leaseOwner = 'w2'"
                 .into(),
         ),
         (
             take(None),
-            "SET leaseCounter = 43, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 0 \
+            "SET leaseCounter = 43, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner ADD ownerSwitchesSinceCheckpoint 0 \
              IF leaseCounter = 42 AND attribute_not_exists(leaseOwner)"
                 .into(),
         ),
         // Zero stands for a counter that is missing, too; a row that is missing is no such row.
         (
             take_at(0, None),
-            "SET leaseCounter = 1, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 0 \
+            "SET leaseCounter = 1, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner ADD ownerSwitchesSinceCheckpoint 0 \
              IF attribute_exists(leaseKey) AND (attribute_not_exists(leaseCounter) OR leaseCounter = 0) \
              AND attribute_not_exists(leaseOwner)"
                 .into(),
         ),
         (
             take_at(0, Some("w1")),
-            "SET leaseCounter = 1, leaseOwner = 'w2' REMOVE checkpointOwner ADD ownerSwitchesSinceCheckpoint 1 \
+            "SET leaseCounter = 1, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner ADD ownerSwitchesSinceCheckpoint 1 \
              IF (attribute_not_exists(leaseCounter) OR leaseCounter = 0) AND leaseOwner = 'w1'"
                 .into(),
         ),
@@ -136,7 +136,9 @@ fn every_change_in_words() {
                 checkpoint: Checkpoint::Latest,
                 by: "w2".into(),
             },
-            format!("SET leaseOwner = 'w2', checkpointOwner = 'w1' {held}"),
+            "SET leaseOwner = 'w2', checkpointOwner = 'w1', leaseholdNextOwner = 'w2' \
+             IF leaseOwner = 'w1' AND attribute_not_exists(checkpointOwner)"
+                .into(),
         ),
         (
             Change::Checkpoint { key: key(), guard: handing(), position },
@@ -212,9 +214,15 @@ prop_compose! {
         parents in ids(),
         children in ids(),
         range in prop::option::of((any::<u128>(), any::<u128>())),
+        hands_over in prop::sample::select(vec![HandsOver::No, HandsOver::Later, HandsOver::Yes]),
     ) -> LeaseRow {
         let range = range.map(|(a, b)| HashRange { start: HashKey(a.min(b)), end: HashKey(a.max(b)) });
-        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range }
+        let hands_over = match (&handing_over, &owner, hands_over) {
+            // What is only given cannot be handed on yet, and what has no owner is handed over by none.
+            (None, None, _) | (Some(_), _, HandsOver::Later) => HandsOver::No,
+            (_, _, hands_over) => hands_over,
+        };
+        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over }
     }
 }
 
@@ -317,16 +325,20 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         } => {
             new.owner = Some(to.clone());
             new.handing_over = None;
+            new.hands_over = HandsOver::Yes;
             new.switches += u64::from(from.as_ref().is_some_and(|from| from != to));
             row.counter == *counter && row.owner == *from
         }
-        Change::Claim {
-            counter, from, by, ..
-        } => {
+        Change::Claim { from, by, .. } => {
             new.owner = Some(by.clone());
             new.handing_over = Some(from.clone());
+            new.hands_over = match row.hands_over {
+                HandsOver::Yes => HandsOver::Yes,
+                _ if from == by => HandsOver::Later,
+                _ => HandsOver::No,
+            };
             let free = row.handing_over.is_none() && row.owner.as_ref() == Some(from);
-            return (row.counter == *counter && free).then_some(Some(new));
+            return free.then_some(Some(new));
         }
         Change::Checkpoint { guard, position, .. } => {
             new.checkpoint = Checkpoint::At(*position);
@@ -338,6 +350,7 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
             new.switches = 0;
             new.owner = None;
             new.handing_over = None;
+            new.hands_over = HandsOver::No;
             if !children.is_empty() {
                 new.children = children.clone();
             }
@@ -346,8 +359,12 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
             if guard.next_owner.is_none() && matches!(change, Change::Release { .. }) {
                 new.owner = None;
+                new.hands_over = HandsOver::No;
             }
             new.handing_over = None;
+            if row.hands_over == HandsOver::Yes && row.handing_over.is_some() && row.handing_over != row.owner {
+                new.hands_over = HandsOver::Later;
+            }
             held(guard)
         }
         Change::SetRange { range, .. } => {
@@ -357,6 +374,7 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         Change::Reset { to, .. } => {
             (new.checkpoint, new.switches) = (*to, 0);
             (new.owner, new.handing_over) = (None, None);
+            new.hands_over = HandsOver::No;
             is_as_read(row, change)
         }
         Change::Delete { counter, .. } => {

@@ -4,6 +4,7 @@ use super::taken;
 use crate::config::Config;
 use crate::format::Format;
 use crate::notice::TakeReason;
+use crate::policy::Steal;
 use crate::worker::assignment::by_count::ByCount;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
@@ -24,7 +25,9 @@ fn busy(cx: &Context, leases: &mut LeaseTable, count: u32) {
 
 #[test]
 fn workers_that_start_together_leave_each_other_half_of_what_is_new() {
-    let (mut cx, mut room) = (context(), ByCount::default());
+    let mut config = config(Format::Kcl);
+    config.policies.steal = Steal::Take;
+    let (mut cx, mut room) = (running(config), ByCount::default());
     let mut leases = table(&cx);
     for key in ["a", "b", "c", "d"] {
         shows(&cx, &mut leases, row(key));

@@ -24,7 +24,7 @@ fn a_scan_asks_for_page_after_page_and_then_rests() {
     assert_eq!(scan.wake_at(), Mono::NEVER, "one page at a time");
 
     let answer = page(vec![row("a")], Some("a"));
-    assert_eq!(scan.on_page(&mut cx, &mut leases, op, answer), None);
+    assert!(scan.on_page(&mut cx, &mut leases, op, answer).is_none());
     let (op, second) = cx.did().command();
     assert_eq!(second, asks_after(Some("a")));
     assert_eq!((leases.scans().number(), leases.scans().complete()), (1, 0));

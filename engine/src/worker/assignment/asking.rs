@@ -1,0 +1,117 @@
+//! Asking for leases where owners hand them over: the owner finishes its batch, saves its checkpoint and lets go, and the next owner
+//! begins at once. So shares become even at once, with many moves at a time: a move repeats no record.
+//!
+//! A worker of this library says in each row that it owns that it hands the lease over. As soon as one live owner does not say so,
+//! leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and take a lease in the
+//! midst of one.
+
+use super::by_count::{ByCount, drawn, is_plainly_of};
+use super::{MAX_TAKES, Way, report_choice};
+use crate::ids::{LeaseIx, LeaseKey, WorkerId};
+use crate::notice::TakeReason;
+use crate::row::HandsOver;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::{Balance, LeaseTable};
+
+impl ByCount {
+    /// Takes what was given to us. Nothing that was asked for is left lying, unless it is more than this worker may have.
+    pub(super) fn take_given(&self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+        let most = match cx.config().max_leases {
+            0 => MAX_TAKES,
+            most => most.saturating_sub(balance.held()).min(MAX_TAKES),
+        };
+        for ix in balance.given().iter().take(most as usize) {
+            let why = leases.reason_to_take(*ix, cx.me());
+            cx.request(Request::Take(*ix, why));
+        }
+    }
+
+    /// Steals what was promised to us and is not handed over in time: its owner hangs, or its handler does not finish.
+    pub(super) fn take_overdue(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+        self.claims.forget_settled(leases);
+        let now = cx.now();
+        for ix in balance.promised() {
+            let lease = leases.get(*ix);
+            let Some((key, from)) = lease.and_then(|lease| Some((lease.key(), lease.row()?.actual_owner()?)))
+            else {
+                debug_assert!(false, "a lease is promised by its owner, in its row");
+                continue;
+            };
+            let since = self.claims.promised_since(key, from, now);
+            if now.since(since) < cx.config().hand_over_timeout {
+                continue;
+            }
+            let why = TakeReason::Stolen {
+                owner: from.clone(),
+                theirs: balance.of(from),
+                ours: balance.of(cx.me()),
+                target: balance.target(),
+            };
+            cx.request(Request::Take(*ix, why));
+        }
+    }
+
+    /// Asks for all that we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its
+    /// share and we lack several, one owner is asked for one.
+    pub(super) fn ask(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        balance: &Balance,
+        need: u32,
+        asked: &[LeaseKey],
+    ) {
+        // What is asked for already, and not shown as promised yet.
+        let pending = asked.iter().filter(|key| {
+            let lease = leases.find(key.as_str()).and_then(|ix| leases.get(ix));
+            lease.is_some_and(|lease| !lease.busy() && lease.row().is_some_and(|row| row.owner.as_ref() != Some(cx.me())))
+        });
+        let mut lacks = need.saturating_sub(pending.count() as u32);
+        let lacked = lacks;
+        for (owner, theirs) in by_load(cx, balance) {
+            let spare = theirs.saturating_sub(balance.target()).min(lacks);
+            if spare == 0 {
+                break;
+            }
+            lacks -= self.ask_owner(cx, leases, balance, owner, spare);
+        }
+        if lacks == lacked
+            && lacks > 1
+            && let Some((owner, theirs)) = by_load(cx, balance).into_iter().next()
+            && theirs >= balance.target()
+        {
+            self.ask_owner(cx, leases, balance, owner, 1);
+        }
+    }
+
+    /// Asks one owner for so many. Returns how many were asked for.
+    fn ask_owner(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        balance: &Balance,
+        owner: &WorkerId,
+        most: u32,
+    ) -> u32 {
+        let theirs = leases.iter().filter(|(_, lease)| {
+            let hands_over = lease.row().is_some_and(|row| row.hands_over == HandsOver::Yes);
+            hands_over && is_plainly_of(lease, owner) && self.claims.may_claim(cx, lease)
+        });
+        let order: Vec<LeaseIx> = drawn(cx, leases, "ask", theirs.map(|(ix, _)| ix));
+        let most = most.min(order.len() as u32);
+        let ours = balance.of(cx.me());
+        report_choice(cx, leases, balance, ours, Way::Ask(owner), &order, most as usize);
+        for ix in order.into_iter().take(most as usize) {
+            self.claims.claim(cx, leases, ix);
+        }
+        most
+    }
+}
+
+/// The other workers, the one with the most leases first.
+fn by_load<'a>(cx: &Context, balance: &'a Balance) -> Vec<(&'a WorkerId, u32)> {
+    let others = balance.counts().iter().filter(|(worker, _)| *worker != cx.me());
+    let mut others: Vec<_> = others.map(|(worker, count)| (worker, *count)).collect();
+    others.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
+    others
+}

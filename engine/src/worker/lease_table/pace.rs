@@ -1,0 +1,71 @@
+//! How soon the table is scanned again.
+//!
+//! A *round* comes every `scan_interval`: the scan after which holes are looked for, finished leases are removed and the stream is
+//! watched. Where leases are asked for, and every live owner hands them over, there are quick scans between two rounds: they
+//! show within moments which worker died, which lease is free and who has too many.
+
+use super::Balance;
+use crate::config::Config;
+use crate::time::Span;
+use crate::worker::context::Context;
+
+/// What a row takes in a scan, in bytes, with a little to spare.
+const ROW_BYTES: u64 = 400;
+/// An eventually consistent read of so many bytes costs half a read unit.
+const READ_BYTES: u64 = 4_096;
+/// DynamoDB sells one write unit for the price of so many half read units.
+const WRITE_PRICE: u64 = 10;
+/// Quick scans may cost this part of our renewals.
+const PART: u64 = 4;
+/// The longest pause after scans that failed is this power of two, in pauses.
+const MAX_DOUBLINGS: u32 = 5;
+
+/// Whether there are quick scans now.
+pub(super) fn is_quick(cx: &Context, balance: &Balance) -> bool {
+    let config = cx.config();
+    cx.asks() && config.quick_scan_interval < config.scan_interval && !balance.has_other_programs()
+}
+
+/// The pause before a quick scan of a table of so many rows, for a worker that has a share of so many. `failed`: how many scans of
+/// late did.
+pub(super) fn quick_pause(config: &Config, rows: u64, share: u64, failed: u32) -> Span {
+    let halves = rows.saturating_mul(ROW_BYTES).div_ceil(READ_BYTES).max(1);
+    let renewals = WRITE_PRICE.saturating_mul(share.max(1));
+    let affordable = config.renew_interval.scaled(halves.saturating_mul(PART), renewals);
+    let pause = config.quick_scan_interval.max(affordable);
+    let doubled = pause.times(1 << failed.min(MAX_DOUBLINGS));
+    doubled.min(config.scan_interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_small_table_is_scanned_as_often_as_configured_and_a_large_one_more_seldom() {
+        let config = Config::default();
+        let pause = |rows, share| quick_pause(&config, rows, share, 0);
+        assert_eq!(pause(10, 10), Span::from_millis(500));
+        // 200 rows are 20 half read units, and 40 renewals in 3.3 s are 400.
+        assert_eq!(pause(200, 40), Span::from_millis(660));
+        assert_eq!(pause(100_000, 100), config.scan_interval);
+        assert_eq!(pause(10, 0), pause(10, 1), "a worker without leases is no reason for a long pause");
+        assert_eq!(quick_pause(&config, 10, 10, 2), Span::from_millis(2_000));
+        assert_eq!(quick_pause(&config, 10, 10, 1_000), Span::from_millis(16_000));
+    }
+
+    proptest! {
+        #[test]
+        fn quick_scans_cost_no_more_than_a_quarter_of_the_renewals(rows in 1u64..200_000, share in 1u64..2_000) {
+            let config = Config::default();
+            let pause = quick_pause(&config, rows, share, 0);
+            prop_assume!(pause < config.scan_interval);
+            let halves = (rows * ROW_BYTES).div_ceil(READ_BYTES);
+            // Of an hour, in half read units; a thousandth more for the division.
+            let scans = 3_600_000_000 / pause.0 * halves;
+            let renewals = 3_600_000_000 / config.renew_interval.0 * share * WRITE_PRICE;
+            prop_assert!(scans * PART * 1_000 <= renewals * 1_002, "{scans} {renewals}");
+        }
+    }
+}

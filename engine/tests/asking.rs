@@ -1,0 +1,257 @@
+//! Scenes of hand-overs among workers that give what they are asked for: how soon shares are even, how long a shard stands still,
+//! and that nothing is repeated.
+
+use crate::rig::{Rig, Trick, asking};
+use leasehold_engine::input::{Call, Cause, Outcome};
+use leasehold_engine::notice::{Notice, TakeReason};
+use leasehold_engine::output::*;
+use leasehold_engine::row::{Change, HandsOver};
+use leasehold_engine::time::{Mono, Span};
+use std::collections::BTreeMap;
+
+fn fleet(shards: u32, workers: u32) -> Rig {
+    let mut rig = Rig::new(shards, 0);
+    rig.configure(|_| asking());
+    for _ in 0..workers {
+        rig.join();
+    }
+    rig
+}
+
+/// How many leases each worker holds.
+fn held(rig: &Rig) -> Vec<usize> {
+    rig.workers.iter().map(|worker| worker.engine().held().count()).collect()
+}
+
+/// Lets time pass, in steps of a tenth of a second, until this holds. Gives how long that took.
+#[track_caller]
+fn until(rig: &mut Rig, most: Span, holds: impl Fn(&Rig) -> bool) -> Span {
+    let from = rig.now;
+    while !holds(rig) {
+        assert!(rig.now.since(from) < most, "not within {most}: {:?}", held(rig));
+        rig.run(Span::from_millis(100));
+    }
+    rig.now.since(from)
+}
+
+fn even(rig: &Rig, among: std::ops::Range<usize>) -> bool {
+    let held = held(rig);
+    let alive = &held[among];
+    let (least, most) = (alive.iter().min(), alive.iter().max());
+    let all: usize = alive.iter().sum();
+    all == rig.stream.shards.len() && most.zip(least).is_some_and(|(most, least)| most - least <= 1)
+}
+
+fn count(rig: &Rig, of: impl Fn(&Notice) -> bool) -> usize {
+    let notices = rig.workers.iter().flat_map(|worker| &worker.notices);
+    notices.filter(|(_, notice)| of(notice)).count()
+}
+
+fn stolen(notice: &Notice) -> bool {
+    matches!(notice, Notice::Took { why: TakeReason::Stolen { .. }, .. })
+}
+
+/// The longest time for which a shard that was handed over had no open handler, from this moment on.
+fn longest_standstill(rig: &Rig, from: Mono) -> Span {
+    let mut events: Vec<(Mono, String, bool)> = Vec::new();
+    for worker in &rig.workers {
+        for (at, op) in &worker.calls {
+            match op {
+                ConsumerOp::Open { lease, .. } => events.push((*at, lease.to_string(), true)),
+                ConsumerOp::Close { lease, .. } => events.push((*at, lease.to_string(), false)),
+                _ => {}
+            }
+        }
+    }
+    events.sort();
+    let (mut closed, mut longest) = (BTreeMap::new(), Span::ZERO);
+    for (at, lease, opens) in events {
+        if !opens {
+            closed.insert(lease, at);
+        } else if let Some(since) = closed.remove(&lease).filter(|since| *since >= from) {
+            longest = longest.max(at.since(since));
+        }
+    }
+    longest
+}
+
+fn aborts(rig: &Rig) -> usize {
+    let calls = rig.workers.iter().flat_map(|worker| &worker.calls);
+    calls.filter(|(_, op)| matches!(op, ConsumerOp::Abort { .. })).count()
+}
+
+#[test]
+fn a_lone_worker_has_all_shards_of_a_new_table_at_once() {
+    let mut rig = fleet(40, 1);
+    let took = until(&mut rig, Span::from_secs(1), |rig| held(rig) == [40]);
+    assert!(took <= Span::from_secs(1), "{took}");
+}
+
+#[test]
+fn workers_that_start_together_are_even_within_moments() {
+    let mut rig = fleet(200, 5);
+    until(&mut rig, Span::from_secs(5), |rig| even(rig, 0..5));
+    assert_eq!(count(&rig, stolen), 0);
+}
+
+#[test]
+fn a_worker_that_joins_is_given_its_share_and_nothing_is_repeated() {
+    let mut rig = fleet(8, 1);
+    rig.secs(10);
+    for shard in 0..8 {
+        rig.put(shard, 20);
+    }
+    rig.secs(2);
+    let joined = rig.now;
+    rig.join();
+    for _ in 0..40 {
+        for shard in 0..8 {
+            rig.put(shard, 3);
+        }
+        rig.run(Span::from_millis(250));
+    }
+    rig.secs(3);
+    assert_eq!(held(&rig), [4, 4]);
+    rig.assert_all_processed();
+    assert_eq!((rig.duplicates(), aborts(&rig), count(&rig, stolen)), (0, 0, 0));
+    let standstill = longest_standstill(&rig, joined);
+    assert!(standstill <= Span::from_millis(500), "{standstill}");
+}
+
+#[test]
+fn five_workers_that_join_one_are_even_soon_with_bounded_moves() {
+    let mut rig = fleet(200, 1);
+    rig.secs(5);
+    for shard in 0..200 {
+        rig.put(shard, 5);
+    }
+    let before = count(&rig, |notice| matches!(notice, Notice::Took { .. }));
+    for _ in 0..5 {
+        rig.join();
+    }
+    until(&mut rig, Span::from_secs(20), |rig| even(rig, 0..6));
+    let moves = count(&rig, |notice| matches!(notice, Notice::Took { .. })) - before;
+    assert!(moves <= 3 * 200, "{moves}");
+    rig.secs(60);
+    let after = count(&rig, |notice| matches!(notice, Notice::Took { .. })) - before;
+    assert_eq!(moves, after, "nothing moves where shares are even");
+    rig.assert_all_processed();
+    assert_eq!((rig.duplicates(), aborts(&rig)), (0, 0));
+}
+
+#[test]
+fn what_a_worker_gives_up_as_it_stops_is_taken_at_once() {
+    let mut rig = fleet(12, 3);
+    until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..3));
+    let stopped = rig.now;
+    rig.call(0, Call::Shutdown);
+    until(&mut rig, Span::from_secs(1), |rig| even(rig, 1..3));
+    let standstill = longest_standstill(&rig, stopped);
+    assert!(standstill <= Span::from_secs(1), "{standstill}");
+}
+
+#[test]
+fn a_dead_worker_is_noticed_a_lease_duration_after_its_last_write() {
+    let mut rig = fleet(12, 3);
+    until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..3));
+    rig.secs(7);
+    rig.workers[0].alive = false;
+    let failover = rig.config.lease_duration();
+    let took = until(&mut rig, failover + Span::from_secs(3), |rig| even(rig, 1..3));
+    assert!(took + rig.config.renew_interval() > failover, "{took}");
+}
+
+/// The one that asked has died: the lease goes to it all the same, and expires.
+#[test]
+fn a_lease_given_to_a_worker_that_died_expires() {
+    let mut rig = fleet(4, 1);
+    rig.secs(10);
+    let asker = rig.join();
+    until(&mut rig, Span::from_secs(3), |rig| {
+        rig.table.rows.as_ref().unwrap().values().any(|row| row.handing_over.is_some())
+    });
+    rig.workers[asker].alive = false;
+    rig.secs(4);
+    let given = |rig: &Rig| {
+        let rows = rig.table.rows.as_ref().unwrap().values();
+        rows.filter(|row| row.hands_over == HandsOver::Later).count()
+    };
+    assert!(given(&rig) > 0, "it was given something");
+    until(&mut rig, Span::from_secs(12), |rig| held(rig)[0] == 4);
+}
+
+/// A handler that does not finish holds its lease up for so long, and no longer.
+#[test]
+fn what_is_not_handed_over_in_time_is_stolen() {
+    let mut rig = fleet(2, 1);
+    rig.secs(10);
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })).then_some(Trick::Hang)
+    }));
+    for shard in 0..2 {
+        rig.put(shard, 3);
+    }
+    rig.secs(2);
+    rig.join();
+    rig.secs(25);
+    assert_eq!(held(&rig), [2, 0], "the handler has time to finish");
+    until(&mut rig, Span::from_secs(10), |rig| held(rig)[1] == 1);
+    assert_eq!(count(&rig, stolen), 1);
+    rig.workers[0].trap = None;
+    rig.release(0);
+    rig.secs(30);
+    rig.assert_all_processed();
+}
+
+/// As soon as one owner does not say that it hands over, leases are stolen as KCL steals them, and scans are as seldom.
+#[test]
+fn beside_another_program_leases_are_stolen_one_at_a_time() {
+    let mut rig = fleet(9, 1);
+    rig.secs(5);
+    let rows = rig.table.rows.as_mut().unwrap();
+    for row in rows.values_mut().take(8) {
+        (row.owner, row.counter) = (Some("java".into()), row.counter + 1);
+        row.hands_over = HandsOver::No;
+    }
+    let scans = |rig: &Rig| {
+        let sent = rig.workers[0].sent.iter();
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Scan { .. }))).count()
+    };
+    rig.secs(5);
+    let before = scans(&rig);
+    for _ in 0..120 {
+        for row in rig.table.rows.as_mut().unwrap().values_mut() {
+            row.counter += u64::from(row.owner == Some("java".into()));
+        }
+        rig.secs(1);
+    }
+    assert!(count(&rig, stolen) >= 3, "{:?}", held(&rig));
+    assert_eq!(count(&rig, |notice| matches!(notice, Notice::Claimed { .. })), 0);
+    assert!(scans(&rig) - before <= 13, "{}", scans(&rig) - before);
+}
+
+#[test]
+fn a_claim_whose_answer_is_lost_is_made_all_the_same() {
+    let mut rig = fleet(4, 1);
+    rig.secs(10);
+    let mut once = true;
+    rig.join_trapped(Some(Box::new(move |effect| {
+        let claims = matches!(effect, Effect::Table(TableOp::Write(Change::Claim { .. })));
+        (claims && std::mem::take(&mut once)).then_some(Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)))
+    })));
+    until(&mut rig, Span::from_secs(5), |rig| held(rig) == [2, 2]);
+    assert_eq!((rig.duplicates(), count(&rig, stolen)), (0, 0));
+}
+
+/// A worker never has more than it may, whatever it is given.
+#[test]
+fn nobody_is_given_more_than_it_may_have() {
+    let mut rig = fleet(6, 1);
+    rig.secs(5);
+    rig.configure(|config| config.with_max_leases(2));
+    rig.join();
+    until(&mut rig, Span::from_secs(5), |rig| held(rig) == [4, 2]);
+    rig.call(0, Call::Shutdown);
+    rig.secs(30);
+    assert_eq!(held(&rig), [0, 2]);
+}
