@@ -12,7 +12,7 @@ use crate::span::micros;
 use crate::start::Start;
 use leasehold_engine::config::{Config, FailureAction, InitialPosition, MembersConfig, ReaderConfig};
 use leasehold_engine::format::Format;
-use leasehold_engine::policy::Assign;
+use leasehold_engine::policy::{Assign, Policies, Steal};
 use leasehold_engine::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Plan {
     pub seed: u64,
     /// How leases are spelled in the table.
     pub format: Format,
+    /// Whether workers ask each other for leases in KCL's tables. Otherwise they steal, as beside workers of KCL 2.x.
+    pub asks: bool,
     /// How many workers.
     pub workers: u32,
     /// Which programs they run.
@@ -104,7 +106,7 @@ impl Plan {
     /// The same world with its leases spelled otherwise.
     pub fn with_format(mut self, format: Format) -> Self {
         self.format = format;
-        let policies = format.codec().policies();
+        let policies = policies(format, self.asks);
         let lead = 1 + self.seed % 3;
         self.configure(|config| {
             let config = config.with_policies(policies);
@@ -146,6 +148,7 @@ impl Plan {
         let plan = Self {
             seed,
             format: Format::Kcl,
+            asks: asks(draws),
             workers: 0,
             fleet: Fleet::default(),
             shards: 0,
@@ -165,7 +168,7 @@ impl Plan {
 
     /// More shards than a page of ListShards has, and all else modest, or it would take for ever.
     fn widened(mut self) -> Self {
-        self.config = named()
+        self.config = named(self.asks)
             .with_initial_position(self.config.initial_position())
             .with_scan_interval(Span::from_secs(6))
             .with_reader(ReaderConfig::default().with_idle_interval(Span::from_secs(4)));
@@ -266,9 +269,31 @@ impl Plan {
     }
 }
 
-/// What is the same in every world.
-fn named() -> Config {
-    Config::default().with_table("app").with_stream("orders")
+/// What is the same in every world whose workers ask for leases, and in every one whose workers do not.
+pub(crate) fn named(asks: bool) -> Config {
+    let bootstrap_delay = match asks {
+        true => Config::default().bootstrap_delay(),
+        false => Span::from_secs(3),
+    };
+    Config::default()
+        .with_table("app")
+        .with_stream("orders")
+        .with_policies(policies(Format::Kcl, asks))
+        .with_bootstrap_delay(bootstrap_delay)
+}
+
+/// Whether the workers of a world ask for leases.
+fn asks(draws: Draws) -> bool {
+    draws.coin("asks", 0)
+}
+
+/// What follows from a format, where workers ask or do not.
+fn policies(format: Format, asks: bool) -> Policies {
+    let mut policies = format.codec().policies();
+    if policies.steal == Steal::Ask && !asks {
+        policies.steal = Steal::Take;
+    }
+    policies
 }
 
 /// The configuration of a fleet.
@@ -280,7 +305,7 @@ fn config(draws: Draws) -> Config {
         )),
         _ => InitialPosition::TrimHorizon,
     };
-    let named = named().with_initial_position(initial_position);
+    let named = named(asks(draws)).with_initial_position(initial_position);
     if draws.below("shrunk", 0, 8) == 0 {
         let lease_us = named.lease_duration().0;
         return named.with_cleanup_delay(cleanup(draws, lease_us));
@@ -307,9 +332,16 @@ fn tuned(draws: Draws, promised: Config) -> Config {
     let (lease_duration, hold) = (promised.lease_duration(), promised.hold());
     let share =
         |name: &str, low: u64, high: u64, of: Span| Span(draws.between(name, 0, of.0 / low, of.0 / high));
+    let scan_interval = share("scan", 4, 1, lease_duration.times(2));
+    let promised = match promised.policies().steal {
+        Steal::Ask => promised
+            .with_quick_scan_interval(share("quick-scan", 10, 1, scan_interval))
+            .with_hand_over_timeout(share("hand-over", 2, 1, lease_duration.times(3))),
+        _ => promised,
+    };
     promised
         .with_renew_interval(share("renew", 10, 3, hold))
-        .with_scan_interval(share("scan", 4, 1, lease_duration.times(2)))
+        .with_scan_interval(scan_interval)
         .with_scan_page_limit(match draws.below("page", 0, 3) {
             0 => 0,
             1 => draws.between("page", 1, 1, 5) as u32,

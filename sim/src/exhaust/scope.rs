@@ -72,6 +72,7 @@ impl Scope {
             .with_clock_rate_error_ppm(RATE_ERROR_PPM as u32)
             .with_renew_interval(Span::from_millis(4_500))
             .with_scan_interval(Span::from_secs(8))
+            .with_quick_scan_interval(Span::from_secs(8))
             .with_table_timeout(Span::from_secs(2))
             .with_stream_timeout(Span::from_secs(2))
             .with_retry_min(Span::from_secs(1))

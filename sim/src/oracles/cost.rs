@@ -4,15 +4,15 @@
 //!
 //! | kind | requests |
 //! |---|---|
-//! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12 |
+//! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12; and `W`/250 ms if it is asked for |
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
-//! | scan pages | (8·`W/scan_interval` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may bring a scan forward, up to eight an interval, and the pause after a failure is the least again with the next page |
+//! | scan pages | (8·`W/s` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may bring a scan forward, up to eight an interval, and the pause after a failure is the least again with the next page |
 //! | ListShards pages | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
 //! | about members | (10 + `lives`/`page`)·`m` + `R`·2 + 30: every check reads the list of members, in pages |
 //! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |
 //!
-//! where `c` is how often the application asked for a checkpoint, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
+//! where `c` is how often the application asked for a checkpoint, `s` = `quick_scan_interval` if leases are asked for and `scan_interval` otherwise, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
 //! `W/retry_max`) + 4 what doubling pauses after failures allow. Constants are generous; the growth is what counts.
 //!
 //! Nor does it spin, and take thousands of inputs in no time: nothing else would be done on its machine.
@@ -20,7 +20,7 @@
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
-use leasehold_engine::policy::Assign;
+use leasehold_engine::policy::{Assign, Steal};
 use std::collections::BTreeMap;
 
 const WINDOW_US: u64 = 20_000_000;
@@ -48,6 +48,8 @@ pub(super) struct Cost {
     renewals: u64,
     fetches: u64,
     scans: u64,
+    rounds: u64,
+    looks: u64,
     checks: u64,
     retries: u64,
     page: u64,
@@ -70,10 +72,19 @@ impl Cost {
             let renew = config.renew_interval().0;
             times(renew) + times(config.checkpoint_interval().0.max(renew / 8))
         };
+        let asks = terms.config.policies().steal == Steal::Ask;
         Self {
             renewals: terms.most(renewals),
             fetches: terms.most(|config| times(config.reader().min_interval().0)),
-            scans: terms.most(|config| times(config.scan_interval().0)),
+            scans: terms.most(|config| match asks {
+                true => times(config.quick_scan_interval().min(config.scan_interval()).0),
+                false => times(config.scan_interval().0),
+            }),
+            rounds: terms.most(|config| times(config.scan_interval().0)),
+            looks: match asks {
+                true => terms.most(|config| times((config.renew_interval().0 / 2).min(250_000))),
+                false => 0,
+            },
             checks: match terms.config.policies().assign {
                 Assign::Rank => times(terms.config.members().check_interval().0),
                 _ => 0,
@@ -88,11 +99,11 @@ impl Cost {
 
     fn allowed(&self, kind: Kind) -> u64 {
         match kind {
-            Kind::Lease(_) => 2 * self.renewals + self.retries + 12,
+            Kind::Lease(_) => 2 * self.renewals + self.looks + self.retries + 12,
             Kind::Records(_) => self.fetches + 4,
             Kind::Iterators(_) => self.fetches + self.retries + 4,
             Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) * 3 / 2 + 2 * self.retries,
-            Kind::List => 2 * (self.scans + self.checks + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::List => 2 * (self.rounds + self.checks + 3) * (self.rows / self.page + 2) + 2 * self.retries,
             Kind::Members => (10 + self.lives / self.page) * self.checks + 2 * self.retries + 30,
             Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
         }

@@ -6,7 +6,7 @@ use leasehold_engine::config::Config;
 use leasehold_engine::time::Mono;
 
 pub(super) fn config() -> Config {
-    Config::default().with_table("app").with_stream("orders")
+    crate::swarm::named(false)
 }
 
 /// What one oracle has to say; the histories of its tests are too short for the others.

@@ -236,7 +236,11 @@ impl Isolation {
                 life,
                 ask: Ask::ListShards,
                 ..
-            } => self.life(life).listed = true,
+            } => {
+                // A rest is counted from the end of the listing, and what failed before waits for it, too.
+                let life = self.life(life);
+                (life.listed, life.setups.last) = (true, now);
+            }
             Fact::Asked {
                 life,
                 ask: Ask::Setup,

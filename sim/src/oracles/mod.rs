@@ -180,12 +180,21 @@ impl Terms {
 
     /// A span of any worker's clock, in true time, from above.
     pub fn at_most(&self, span: Span) -> u64 {
-        let e = if self.clocks_beyond {
-            300_000
-        } else {
-            u64::from(self.config.clock_rate_error_ppm().min(500_000))
-        };
-        span.scaled(1_000_000, 1_000_000 - e).0.saturating_add(1)
+        span.scaled(1_000_000, 1_000_000 - self.rate_error())
+            .0
+            .saturating_add(1)
+    }
+
+    /// A span of any worker's clock, in true time, from below.
+    pub fn at_least(&self, span: Span) -> u64 {
+        span.scaled(1_000_000, 1_000_000 + self.rate_error()).0
+    }
+
+    fn rate_error(&self) -> u64 {
+        match self.clocks_beyond {
+            true => 300_000,
+            false => u64::from(self.config.clock_rate_error_ppm().min(500_000)),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Asked of a worker that tried to take something, when it has said what it holds since: what it holds and what it tries to take,
 //! less what it was given without asking (a leader of another library may hand leases over).
 
-use super::fact::{Ask, Owner, Verb};
+use super::fact::{Ask, Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +21,12 @@ struct Claims {
 }
 
 impl Claims {
-    /// A take of a lease that is shown to be a third worker's by now cannot succeed.
-    fn shown(&mut self, life: LifeNo, shard: ShardNo, owner: Option<Owner>) {
+    /// A take of a lease that is shown to be a third worker's by now, or at its end, cannot succeed.
+    fn shown(&mut self, life: LifeNo, shard: ShardNo, row: Row) {
+        let owner = row.owner;
         let before = self.tried.get(&shard).copied();
         let third = owner.is_some() && owner != Some(Owner::Life(life));
-        if third && before.is_some_and(|before| before != owner) {
+        if row.checkpoint == Mark::End || third && before.is_some_and(|before| before != owner) {
             self.tried.remove(&shard);
         }
         self.shown.insert(shard, owner);
@@ -63,7 +64,7 @@ impl Quota {
                 claims.fresh |= claims.tried.insert(shard, owner).is_none();
             }
             Fact::Shown { life, shard, row, .. } => {
-                self.lives.entry(life).or_default().shown(life, shard, row.owner)
+                self.lives.entry(life).or_default().shown(life, shard, row)
             }
             Fact::Answered {
                 life,
@@ -119,7 +120,7 @@ impl Quota {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::{How, Mark};
+    use super::super::fact::How;
     use super::super::history::{answered, asked, config, judge_under, row};
     use super::*;
 

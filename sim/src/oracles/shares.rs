@@ -7,7 +7,7 @@
 use super::fact::{Ask, How, Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
-use leasehold_engine::policy::Assign;
+use leasehold_engine::policy::{Assign, Steal};
 
 /// A row as a worker was shown it.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +80,8 @@ struct Truth {
 pub(super) struct Shares {
     /// Whether leases are shared out by count, and clocks are as promised.
     counted: bool,
+    /// Whether owners are asked for leases.
+    asks: bool,
     /// 0: as many as there are.
     most: usize,
     /// A row that was renewed within this time is its owner's, in µs.
@@ -110,6 +112,7 @@ impl Shares {
         };
         Self {
             counted: terms.config.policies().assign == Assign::Count && !terms.clocks_beyond,
+            asks: terms.config.policies().steal == Steal::Ask,
             most,
             alive: terms.least(|config| config.lease_duration().0) / 5 * 4,
             pursuit,
@@ -296,7 +299,12 @@ impl Shares {
         let counts = |(shard, stake): &(usize, &Stake)| {
             let asks = verb == Verb::Claim && (stake.claims > 0 || stake.claimed);
             let known = stake.chosen || stake.since + self.doubt <= now;
+            // Where leases are asked for, what is promised counts for the worker that it is promised to.
+            let row = self.rows.get(*shard).and_then(|truth| truth.row);
+            let to = row.and_then(|row| row.next.or(row.owner));
+            let gives = self.asks && stake.held && to != Some(Owner::Life(life));
             *shard != but as usize
+                && !gives
                 && (stake.held || stake.may_be_taken() || asks)
                 && known
                 && self.is_open(*shard)

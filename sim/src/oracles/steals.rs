@@ -2,7 +2,8 @@
 //!
 //! A steal is a take of a lease that its owner renewed so lately that it cannot count as expired. Between two scans no more of
 //! them are begun than `max_steals`; following an owner that renews its row meanwhile is no new one. Where leases are asked
-//! for instead, or go by turns, nothing is said of how many at a time.
+//! for, none is stolen at all, but one that was promised for `hand_over_timeout`; nothing is said of that where a row named a
+//! stranger, or a leader of another program assigned a lease. Nor where leases are claimed, or go by turns.
 
 use super::fact::{Ask, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -21,6 +22,10 @@ struct Robber {
 pub(super) struct Steals {
     /// Absent: leases go by turns, or clocks say nothing.
     most: Option<usize>,
+    /// Leases are asked for: how long a promised one is waited for, in µs.
+    promised_for: Option<u64>,
+    /// Since when rows say that they are to be handed over, and to whom.
+    promised: BTreeMap<ShardNo, (Owner, Time)>,
     /// A row that was renewed within this time is its owner's, in µs.
     alive: u64,
     /// What is asked for again within this time was not given up meanwhile, in µs.
@@ -32,10 +37,17 @@ pub(super) struct Steals {
 impl Steals {
     pub(super) fn new(terms: &Terms) -> Self {
         let policies = &terms.config.policies();
-        let counted =
-            policies.assign == Assign::Count && policies.steal == Steal::Take && !terms.clocks_beyond;
+        let counted = policies.assign == Assign::Count && !terms.clocks_beyond;
+        let most = match policies.steal {
+            Steal::Take => Some(terms.most(|config| config.max_steals()) as usize),
+            Steal::Ask => Some(0),
+            _ => None,
+        };
+        let promised_for = terms.least(|config| config.hand_over_timeout());
         Self {
-            most: counted.then_some(terms.most(|config| config.max_steals()) as usize),
+            most: most.filter(|_| counted),
+            promised_for: (policies.steal == Steal::Ask).then(|| terms.at_least(promised_for)),
+            promised: BTreeMap::new(),
             alive: terms.least(|config| config.lease_duration().0) / 2,
             pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max())),
             rows: BTreeMap::new(),
@@ -45,6 +57,12 @@ impl Steals {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         let Some(most) = self.most else { return };
+        if let Fact::RowChanged {
+            shard, after, verb, ..
+        } = *fact
+        {
+            self.note_promise(now, shard, after, verb == Some(Verb::BeginHandOver));
+        }
         match *fact {
             Fact::RowChanged {
                 shard, before, after, ..
@@ -81,9 +99,13 @@ impl Steals {
                 let goes_on = robber.asked.insert(shard, now);
                 let of_others = matches!(row.owner, Some(Owner::Life(owner)) if owner != life);
                 let alive = now.saturating_sub(*since) < self.alive;
-                if !of_others || !alive || row.next.is_some() || guard != Some(row.counter) {
+                if !of_others || !alive || guard != Some(row.counter) {
                     return;
                 }
+                if row.next.is_some() && !self.is_too_early(now, shard) {
+                    return;
+                }
+                let robber = self.lives.entry(life).or_default();
                 if goes_on.is_some_and(|last| now < last + self.pursuit) {
                     return;
                 }
@@ -103,6 +125,28 @@ impl Steals {
             Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
             _ => {}
         }
+    }
+}
+
+impl Steals {
+    fn note_promise(&mut self, now: Time, shard: ShardNo, row: Option<Row>, by_leader: bool) {
+        let owners = [row.and_then(|row| row.owner), row.and_then(|row| row.next)];
+        if self.promised_for.is_some() && (by_leader || owners.contains(&Some(Owner::Stranger))) {
+            // Beside another program, leases are stolen.
+            self.most = None;
+        }
+        let next = row.and_then(|row| row.next);
+        match next {
+            Some(next) if self.promised.get(&shard).is_some_and(|(known, _)| *known == next) => {}
+            Some(next) => drop(self.promised.insert(shard, (next, now))),
+            None => drop(self.promised.remove(&shard)),
+        }
+    }
+
+    /// Whether a lease that is being handed over is stolen before its owner had the time to do so.
+    fn is_too_early(&self, now: Time, shard: ShardNo) -> bool {
+        let promised = self.promised.get(&shard).zip(self.promised_for);
+        promised.is_some_and(|((_, since), patience)| now < since + patience)
     }
 }
 

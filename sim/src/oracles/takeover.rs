@@ -11,7 +11,7 @@
 
 use super::fact::{Ask, Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
-use leasehold_engine::policy::{Assign, Lineage};
+use leasehold_engine::policy::{Assign, Lineage, Steal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A row as it is, and the shard it is of.
@@ -74,6 +74,8 @@ struct Life {
 pub(super) struct Takeover {
     /// Whether leases are shared out by count, and clocks are as promised.
     counted: bool,
+    /// Whether owners are asked for leases.
+    asks: bool,
     /// Whether what a shard came from is known from lists of the shards only.
     listed: bool,
     /// 0: as many as there are.
@@ -111,6 +113,7 @@ impl Takeover {
         };
         Self {
             counted: policies.assign == Assign::Count && !terms.clocks_beyond,
+            asks: policies.steal == Steal::Ask,
             listed: policies.lineage == Lineage::Listed,
             most: quota as usize,
             lease: terms.at_most(terms.most(|config| config.lease_duration())) + SLACK_US,
@@ -252,6 +255,16 @@ impl Takeover {
             let busy = stake.is_busy() || stake.quiet + self.pause > now && stake.quiet > 0;
             mine += usize::from(busy);
             let is_open_row = truth.row.is_some_and(is_open);
+            // Where leases are asked for, what is promised counts for the worker that it is promised to.
+            let shown = stake.seen.map(|seen| seen.row);
+            for next in [truth.row, shown].into_iter().flatten().filter_map(|row| row.next) {
+                match next {
+                    Owner::Life(next) if next == no => {}
+                    Owner::Life(next) if self.asks => drop(owners.insert(next)),
+                    Owner::Stranger if self.asks => unknown += 1,
+                    _ => {}
+                }
+            }
             let Some(seen) = stake.seen else {
                 unfinished += usize::from(stake.held && is_open_row);
                 unknown += usize::from(!stake.held && is_open_row);
@@ -276,6 +289,8 @@ impl Takeover {
                 None => !starts,
                 Some(owner) => expired && owner != Owner::Life(no),
             };
+            let promised = seen.row.next == Some(Owner::Life(no));
+            mine += usize::from(self.asks && promised && !busy);
             free += usize::from(is_known && as_it_is && is_free && seen.row.next.is_none());
         }
         let mut share = usize::div_ceil(unfinished, 1 + owners.len() + unknown);

@@ -7,7 +7,7 @@ use crate::oracles::Property;
 use crate::peers::Fleet;
 use crate::span;
 use crate::start::Start;
-use crate::swarm::{Load, Plan};
+use crate::swarm::{Load, Plan, named};
 use leasehold_engine::config::Config;
 use leasehold_engine::format::Format;
 use serde::{Deserialize, Serialize};
@@ -35,10 +35,12 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 16 << 20;
 
 /// The options of a configuration that are lengths of time.
-const SPANS: [&str; 14] = [
+const SPANS: [&str; 16] = [
     "lease_duration",
     "renew_interval",
     "scan_interval",
+    "quick_scan_interval",
+    "hand_over_timeout",
     "table_timeout",
     "stream_timeout",
     "retry_min",
@@ -67,6 +69,8 @@ struct Text {
     seed: u64,
     #[serde(default, skip_serializing_if = "is_kcl")]
     format: Format,
+    #[serde(default, skip_serializing_if = "is_false")]
+    asks: bool,
     workers: u32,
     #[serde(default)]
     fleet: Fleet,
@@ -83,6 +87,10 @@ struct Text {
     faults: Faults,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start: Option<Start>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn is_kcl(format: &Format) -> bool {
@@ -106,7 +114,7 @@ impl FromStr for Scenario {
                 text.version
             )));
         }
-        let config = read_config("config", text.config, &named()).map_err(BadScenario)?;
+        let config = read_config("config", text.config, &named(text.asks)).map_err(BadScenario)?;
         let upgraded = text
             .upgraded
             .map(|given| read_config("upgraded", given, &config).map_err(BadScenario))
@@ -114,6 +122,7 @@ impl FromStr for Scenario {
         let plan = Plan {
             seed: text.seed,
             format: Format::Kcl,
+            asks: text.asks,
             workers: text.workers,
             fleet: text.fleet,
             shards: text.shards,
@@ -174,11 +183,6 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> String {
     format!("line {line}: {message}")
 }
 
-/// The named worlds' configuration, without what is everywhere the same.
-fn named() -> Config {
-    Config::default().with_table("app").with_stream("orders")
-}
-
 /// Reads the options given under a name; what is not said is as in `plain`.
 fn read_config(section: &str, mut given: Table, plain: &Config) -> Result<Config, String> {
     let to_us = |table: &mut Table, name: &str| {
@@ -229,12 +233,13 @@ impl fmt::Display for Scenario {
             mutant: self.bug.map(|bug| bug.id().to_owned()),
             seed: self.plan.seed,
             format: self.plan.format,
+            asks: self.plan.asks,
             workers: self.plan.workers,
             fleet: self.plan.fleet.clone(),
             shards: self.plan.shards,
             faults_last: self.plan.fault_us,
             load: self.plan.load.clone(),
-            config: show_config(&self.plan.config, &named()).map_err(|_| fmt::Error)?,
+            config: show_config(&self.plan.config, &named(self.plan.asks)).map_err(|_| fmt::Error)?,
             upgraded: upgraded.transpose().map_err(|_| fmt::Error)?,
             faults: self.plan.faults.clone(),
             start: self.plan.start.as_deref().cloned(),
@@ -367,7 +372,7 @@ mod tests {
         let text = "version = 1\nworkers = 2\nshards = 3\nfaults_last = \"10 s\"\n";
         let scenario: Scenario = text.parse().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(scenario.plan.faults, Faults::default());
-        assert_eq!(scenario.plan.config, named());
+        assert_eq!(scenario.plan.config, named(false));
     }
 
     #[test]

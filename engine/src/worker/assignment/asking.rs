@@ -14,41 +14,21 @@ use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, LeaseTable};
 
 impl ByCount {
-    /// Takes what was given to us. Nothing that was asked for is left lying, unless it is more than this worker may have.
-    pub(super) fn take_given(&self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
-        let most = match cx.config().max_leases {
+    /// Takes what was given to us, and what was promised for too long. Nothing that was asked for is left lying, unless it is more
+    /// than this worker may have.
+    pub(super) fn take_promised(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+        let room = match cx.config().max_leases {
             0 => MAX_TAKES,
             most => most.saturating_sub(balance.held()).min(MAX_TAKES),
         };
-        for ix in balance.given().iter().take(most as usize) {
+        let given = balance.given().iter().take(room as usize);
+        let room = (room as usize).saturating_sub(given.len());
+        for ix in given {
             let why = leases.reason_to_take(*ix, cx.me());
             cx.request(Request::Take(*ix, why));
         }
-    }
-
-    /// Steals what was promised to us and is not handed over in time: its owner hangs, or its handler does not finish.
-    pub(super) fn take_overdue(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
         self.claims.forget_settled(leases);
-        let now = cx.now();
-        for ix in balance.promised() {
-            let lease = leases.get(*ix);
-            let Some((key, from)) = lease.and_then(|lease| Some((lease.key(), lease.row()?.actual_owner()?)))
-            else {
-                debug_assert!(false, "a lease is promised by its owner, in its row");
-                continue;
-            };
-            let since = self.claims.promised_since(key, from, now);
-            if now.since(since) < cx.config().hand_over_timeout {
-                continue;
-            }
-            let why = TakeReason::Stolen {
-                owner: from.clone(),
-                theirs: balance.of(from),
-                ours: balance.of(cx.me()),
-                target: balance.target(),
-            };
-            cx.request(Request::Take(*ix, why));
-        }
+        take_overdue(cx, leases, balance, room);
     }
 
     /// Asks for all that we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its
@@ -105,6 +85,26 @@ impl ByCount {
             self.claims.claim(cx, leases, ix);
         }
         most
+    }
+}
+
+/// Steals what was promised to us and is not handed over in time: its owner hangs, or its handler does not finish.
+fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: usize) {
+    let patience = cx.config().hand_over_timeout;
+    let promised = balance.promised().iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
+    let overdue: Vec<_> = promised
+        .filter(|(_, lease)| lease.promised_for(cx.now()) >= patience)
+        .filter_map(|(ix, lease)| Some((ix, lease.row()?.actual_owner()?.clone())))
+        .take(most)
+        .collect();
+    for (ix, owner) in overdue {
+        let why = TakeReason::Stolen {
+            theirs: balance.of(&owner),
+            ours: balance.of(cx.me()),
+            target: balance.target(),
+            owner,
+        };
+        cx.request(Request::Take(ix, why));
     }
 }
 

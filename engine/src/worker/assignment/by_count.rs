@@ -32,8 +32,7 @@ impl ByCount {
             self.shares_since.get_or_insert(cx.now());
         }
         if cx.asks() {
-            self.take_given(cx, leases, balance);
-            self.take_overdue(cx, leases, balance);
+            self.take_promised(cx, leases, balance);
         }
         let mine = balance.of(cx.me());
         let need = balance.target().saturating_sub(mine);

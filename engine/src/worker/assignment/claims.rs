@@ -24,8 +24,6 @@ pub(super) struct Claims {
 struct Made {
     from: WorkerId,
     times: u32,
-    /// When the last one was made.
-    at: Mono,
     /// Not again before this.
     again_at: Mono,
 }
@@ -76,29 +74,11 @@ impl Claims {
         let made = Made {
             from,
             times,
-            at: now,
             again_at: now + cx.config().scan_interval.times(1 << doublings),
         };
         self.made.insert(row.key.clone(), made);
         let expires = now + cx.config().table_timeout;
         cx.write_row(change, "its owner has more than its share".into(), None, expires);
-    }
-
-    /// Since when a lease is promised to us by this owner: since we asked for it, or saw that another worker, such as a leader of
-    /// KCL, assigned it to us.
-    pub(super) fn promised_since(&mut self, key: &LeaseKey, from: &WorkerId, now: Mono) -> Mono {
-        let before = self.made.get(key).filter(|made| made.from == *from);
-        if let Some(made) = before {
-            return made.at;
-        }
-        let made = Made {
-            from: from.clone(),
-            times: 1,
-            at: now,
-            again_at: now,
-        };
-        self.made.insert(key.clone(), made);
-        now
     }
 
     /// Forgets the claims of leases that are not with the owner that they were asked from any more.

@@ -7,7 +7,7 @@ use crate::row::LeaseRow;
 use crate::time::Span;
 use crate::worker::context::Context;
 use crate::worker::lease::HeldLease;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How the leases lie.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,8 @@ pub(in crate::worker) struct Balance {
     held: u32,
     unfinished: u32,
     target: u32,
-    other_programs: bool,
+    /// Live owners that do not say in any row that they hand leases over.
+    silent: BTreeSet<WorkerId>,
 }
 
 impl Balance {
@@ -72,7 +73,13 @@ impl Balance {
 
     /// Whether some live owner does not say that it hands leases over.
     pub(in crate::worker) fn has_other_programs(&self) -> bool {
-        self.other_programs
+        !self.silent.is_empty()
+    }
+
+    fn note(&mut self, owner: &WorkerId, row: &LeaseRow) {
+        if row.hands_over.is_no() && !self.silent.contains(owner) {
+            self.silent.insert(owner.clone());
+        }
     }
 
     fn count(&mut self, worker: &WorkerId) {
@@ -98,6 +105,13 @@ impl LeaseTable {
                 self.weigh(cx, &mut balance, ix, lease, row);
             }
         }
+        if balance.has_other_programs() {
+            // A row that another program wrote says nothing; what its owner took itself does.
+            let rows = self.unordered().filter_map(Lease::unfinished_row);
+            for owner in rows.filter(|row| !row.hands_over.is_no()).filter_map(LeaseRow::actual_owner) {
+                balance.silent.remove(owner);
+            }
+        }
         balance.target = balance.unfinished.div_ceil(balance.workers());
         if cx.config().max_leases > 0 {
             balance.target = balance.target.min(cx.config().max_leases);
@@ -111,26 +125,30 @@ impl LeaseTable {
 
     fn weigh(&self, cx: &Context, balance: &mut Balance, ix: LeaseIx, lease: &Lease, row: &LeaseRow) {
         let (me, asks) = (cx.me(), cx.asks());
+        // A worker that is to have a lease need not live. While its owner does not come to hand it over, it is the owner's.
+        let young = lease.promised_for(cx.now()) < cx.config().hand_over_timeout;
         let expired = lease.idle() >= cx.config().lease_duration;
         if lease.is_ours() || lease.may_come_to(me) {
-            let next = lease.held().and_then(HeldLease::next_owner).filter(|_| asks);
+            let next = lease.held().and_then(HeldLease::next_owner).filter(|_| asks && young);
             balance.held += u32::from(next.is_none());
             balance.count(next.unwrap_or(me));
             if let Some(owner) = lease.renewed_by().filter(|owner| !expired && *owner != me) {
                 // It counts as ours until the take has an answer. Its owner lives, and has a share, too.
                 balance.counts.entry(owner.clone()).or_default();
-                balance.other_programs |= row.hands_over.is_no();
+                balance.note(owner, row);
             }
             return;
         }
         let owner = row.actual_owner().filter(|_| !expired);
         if let Some(owner) = owner.filter(|owner| *owner != me) {
-            balance.other_programs |= row.hands_over.is_no();
-            let next = row.owner.as_ref().filter(|_| asks).unwrap_or(owner);
+            balance.note(owner, row);
+            let next = row.owner.as_ref().filter(|next| asks && (young || *next == me));
+            let next = next.unwrap_or(owner);
             balance.count(next);
             if next == me {
                 balance.promised.push(ix);
-            } else {
+            }
+            if next != owner {
                 // An owner from which all was asked lives, and has a share, too.
                 balance.counts.entry(owner.clone()).or_default();
             }

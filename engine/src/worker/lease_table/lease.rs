@@ -22,6 +22,8 @@ pub(in crate::worker) struct Lease {
     /// When the last answer was asked for that showed them so: they stood still from the one to the other, for all that is
     /// known. A scan may take longer than a lease lasts, and what its first page showed says nothing of the time since.
     pub(super) seen_at: Mono,
+    /// When the row was first seen to be handed over to another worker; `NEVER` while it is not.
+    pub(super) promised_at: Mono,
     /// The number of the last scan that showed the row.
     pub(super) seen_by: u64,
     /// The newest row known; absent if only our own writes name this lease.
@@ -45,6 +47,7 @@ impl Lease {
             key,
             observed_at: Mono(0),
             seen_at: Mono(0),
+            promised_at: Mono::NEVER,
             seen_by: 0,
             row: None,
             ended_at: Mono::NEVER,
@@ -85,6 +88,19 @@ impl Lease {
     /// For how long the row is known to have stood still.
     pub(in crate::worker) fn idle(&self) -> Span {
         self.seen_at.since(self.observed_at)
+    }
+
+    /// For how long it is known that the row is to be handed over.
+    pub(in crate::worker) fn promised_for(&self, now: Mono) -> Span {
+        now.since(self.promised_at)
+    }
+
+    /// Takes note of whether a row says that it is to be handed over.
+    pub(super) fn note_promise(&mut self, promised: bool, now: Mono) {
+        self.promised_at = match promised {
+            true => self.promised_at.min(now),
+            false => Mono::NEVER,
+        };
     }
 
     /// Whether an attempt to steal it that was given up may have been applied.

@@ -28,6 +28,7 @@ impl LeaseTable {
         let Some(lease) = self.get_mut(ix) else { return };
         lease.seen_by = number;
         lease.highest = lease.highest.max(row.counter);
+        lease.note_promise(row.handing_over.is_some(), cx.now());
         if lease.is_ours() {
             // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which
             // the next write's guard settles.

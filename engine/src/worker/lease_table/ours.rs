@@ -18,18 +18,22 @@ impl LeaseTable {
             row.handing_over = None;
             row.hands_over = HandsOver::Yes;
         }
+        lease.note_promise(false, now);
         lease.observed_at = now;
         lease.highest = lease.highest.max(counter);
     }
 
     /// The row says that its owner is to hand the lease over to us. How far its counter is, our write did not show.
-    pub(in crate::worker) fn promised_to_us(&mut self, key: &str, from: &WorkerId, me: &WorkerId) {
-        let known = self.find(key).and_then(|ix| self.get_mut(ix));
-        let row = known.and_then(|lease| lease.row.as_mut());
-        if let Some(row) = row.filter(|row| row.owner.as_ref() == Some(from)) {
-            row.owner = Some(me.clone());
-            row.handing_over = Some(from.clone());
-        }
+    pub(in crate::worker) fn promised_to_us(&mut self, key: &str, from: &WorkerId, me: &WorkerId, now: Mono) {
+        let Some(lease) = self.find(key).and_then(|ix| self.get_mut(ix)) else {
+            return;
+        };
+        let Some(row) = lease.row.as_mut().filter(|row| row.owner.as_ref() == Some(from)) else {
+            return;
+        };
+        row.owner = Some(me.clone());
+        row.handing_over = Some(from.clone());
+        lease.note_promise(true, now);
     }
 
     /// The row is ours, with this counter and checkpoint.

@@ -65,7 +65,7 @@ impl RowWrites {
         write.expires = now + cx.config().lease_duration.times(2);
         self.waiting.push_back(id);
         if cx.asks() {
-            leases.promised_to_us(lease.as_str(), &owner, cx.me());
+            leases.promised_to_us(lease.as_str(), &owner, cx.me(), now);
         }
         cx.notify(Notice::Claimed { lease, owner });
     }
