@@ -27,7 +27,7 @@ pub(super) struct Birth {
     /// The end of each belief, in true time.
     beliefs: BTreeMap<(LifeNo, ShardNo), Time>,
     /// Asked for in this turn; what the life believes in is said at its end.
-    asked: Vec<(LifeNo, ShardNo, Time)>,
+    asked: Vec<(LifeNo, ShardNo, Time, bool, bool)>,
     /// Asked for by who believes in no parent, though this one has an unfinished row.
     suspects: BTreeMap<(LifeNo, ShardNo), ShardNo>,
     /// Asked for by who does not believe in the shard itself.
@@ -98,15 +98,20 @@ impl Birth {
                 ask: Ask::Write(Verb::Create),
                 about: Some(shard),
                 ..
-            } => self.asked.push((life, shard, now)),
+            } => {
+                // What it says that it holds by now may be older than this request, or newer: either may be what it relies on.
+                let bereft = self.bereft_of(life, shard, now).is_some();
+                let unsure = !self.believes(life, shard, now);
+                self.asked.push((life, shard, now, bereft, unsure));
+            }
             Fact::Said { life } => {
                 let asked = std::mem::take(&mut self.asked);
-                for (_, shard, at) in asked.into_iter().filter(|(of, ..)| *of == life) {
-                    match self.bereft_of(life, shard, at) {
+                for (_, shard, at, bereft, unsure) in asked.into_iter().filter(|(of, ..)| *of == life) {
+                    match self.bereft_of(life, shard, at).filter(|_| bereft) {
                         Some(parent) => drop(self.suspects.insert((life, shard), parent)),
                         None => drop(self.suspects.remove(&(life, shard))),
                     }
-                    match self.believes(life, shard, at) {
+                    match self.believes(life, shard, at) || !unsure {
                         true => self.unsure.remove(&(life, shard)),
                         false => self.unsure.insert((life, shard)),
                     };

@@ -236,11 +236,13 @@ impl Isolation {
                 life,
                 ask: Ask::ListShards,
                 ..
-            } => {
-                // A rest is counted from the end of the listing, and what failed before waits for it, too.
-                let life = self.life(life);
-                (life.listed, life.setups.last) = (true, now);
-            }
+            } => self.life(life).listed = true,
+            // A rest is counted from the end of the listing, and what failed before waits for it, too.
+            Fact::Answered {
+                life,
+                ask: Ask::ListShards | Ask::ListMore,
+                ..
+            } => self.life(life).setups.last = now,
             Fact::Asked {
                 life,
                 ask: Ask::Setup,

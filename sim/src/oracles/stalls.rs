@@ -27,6 +27,8 @@ pub(super) struct Stalls {
     stopping: BTreeSet<LifeNo>,
     /// What the application has paused.
     paused: BTreeSet<(LifeNo, ShardNo)>,
+    /// How far each shard was handed over.
+    given: BTreeMap<(LifeNo, ShardNo), u64>,
 }
 
 impl Stalls {
@@ -45,6 +47,7 @@ impl Stalls {
             noticed: BTreeSet::new(),
             stopping: BTreeSet::new(),
             paused: BTreeSet::new(),
+            given: BTreeMap::new(),
         }
     }
 
@@ -85,6 +88,15 @@ impl Stalls {
                 self.noticed.remove(&(life, shard));
                 self.moves(life, shard);
             }
+            // A further batch says that the handler is done with the one before, though it may keep an earlier one.
+            Fact::Delivered {
+                life, shard, last, ..
+            } => {
+                let before = self.given.insert((life, shard), last);
+                if before.is_some_and(|before| before < last) {
+                    self.moves(life, shard);
+                }
+            }
             // What was said of a shard before it was closed holds on while its lease cannot be let go of.
             Fact::Closed { life, shard, .. } | Fact::ResumeAsked { life, shard } => {
                 self.paused.remove(&(life, shard));
@@ -103,6 +115,7 @@ impl Stalls {
                 self.behind.retain(|(of, _), _| *of != life);
                 self.noticed.retain(|(of, _)| *of != life);
                 self.paused.retain(|(of, _)| *of != life);
+                self.given.retain(|(of, _), _| *of != life);
             }
             _ => {}
         }

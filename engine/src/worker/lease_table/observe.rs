@@ -65,8 +65,11 @@ impl Lease {
         }
         self.older_seen = 0;
         self.seen_at = self.seen_at.max(asked);
-        // That another worker asked for the lease is no sign of life of its owner.
-        let same = row.counter == known.counter && row.actual_owner() == known.actual_owner();
+        // That another worker asked for the lease is no sign of life of its owner. A checkpoint that moved is one, even if a person's
+        // edit set the counter back.
+        let same = row.counter == known.counter
+            && row.actual_owner() == known.actual_owner()
+            && row.checkpoint == known.checkpoint;
         let range = row.range.or(known.range);
         let (ended, was_ended) = (row.checkpoint.is_end(), known.checkpoint.is_end());
         self.row = Some(LeaseRow { range, ..row });
