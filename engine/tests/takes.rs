@@ -250,23 +250,52 @@ fn what_names_us_already_is_opened_at_once() {
     assert_eq!((pause, why), (Span::ZERO, TakeReason::Ours));
 }
 
+/// The first write that is due anyway carries what is new: the first renewal, or a checkpoint that is due before it.
 #[test]
-fn the_first_checkpoint_is_written_an_interval_after_the_take() {
-    let mut rig = Rig::new(1, 0);
-    rig.put(0, 5);
-    rig.join();
-    rig.secs(60);
-    let (sent, interval) = (&rig.workers[0].sent, rig.config.checkpoint_interval());
-    let first = |wanted: fn(&Change) -> bool| {
-        let found = sent.iter().find(|(_, effect)| match effect {
-            Effect::Table(TableOp::Write(change)) => wanted(change),
-            _ => false,
-        });
-        found.map(|(at, _)| *at).unwrap()
+fn the_first_checkpoint_is_written_with_the_first_renewal_or_before_it() {
+    let saved_after = |interval: Span| {
+        let mut rig = Rig::new(1, 0);
+        rig.configure(|config| config.with_checkpoint_interval(interval));
+        rig.put(0, 5);
+        rig.join();
+        rig.secs(60);
+        let sent = &rig.workers[0].sent;
+        let first = |wanted: fn(&Change) -> bool| {
+            let found = sent.iter().find(|(_, effect)| match effect {
+                Effect::Table(TableOp::Write(change)) => wanted(change),
+                _ => false,
+            });
+            found.map(|(at, _)| *at).unwrap()
+        };
+        let took = first(|change| matches!(change, Change::Take { .. }));
+        first(|change| matches!(change, Change::Checkpoint { .. })).since(took)
     };
-    let took = first(|change| matches!(change, Change::Take { .. }));
-    let saved = first(|change| matches!(change, Change::Checkpoint { .. }));
-    assert!(saved.since(took) >= interval, "{:?}", saved.since(took));
+    let renewal = Rig::new(1, 0).config.renew_interval();
+    let late = saved_after(Span::from_secs(50));
+    assert!(late <= renewal && late >= renewal.per(2), "{late}");
+    assert_eq!(saved_after(Span::from_secs(1)), Span::from_secs(1));
+}
+
+/// A busy shard costs no more writes than an idle one.
+#[test]
+fn checkpoints_take_the_place_of_renewals() {
+    let mut rig = Rig::new(1, 1);
+    rig.secs(10);
+    let writes = |rig: &Rig| {
+        let sent = rig.workers[0].sent.iter();
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_)))).count()
+    };
+    let mut counts = Vec::new();
+    for busy in [false, true] {
+        let before = writes(&rig);
+        for _ in 0..330 {
+            rig.put(0, u64::from(busy));
+            rig.secs(1);
+        }
+        counts.push(writes(&rig) - before);
+    }
+    assert!(counts[0].abs_diff(100) <= 2, "one in 3.3 s: {counts:?}");
+    assert!(counts[1] <= counts[0] + 1, "{counts:?}");
 }
 
 /// Six leases that were given up, of which a worker takes three at first; the third take is never carried out. Others take what

@@ -183,8 +183,9 @@ options! {
         /// The greatest pause before a failed request is repeated. Longer: an outage costs fewer requests, and its end is
         /// noticed later.
         retry_max, with_retry_max: Span = Span::from_secs(5), "5 s", "`retry_min` to 300 s";
-        /// How often progress is written when no handler asks for it. A crash repeats what was processed since the last
-        /// checkpoint. Shorter: fewer records are repeated, and more writes are made.
+        /// How often progress is written at least when no handler asks for it: what is new is written with each renewal, too. A
+        /// crash repeats what was processed since the last checkpoint. Shorter than `renew_interval`: fewer records are
+        /// repeated, and more writes are made. Longer: no difference.
         checkpoint_interval, with_checkpoint_interval: Span = Span::from_secs(5), "5 s", "at most 24 h";
         /// No more than this many leases at a time; 0: no limit. Shards beyond what all workers may hold are read by no worker.
         /// A worker that has what it may have compares no further leases with the stream.

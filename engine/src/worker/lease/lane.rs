@@ -155,7 +155,9 @@ impl Lane {
             Wish::Save if !self.is_durable() => return self.processed.map(WriteKind::Checkpoint),
             Wish::Save | Wish::Keep | Wish::KeepUntil(_) => {}
         }
-        if !self.is_durable() && (self.flush || now >= self.checkpoint_at) {
+        // A checkpoint is a renewal, too, and costs no more: what is new goes with the write that is due anyway.
+        let due = self.checkpoint_at.min(self.renew_at);
+        if !self.is_durable() && (self.flush || now >= due) {
             return self.processed.map(WriteKind::Checkpoint);
         }
         (now >= self.renew_at).then_some(WriteKind::Renew)
