@@ -328,7 +328,8 @@ impl Stake {
             self.seen = scanned.then_some(anew);
             return;
         };
-        let same = (seen.row.owner, seen.row.next, seen.row.counter) == (row.owner, row.next, row.counter);
+        let life = |row: Row| (row.owner, row.counter, row.checkpoint);
+        let same = life(seen.row) == life(row);
         if !scanned {
             if seen.row != row {
                 seen.beside = Some(row);
