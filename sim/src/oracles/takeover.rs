@@ -334,6 +334,11 @@ impl Stake {
             if seen.row != row {
                 seen.beside = Some(row);
             }
+        } else if let Some(beside) = seen.beside.filter(|beside| row.counter < beside.counter)
+            && seen.older == 0
+        {
+            // A stale read: what was shown beside scans since is believed.
+            (seen.older, seen.beside) = (1, Some(beside));
         } else if row.counter < seen.row.counter && seen.older == 0 {
             // Most likely a stale read, and not believed at first.
             (seen.older, seen.beside) = (1, Some(row));

@@ -412,6 +412,9 @@ impl HeldLease {
         why: LossReason,
         row: Option<Box<LeaseRow>>,
     ) {
+        if self.lane.unresolved.is_some() {
+            leases.may_have_had(self.ix, self.lane.next);
+        }
         self.end_ownership(cx);
         cx.request(Request::DropRowWrites(self.ix));
         let lease = self.key.clone();

@@ -55,6 +55,14 @@ impl LeaseTable {
         }
     }
 
+    /// A write of unknown outcome may have left this counter in the row. If a person's edit sets the counter back, it is not used
+    /// again: others may have seen it, and would take the row for unchanged.
+    pub(in crate::worker) fn may_have_had(&mut self, ix: LeaseIx, counter: u64) {
+        if let Some(lease) = self.get_mut(ix) {
+            lease.highest = lease.highest.max(counter);
+        }
+    }
+
     /// The end of the shard is durable: the row has no owner and names the children.
     pub(in crate::worker) fn ended(&mut self, ix: LeaseIx, counter: u64, children: &[ShardId], now: Mono) {
         let scan = self.scans.number();
