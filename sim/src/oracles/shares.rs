@@ -301,8 +301,9 @@ impl Shares {
             let known = stake.chosen || stake.since + self.doubt <= now;
             // Where leases are asked for, what is promised counts for the worker that it is promised to.
             let row = self.rows.get(*shard).and_then(|truth| truth.row);
-            let to = row.and_then(|row| row.next.or(row.owner));
-            let gives = self.asks && stake.held && to != Some(Owner::Life(life));
+            // What was handed over already, and may have come back since, need not be known yet.
+            let stays = |row: Row| row.owner == Some(Owner::Life(life)) && row.next.is_none_or(|next| Some(next) == row.owner);
+            let gives = self.asks && stake.held && !row.is_some_and(stays);
             *shard != but as usize
                 && !gives
                 && (stake.held || stake.may_be_taken() || asks)
