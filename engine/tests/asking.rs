@@ -20,7 +20,10 @@ fn fleet(shards: u32, workers: u32) -> Rig {
 
 /// How many leases each worker holds.
 fn held(rig: &Rig) -> Vec<usize> {
-    rig.workers.iter().map(|worker| worker.engine().held().count()).collect()
+    rig.workers
+        .iter()
+        .map(|worker| worker.engine().held().count())
+        .collect()
 }
 
 /// Lets time pass, in steps of a tenth of a second, until this holds. Gives how long that took.
@@ -48,7 +51,13 @@ fn count(rig: &Rig, of: impl Fn(&Notice) -> bool) -> usize {
 }
 
 fn stolen(notice: &Notice) -> bool {
-    matches!(notice, Notice::Took { why: TakeReason::Stolen { .. }, .. })
+    matches!(
+        notice,
+        Notice::Took {
+            why: TakeReason::Stolen { .. },
+            ..
+        }
+    )
 }
 
 /// The longest time for which a shard that was handed over had no open handler, from this moment on.
@@ -77,7 +86,9 @@ fn longest_standstill(rig: &Rig, from: Mono) -> Span {
 
 fn aborts(rig: &Rig) -> usize {
     let calls = rig.workers.iter().flat_map(|worker| &worker.calls);
-    calls.filter(|(_, op)| matches!(op, ConsumerOp::Abort { .. })).count()
+    calls
+        .filter(|(_, op)| matches!(op, ConsumerOp::Abort { .. }))
+        .count()
 }
 
 #[test]
@@ -168,7 +179,12 @@ fn a_lease_given_to_a_worker_that_died_expires() {
     rig.secs(10);
     let asker = rig.join();
     until(&mut rig, Span::from_secs(3), |rig| {
-        rig.table.rows.as_ref().unwrap().values().any(|row| row.handing_over.is_some())
+        rig.table
+            .rows
+            .as_ref()
+            .unwrap()
+            .values()
+            .any(|row| row.handing_over.is_some())
     });
     rig.workers[asker].alive = false;
     rig.secs(4);
@@ -215,7 +231,8 @@ fn beside_another_program_leases_are_stolen_one_at_a_time() {
     }
     let scans = |rig: &Rig| {
         let sent = rig.workers[0].sent.iter();
-        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Scan { .. }))).count()
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Scan { .. })))
+            .count()
     };
     rig.secs(5);
     let before = scans(&rig);

@@ -283,7 +283,8 @@ fn checkpoints_take_the_place_of_renewals() {
     rig.secs(10);
     let writes = |rig: &Rig| {
         let sent = rig.workers[0].sent.iter();
-        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_)))).count()
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_))))
+            .count()
     };
     let mut counts = Vec::new();
     for busy in [false, true] {

@@ -245,7 +245,10 @@ fn apply(row: &mut LeaseRow, change: &Change) {
         Change::Release { guard, .. } if guard.next_owner.is_none() => row.owner = None,
         // To give up a row that is being handed over is to complete the hand-over.
         Change::Release { .. } | Change::HandOver { .. } => {
-            let moved = row.handing_over.take().is_some_and(|old| row.owner.as_ref() != Some(&old));
+            let moved = row
+                .handing_over
+                .take()
+                .is_some_and(|old| row.owner.as_ref() != Some(&old));
             if moved && row.hands_over == HandsOver::Yes {
                 row.hands_over = HandsOver::Later;
             }

@@ -103,7 +103,9 @@ impl Cost {
             Kind::Records(_) => self.fetches + 4,
             Kind::Iterators(_) => self.fetches + self.retries + 4,
             Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) * 3 / 2 + 2 * self.retries,
-            Kind::List => 2 * (self.rounds + self.checks + 3) * (self.rows / self.page + 2) + 2 * self.retries,
+            Kind::List => {
+                2 * (self.rounds + self.checks + 3) * (self.rows / self.page + 2) + 2 * self.retries
+            }
             Kind::Members => (10 + self.lives / self.page) * self.checks + 2 * self.retries + 30,
             Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
         }

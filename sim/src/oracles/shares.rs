@@ -302,7 +302,9 @@ impl Shares {
             // Where leases are asked for, what is promised counts for the worker that it is promised to.
             let row = self.rows.get(*shard).and_then(|truth| truth.row);
             // What was handed over already, and may have come back since, need not be known yet.
-            let stays = |row: Row| row.owner == Some(Owner::Life(life)) && row.next.is_none_or(|next| Some(next) == row.owner);
+            let stays = |row: Row| {
+                row.owner == Some(Owner::Life(life)) && row.next.is_none_or(|next| Some(next) == row.owner)
+            };
             let gives = self.asks && stake.held && !row.is_some_and(stays);
             *shard != but as usize
                 && !gives

@@ -257,7 +257,11 @@ impl Takeover {
             let is_open_row = truth.row.is_some_and(is_open);
             // Where leases are asked for, what is promised counts for the worker that it is promised to.
             let shown = stake.seen.map(|seen| seen.row);
-            for next in [truth.row, shown].into_iter().flatten().filter_map(|row| row.next) {
+            for next in [truth.row, shown]
+                .into_iter()
+                .flatten()
+                .filter_map(|row| row.next)
+            {
                 match next {
                     Owner::Life(next) if next == no => {}
                     Owner::Life(next) if self.asks => drop(owners.insert(next)),

@@ -4,7 +4,7 @@ use super::super::Format;
 use super::*;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position, SequenceNumber};
-use crate::row::{HandsOver, Guard, LeaseRow};
+use crate::row::{Guard, HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
 use crate::table::{holds, render};
 use proptest::prelude::*;

@@ -127,9 +127,8 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
 /// Whether our own attributes name the actual owner. What else they hold means nothing, and spoils no lease.
 fn hands_over(found: &Attributes<'_>, owner: Option<&WorkerId>) -> HandsOver {
     let Some(owner) = owner else { return HandsOver::No };
-    let names = |attribute: Option<&AttributeValue>| {
-        attribute.and_then(AttributeValue::as_s) == Some(owner.as_str())
-    };
+    let names =
+        |attribute: Option<&AttributeValue>| attribute.and_then(AttributeValue::as_s) == Some(owner.as_str());
     match (names(found.hands_over), names(found.next_owner)) {
         (true, _) => HandsOver::Yes,
         (false, true) => HandsOver::Later,

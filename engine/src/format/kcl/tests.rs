@@ -149,7 +149,8 @@ fn a_row_says_whether_its_owner_hands_it_over() {
         "leaseOwner": {"S": "w2"}, "checkpointOwner": {"S": "w1"}, "leaseholdOwner": {"S": "w1"}, "leaseholdNextOwner": {"S": "w2"}
     });
     assert_eq!(hands_over(asked), HandsOver::Yes);
-    let given = json!({"leaseOwner": {"S": "w2"}, "leaseholdOwner": {"S": "w1"}, "leaseholdNextOwner": {"S": "w2"}});
+    let given =
+        json!({"leaseOwner": {"S": "w2"}, "leaseholdOwner": {"S": "w1"}, "leaseholdNextOwner": {"S": "w2"}});
     assert_eq!(hands_over(given), HandsOver::Later);
     let free = json!({"leaseOwner": null, "leaseholdOwner": {"S": "w1"}});
     assert_eq!(hands_over(free), HandsOver::No);

@@ -44,7 +44,9 @@ impl ByCount {
         // What is asked for already, and not shown as promised yet.
         let pending = asked.iter().filter(|key| {
             let lease = leases.find(key.as_str()).and_then(|ix| leases.get(ix));
-            lease.is_some_and(|lease| !lease.busy() && lease.row().is_some_and(|row| row.owner.as_ref() != Some(cx.me())))
+            lease.is_some_and(|lease| {
+                !lease.busy() && lease.row().is_some_and(|row| row.owner.as_ref() != Some(cx.me()))
+            })
         });
         let mut lacks = need.saturating_sub(pending.count() as u32);
         let lacked = lacks;
@@ -91,7 +93,10 @@ impl ByCount {
 /// Steals what was promised to us and is not handed over in time: its owner hangs, or its handler does not finish.
 fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: usize) {
     let patience = cx.config().hand_over_timeout;
-    let promised = balance.promised().iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
+    let promised = balance
+        .promised()
+        .iter()
+        .filter_map(|ix| Some((*ix, leases.get(*ix)?)));
     let overdue: Vec<_> = promised
         .filter(|(_, lease)| lease.promised_for(cx.now()) >= patience)
         .filter_map(|(ix, lease)| Some((ix, lease.row()?.actual_owner()?.clone())))

@@ -108,7 +108,10 @@ impl LeaseTable {
         if balance.has_other_programs() {
             // A row that another program wrote says nothing; what its owner took itself does.
             let rows = self.unordered().filter_map(Lease::unfinished_row);
-            for owner in rows.filter(|row| !row.hands_over.is_no()).filter_map(LeaseRow::actual_owner) {
+            for owner in rows
+                .filter(|row| !row.hands_over.is_no())
+                .filter_map(LeaseRow::actual_owner)
+            {
                 balance.silent.remove(owner);
             }
         }
@@ -129,7 +132,10 @@ impl LeaseTable {
         let young = lease.promised_for(cx.now()) < cx.config().hand_over_timeout;
         let expired = lease.idle() >= cx.config().lease_duration;
         if lease.is_ours() || lease.may_come_to(me) {
-            let next = lease.held().and_then(HeldLease::next_owner).filter(|_| asks && young);
+            let next = lease
+                .held()
+                .and_then(HeldLease::next_owner)
+                .filter(|_| asks && young);
             balance.held += u32::from(next.is_none());
             balance.count(next.unwrap_or(me));
             if let Some(owner) = lease.renewed_by().filter(|owner| !expired && *owner != me) {

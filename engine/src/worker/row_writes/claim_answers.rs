@@ -168,7 +168,8 @@ fn take_handed(cx: &mut Context, leases: &LeaseTable, key: &LeaseKey) {
     let lease = leases.get(ix).filter(|lease| !lease.busy());
     let free = lease.is_some_and(|lease| lease.row().is_some_and(|row| leases.knows_lineage(row)));
     // What is more than we may have is left to expire.
-    let room = !cx.asks() || cx.config().max_leases == 0 || leases.balance(cx).held() < cx.config().max_leases;
+    let room =
+        !cx.asks() || cx.config().max_leases == 0 || leases.balance(cx).held() < cx.config().max_leases;
     if cx.is_running() && free && room {
         let why = leases.reason_to_take(ix, cx.me());
         cx.request(Request::Take(ix, why));

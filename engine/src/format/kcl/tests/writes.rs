@@ -362,7 +362,8 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
                 new.hands_over = HandsOver::No;
             }
             new.handing_over = None;
-            if row.hands_over == HandsOver::Yes && row.handing_over.is_some() && row.handing_over != row.owner {
+            if row.hands_over == HandsOver::Yes && row.handing_over.is_some() && row.handing_over != row.owner
+            {
                 new.hands_over = HandsOver::Later;
             }
             held(guard)
