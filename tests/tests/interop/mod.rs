@@ -6,10 +6,14 @@
 //! | `mixed.rs` | fleets of vmware-go-kcl-v2 and of our own workers, moved over and back |
 //! | `kinsumer.rs` | fleets of kinsumer: a split, a crash of the leader |
 //! | `mixed_kinsumer.rs` | fleets of kinsumer and of our own workers, moved over and back, each leading for a while |
+//! | `hand_overs.rs` | fleets of our own workers at the defaults: what a move of a lease costs |
+//! | `fleet.rs` | what these fleets and those of KCL for Java are held to |
 //! | `kcl_java/` | fleets of KCL for Java and of our own workers |
 //! | `rows.rs` | that every row of the Go libraries' tables is as they are known to write it |
 //! | `requests.rs` | that their conditions are understood; needs no library |
 
+mod fleet;
+mod hand_overs;
 mod kcl_java;
 mod kinsumer;
 mod mixed;

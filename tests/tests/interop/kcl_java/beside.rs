@@ -1,6 +1,6 @@
 //! Workers of the KCL and ours in one fleet, for as long as one likes.
 
-use super::fleet::{Fleet, program};
+use crate::interop::fleet::{Fleet, program};
 use leasehold_tests::kcl_java::Kcl;
 
 /// What KCL 3 is told while workers of KCL 2 may be there. It shares leases as KCL 2 does, by counting them.

@@ -2,7 +2,7 @@
 //! gives them nothing; they count leases, and take those that expired and their share of the others.
 
 use super::super::APPLICATION;
-use super::fleet::{Fleet, program};
+use crate::interop::fleet::{Fleet, program};
 use leasehold_tests::kcl_java::Kcl;
 use leasehold_tests::wait::until;
 use std::time::Duration;

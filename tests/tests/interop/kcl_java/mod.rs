@@ -2,7 +2,6 @@
 //!
 //! | file | what it checks |
 //! |---|---|
-//! | `fleet.rs` | what all fleets are held to |
 //! | `beside.rs` | both in one fleet: joining, leaving, crashes of either, a split, a merge; KCL 2, and KCL 3 as it runs beside KCL 2 |
 //! | `replace.rs` | a fleet that is moved over worker by worker, and back; a fleet on its way from KCL 2 to KCL 3, and back |
 //! | `kcl3.rs` | KCL 3 as it runs by default, with its assignment by load |
@@ -10,6 +9,5 @@
 //! Leases last 3 s here, and scans are two of them apart, so each scene takes about a minute.
 
 mod beside;
-mod fleet;
 mod kcl3;
 mod replace;

@@ -1,7 +1,7 @@
 //! Fleets that are moved over by starting and stopping workers one by one.
 
 use super::beside::LIKE_KCL_2;
-use super::fleet::{Fleet, program};
+use crate::interop::fleet::{Fleet, program};
 use leasehold_tests::kcl_java::Kcl;
 
 /// Theirs, both, ours, both, theirs. A worker that leaves in good order repeats nothing, whichever it is.

@@ -1,6 +1,6 @@
-//! A fleet of both, what happened in it, and what must hold of that.
+//! A fleet of our own workers or of ours and KCL's, what happened in it, and what must hold of that.
 
-use super::super::{APPLICATION, World, shard};
+use super::{APPLICATION, World, shard};
 use leasehold_tests::cache::available;
 use leasehold_tests::consume::Consumer;
 use leasehold_tests::history::{self, Cause};
@@ -66,7 +66,11 @@ impl Fleet {
     }
 
     pub(super) fn ours(&self, name: &str) -> Worker {
-        let Consumer { process, output } = self.world.ours(name, "kcl", LIKE_THEIRS);
+        self.ours_with(name, LIKE_THEIRS)
+    }
+
+    pub(super) fn ours_with(&self, name: &str, options: &'static [&'static str]) -> Worker {
+        let Consumer { process, output } = self.world.ours(name, "kcl", options);
         self.watch.add(name, &output);
         Worker {
             name: name.to_owned(),
