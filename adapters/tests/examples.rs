@@ -93,6 +93,29 @@ impl Scene {
     }
 }
 
+impl Scene {
+    /// Puts the lease of a shard back to its oldest record.
+    fn read_again(&self, table: &str, shard: &str) {
+        let body = format!(
+            r#"{{"TableName": "{table}", "Key": {{"leaseKey": {{"S": "{shard}"}}}},
+                "UpdateExpression": "SET checkpoint = :oldest",
+                "ExpressionAttributeValues": {{":oldest": {{"S": "TRIM_HORIZON"}}}}}}"#
+        );
+        let address = self.aws.endpoint().trim_start_matches("http://").to_owned();
+        let mut socket = TcpStream::connect(&address).expect("the AWS in memory");
+        write!(
+            socket,
+            "POST / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nx-amz-target: DynamoDB_20120810.UpdateItem\r\n\
+             content-type: application/x-amz-json-1.0\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .expect("a request");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}
+
 /// A running example. It is killed when this is dropped.
 struct Example {
     child: Child,
@@ -392,13 +415,17 @@ async fn sqlite_exactly_once() {
     let file = scene.folder.join("orders.sqlite");
     let stored = || in_sqlite(&file).0.len();
 
-    // It is killed in mid-run: all of the first records are stored, some of the others, and no checkpoint is written.
+    // It is killed in mid-run: all of the first records are stored, and some of the others.
     let mut first = scene.start("sqlite_exactly_once", &[]);
     first.until("the first records", |_| stored() >= RECORDS);
     let mut more = scene.start("producer", &[&RECORDS.to_string()]);
     first.until("some of the others", |_| stored() > RECORDS);
     drop(first);
     assert!(more.child.wait().expect("an end").success());
+    // As if it had written no checkpoint.
+    for shard in ["shardId-000000000000", "shardId-000000000001"] {
+        scene.read_again("sqlite-exactly-once", shard);
+    }
 
     let mut second = scene.start("sqlite_exactly_once", &[]);
     second.until("all records", |_| stored() >= 2 * RECORDS);
