@@ -57,12 +57,7 @@ impl Steals {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         let Some(most) = self.most else { return };
-        if let Fact::RowChanged {
-            shard, after, verb, ..
-        } = *fact
-        {
-            self.note_promise(now, shard, after, verb == Some(Verb::BeginHandOver));
-        }
+        self.note_promise(now, fact);
         match *fact {
             Fact::RowChanged {
                 shard, before, after, ..
@@ -129,7 +124,17 @@ impl Steals {
 }
 
 impl Steals {
-    fn note_promise(&mut self, now: Time, shard: ShardNo, row: Option<Row>, by_leader: bool) {
+    fn note_promise(&mut self, now: Time, fact: &Fact) {
+        let Fact::RowChanged {
+            shard,
+            after: row,
+            verb,
+            ..
+        } = *fact
+        else {
+            return;
+        };
+        let by_leader = verb == Some(Verb::BeginHandOver);
         let owners = [row.and_then(|row| row.owner), row.and_then(|row| row.next)];
         if self.promised_for.is_some() && (by_leader || owners.contains(&Some(Owner::Stranger))) {
             // Beside another program, leases are stolen.

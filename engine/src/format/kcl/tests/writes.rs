@@ -305,9 +305,28 @@ fn is_as_read(row: &LeaseRow, change: &Change) -> bool {
     row.counter == *counter && workers && row.checkpoint == *checkpoint
 }
 
+/// Whether the owner hands the lease over after a change.
+fn hands_over(row: &LeaseRow, change: &Change) -> HandsOver {
+    let moves = row.handing_over.is_some() && row.handing_over != row.owner;
+    match change {
+        Change::Take { .. } => HandsOver::Yes,
+        Change::End { .. } | Change::Reset { .. } => HandsOver::No,
+        Change::Claim { from, by, .. } if row.hands_over != HandsOver::Yes => match from == by {
+            true => HandsOver::Later,
+            false => HandsOver::No,
+        },
+        Change::Release { guard, .. } if guard.next_owner.is_none() => HandsOver::No,
+        Change::Release { .. } | Change::HandOver { .. } if row.hands_over == HandsOver::Yes && moves => {
+            HandsOver::Later
+        }
+        _ => row.hands_over,
+    }
+}
+
 /// What a change makes of a row, said once more in terms of rows; `None` if its guard does not hold.
 fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
     let mut new = row.clone();
+    new.hands_over = hands_over(row, change);
     let held = |guard: &Guard| {
         row.counter == guard.counter
             && match &guard.next_owner {
@@ -325,18 +344,12 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         } => {
             new.owner = Some(to.clone());
             new.handing_over = None;
-            new.hands_over = HandsOver::Yes;
             new.switches += u64::from(from.as_ref().is_some_and(|from| from != to));
             row.counter == *counter && row.owner == *from
         }
         Change::Claim { from, by, .. } => {
             new.owner = Some(by.clone());
             new.handing_over = Some(from.clone());
-            new.hands_over = match row.hands_over {
-                HandsOver::Yes => HandsOver::Yes,
-                _ if from == by => HandsOver::Later,
-                _ => HandsOver::No,
-            };
             let free = row.handing_over.is_none() && row.owner.as_ref() == Some(from);
             return free.then_some(Some(new));
         }
@@ -350,7 +363,6 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
             new.switches = 0;
             new.owner = None;
             new.handing_over = None;
-            new.hands_over = HandsOver::No;
             if !children.is_empty() {
                 new.children = children.clone();
             }
@@ -359,13 +371,8 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
             if guard.next_owner.is_none() && matches!(change, Change::Release { .. }) {
                 new.owner = None;
-                new.hands_over = HandsOver::No;
             }
             new.handing_over = None;
-            if row.hands_over == HandsOver::Yes && row.handing_over.is_some() && row.handing_over != row.owner
-            {
-                new.hands_over = HandsOver::Later;
-            }
             held(guard)
         }
         Change::SetRange { range, .. } => {
@@ -375,7 +382,6 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         Change::Reset { to, .. } => {
             (new.checkpoint, new.switches) = (*to, 0);
             (new.owner, new.handing_over) = (None, None);
-            new.hands_over = HandsOver::No;
             is_as_read(row, change)
         }
         Change::Delete { counter, .. } => {
