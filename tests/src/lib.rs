@@ -14,6 +14,7 @@
 //! | [`watch`], [`history`], [`ledger`] | what a fleet prints and writes over time: hand-overs, standstills, repeats |
 //! | [`log`] | what a worker logs, as lines |
 //! | [`probe`] | a worker in this process, and what it processed |
+//! | [`two_shards`] | a stream of two shards on the in-memory AWS, with workers |
 //!
 //! What needs Node, Python or Java is skipped, with one line on stderr, on machines without; `LEASEHOLD_REQUIRE_SERVERS=1`
 //! turns a skipped test into a failed one.
@@ -34,6 +35,7 @@ pub mod probe;
 pub mod process;
 pub mod producer;
 pub mod python;
+pub mod two_shards;
 pub mod wait;
 pub mod watch;
 

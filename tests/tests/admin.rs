@@ -2,57 +2,24 @@
 
 use leasehold::Notice;
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold::aws::{dynamodb, kinesis};
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, instant};
-use leasehold_tests::probe::Probe;
+use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
 use leasehold_tests::wait::until;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
 const STREAM: &str = "administered";
 const APPLICATION: &str = "administration";
-const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
 const SOON: Duration = Duration::from_secs(60);
 
-struct Scene {
-    local: Local,
-    kinesis: kinesis::Client,
-    dynamodb: dynamodb::Client,
+trait Administered {
+    async fn admin(&self, what: &str, more: &[&str]) -> (Option<i32>, String, String);
+    async fn rewind(&self, more: &[&str]) -> (Option<i32>, String, String);
+    async fn row(&self, shard: &str) -> Option<BTreeMap<String, AttributeValue>>;
 }
 
-impl Scene {
-    async fn start() -> Self {
-        let local = Local::start(instant()).await;
-        let kinesis = clients::kinesis(&local.endpoint);
-        let dynamodb = clients::dynamodb(&local.endpoint);
-        let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
-        create.send().await.expect("a stream");
-        Self {
-            local,
-            kinesis,
-            dynamodb,
-        }
-    }
-
-    fn worker(&self) -> Probe {
-        Probe::start(self.kinesis.clone(), self.dynamodb.clone(), STREAM, APPLICATION)
-    }
-
-    /// Puts a record into each half of the hash space; gives the sequence number of the first.
-    async fn put(&self, data: &str) -> String {
-        let mut numbers = Vec::new();
-        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
-            let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
-            let put = put
-                .explicit_hash_key(hash_key)
-                .data(data.as_bytes().to_vec().into());
-            numbers.push(put.send().await.expect("a record").sequence_number);
-        }
-        numbers.swap_remove(0)
-    }
-
+impl Administered for TwoShards {
     /// Runs the command: its exit code, and what it printed on both streams.
     async fn admin(&self, what: &str, more: &[&str]) -> (Option<i32>, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold-under-test"));
@@ -72,7 +39,7 @@ impl Scene {
             .await
     }
 
-    async fn row(&self, shard: &str) -> Option<std::collections::BTreeMap<String, AttributeValue>> {
+    async fn row(&self, shard: &str) -> Option<BTreeMap<String, AttributeValue>> {
         let get = self.dynamodb.get_item().table_name(APPLICATION);
         let get = get.key("leaseKey", AttributeValue::S(shard.to_owned()));
         let item = get.send().await.expect("an answer").item?;
@@ -80,21 +47,9 @@ impl Scene {
     }
 }
 
-/// The payloads that were processed of a shard, in their order.
-fn payloads(probe: &Probe, shard: &str) -> Vec<String> {
-    let seen = probe.seen();
-    let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
-    records.iter().map(|(_, data)| data.clone()).collect()
-}
-
-async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
-    let what = format!("{expected:?} of {shard}");
-    until(&what, SOON, || async { payloads(probe, shard) == expected }).await;
-}
-
 #[tokio::test]
 async fn a_shard_of_a_running_worker_is_read_again_from_where_it_is_put() {
-    let scene = Scene::start().await;
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
     let first = scene.put("a").await;
     scene.put("b").await;
     let mut probe = scene.worker();
@@ -154,7 +109,7 @@ fn now() -> i64 {
 
 #[tokio::test]
 async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
-    let scene = Scene::start().await;
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("a").await;
     let mut probe = scene.worker();
     for shard in SHARDS {
@@ -194,7 +149,7 @@ async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
 
 #[tokio::test]
 async fn a_finished_shard_is_read_again_beside_its_children() {
-    let scene = Scene::start().await;
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("a").await;
     let mut probe = scene.worker();
     becomes(&probe, SHARDS[0], &["a"]).await;
@@ -239,7 +194,7 @@ async fn a_finished_shard_is_read_again_beside_its_children() {
 
 #[tokio::test]
 async fn a_damaged_table_is_mended() {
-    let scene = Scene::start().await;
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("a").await;
     let mut probe = scene.worker();
     for shard in SHARDS {

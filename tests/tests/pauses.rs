@@ -2,15 +2,12 @@
 
 use leasehold::Notice;
 use leasehold::aws::dynamodb;
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, instant};
-use leasehold_tests::probe::Probe;
+use leasehold_tests::two_shards::{SHARDS, TwoShards};
 use leasehold_tests::wait::until;
 use std::time::Duration;
 
 const STREAM: &str = "paused";
 const APPLICATION: &str = "pauses";
-const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
 const SOON: Duration = Duration::from_secs(60);
 
 /// How often the row of a shard's lease was written.
@@ -24,22 +21,9 @@ async fn counter(client: &dynamodb::Client, shard: &str) -> u64 {
 
 #[tokio::test]
 async fn a_paused_shard_is_given_nothing_while_its_lease_is_kept_and_goes_on_when_it_may() {
-    let local = Local::start(instant()).await;
-    let kinesis = clients::kinesis(&local.endpoint);
-    let dynamodb = clients::dynamodb(&local.endpoint);
-    let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
-    create.send().await.expect("a stream");
-    let put = async |data: &str| {
-        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
-            let put = kinesis.put_record().stream_name(STREAM).partition_key("k");
-            let put = put
-                .explicit_hash_key(hash_key)
-                .data(data.as_bytes().to_vec().into());
-            put.send().await.expect("a record");
-        }
-    };
-    put("before").await;
-    let mut probe = Probe::start(kinesis.clone(), dynamodb.clone(), STREAM, APPLICATION);
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
+    scene.put("before").await;
+    let mut probe = scene.worker();
     let count = |shard: &str| probe.seen().records.get(shard).map_or(0, Vec::len);
     let counts = || SHARDS.map(count);
     until("both shards to be processed", SOON, || async {
@@ -52,13 +36,13 @@ async fn a_paused_shard_is_given_nothing_while_its_lease_is_kept_and_goes_on_whe
     probe
         .told("the pause", |notice| matches!(notice, Notice::Paused { .. }))
         .await;
-    put("during").await;
+    scene.put("during").await;
     until("the other shard", SOON, || async { counts() == [1, 2] }).await;
-    let before = counter(&dynamodb, SHARDS[0]).await;
+    let before = counter(&scene.dynamodb, SHARDS[0]).await;
     // More than two lives of a lease.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(counts(), [1, 2]);
-    let after = counter(&dynamodb, SHARDS[0]).await;
+    let after = counter(&scene.dynamodb, SHARDS[0]).await;
     assert!(
         after >= before + 5,
         "expected renewals, found {before} and {after}"

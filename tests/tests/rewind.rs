@@ -1,66 +1,15 @@
 //! `Control::rewind`: shards of a running worker are put at another place by the program itself.
 
 use leasehold::admin::{Stepped, To, Which};
-use leasehold::aws::{dynamodb, kinesis};
 use leasehold::{Checkpoint, Notice, Wall, Worker};
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, instant};
 use leasehold_tests::probe::Probe;
+use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
 use leasehold_tests::wait::until;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const STREAM: &str = "rewound";
 const APPLICATION: &str = "rewinds";
-const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
 const SOON: Duration = Duration::from_secs(60);
-
-struct Scene {
-    _local: Local,
-    kinesis: kinesis::Client,
-    dynamodb: dynamodb::Client,
-}
-
-impl Scene {
-    async fn start() -> Self {
-        let local = Local::start(instant()).await;
-        let kinesis = clients::kinesis(&local.endpoint);
-        let dynamodb = clients::dynamodb(&local.endpoint);
-        let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
-        create.send().await.expect("a stream");
-        Self {
-            _local: local,
-            kinesis,
-            dynamodb,
-        }
-    }
-
-    fn worker(&self) -> Probe {
-        Probe::start(self.kinesis.clone(), self.dynamodb.clone(), STREAM, APPLICATION)
-    }
-
-    /// Puts a record into each shard.
-    async fn put(&self, data: &str) {
-        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
-            let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
-            let put = put
-                .explicit_hash_key(hash_key)
-                .data(data.as_bytes().to_vec().into());
-            put.send().await.expect("a record");
-        }
-    }
-}
-
-/// The payloads that were processed of a shard, in their order.
-fn payloads(probe: &Probe, shard: &str) -> Vec<String> {
-    let seen = probe.seen();
-    let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
-    records.iter().map(|(_, data)| data.clone()).collect()
-}
-
-async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
-    let what = format!("{expected:?} of {shard}");
-    until(&what, SOON, || async { payloads(probe, shard) == expected }).await;
-}
 
 /// Waits until everything that was processed is durable, so that what comes again later comes because of a rewind.
 async fn settled(probe: &Probe) {
@@ -87,7 +36,7 @@ fn one(shard: &str) -> Which {
 
 #[tokio::test]
 async fn a_shard_of_the_workers_own_is_read_again_from_where_it_is_put() {
-    let scene = Scene::start().await;
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("a").await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     let after_a = now();
@@ -139,7 +88,7 @@ async fn a_shard_of_the_workers_own_is_read_again_from_where_it_is_put() {
 
 #[tokio::test]
 async fn a_worker_that_does_not_run_plans_for_the_table_that_is_there() {
-    let scene = Scene::start().await;
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
     let idle = Worker::builder()
         .kinesis(scene.kinesis.clone())
         .dynamodb(scene.dynamodb.clone())

@@ -1,0 +1,88 @@
+//! A stream of two shards on the AWS in memory, and workers in this process that read it.
+
+use crate::clients;
+use crate::local::{Local, instant};
+use crate::probe::Probe;
+use crate::wait::until;
+use leasehold::aws::{dynamodb, kinesis};
+use std::fmt;
+use std::time::Duration;
+
+/// The stream's shards, in the order of their hash keys.
+pub const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// A stream of two shards.
+pub struct TwoShards {
+    /// The server.
+    pub local: Local,
+    /// A client of it.
+    pub kinesis: kinesis::Client,
+    /// A client of it.
+    pub dynamodb: dynamodb::Client,
+    stream: &'static str,
+    application: &'static str,
+}
+
+impl fmt::Debug for TwoShards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TwoShards")
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TwoShards {
+    /// Starts a server, with this stream. Workers are of this application.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn start(stream: &'static str, application: &'static str) -> Self {
+        let local = Local::start(instant()).await;
+        let kinesis = clients::kinesis(&local.endpoint);
+        let dynamodb = clients::dynamodb(&local.endpoint);
+        let create = kinesis.create_stream().stream_name(stream).shard_count(2);
+        create.send().await.expect("a stream");
+        Self {
+            local,
+            kinesis,
+            dynamodb,
+            stream,
+            application,
+        }
+    }
+
+    /// Starts a worker.
+    pub fn worker(&self) -> Probe {
+        let (kinesis, dynamodb) = (self.kinesis.clone(), self.dynamodb.clone());
+        Probe::start(kinesis, dynamodb, self.stream, self.application)
+    }
+
+    /// Puts a record into each half of the hash space; gives the sequence number of the first.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn put(&self, data: &str) -> String {
+        let mut numbers = Vec::new();
+        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
+            let put = self.kinesis.put_record().stream_name(self.stream);
+            let put = put.partition_key("k").explicit_hash_key(hash_key);
+            let put = put.data(data.as_bytes().to_vec().into());
+            numbers.push(put.send().await.expect("a record").sequence_number);
+        }
+        numbers.swap_remove(0)
+    }
+}
+
+/// Waits until a worker has processed these payloads of a shard, in this order, and nothing else of it.
+pub async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
+    let payloads = || {
+        let seen = probe.seen();
+        let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
+        let payloads: Vec<String> = records.iter().map(|(_, data)| data.clone()).collect();
+        payloads
+    };
+    let what = format!("{expected:?} of {shard}");
+    until(&what, SOON, || async { payloads() == expected }).await;
+}
