@@ -23,6 +23,18 @@ fn holder() -> Rig {
     rig
 }
 
+/// The same, and the handler hangs with the first batch of the first shard.
+fn hanging() -> Rig {
+    let mut rig = holder();
+    rig.workers[0].trap = always(
+        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
+        || Trick::Hang,
+    );
+    rig.put(0, 5);
+    rig.secs(10);
+    rig
+}
+
 /// What the first worker says at the end of its stop, once it has stopped.
 fn stopped(rig: &mut Rig) -> StopSummary {
     let timeout = rig.config.shutdown_timeout();
@@ -88,13 +100,7 @@ fn what_was_released_and_what_was_left_are_counted_apart() {
 
 #[test]
 fn a_handler_that_is_cut_off_is_counted_although_its_lease_is_released() {
-    let mut rig = holder();
-    rig.workers[0].trap = always(
-        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
-        || Trick::Hang,
-    );
-    rig.put(0, 5);
-    rig.secs(10);
+    let mut rig = hanging();
     rig.call(0, Call::Shutdown);
     let aborts =
         |rig: &Rig| (rig.workers[0].calls.iter()).any(|(_, call)| matches!(call, ConsumerOp::Abort { .. }));
@@ -137,13 +143,7 @@ fn a_stop_within_a_time_of_its_own_ends_then_whatever_the_option_says() {
 /// No handler is waited for then, be it that it only closes its shard. Releases have the time of two requests.
 #[test]
 fn a_stop_without_time_gives_up_what_can_be_given_up_at_once() {
-    let mut rig = holder();
-    rig.workers[0].trap = always(
-        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
-        || Trick::Hang,
-    );
-    rig.put(0, 5);
-    rig.secs(10);
+    let mut rig = hanging();
     rig.call(0, Call::ShutdownWithin(Span::ZERO));
     rig.run(rig.config.table_timeout().times(2) + Span::from_millis(100));
     let summary = summary(&rig);
@@ -153,13 +153,7 @@ fn a_stop_without_time_gives_up_what_can_be_given_up_at_once() {
 /// As a person who asks once more: what would have 30 s ends with the time of two requests.
 #[test]
 fn a_stop_under_way_ends_sooner_if_it_is_asked_to() {
-    let mut rig = holder();
-    rig.workers[0].trap = always(
-        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
-        || Trick::Hang,
-    );
-    rig.put(0, 5);
-    rig.secs(10);
+    let mut rig = hanging();
     rig.call(0, Call::Shutdown);
     rig.secs(5);
     assert!(!rig.workers[0].engine().is_stopped(), "the handler has its time");
@@ -174,13 +168,7 @@ fn a_stop_under_way_ends_sooner_if_it_is_asked_to() {
 /// The failure is told, and not that the handler is called again: its worker shuts down.
 #[test]
 fn a_handler_that_fails_during_a_stop_is_not_said_to_be_called_again() {
-    let mut rig = holder();
-    rig.workers[0].trap = always(
-        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
-        || Trick::Hang,
-    );
-    rig.put(0, 5);
-    rig.secs(10);
+    let mut rig = hanging();
     rig.call(0, Call::Shutdown);
     let hung = rig.workers[0].hung.remove(0).op;
     let outcome = refused(Why::HandlerFailed, None);
