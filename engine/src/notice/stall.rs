@@ -170,7 +170,10 @@ impl Stall {
             Stall::EndUnconfirmed { failures } => {
                 write!(f, "the handler failed {failures} times at the end of the shard")
             }
-            _ => Ok(()),
+            _ => {
+                debug_assert!(false, "only what the handler could not do is told here");
+                Ok(())
+            }
         }
     }
 }
