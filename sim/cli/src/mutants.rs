@@ -16,6 +16,8 @@ use std::sync::mpsc;
 /// The bugs are edits of the sources, described in `sim/mutants/`. They are written into a copy of the workspace,
 /// `target/deliberate-bugs`, each behind a switch that is off; a program is built from it (a minute or two, unless that is
 /// done), and it tries them. It needs a checkout and Cargo.
+///
+/// A bug that shows in one world of many thousands is tried only if `--only` names it.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  leasehold mutants --jobs 2\n  leasehold mutants --only no-parent-wait --json"
@@ -55,9 +57,10 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
         (false, true) => return only_prepare(),
         (false, false) => return hand_over(),
     }
-    let bugs = match args.only {
-        Some(only) => vec![only],
-        None => Bug::all().map_err(Failure::unusable)?,
+    // A rare bug is hunted when it is named: it needs many thousand worlds.
+    let (rare, bugs): (Vec<Bug>, Vec<Bug>) = match args.only {
+        Some(only) => (Vec::new(), vec![only]),
+        None => (Bug::all().map_err(Failure::unusable)?.into_iter()).partition(|bug| bug.is_rare()),
     };
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
     let next = AtomicUsize::new(0);
@@ -100,7 +103,7 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
             exit::print(&line)?;
         }
     } else {
-        exit::print(&table(&hunts))?;
+        exit::print(&table(&hunts, &rare))?;
     }
     Ok(if hunts.iter().all(|hunt| hunt.killed) {
         Verdict::Fine
@@ -130,30 +133,16 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A table in Markdown: that of `sim/docs/deliberate-bugs.md`.
-fn table(hunts: &[Hunt]) -> String {
+/// A table in Markdown: that of `sim/docs/deliberate-bugs.md`. Rare bugs were not hunted, and their rows say so.
+fn table(hunts: &[Hunt], rare: &[Bug]) -> String {
+    let hunted = hunts.iter().map(|hunt| (hunt.id, row(hunt)));
+    let not_hunted = rare.iter().map(|bug| (bug.id(), rare_row(*bug)));
+    let mut rows: Vec<(&str, String)> = hunted.chain(not_hunted).collect();
+    rows.sort_unstable();
     let mut text =
         "| bug | what it does wrong | caught by | worlds | shrunk to |\n|---|---|---|---|---|".to_owned();
-    for hunt in hunts {
-        let caught = match hunt.property {
-            Some(property) => format!("`{property}`"),
-            None => format!("**nothing meant for it** ({:?})", hunt.strays),
-        };
-        let small = hunt.shrunk.map_or_else(
-            || "–".to_owned(),
-            |size| {
-                format!(
-                    "{}, {}, {}",
-                    counted(size.workers.into(), "worker"),
-                    counted(size.shards.into(), "shard"),
-                    counted(size.events, "event")
-                )
-            },
-        );
-        text.push_str(&format!(
-            "\n| `{}` | {} | {caught} | {} | {small} |",
-            hunt.id, hunt.description, hunt.seeds_to_kill
-        ));
+    for (_, row) in rows {
+        text.push_str(&row);
     }
     let mut worlds: Vec<u64> = hunts.iter().map(|hunt| hunt.seeds_to_kill).collect();
     worlds.sort_unstable();
@@ -166,4 +155,40 @@ fn table(hunts: &[Hunt]) -> String {
         worlds.last().copied().unwrap_or(0),
     ));
     text
+}
+
+fn row(hunt: &Hunt) -> String {
+    let caught = match hunt.property {
+        Some(property) => format!("`{property}`"),
+        None => format!("**nothing meant for it** ({:?})", hunt.strays),
+    };
+    let small = hunt.shrunk.map_or_else(
+        || "–".to_owned(),
+        |size| {
+            format!(
+                "{}, {}, {}",
+                counted(size.workers.into(), "worker"),
+                counted(size.shards.into(), "shard"),
+                counted(size.events, "event")
+            )
+        },
+    );
+    format!(
+        "\n| `{}` | {} | {caught} | {} | {small} |",
+        hunt.id, hunt.description, hunt.seeds_to_kill
+    )
+}
+
+fn rare_row(bug: Bug) -> String {
+    let meant: Vec<String> = bug
+        .properties()
+        .iter()
+        .map(|property| format!("`{property}`"))
+        .collect();
+    format!(
+        "\n| `{}` | {} | {} | rare, so not hunted | – |",
+        bug.id(),
+        bug.about(),
+        meant.join(", ")
+    )
 }
