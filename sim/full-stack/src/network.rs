@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The network of one life of a worker.
-pub struct SimNetwork {
+pub(crate) struct SimNetwork {
     /// Where the services are.
     pub stage: Stage,
     /// The services' node: what is on its way there arrives even if the worker dies.

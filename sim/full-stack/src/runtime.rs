@@ -12,7 +12,7 @@ const MILLION: i128 = 1_000_000;
 
 /// The machine of one life of a worker: its clocks begin somewhere and go a little fast or slow.
 #[derive(Clone)]
-pub struct SimRuntime {
+pub(crate) struct SimRuntime {
     time: TimeHandle,
     origin_us: u64,
     rate_ppm: i128,
@@ -27,7 +27,7 @@ impl fmt::Debug for SimRuntime {
 
 impl SimRuntime {
     /// A machine of its own for a life, with an error of its clock's rate of at most this many parts per million.
-    pub fn new(time: TimeHandle, seed: u64, client: &str, rate_error_ppm: u32) -> Self {
+    pub(crate) fn new(time: TimeHandle, seed: u64, client: &str, rate_error_ppm: u32) -> Self {
         let mut roll = Draws::new(seed).roll(&format!("machine {client}"), 0);
         let error = u64::from(rate_error_ppm);
         Self {
@@ -44,7 +44,7 @@ impl SimRuntime {
 }
 
 /// The true time since the world began.
-pub fn elapsed_us(time: &TimeHandle) -> u64 {
+pub(crate) fn elapsed_us(time: &TimeHandle) -> u64 {
     u64::try_from(time.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 

@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Runs a world and prints its verdict as one line of JSON.
-pub fn run(seed: u64, args: &Args) -> ExitCode {
+pub(crate) fn run(seed: u64, args: &Args) -> ExitCode {
     if args.log {
         // Set once, in a process of one world: it cannot be set already.
         let _ = tracing::subscriber::set_global_default(LogToNothing::default());
