@@ -21,6 +21,8 @@ pub struct Hunt {
     pub property: Option<Property>,
     /// How many worlds it took.
     pub seeds_to_kill: u64,
+    /// The seed of the world that showed it.
+    pub seed: Option<u64>,
     /// How long that took, on one core.
     pub seconds: f64,
     /// How small the case became.
@@ -79,6 +81,7 @@ pub fn hunt(bug: Bug, seeds: u64, shrunk: bool) -> Hunt {
         killed: caught.is_some(),
         property: caught.map(|(_, property)| property),
         seeds_to_kill: run,
+        seed: caught.map(|(seed, _)| seed),
         seconds,
         shrunk: small.as_ref().map(|small| small.size),
         strays,
