@@ -20,7 +20,7 @@ pub(super) struct Entry {
     /// Whether workers of other programs stand beside ours in those worlds.
     #[serde(default)]
     pub(super) mixed: bool,
-    /// The first world to try, for a bug that shows in one world of a thousand: one in which it showed once. By default it is
+    /// The first world to try, for a bug that shows in one world of some hundred: one in which it showed once. By default it is
     /// the cheapest one.
     pub(super) first_world: Option<u64>,
     /// It shows in one world of many thousands, so it is hunted at night only.
