@@ -69,6 +69,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/took-expired", Common),
     ("engine/took-unowned", Common),
     ("engine/unreadable", Common),
+    ("engine/was-given", Common),
     ("engine/yields", Rare("a worker of KCL's format has no turns")),
     ("explicit-checkpoint", Fault),
     ("foreign-row", Fault),

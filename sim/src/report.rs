@@ -101,6 +101,10 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
             why: TakeReason::Ours,
             ..
         } => "engine/found-own",
+        Notice::Took {
+            why: TakeReason::Given,
+            ..
+        } => "engine/was-given",
         Notice::MissedTake { .. } => "engine/missed-take",
         Notice::Spared { .. } => "engine/spared",
         Notice::Claimed { .. } => "engine/claimed",

@@ -86,6 +86,8 @@ pub enum TakeReason {
     },
     /// The row names us, by a write of ours that landed late or by assignment.
     Ours,
+    /// We asked for it, and its owner handed it over to us.
+    Given,
 }
 
 /// Why a lease was lost.
@@ -126,6 +128,7 @@ impl TakeReason {
                 "stole {lease} from {owner}, which had {theirs} leases: this worker had {ours}, and its fair share is {target}"
             ),
             TakeReason::Ours => write!(f, "took {lease}, whose row named this worker already"),
+            TakeReason::Given => write!(f, "took {lease}, which its owner handed over as asked"),
         }
     }
 }

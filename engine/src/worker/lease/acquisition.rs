@@ -86,7 +86,7 @@ impl Acquisition {
 
     /// Whether the row named us as its owner already: it did not count towards our share before.
     pub(in crate::worker) fn is_of_ours(&self) -> bool {
-        self.why == TakeReason::Ours
+        matches!(self.why, TakeReason::Ours | TakeReason::Given)
     }
 
     /// Whether the row has moved on since: the guard of its writes cannot hold any more.
@@ -367,7 +367,7 @@ fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     debug_assert!(!acquisition.checkpoint.is_end(), "a finished lease is not taken");
     // A former owner that may live believes until its next write is refused, at the latest for a lease duration
     // after the take was applied: ours, or an earlier one that was given up and made the row ours all the same.
-    let believed = acquisition.steals() || lease.prior_owner_may_believe() && why == TakeReason::Ours;
+    let believed = acquisition.steals() || lease.prior_owner_may_believe() && acquisition.is_of_ours();
     let settles = believed && cx.config().steal_cooldown;
     let open_after = if settles {
         now + cx.config().lease_duration

@@ -3,7 +3,7 @@
 use super::{Lease, LeaseTable};
 use crate::ids::{LeaseIx, WorkerId};
 use crate::notice::TakeReason;
-use crate::row::LeaseRow;
+use crate::row::{HandsOver, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::Context;
 use crate::worker::lease::HeldLease;
@@ -181,8 +181,11 @@ impl LeaseTable {
     /// Why a lease that can be taken is taken.
     pub(in crate::worker) fn reason_to_take(&self, ix: LeaseIx, me: &WorkerId) -> TakeReason {
         let lease = self.get(ix);
-        match lease.and_then(|lease| lease.row()?.actual_owner()) {
+        let row = lease.and_then(Lease::row);
+        let given = row.is_some_and(|row| row.hands_over == HandsOver::Later);
+        match row.and_then(LeaseRow::actual_owner) {
             None => TakeReason::Unowned,
+            Some(owner) if owner == me && given => TakeReason::Given,
             Some(owner) if owner == me => TakeReason::Ours,
             Some(owner) => TakeReason::Expired {
                 owner: owner.clone(),

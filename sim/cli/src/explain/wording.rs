@@ -92,6 +92,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                     format!("{owner} had {theirs}, this worker {ours}, and {target} is a fair share{wait}")
                 }
                 TakeReason::Ours => "its row names this worker already".to_owned(),
+                TakeReason::Given => "its owner handed it over, as it was asked to".to_owned(),
                 _ => "for a reason that has no words here".to_owned(),
             };
             format!("It took {name} (token {}): {why}.", token.0)
