@@ -125,8 +125,6 @@ async fn main() -> Result<(), Error> {
         .initial_position(InitialPosition::TrimHorizon)
         .config(|config| {
             config
-                // Checkpoints only save reading: the sink decides what is new.
-                .with_checkpoint_interval(Duration::from_secs(30))
                 // After a kill you need not wait long for the next worker. The defaults make fewer requests.
                 .with_lease_duration(Duration::from_secs(5))
                 .with_renew_interval(Duration::from_secs(1))
