@@ -288,7 +288,7 @@ fn asks(draws: Draws) -> bool {
 }
 
 /// What follows from a format, where workers ask or do not.
-fn policies(format: Format, asks: bool) -> Policies {
+pub(crate) fn policies(format: Format, asks: bool) -> Policies {
     let mut policies = format.codec().policies();
     if policies.steal == Steal::Ask && !asks {
         policies.steal = Steal::Take;

@@ -97,6 +97,19 @@ fn taking_leases_while_stopping_is_found_with_two_faults() {
 
 #[test]
 #[ignore = "needs minutes: run it in release"]
+fn hand_overs_that_are_asked_for_have_no_violation() {
+    let scope = Scope {
+        asks: true,
+        faults: 1,
+        ..Scope::default()
+    };
+    let report = exhaust(&scope, jobs(), &|_| {});
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+    assert!(report.states > 20_000 && report.ends > 1_000, "{report:?}");
+}
+
+#[test]
+#[ignore = "needs minutes: run it in release"]
 fn the_sound_engine_has_no_violation_and_the_search_repeats() {
     let scope = Scope {
         faults: 1,

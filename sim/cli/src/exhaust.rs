@@ -24,6 +24,9 @@ pub(super) struct ExhaustArgs {
     /// How leases are kept in the table: kcl, vmware-go-kcl or kcl-rb, as the library of that name does.
     #[arg(long, alias = "dialect", value_name = "FORMAT", default_value_t, value_parser = counted)]
     format: Format,
+    /// Workers ask each other for leases in KCL's tables, instead of stealing.
+    #[arg(long)]
+    asks: bool,
     /// How many workers.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4))]
     workers: u32,
@@ -71,6 +74,7 @@ pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
     }
     let scope = Scope {
         format: args.format,
+        asks: args.asks,
         workers: args.workers as usize,
         shards: args.shards,
         split: !args.no_split,

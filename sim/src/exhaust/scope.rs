@@ -1,6 +1,7 @@
 //! How much is searched.
 
 use crate::deliberate::Bug;
+use crate::swarm::policies;
 use leasehold_engine::config::{Config, ReaderConfig};
 use leasehold_engine::format::Format;
 use leasehold_engine::time::Span;
@@ -11,6 +12,8 @@ use std::fmt;
 pub struct Scope {
     /// How leases are kept in the table. One whose workers know each other is not searched.
     pub format: Format,
+    /// Whether workers ask each other for leases in KCL's tables. Otherwise they steal.
+    pub asks: bool,
     /// How many workers.
     pub workers: usize,
     /// How many shards at the beginning; the first one may be split once.
@@ -42,6 +45,7 @@ impl Default for Scope {
     fn default() -> Self {
         Self {
             format: Format::Kcl,
+            asks: false,
             workers: 2,
             shards: 1,
             records: 2,
@@ -65,7 +69,7 @@ impl Scope {
     /// A configuration with few deadlines: what can happen once in a while happens about once in the life of a lease.
     pub fn config(&self) -> Config {
         Config::default()
-            .with_policies(self.format.codec().policies())
+            .with_policies(policies(self.format, self.asks))
             .with_table("app")
             .with_stream("orders")
             .with_lease_duration(Span::from_secs(10))
@@ -95,10 +99,11 @@ impl Scope {
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let asks = if self.asks { ", leases are asked for" } else { "" };
         let split = if self.split { ", a split" } else { "" };
         write!(
             f,
-            "{}: {} workers, {} shards of {} records{split}; at most {} faults: {} slow requests, {} pauses, {} crashes, {} \
+            "{}{asks}: {} workers, {} shards of {} records{split}; at most {} faults: {} slow requests, {} pauses, {} crashes, {} \
              shutdowns; {} long",
             self.format,
             self.workers,
