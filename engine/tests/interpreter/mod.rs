@@ -343,8 +343,14 @@ impl Run {
 /// The lane a command runs on, if it runs on one.
 fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
     match effect {
+        // Written beside the lanes. A claim is of another worker's lease: if that expires meanwhile, the lease is taken, and the guards
+        // of both let only one of them succeed.
         Effect::Table(TableOp::Write(
-            Change::Create(_) | Change::SetRange { .. } | Change::Reset { .. } | Change::Delete { .. },
+            Change::Create(_)
+            | Change::Claim { .. }
+            | Change::SetRange { .. }
+            | Change::Reset { .. }
+            | Change::Delete { .. },
         )) => None,
         Effect::Table(TableOp::Write(change)) => Some(("write", change.key())),
         Effect::Consumer(
