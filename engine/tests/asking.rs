@@ -247,6 +247,32 @@ fn beside_another_program_leases_are_stolen_one_at_a_time() {
     assert!(scans(&rig) - before <= 13, "{}", scans(&rig) - before);
 }
 
+/// Scans that fail make quick scans more seldom, for as many scans as the pause was doubled, however long the outage was.
+#[test]
+fn scans_are_quick_again_soon_after_an_outage() {
+    let mut rig = fleet(4, 1);
+    rig.secs(10);
+    let scans = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { .. }));
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        scans(effect).then_some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
+    }));
+    rig.secs(600);
+    rig.workers[0].trap = None;
+    rig.secs(60);
+    let before = rig.workers[0]
+        .sent
+        .iter()
+        .filter(|(_, effect)| scans(effect))
+        .count();
+    rig.secs(10);
+    let after = rig.workers[0]
+        .sent
+        .iter()
+        .filter(|(_, effect)| scans(effect))
+        .count();
+    assert!(after - before >= 10, "{} scans in 10 s", after - before);
+}
+
 #[test]
 fn a_claim_whose_answer_is_lost_is_made_all_the_same() {
     let mut rig = fleet(4, 1);

@@ -165,7 +165,7 @@ options! {
         scan_interval, with_scan_interval: Span = Span::from_millis(20_050), "20.05 s", "10 ms to 24 h";
         /// The pause between two scans of the lease table while all of its owners hand leases over when they are asked to, as
         /// workers of this library do in KCL's tables. The pause is longer where these scans would cost more than a quarter of
-        /// this worker's renewals, and never longer than `scan_interval`. Shorter: crashes, free leases and uneven shares are
+        /// the renewals of a fair share, and never longer than `scan_interval`. Shorter: crashes, free leases and uneven shares are
         /// noticed sooner. At `scan_interval` or more, there are no such scans.
         quick_scan_interval, with_quick_scan_interval: Span = Span::from_millis(500), "500 ms", "10 ms to 24 h";
         /// No more than this many rows in a page of a scan; 0: as many as DynamoDB gives. Smaller: each request uses less

@@ -103,7 +103,7 @@ impl Assignment {
 enum Way<'a> {
     /// They are free or expired, and taken.
     Take,
-    /// They are stolen from this owner, who has so many.
+    /// They are stolen from this owner.
     Steal(&'a WorkerId),
     /// This owner is asked for them.
     Ask(&'a WorkerId),

@@ -15,10 +15,10 @@ const ROW_BYTES: u64 = 400;
 const READ_BYTES: u64 = 4_096;
 /// DynamoDB sells one write unit for the price of so many half read units.
 const WRITE_PRICE: u64 = 10;
-/// Quick scans may cost this part of our renewals.
+/// Quick scans may cost this part of what the renewals of a worker's share cost: a quarter.
 const PART: u64 = 4;
 /// The longest pause after scans that failed is this power of two, in pauses.
-const MAX_DOUBLINGS: u32 = 5;
+pub(super) const MAX_DOUBLINGS: u32 = 5;
 
 /// Whether there are quick scans now.
 pub(super) fn is_quick(cx: &Context, balance: &Balance) -> bool {
@@ -26,8 +26,8 @@ pub(super) fn is_quick(cx: &Context, balance: &Balance) -> bool {
     cx.asks() && config.quick_scan_interval < config.scan_interval && !balance.has_other_programs()
 }
 
-/// The pause before a quick scan of a table of so many rows, for a worker that has a share of so many. `failed`: how many scans of
-/// late did.
+/// The pause before a quick scan of a table of so many rows, for a worker whose share is so many. `failed`: how many pages
+/// could not be had of late.
 pub(super) fn quick_pause(config: &Config, rows: u64, share: u64, failed: u32) -> Span {
     let halves = rows.saturating_mul(ROW_BYTES).div_ceil(READ_BYTES).max(1);
     let renewals = WRITE_PRICE.saturating_mul(share.max(1));

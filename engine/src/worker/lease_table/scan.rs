@@ -111,7 +111,7 @@ pub(in crate::worker) struct Scan {
     /// When the next round is due, and whether the scan that is under way is one.
     next_round: Mono,
     round: bool,
-    /// Grows with pages that could not be had, and goes back with whole scans.
+    /// Grows with pages that could not be had, up to the most doublings of the pause, and goes back with whole scans.
     failed: u32,
     /// What was told of the last scan.
     told: [u32; 6],
@@ -196,7 +196,7 @@ impl Scan {
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             cx.request(Request::DoubtTable);
         }
-        self.failed = self.failed.saturating_add(1);
+        self.failed = pace::MAX_DOUBLINGS.min(self.failed + 1);
         let again_in = self.backoff.failed(cx, "scan", "");
         self.next_at = self.backoff.until();
         cx.notify(Notice::Trouble {
