@@ -8,6 +8,7 @@
 //! | `table` | [`LeaseTable`]: carries out every [`TableOp`](crate::output::TableOp) but those of members |
 //! | `stream` | [`Stream`]: shards with numbers as records; [`Reading`]: what one worker fetched and processed |
 //! | `services` | [`Services`]: a table and a stream for one engine, of which every command succeeds |
+//! | `fleet` | [`Fleet`]: an engine that is one worker of a large fleet, for benchmarks |
 //! | `holding` | [`Holding`]: an engine that holds many leases and renews them, for benchmarks |
 //!
 //! ```
@@ -33,12 +34,14 @@
 //! themselves, against the table and the shards from here.
 
 mod drive;
+mod fleet;
 mod holding;
 mod services;
 mod stream;
 mod table;
 
 pub use drive::{Carry, Driven, Kept};
+pub use fleet::Fleet;
 pub use holding::Holding;
 pub use services::Services;
 pub use stream::{Reading, Stream, shard_id};

@@ -2,10 +2,8 @@
 
 use super::context::Context;
 use super::lease_table::LeaseTable;
-use crate::ids::WorkerId;
 use crate::leader;
 use crate::notice::Notice;
-use std::collections::BTreeSet;
 
 #[cfg(test)]
 mod tests;
@@ -29,10 +27,7 @@ impl Leadership {
         let (rank, workers) = match leases.turns() {
             Some(turns) => (Some(turns.rank()), turns.count()),
             None => {
-                let owners: BTreeSet<WorkerId> = leases
-                    .unordered()
-                    .filter_map(|lease| lease.row()?.owner.clone())
-                    .collect();
+                let owners = leases.owners();
                 (leader::rank(&owners, cx.me()), owners.len() as u32)
             }
         };

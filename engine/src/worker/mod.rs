@@ -228,7 +228,7 @@ impl Worker {
         self.shard_sync.clean_up(cx, leases, deputy);
         // A question that got lost among others is asked again.
         let missing = |lease: &lease_table::Lease| lease.held().is_some_and(|held| held.is_missing());
-        if leases.unordered().any(missing) {
+        if leases.not_plain().any(|(_, lease)| missing(lease)) {
             cx.request(Request::DoubtStream);
         }
     }

@@ -12,6 +12,7 @@ use crate::notice::TakeReason;
 use crate::row::HandsOver;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, LeaseTable};
+use std::cell::LazyCell;
 
 impl ByCount {
     /// Takes what was given to us, and what was promised for too long. Nothing that was asked for is left lying, unless it is more
@@ -50,32 +51,37 @@ impl ByCount {
         });
         let mut lacks = need.saturating_sub(pending.count() as u32);
         let lacked = lacks;
+        // Made once for all owners: of a large table, that takes as long as the rest.
+        let leases_of = LazyCell::new(|| leases.by_owner());
+        let leases_of = |owner| leases_of.get(owner).map_or(&[][..], Vec::as_slice);
         for (owner, theirs) in by_load(cx, balance) {
             let spare = theirs.saturating_sub(balance.target()).min(lacks);
             if spare == 0 {
                 break;
             }
-            lacks -= self.ask_owner(cx, leases, balance, owner, spare);
+            lacks -= self.ask_owner(cx, leases, balance, owner, leases_of(owner), spare);
         }
         if lacks == lacked
             && lacks > 1
             && let Some((owner, theirs)) = by_load(cx, balance).into_iter().next()
             && theirs >= balance.target()
         {
-            self.ask_owner(cx, leases, balance, owner, 1);
+            self.ask_owner(cx, leases, balance, owner, leases_of(owner), 1);
         }
     }
 
-    /// Asks one owner for so many. Returns how many were asked for.
+    /// Asks one owner for so many of `theirs`, the leases whose rows name it. Returns how many were asked for.
     fn ask_owner(
         &mut self,
         cx: &mut Context,
         leases: &LeaseTable,
         balance: &Balance,
         owner: &WorkerId,
+        theirs: &[LeaseIx],
         most: u32,
     ) -> u32 {
-        let theirs = leases.iter().filter(|(_, lease)| {
+        let theirs = theirs.iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
+        let theirs = theirs.filter(|(_, lease)| {
             let hands_over = lease.row().is_some_and(|row| row.hands_over == HandsOver::Yes);
             hands_over && is_plainly_of(lease, owner) && self.claims.may_claim(cx, lease)
         });

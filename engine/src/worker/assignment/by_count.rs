@@ -123,7 +123,8 @@ impl ByCount {
         }
         // A worker that has some to spare has two more than we at least: one taken leaves us more even, or leases would wander.
         debug_assert!(*theirs > ours + 1, "a steal evens out");
-        let from_victim = leases.iter().filter(|(_, lease)| is_plainly_of(lease, victim));
+        let from_victim = leases.perhaps_of(victim);
+        let from_victim = from_victim.filter(|(_, lease)| is_plainly_of(lease, victim));
         let from_victim =
             from_victim.filter(|(_, lease)| policy != Steal::Claim || self.claims.may_claim(cx, lease));
         let order = drawn(cx, leases, "steal", from_victim.map(|(ix, _)| ix));

@@ -127,14 +127,6 @@ fn report_choice(
         let part = part.iter().filter_map(|ix| leases.get(*ix));
         part.map(|lease| lease.key().clone()).take(Choice::MOST).collect()
     };
-    let mut counts: Vec<(WorkerId, u32)> = balance.counts().clone().into_iter().collect();
-    counts.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
-    let us = counts.iter().position(|(worker, _)| worker == cx.me());
-    debug_assert!(us.is_some(), "we are always counted");
-    if let Some(us) = us.filter(|us| *us >= Choice::MOST) {
-        counts.swap(us, Choice::MOST - 1);
-    }
-    counts.truncate(Choice::MOST);
     let choice = Choice {
         taken: chosen.len() as u32,
         chosen: keys(chosen),
@@ -145,7 +137,7 @@ fn report_choice(
             Way::Take => None,
             Way::Steal(owner) | Way::Ask(owner) => Some(owner.clone()),
         },
-        counts,
+        counts: balance.busiest(cx.me()).to_vec(),
         workers: balance.workers(),
         unfinished: balance.unfinished(),
         target: balance.target(),

@@ -1,16 +1,18 @@
 //! How the leases lie: which worker has how many, and which leases can be taken.
 
+use super::plain::PlainLeases;
 use super::{Lease, LeaseTable};
 use crate::ids::{LeaseIx, WorkerId};
-use crate::notice::TakeReason;
+use crate::notice::{Choice, TakeReason};
 use crate::row::{HandsOver, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::Context;
 use crate::worker::lease::HeldLease;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the leases lie.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::worker) struct Balance {
     counts: BTreeMap<WorkerId, u32>,
     available: Vec<LeaseIx>,
@@ -21,6 +23,8 @@ pub(in crate::worker) struct Balance {
     target: u32,
     /// Live owners that do not say in any row that they hand leases over.
     silent: BTreeSet<WorkerId>,
+    /// Worked out when it is asked for.
+    busiest: OnceCell<Vec<(WorkerId, u32)>>,
 }
 
 impl Balance {
@@ -30,18 +34,18 @@ impl Balance {
         &self.counts
     }
 
-    /// Unfinished leases that are free or expired, and can be taken.
+    /// Unfinished leases that are free or expired, and can be taken. In no order that means anything.
     pub(in crate::worker) fn available(&self) -> &[LeaseIx] {
         &self.available
     }
 
-    /// Leases whose rows name us as their owner, and that we have not taken: we asked for them, and were given them; or a take of
+    /// In key order: leases whose rows name us as their owner, and that we have not taken: we asked for them, and were given them; or a take of
     /// ours landed late. Only where leases are asked for: elsewhere these are among the available ones.
     pub(in crate::worker) fn given(&self) -> &[LeaseIx] {
         &self.given
     }
 
-    /// Leases that live owners are to hand over to us. Only where leases are asked for.
+    /// In key order: leases that live owners are to hand over to us. Only where leases are asked for.
     pub(in crate::worker) fn promised(&self) -> &[LeaseIx] {
         &self.promised
     }
@@ -76,6 +80,36 @@ impl Balance {
         !self.silent.is_empty()
     }
 
+    /// The workers with the most leases, by that and by name, at most [`Choice::MOST`]. We are among them in any case.
+    pub(in crate::worker) fn busiest(&self, me: &WorkerId) -> &[(WorkerId, u32)] {
+        self.busiest.get_or_init(|| {
+            let mut counts: Vec<_> = self.counts.iter().collect();
+            counts.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
+            let us = counts.iter().position(|(worker, _)| *worker == me);
+            debug_assert!(us.is_some(), "we are always counted");
+            if let Some(us) = us.filter(|us| *us >= Choice::MOST) {
+                counts.swap(us, Choice::MOST - 1);
+            }
+            counts.truncate(Choice::MOST);
+            let busiest = counts.into_iter();
+            busiest.map(|(worker, count)| (worker.clone(), *count)).collect()
+        })
+    }
+
+    /// What the leases come to that are known to be plain.
+    fn of_plain(plain: &PlainLeases) -> Self {
+        let mut balance = Self::default();
+        let counts = plain.counts().map(|(owner, count)| {
+            balance.unfinished += count.leases;
+            if count.silent > 0 {
+                balance.silent.insert(owner.clone());
+            }
+            (owner.clone(), count.leases)
+        });
+        balance.counts = counts.collect();
+        balance
+    }
+
     fn note(&mut self, owner: &WorkerId, row: &LeaseRow) {
         if row.hands_over.is_no() && !self.silent.contains(owner) {
             self.silent.insert(owner.clone());
@@ -96,10 +130,24 @@ impl LeaseTable {
     /// Counts which worker has how many leases. A lease counts as expired when an answer showed its row unchanged that was asked for
     /// a lease duration after the first one that showed it so had arrived.
     pub(in crate::worker) fn balance(&self, cx: &Context) -> Balance {
-        let mut balance = Balance::default();
-        let me = cx.me();
-        balance.counts.insert(me.clone(), 0);
-        for (ix, lease) in self.iter() {
+        let balance = self.count_beside(cx, &self.plain.0);
+        debug_assert!(
+            self.len() > 64 || balance == self.balance_anew(cx),
+            "plain leases are counted as all leases are"
+        );
+        balance
+    }
+
+    /// The same by a look at every lease.
+    pub(super) fn balance_anew(&self, cx: &Context) -> Balance {
+        self.count_beside(cx, &PlainLeases::default())
+    }
+
+    /// Looks at all leases but those that are known to be plain.
+    fn count_beside(&self, cx: &Context, plain: &PlainLeases) -> Balance {
+        let mut balance = Balance::of_plain(plain);
+        balance.counts.entry(cx.me().clone()).or_insert(0);
+        for (ix, lease) in self.not_among(plain) {
             if let Some(row) = lease.unfinished_row() {
                 balance.unfinished += 1;
                 self.weigh(cx, &mut balance, ix, lease, row);
@@ -107,7 +155,14 @@ impl LeaseTable {
         }
         if balance.has_other_programs() {
             // A row that another program wrote says nothing; what its owner took itself does.
-            let rows = self.unordered().filter_map(Lease::unfinished_row);
+            for (owner, count) in plain.counts() {
+                if count.silent < count.leases {
+                    balance.silent.remove(owner);
+                }
+            }
+            let rows = self
+                .not_among(plain)
+                .filter_map(|(_, lease)| lease.unfinished_row());
             for owner in rows
                 .filter(|row| !row.hands_over.is_no())
                 .filter_map(LeaseRow::actual_owner)
@@ -119,6 +174,9 @@ impl LeaseTable {
         if cx.config().max_leases > 0 {
             balance.target = balance.target.min(cx.config().max_leases);
         }
+        let by_key = |ix: &LeaseIx| self.get(*ix).map(Lease::key);
+        balance.given.sort_by_key(by_key);
+        balance.promised.sort_by_key(by_key);
         debug_assert!(
             balance.counts.values().sum::<u32>() + balance.available.len() as u32 <= balance.unfinished,
             "every unfinished lease is counted once at most"

@@ -95,6 +95,11 @@ impl Lease {
         now.since(self.promised_at)
     }
 
+    /// The scan with this number shows it, or it was written since that began. Whether that is new.
+    pub(super) fn seen_in(&mut self, scan: u64) -> bool {
+        std::mem::replace(&mut self.seen_by, scan) != scan
+    }
+
     /// Takes note of whether a row says that it is to be handed over.
     pub(super) fn note_promise(&mut self, promised: bool, now: Mono) {
         self.promised_at = match promised {

@@ -8,6 +8,7 @@
 //! | `ours` | what our own acknowledged writes make of a row |
 //! | `scan` | reading the whole table, page by page |
 //! | `pace` | how soon it is read again |
+//! | `plain` | which leases are plainly of others, so that counting is cheap |
 //! | `balance` | counting which worker has how many leases, and which can be taken |
 //! | `lineage` | what a listing of the shards says that rows do not |
 //! | `unreadable` | saying, again and again, which rows cannot be read |
@@ -19,6 +20,7 @@ mod lineage;
 mod observe;
 mod ours;
 mod pace;
+mod plain;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,7 @@ use crate::rank::Turns;
 use crate::row::LeaseRow;
 use crate::time::Mono;
 use lineage::Lineage;
+use plain::PlainLeases;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use timers::Timers;
@@ -64,6 +67,7 @@ pub(super) struct LeaseTable {
     by_key: BTreeMap<LeaseKey, LeaseIx>,
     timers: Aside<Timers>,
     touched: Aside<Touched>,
+    plain: Aside<PlainLeases>,
     /// Acquisitions and held leases that are not over.
     busy: u32,
     /// Grows with what may change our share, or how much of it we have: a page of a scan, a lease that was given to us, and a lease
@@ -147,6 +151,7 @@ impl LeaseTable {
     fn get_mut(&mut self, ix: LeaseIx) -> Option<&mut Lease> {
         let lease = self.slots.get_mut(ix.index())?.as_mut()?;
         self.touched.0.add(ix);
+        self.plain.0.forget(ix);
         Some(lease)
     }
 
@@ -167,12 +172,19 @@ impl LeaseTable {
             debug_assert_eq!(known, Some(ix), "a key names the lease that has it");
             self.free.push(ix);
             self.touched.0.add(ix);
+            self.plain.0.forget(ix);
+            self.scans.forgot(lease.seen_by);
         }
     }
 
     /// All leases in key order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (LeaseIx, &Lease)> {
         self.by_key.values().filter_map(|ix| Some((*ix, self.get(*ix)?)))
+    }
+
+    /// How many leases are known.
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
     }
 
     /// All leases by their numbers: several times as fast as in key order.
@@ -311,6 +323,7 @@ impl LeaseTable {
     ) -> Option<R> {
         let mut held = self.get_mut(ix)?.held.take()?;
         let result = change(&mut held, self);
+        self.plain.0.forget(ix);
         let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
         debug_assert!(
             lease.as_ref().is_some_and(|lease| lease.held.is_none()),

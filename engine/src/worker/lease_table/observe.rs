@@ -2,6 +2,7 @@
 
 use super::LeaseTable;
 use super::lease::Lease;
+use crate::ids::LeaseIx;
 use crate::row::LeaseRow;
 use crate::time::Mono;
 use crate::worker::context::Context;
@@ -23,10 +24,14 @@ impl LeaseTable {
 
     pub(super) fn observe(&mut self, cx: &Context, mut row: LeaseRow, source: Source) {
         self.complete_lineage(&mut row);
-        let number = self.scans.number();
         let ix = self.intern(&row.key);
+        self.weigh_after(cx, ix, |leases| leases.note(cx, ix, row, source));
+    }
+
+    fn note(&mut self, cx: &Context, ix: LeaseIx, row: LeaseRow, source: Source) {
+        let number = self.scans.number();
         let Some(lease) = self.get_mut(ix) else { return };
-        lease.seen_by = number;
+        let first = lease.seen_in(number);
         lease.highest = lease.highest.max(row.counter);
         lease.note_promise(row.handing_over.is_some(), cx.now());
         if lease.is_ours() {
@@ -39,9 +44,10 @@ impl LeaseTable {
             if doubts {
                 self.wake(ix, cx.now());
             }
-            return;
+        } else {
+            lease.saw(row, source, cx.now());
         }
-        lease.saw(row, source, cx.now());
+        self.scans.count_shown(first);
     }
 }
 

@@ -47,12 +47,13 @@ impl LeaseTable {
         let scan = self.scans.number();
         let Some(lease) = self.get_mut(ix) else { return };
         lease.observed_at = now;
-        lease.seen_by = scan;
+        let first = lease.seen_in(scan);
         lease.highest = lease.highest.max(counter);
         if let Some(row) = &mut lease.row {
             row.counter = counter;
             row.checkpoint = checkpoint;
         }
+        self.scans.count_shown(first);
     }
 
     /// A write of unknown outcome may have left this counter in the row. If a person's edit sets the counter back, it is not used
@@ -69,7 +70,7 @@ impl LeaseTable {
         let Some(lease) = self.get_mut(ix) else { return };
         lease.observed_at = now;
         lease.ended_at = now;
-        lease.seen_by = scan;
+        let first = lease.seen_in(scan);
         if let Some(row) = &mut lease.row {
             row.counter = counter;
             row.checkpoint = Checkpoint::ShardEnd;
@@ -78,6 +79,7 @@ impl LeaseTable {
             row.hands_over = HandsOver::No;
             row.children = children.to_vec();
         }
+        self.scans.count_shown(first);
     }
 
     /// We gave the lease up, to the next owner if there is one.

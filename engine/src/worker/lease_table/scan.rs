@@ -2,7 +2,7 @@
 
 use super::observe::Source;
 use super::unreadable::Unreadable;
-use super::{Balance, LeaseTable, pace};
+use super::{Aside, Balance, LeaseTable, pace};
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, ScanPage, Why};
 use crate::notice::Notice;
@@ -28,6 +28,8 @@ pub(in crate::worker) struct Scans {
     occupied: BTreeSet<LeaseKey>,
     /// Those of these items that ought to be leases.
     unreadable: Unreadable,
+    /// How many of the known leases were shown, or written by us, since the scan with the present number began.
+    shown: Aside<usize>,
 }
 
 impl Scans {
@@ -39,6 +41,16 @@ impl Scans {
     /// The number of the last whole scan that ended.
     pub(in crate::worker) fn complete(&self) -> u64 {
         self.complete
+    }
+
+    /// A lease was shown, or written by us: for the first time since this scan began, if so.
+    pub(super) fn count_shown(&mut self, first: bool) {
+        self.shown.0 += usize::from(first);
+    }
+
+    /// A lease was forgotten that the scan with this number was the last one to show.
+    pub(super) fn forgot(&mut self, seen_by: u64) {
+        self.shown.0 -= usize::from(seen_by == self.number && self.number > 0);
     }
 
     /// Whether the last whole scan tells how things are about now. The first rows that it showed are as old as it is, and that
@@ -140,6 +152,7 @@ impl Scan {
             self.began_at = cx.now();
             self.round = !cx.asks() || cx.now() >= self.next_round;
             leases.scans.number += 1;
+            leases.scans.shown.0 = 0;
             self.cursor = None;
             (self.pages, self.foreign, self.unreadable) = (0, 0, 0);
             self.occupied.clear();
@@ -239,8 +252,9 @@ impl Scan {
         scans.occupied = std::mem::take(&mut self.occupied);
         scans.unreadable.scanned(scans.number);
         leases.forget_unseen();
-        let rows = leases.unordered().filter(|lease| lease.row().is_some()).count() as u32;
+        let rows = leases.len() as u32;
         let balance = leases.balance(cx);
+        leases.plain.0.forget_names(balance.workers() as usize);
         debug_assert!(
             balance.unfinished() <= rows,
             "only a row stands for an unfinished lease"
@@ -309,6 +323,16 @@ impl LeaseTable {
     /// Forgets the leases that the last whole scan did not show.
     fn forget_unseen(&mut self) {
         let number = self.scans.number;
+        if self.scans.shown.0 == self.len() {
+            debug_assert!(
+                self.len() > 64
+                    || self
+                        .unordered()
+                        .all(|lease| lease.seen_by == number && lease.row().is_some()),
+                "shown leases are counted"
+            );
+            return;
+        }
         for ix in self.all() {
             let unseen = self
                 .get(ix)

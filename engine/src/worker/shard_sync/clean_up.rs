@@ -21,11 +21,16 @@ impl ShardSync {
         }
         let now = cx.now();
         let patience = delay.times(1 + u64::from(deputy));
-        let removable: Vec<Change> = leases
-            .iter()
-            .filter(|(_, lease)| !lease.busy() && lease.ended_at() != Mono::NEVER)
-            .filter(|(_, lease)| now.since(lease.ended_at()) >= patience)
-            .filter_map(|(_, lease)| removal(cx, leases, lease))
+        let mut ended: Vec<&Lease> = leases
+            .not_plain()
+            .map(|(_, lease)| lease)
+            .filter(|lease| !lease.busy() && lease.ended_at() != Mono::NEVER)
+            .filter(|lease| now.since(lease.ended_at()) >= patience)
+            .collect();
+        ended.sort_unstable_by_key(|lease| lease.key());
+        let removable: Vec<Change> = ended
+            .into_iter()
+            .filter_map(|lease| removal(cx, leases, lease))
             .take(MAX_REMOVALS)
             .collect();
         // The next whole scan decides on the rest anew. Where it takes long, so may this.

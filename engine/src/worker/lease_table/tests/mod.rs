@@ -3,4 +3,5 @@
 mod balance;
 mod lineage;
 mod observe;
+mod plain;
 mod scan;

@@ -1,0 +1,94 @@
+//! What a worker of a large fleet does after a whole scan, and the memory that it needs for each lease.
+#![allow(missing_docs, reason = "criterion's macros generate it")]
+#![allow(clippy::disallowed_macros, reason = "a benchmark prints what it counts")]
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use leasehold_engine::testkit::{Fleet, Holding};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const LEASES: u32 = 100_000;
+const WORKERS: u32 = 1_000;
+
+/// The time is that of one input: the last page of a scan, which has no rows. It leads to all that a worker does once in a scan
+/// interval: it counts the leases, takes or asks for what it lacks, works out who leads, and looks for holes and for finished leases.
+fn assignment_round(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("assignment round, 100,000 leases, 1,000 workers");
+    group.sample_size(10);
+    let mut rest = Fleet::at_rest(LEASES, WORKERS);
+
+    // Other owners have renewed their leases between any two scans, as always.
+    group.bench_function("nothing changed", |bencher| {
+        bencher.iter_custom(|rounds| {
+            let mut time = Duration::ZERO;
+            for _ in 0..rounds {
+                rest.come_to_second_page();
+                time += time_of_end(&mut rest);
+                rest.carry_out();
+            }
+            time
+        });
+    });
+
+    let half = WORKERS / 2;
+    let mut dead = rest.clone();
+    dead.die(half..WORKERS);
+    let mut uneven = rest.clone();
+    uneven.gather(1..half);
+    let mut free = rest;
+    free.free();
+    let cases = [
+        ("half of the workers died", dead),
+        ("half of the workers gave all to the rest", uneven),
+        ("all other workers left", free),
+    ];
+    for (name, mut fleet) in cases {
+        fleet.come_to_second_page();
+        println!("{name}: {} commands", fleet.clone().end_scan());
+        group.bench_function(format!("much to move: {name}"), |bencher| {
+            bencher.iter_custom(|rounds| {
+                let mut time = Duration::ZERO;
+                for _ in 0..rounds {
+                    let mut fleet = fleet.clone();
+                    time += time_of_end(&mut fleet);
+                    black_box(fleet);
+                }
+                time
+            });
+        });
+    }
+    group.finish();
+}
+
+fn time_of_end(fleet: &mut Fleet) -> Duration {
+    let begin = Instant::now();
+    black_box(fleet.end_scan());
+    begin.elapsed()
+}
+
+/// Bytes that stay allocated, by the number of leases that are known, and of those that are held.
+fn memory(_: &mut Criterion) {
+    let mut kept: Option<Fleet> = None;
+    let known = allocation_counter::measure(|| {
+        let mut fleet = Fleet::at_rest(LEASES, WORKERS);
+        fleet.drop_table();
+        kept = Some(fleet);
+    });
+    println!(
+        "memory: {} bytes for a known lease",
+        known.bytes_current / i64::from(LEASES)
+    );
+    drop(kept);
+    let mut kept: Option<Holding> = None;
+    let held = allocation_counter::measure(|| {
+        kept = Some(Holding::leases(LEASES));
+    });
+    println!(
+        "memory: {} bytes for a held lease",
+        held.bytes_current / i64::from(LEASES)
+    );
+    drop(kept);
+}
+
+criterion_group!(benches, memory, assignment_round);
+criterion_main!(benches);

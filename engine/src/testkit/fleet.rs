@@ -1,0 +1,278 @@
+//! An engine that is one worker of a large fleet, for benchmarks of what it does after a whole scan.
+
+use super::{Carry, Driven, Services};
+use crate::Engine;
+use crate::config::Config;
+use crate::ids::{OpId, WorkerId};
+use crate::input::{Body, Boot, Input, Outcome, Reply, ScanPage};
+use crate::notice::Notice;
+use crate::output::{Command, Effect, TableOp};
+use crate::row::{HandsOver, LeaseRow, RowRead};
+use crate::time::{Mono, Wall};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// An engine, and a lease table whose other owners renew their leases between two scans.
+///
+/// A scan is two pages: the first shows all rows, the second is empty. So the answer to the second one is what the engine does after
+/// a whole scan, and nothing else.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    driven: Driven,
+    world: World,
+    silent: BTreeSet<WorkerId>,
+}
+
+#[derive(Clone, Debug)]
+struct World {
+    services: Services,
+    /// The second page that is asked for.
+    second: Option<OpId>,
+    /// Absent: commands are carried out. Else they are kept.
+    kept: Option<Vec<Command>>,
+    notices: Vec<Notice>,
+}
+
+impl Carry for World {
+    fn carry(&mut self, command: Command) -> Option<Outcome> {
+        if let Some(kept) = &mut self.kept {
+            kept.push(command);
+            return None;
+        }
+        match &command.effect {
+            // The handlers never finish opening: the engine renews its leases and scans the table, and does not read.
+            Effect::Consumer(_) => None,
+            Effect::Table(TableOp::Scan { after: Some(_), .. }) => {
+                self.second = Some(command.op);
+                None
+            }
+            Effect::Table(TableOp::Scan { after: None, .. }) => {
+                let mut outcome = self.services.perform(&command);
+                if let Outcome::Applied(Reply::Page(page)) = &mut outcome {
+                    page.next = Some("~".into());
+                    page.rows.iter_mut().for_each(read_anew);
+                }
+                Some(outcome)
+            }
+            _ => Some(self.services.perform(&command)),
+        }
+    }
+
+    fn told(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+}
+
+impl Fleet {
+    /// A fleet of so many workers that share so many leases evenly. The engine is one of them, and holds its share.
+    pub fn at_rest(leases: u32, workers: u32) -> Self {
+        let mut services = Services::with_shards(leases);
+        let others: Vec<WorkerId> = (1..workers.max(2)).map(Self::worker).collect();
+        let share = leases / workers.max(1);
+        for (n, row) in services.table.rows.iter_mut().flatten().enumerate() {
+            if n >= share as usize {
+                give(row.1, &others[n % others.len()]);
+            }
+        }
+        let boot = Boot {
+            worker: "orders-consumer-00000".into(),
+            incarnation: 1,
+            seed: 1,
+            // With so many leases as a benchmark has, there are no quick scans anyway.
+            config: Config::default()
+                .with_table("app")
+                .with_stream("orders")
+                .with_quick_scan_interval(Config::default().scan_interval),
+        };
+        let world = World {
+            services,
+            second: None,
+            kept: None,
+            notices: Vec::new(),
+        };
+        let mut fleet = Self {
+            driven: Driven::default(),
+            world,
+            silent: BTreeSet::new(),
+        };
+        let input = Input {
+            at: Mono(1_000_000),
+            wall: Wall(1_000),
+            body: Body::Boot(Box::new(boot)),
+        };
+        fleet.driven.tell(input, &mut fleet.world);
+        while fleet.driven.engine().held().count() < share as usize {
+            fleet.come_to_second_page();
+            fleet.end_scan();
+            fleet.carry_out();
+        }
+        fleet
+    }
+
+    /// The name of the worker with this number, as rows have it; the engine's own is 0.
+    pub fn worker(n: u32) -> WorkerId {
+        WorkerId::of_life(&format!("orders-consumer-{n:05}"), 1)
+    }
+
+    fn rows(&mut self) -> impl Iterator<Item = &mut LeaseRow> {
+        self.world
+            .services
+            .table
+            .rows
+            .iter_mut()
+            .flatten()
+            .map(|(_, row)| row)
+    }
+
+    fn rows_of_others(&mut self) -> impl Iterator<Item = &mut LeaseRow> {
+        let me = Self::worker(0);
+        self.rows().filter(move |row| row.owner.as_ref() != Some(&me))
+    }
+
+    /// The workers with these numbers renew nothing any more.
+    pub fn die(&mut self, workers: Range<u32>) {
+        self.silent.extend(workers.map(Self::worker));
+    }
+
+    /// All leases of others are evenly with the workers with these numbers now.
+    pub fn gather(&mut self, workers: Range<u32>) {
+        let owners: Vec<WorkerId> = workers.map(Self::worker).collect();
+        for (row, owner) in self.rows_of_others().zip(owners.iter().cycle()) {
+            give(row, owner);
+        }
+    }
+
+    /// All other workers have let go of their leases.
+    pub fn free(&mut self) {
+        for row in self.rows_of_others() {
+            row.owner = None;
+            row.counter += 1;
+            row.hands_over = HandsOver::No;
+        }
+    }
+
+    /// Time passes until the second page of the next scan is asked for. All owners that live have renewed their leases by then.
+    pub fn come_to_second_page(&mut self) {
+        if self.world.second.is_none() {
+            let silent = self.silent.clone();
+            for row in self.rows_of_others() {
+                let lives = |owner: &&WorkerId| !silent.contains(*owner);
+                row.counter += u64::from(row.actual_owner().filter(lives).is_some());
+            }
+        }
+        while self.world.second.is_none() {
+            self.driven.sleep(&mut self.world);
+        }
+        self.world.notices.clear();
+    }
+
+    /// Answers the second page. What the engine asks for then is kept. Returns how many commands that are.
+    ///
+    /// # Panics
+    /// Without a [`come_to_second_page`](Self::come_to_second_page) before it.
+    pub fn end_scan(&mut self) -> usize {
+        let second = self.world.second.take().expect("a second page is asked for");
+        self.world.kept = Some(Vec::new());
+        let page = ScanPage {
+            rows: Vec::new(),
+            next: None,
+        };
+        self.driven
+            .answer(second, Outcome::Applied(Reply::Page(page)), &mut self.world);
+        self.world.kept.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Carries out what the engine asked for at the end of the scan.
+    pub fn carry_out(&mut self) {
+        for command in self.world.kept.take().into_iter().flatten() {
+            let op = command.op;
+            if let Some(outcome) = self.world.carry(command) {
+                self.driven.answer(op, outcome, &mut self.world);
+            }
+        }
+    }
+
+    /// The table is gone, and what the fleet needs is what the engine needs. Nothing else can be done with it then.
+    pub fn drop_table(&mut self) {
+        self.world.services = Services::with_shards(0);
+    }
+
+    /// What the engine told since the second page was asked for.
+    pub fn notices(&self) -> &[Notice] {
+        &self.world.notices
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        self.driven.engine()
+    }
+}
+
+/// Makes texts of a row its own, as they are when the row was read from a real table.
+fn read_anew(row: &mut RowRead) {
+    if let RowRead::Lease(row) = row {
+        row.key = row.key.as_str().into();
+        row.owner = row.owner.as_ref().map(|owner| owner.as_str().into());
+    }
+}
+
+/// Makes a worker of this library the owner of a row.
+fn give(row: &mut LeaseRow, owner: &WorkerId) {
+    row.owner = Some(owner.clone());
+    row.counter += 1;
+    row.hands_over = HandsOver::Yes;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many choices the engine told of, how many leases it chose, and whether it asks their owners for them.
+    fn chosen(fleet: &mut Fleet) -> (usize, u32, bool) {
+        fleet.come_to_second_page();
+        fleet.end_scan();
+        let choices: Vec<_> = fleet
+            .notices()
+            .iter()
+            .filter_map(|notice| match notice {
+                Notice::Chose(choice) => Some(choice),
+                _ => None,
+            })
+            .collect();
+        let asks = choices.iter().any(|choice| choice.asked);
+        let taken = choices.iter().map(|choice| choice.taken).sum();
+        (choices.len(), taken, asks)
+    }
+
+    #[test]
+    fn a_fleet_at_rest_moves_nothing() {
+        let mut fleet = Fleet::at_rest(40, 4);
+        for _ in 0..3 {
+            assert_eq!(chosen(&mut fleet), (0, 0, false));
+            fleet.carry_out();
+            assert_eq!(fleet.engine().held().count(), 10);
+        }
+    }
+
+    #[test]
+    fn what_dead_workers_had_is_taken_up_to_the_share() {
+        let mut fleet = Fleet::at_rest(40, 4);
+        fleet.die(2..4);
+        assert_eq!(chosen(&mut fleet), (1, 10, false));
+    }
+
+    #[test]
+    fn owners_with_more_than_their_share_are_asked() {
+        let mut fleet = Fleet::at_rest(40, 5);
+        // 32 leases of two others: 16 each, where 14 are a share.
+        fleet.gather(1..3);
+        assert_eq!(chosen(&mut fleet), (2, 4, true));
+    }
+
+    #[test]
+    fn what_is_free_is_taken() {
+        let mut fleet = Fleet::at_rest(40, 4);
+        fleet.free();
+        assert_eq!(chosen(&mut fleet), (1, 30, false));
+    }
+}
