@@ -11,6 +11,11 @@ pub mod reader {
     pub use crate::reader::{BatchRef, Ctx, Event, How, Reader, Start, Want};
 }
 
+/// How a leader of KCL 3.x shares leases out.
+pub mod share_out {
+    pub use crate::share_out::{Candidate, LoadOptions, Move, Owner, Portion, by_count, by_load};
+}
+
 /// Which leases are missing.
 pub mod sync {
     pub use crate::sync::{BadListing, Finding, Lineage, Plan, PlannedLease, holes, plan, unread};

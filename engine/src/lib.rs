@@ -17,8 +17,8 @@
 //! In forty minutes: [`input`], [`output`] and [`row`] are all there is to say; [`config`] is how a worker is told to
 //! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`mod@format`] (rows as
 //! table items), and the private modules `sync` (which leases are missing), `leader` (who acts first), `rank` (whose turn a shard
-//! is) and `reader` (one shard being read). What ties them together is the private module `worker`; begin with its table of
-//! rooms.
+//! is), `share_out` (who gets which lease, as a leader of KCL 3.x decides it) and `reader` (one shard being read). What ties
+//! them together is the private module `worker`; begin with its table of rooms.
 //!
 //! The feature `testkit` adds the module `testkit`: it carries out an engine's commands in memory, for tests and benchmarks.
 //!
@@ -33,6 +33,7 @@ pub mod config;
 mod digest;
 mod draw;
 pub mod engine;
+pub mod fleet;
 pub mod format;
 pub mod ids;
 pub mod input;
@@ -49,6 +50,7 @@ mod rank;
 mod reader;
 pub mod row;
 pub mod shard;
+mod share_out;
 mod sync;
 pub mod table;
 #[doc = include_str!("../docs/table-formats.md")]

@@ -1,0 +1,185 @@
+//! The rows by which workers of KCL 3.x know each other: which workers live and how loaded they are, which one leads, and by the
+//! rules of which version the fleet works. They lie in the lease table, beside the leases (KCL 3.5 and later).
+//!
+//! | row | key | who writes it |
+//! |---|---|---|
+//! | worker metrics | the worker's name | every worker of a KCL 3.x fleet, every [`REPORT_INTERVAL`] |
+//! | leader lock | `Leader` | the leader, every [`LEADER_BEAT`], as the DynamoDB lock client does |
+//! | client version | `Migration3.0` | the leader of a migration, or an operator's tool |
+//!
+//! A worker of KCL 3.x takes no lease. The leader assigns free and expired leases to workers whose metrics are fresh, and moves
+//! leases of busy workers by a hand-over.
+
+use crate::ids::{LeaseKey, WorkerId};
+use crate::time::{Span, Wall};
+use serde::{Deserialize, Serialize};
+
+/// How often a worker reports: KCL's `workerMetricsReporterFreqInMillis`.
+pub const REPORT_INTERVAL: Span = Span::from_secs(30);
+/// After so long without a new report, a worker counts as dead: twice the reporter's interval in KCL.
+pub const WORKER_EXPIRY: Span = Span::from_secs(60);
+/// Reports older than this are removed: KCL's `staleWorkerMetricsEntryCleanupDuration`.
+pub const FORGET_AFTER: Span = Span::from_secs(86_400);
+/// How long a leader's lock lasts after its last renewal, in KCL.
+pub const LEADER_LEASE: Span = Span::from_secs(120);
+/// How often a leader renews its lock, in KCL.
+pub const LEADER_BEAT: Span = Span::from_secs(30);
+/// The key of the leader's lock.
+pub const LEADER_KEY: &str = "Leader";
+/// The key of the row that tells the version of the fleet.
+pub const VERSION_KEY: &str = "Migration3.0";
+
+/// What a row of a fleet of KCL 3.x says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FleetRow {
+    /// A worker lives.
+    Worker(FleetWorker),
+    /// A worker leads.
+    Leader(FleetLeader),
+    /// The fleet works by the rules of this version.
+    Version(FleetVersion),
+}
+
+/// A worker's report.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FleetWorker {
+    /// The worker.
+    pub id: WorkerId,
+    /// When it reported, in whole seconds since 1970 by its own clock.
+    pub at: i64,
+    /// Whether it is a worker of this library.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ours: bool,
+    /// What it measured of its host. None: it measures nothing, and its load is the throughput of its leases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<FleetMetric>,
+}
+
+/// A metric of a worker's host, such as its CPU (`C`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FleetMetric {
+    /// KCL's short name.
+    pub name: String,
+    /// The last values, the oldest first, in millionths of a percent; negative: it could not be measured.
+    pub recent: Vec<i64>,
+    /// What it may rise to, in millionths of a percent.
+    pub limit: i64,
+}
+
+/// The lock of the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FleetLeader {
+    /// The worker that leads.
+    pub id: WorkerId,
+    /// Changes with every renewal of the lock.
+    pub version: String,
+    /// For how long the lock lasts after it was renewed, in milliseconds.
+    pub lease_ms: u64,
+    /// The leader gave it up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub released: bool,
+}
+
+/// The version by whose rules a fleet works.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FleetVersion {
+    /// `CLIENT_VERSION_UPGRADE_FROM_2X`: by those of KCL 2.x, until all workers report.
+    UpgradeFrom2x,
+    /// `CLIENT_VERSION_2X`: by those of KCL 2.x, after a rollback.
+    Version2x,
+    /// `CLIENT_VERSION_3X_WITH_ROLLBACK`: by those of KCL 3.x, and an operator may still go back.
+    Version3xWithRollback,
+    /// `CLIENT_VERSION_3X`: by those of KCL 3.x.
+    Version3x,
+    /// One that this library does not know.
+    Unknown(String),
+}
+
+/// A write of such a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FleetWrite {
+    /// Say that this worker lives, whatever was there.
+    Report {
+        /// Us.
+        worker: WorkerId,
+        /// In whole seconds since 1970.
+        at: i64,
+        /// Whether the adapter is to put in how busy the host's CPU is, as other workers do. Without such workers, a load of one kind
+        /// would stand beside loads of another.
+        measure: bool,
+        /// What it puts in: the last values, the oldest first, in millionths of a percent. The engine leaves it empty.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cpu: Vec<i64>,
+    },
+    /// Remove our own report.
+    Leave {
+        /// Us.
+        worker: WorkerId,
+    },
+    /// Remove the report of a worker that died long ago, if it is as it was read.
+    Forget {
+        /// The worker.
+        worker: WorkerId,
+        /// When it reported, as read.
+        at: i64,
+    },
+    /// Take the leader's lock, if it is as it was read.
+    Lead {
+        /// Us.
+        worker: WorkerId,
+        /// The version that the write leaves.
+        version: String,
+        /// The version as read; absent: there was no lock.
+        seen: Option<String>,
+    },
+    /// Renew the lock, if it is ours.
+    Beat {
+        /// Us.
+        worker: WorkerId,
+        /// The version that the write leaves.
+        version: String,
+        /// The versions that our last writes may have left.
+        seen: Vec<String>,
+    },
+    /// Give the lock up, if it is ours.
+    StepDown {
+        /// Us.
+        worker: WorkerId,
+        /// The versions that our last writes may have left.
+        seen: Vec<String>,
+    },
+}
+
+impl FleetWrite {
+    /// The primary key of the row.
+    pub fn key(&self) -> LeaseKey {
+        match self {
+            FleetWrite::Report { worker, .. }
+            | FleetWrite::Leave { worker }
+            | FleetWrite::Forget { worker, .. } => LeaseKey::from(worker.as_str()),
+            FleetWrite::Lead { .. } | FleetWrite::Beat { .. } | FleetWrite::StepDown { .. } => {
+                LeaseKey::from(LEADER_KEY)
+            }
+        }
+    }
+
+    /// A short name for logs.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            FleetWrite::Report { .. } => "report the worker's metrics",
+            FleetWrite::Leave { .. } => "remove the worker's metrics",
+            FleetWrite::Forget { .. } => "remove the metrics of a dead worker",
+            FleetWrite::Lead { .. } => "take the leader's lock",
+            FleetWrite::Beat { .. } => "renew the leader's lock",
+            FleetWrite::StepDown { .. } => "give up the leader's lock",
+        }
+    }
+}
+
+/// A time as reports tell it.
+pub(crate) fn seconds(wall: Wall) -> i64 {
+    wall.0.div_euclid(1_000)
+}
