@@ -2,6 +2,7 @@
 
 use crate::metrics::{self, Meter};
 use crate::ports::Consumed;
+use leasehold_engine::fleet::FleetWrite;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Cause, Outcome, Why};
 use leasehold_engine::members::{MembersChange, MembersOp};
@@ -100,6 +101,13 @@ fn table(op: &TableOp) -> &'static str {
         TableOp::Write(Change::Create(_)) => "PutItem",
         TableOp::Write(Change::Delete { .. }) => "DeleteItem",
         TableOp::Write(_) => "UpdateItem",
+        TableOp::Fleet(write) => match write {
+            FleetWrite::Report { .. } | FleetWrite::Beat { .. } => "UpdateItem",
+            FleetWrite::Lead { .. } => "PutItem",
+            FleetWrite::Leave { .. } | FleetWrite::Forget { .. } | FleetWrite::StepDown { .. } => {
+                "DeleteItem"
+            }
+        },
         TableOp::Members(MembersOp::Write(change)) => match change {
             MembersChange::Leave(_) | MembersChange::Reap(_) => "DeleteItem",
             MembersChange::StepDown(_) => "UpdateItem",

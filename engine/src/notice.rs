@@ -9,13 +9,16 @@ use crate::time::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+mod about;
 mod fatal;
+mod fleet;
 mod kind;
 mod reason;
 mod stall;
 mod stop;
 
 pub use fatal::Fatal;
+pub use fleet::FleetRules;
 pub use kind::Severity;
 use reason::retries;
 pub use reason::{Choice, ListReason, LossReason, TakeReason};
@@ -197,73 +200,20 @@ pub enum Notice {
         attempts: u32,
         detail: String,
     },
-}
-
-impl Notice {
-    /// The lease it is about, if it is about one.
-    pub fn lease(&self) -> Option<&LeaseKey> {
-        match self {
-            Notice::Unreadable { key: lease, .. }
-            | Notice::Took { lease, .. }
-            | Notice::MissedTake { lease, .. }
-            | Notice::Spared { lease }
-            | Notice::Claimed { lease, .. }
-            | Notice::Adopted { lease, .. }
-            | Notice::Fenced { lease }
-            | Notice::Resumed { lease }
-            | Notice::Lost { lease, .. }
-            | Notice::Released { lease }
-            | Notice::Restoring { lease }
-            | Notice::Mending { lease }
-            | Notice::Blocked { lease, .. }
-            | Notice::Opened { lease, .. }
-            | Notice::Closed { lease, .. }
-            | Notice::Unacknowledged { lease, .. }
-            | Notice::SetAside { lease, .. }
-            | Notice::SetAsideFailed { lease, .. }
-            | Notice::ShardStopped { lease, .. }
-            | Notice::Checkpointed { lease, .. }
-            | Notice::Ended { lease, .. }
-            | Notice::Created { lease, .. }
-            | Notice::Removed { lease }
-            | Notice::HandlerFailed { lease, .. }
-            | Notice::Stalled { lease, .. }
-            | Notice::Moving { lease, .. }
-            | Notice::Paused { lease }
-            | Notice::PauseEnded { lease }
-            | Notice::Trimmed { lease, .. }
-            | Notice::Yields { lease } => Some(lease),
-            Notice::Trouble { lease, .. } => lease.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// The ownership it is about, if it is about one.
-    pub fn token(&self) -> Option<FencingToken> {
-        match self {
-            Notice::Took { token, .. } | Notice::Opened { token, .. } | Notice::Closed { token, .. } => {
-                Some(*token)
-            }
-            _ => None,
-        }
-    }
-
-    /// The worker besides ourselves that it is about, if there is one.
-    pub fn other_worker(&self) -> Option<&WorkerId> {
-        match self {
-            Notice::Took {
-                why: TakeReason::Expired { owner, .. } | TakeReason::Stolen { owner, .. },
-                ..
-            } => Some(owner),
-            Notice::MissedTake { owner, .. } => owner.as_ref(),
-            Notice::Claimed { owner, .. } => Some(owner),
-            Notice::Lost {
-                why: LossReason::Taken { by, .. },
-                ..
-            } => by.as_ref(),
-            _ => None,
-        }
-    }
+    /// Beside workers of KCL 3.x: by which rules leases are had, and which worker leads.
+    Fleet {
+        rules: FleetRules,
+        leader: Option<WorkerId>,
+        leads: bool,
+        workers: u32,
+        unknown: Option<String>,
+    },
+    /// As the leader, it gives a lease to another worker.
+    Assigned {
+        lease: LeaseKey,
+        from: Option<WorkerId>,
+        to: WorkerId,
+    },
 }
 
 /// An event as one line. Where a line names no subject, the subject is the worker.
@@ -455,6 +405,23 @@ impl fmt::Display for Notice {
             Notice::ShuttingDown { held: 1 } => f.write_str("shutting down with 1 lease"),
             Notice::ShuttingDown { held } => write!(f, "shutting down with {held} leases"),
             Notice::Stopped(summary) => write!(f, "stopped{summary}"),
+            Notice::Fleet {
+                rules,
+                leader,
+                leads,
+                workers,
+                unknown,
+            } => Self::fleet_sentence(f, *rules, leader.as_ref(), *leads, *workers, unknown.as_deref()),
+            Notice::Assigned {
+                lease,
+                from: None,
+                to,
+            } => write!(f, "assigned {lease}, which had no owner, to {to}"),
+            Notice::Assigned {
+                lease,
+                from: Some(from),
+                to,
+            } => write!(f, "moves {lease} from {from} to {to}"),
             Notice::Yields { lease } => write!(f, "giving up {lease}: by rank it is another member's"),
             Notice::Continued {
                 table,

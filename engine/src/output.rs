@@ -1,5 +1,6 @@
 //! Everything the engine can ask for.
 
+use crate::fleet::FleetWrite;
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use crate::members::MembersOp;
 use crate::notice::Notice;
@@ -79,6 +80,8 @@ pub enum TableOp {
     Write(Change),
     /// An operation on the tables beside it, where the format has such.
     Members(MembersOp),
+    /// One write of a row by which workers of KCL 3.x know each other. A failed guard is refused with `ConditionFailed`.
+    Fleet(FleetWrite),
 }
 
 impl TableOp {
@@ -90,6 +93,7 @@ impl TableOp {
             TableOp::Read { key } => ("read the row of", Some(key.as_str())),
             TableOp::Write(change) => (change.verb(), Some(change.key().as_str())),
             TableOp::Members(op) => (op.verb(), None),
+            TableOp::Fleet(write) => (write.verb(), None),
         }
     }
 }

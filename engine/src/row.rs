@@ -1,5 +1,6 @@
 //! Lease rows, normalised: what every format's items are turned into, and the guarded changes made to them.
 
+use crate::fleet::FleetRow;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::shard::HashRange;
@@ -36,6 +37,9 @@ pub struct LeaseRow {
     /// Whether its owner, or the old one during a hand-over, hands it over when it is asked to.
     #[serde(default, skip_serializing_if = "HandsOver::is_no")]
     pub hands_over: HandsOver,
+    /// How much its owner reads of it, in millionths of KiB/s, where owners of KCL 3.x say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<u64>,
 }
 
 /// Whether the owner of a lease hands it over when another worker asks for it in the row.
@@ -72,6 +76,7 @@ impl LeaseRow {
             children: Vec::new(),
             range: None,
             hands_over: HandsOver::No,
+            throughput: None,
         }
     }
 
@@ -98,6 +103,9 @@ pub enum RowRead {
         key: LeaseKey,
         /// What it calls itself.
         kind: String,
+        /// What it says, if it is one by which workers of KCL 3.x know each other.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        says: Option<Box<FleetRow>>,
     },
     /// An item that should be a lease and cannot be read as one. Left alone, and reported.
     Unreadable {
@@ -248,6 +256,31 @@ pub enum Change {
         /// The counter that must still be there.
         counter: u64,
     },
+    /// As the leader of a fleet, make another worker the owner of a lease that is free or expired; the counter grows and an
+    /// unfinished hand-over is cleared.
+    Assign {
+        /// The row.
+        key: LeaseKey,
+        /// The counter that must still be there.
+        counter: u64,
+        /// The counter that the write leaves.
+        next: u64,
+        /// The owner as read; absent: nobody.
+        from: Option<WorkerId>,
+        /// The old owner of an unfinished hand-over, as read.
+        handing_over: Option<WorkerId>,
+        /// The new owner.
+        to: WorkerId,
+    },
+    /// As the leader of a fleet, ask the owner to hand the lease over to another worker; the counter stays as it is.
+    Offer {
+        /// The row.
+        key: LeaseKey,
+        /// The owner as read.
+        from: WorkerId,
+        /// The next owner.
+        to: WorkerId,
+    },
 }
 
 impl Change {
@@ -258,6 +291,8 @@ impl Change {
             Change::Renew { key, .. }
             | Change::Take { key, .. }
             | Change::Claim { key, .. }
+            | Change::Assign { key, .. }
+            | Change::Offer { key, .. }
             | Change::Checkpoint { key, .. }
             | Change::End { key, .. }
             | Change::Release { key, .. }
@@ -271,7 +306,7 @@ impl Change {
     /// The counter it relies on.
     pub fn guard(&self) -> Option<u64> {
         match self {
-            Change::Create(_) | Change::SetRange { .. } => None,
+            Change::Create(_) | Change::Offer { .. } | Change::SetRange { .. } => None,
             Change::Renew { guard, .. }
             | Change::Checkpoint { guard, .. }
             | Change::End { guard, .. }
@@ -279,6 +314,7 @@ impl Change {
             | Change::HandOver { guard, .. } => Some(guard.counter),
             Change::Take { counter, .. }
             | Change::Claim { counter, .. }
+            | Change::Assign { counter, .. }
             | Change::Reset { counter, .. }
             | Change::Delete { counter, .. } => Some(*counter),
         }
@@ -293,8 +329,12 @@ impl Change {
             | Change::End { guard, .. }
             | Change::Release { guard, .. }
             | Change::HandOver { guard, .. } => Some(guard.next),
-            Change::Take { next, .. } | Change::Reset { next, .. } => Some(*next),
-            Change::Claim { .. } | Change::SetRange { .. } | Change::Delete { .. } => None,
+            Change::Take { next, .. } | Change::Assign { next, .. } | Change::Reset { next, .. } => {
+                Some(*next)
+            }
+            Change::Claim { .. } | Change::Offer { .. } | Change::SetRange { .. } | Change::Delete { .. } => {
+                None
+            }
         }
     }
 
@@ -305,6 +345,8 @@ impl Change {
             Change::Renew { .. } => "renew",
             Change::Take { .. } => "take",
             Change::Claim { .. } => "claim",
+            Change::Assign { .. } => "assign",
+            Change::Offer { .. } => "offer",
             Change::Checkpoint { .. } => "checkpoint",
             Change::End { .. } => "end",
             Change::Release { .. } => "release",

@@ -130,7 +130,7 @@ impl LeaseFormat for Toy {
             }
             Change::Delete { counter, .. } => (is("seen", AttributeValue::n(counter)), Action::Delete),
             // Nobody is asked for a lease here, and rows hold no ranges.
-            Change::Claim { .. } | Change::SetRange { .. } => {
+            Change::Claim { .. } | Change::Assign { .. } | Change::Offer { .. } | Change::SetRange { .. } => {
                 let never = Condition::All(vec![
                     Condition::Exists("shard".into()),
                     Condition::NotExists("shard".into()),

@@ -10,6 +10,7 @@ mod fleet;
 mod forgotten;
 mod formats;
 mod holding;
+mod kcl3;
 mod leading;
 mod members;
 mod positions;

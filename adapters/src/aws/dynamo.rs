@@ -3,6 +3,7 @@
 use super::bill::Bill;
 use super::classify::classify;
 use super::failures::Failures;
+use super::host_cpu::HostCpu;
 use super::pool::Pool;
 use super::sent::Sent;
 use super::values::{SdkMap, item_from_sdk, item_to_sdk, value_to_sdk};
@@ -23,16 +24,19 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use leasehold_engine::config::Config;
+use leasehold_engine::fleet::FleetWrite;
 use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::table::{Action, AttributeValue, Item, ItemWrite, render};
+use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Keeps leases in one DynamoDB table. Clones are handles on the same.
 #[derive(Clone)]
@@ -45,6 +49,8 @@ pub struct DynamoTable {
     pub(super) format: Arc<dyn LeaseFormat + Send + Sync>,
     pub(super) failures: Failures,
     pub(super) bill: Bill,
+    cpu: HostCpu,
+    runtime: Arc<dyn Runtime>,
 }
 
 impl fmt::Debug for DynamoTable {
@@ -75,6 +81,8 @@ impl DynamoTable {
             format: Arc::new(Kcl),
             failures: Failures::default(),
             bill: Bill::default(),
+            cpu: HostCpu::default(),
+            runtime: runtime.clone(),
         }
     }
 
@@ -221,6 +229,26 @@ impl DynamoTable {
         let write = self.format.encode(&change);
         let table = self.table.clone();
         self.carry_out(table, write).await
+    }
+
+    async fn fleet(self, mut write: FleetWrite) -> Outcome {
+        let table = self.table.clone();
+        if let FleetWrite::Report {
+            measure: true, cpu, ..
+        } = &mut write
+        {
+            *cpu = self.cpu.report(Duration::from(self.runtime.now().since(Mono(0))));
+        }
+        match self.format.encode_fleet(&write) {
+            Some(write) => self.carry_out(table, write).await,
+            None => refused(
+                Why::Invalid,
+                format!(
+                    "expected a format with a leader, found that it cannot {}",
+                    write.verb()
+                ),
+            ),
+        }
     }
 
     /// Writes an item of any table; a failed guard is refused with the row, if the table is the lease table.
@@ -381,6 +409,7 @@ impl Port<TableOp> for DynamoTable {
                 Box::pin(this.create(table, key))
             }
             TableOp::Members(op) => Box::pin(this.members(op)),
+            TableOp::Fleet(write) => Box::pin(this.fleet(write)),
             TableOp::Scan { after, limit } => Box::pin(this.scan(after, limit)),
             TableOp::Read { key } => Box::pin(this.read(key)),
             TableOp::Write(change) => Box::pin(this.write(change)),

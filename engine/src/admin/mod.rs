@@ -45,7 +45,7 @@ impl FromIterator<RowRead> for View {
                 RowRead::Lease(row) => {
                     view.leases.insert(row.key.clone(), row);
                 }
-                RowRead::Foreign { key, kind } => {
+                RowRead::Foreign { key, kind, .. } => {
                     view.foreign.insert(key, kind);
                 }
                 RowRead::Unreadable { key, detail } => {

@@ -12,6 +12,7 @@ pub use kcl::Kcl;
 pub use kinsumer::Kinsumer;
 pub use membership::{ItemOp, Membership, SideRead};
 
+use crate::fleet::FleetWrite;
 use crate::ids::LeaseKey;
 use crate::policy::Policies;
 use crate::row::{Change, RowRead};
@@ -43,6 +44,12 @@ pub trait LeaseFormat {
 
     /// The one conditional write that makes a change. It leaves alone every attribute that it does not name.
     fn encode(&self, change: &Change) -> ItemWrite;
+
+    /// The one conditional write of a row by which workers of a fleet with a leader know each other, if the format has such rows.
+    fn encode_fleet(&self, write: &FleetWrite) -> Option<ItemWrite> {
+        let _ = write;
+        None
+    }
 
     /// How workers know each other, if they do so from tables beside this one. Then the name of the lease table follows from
     /// the application's.
@@ -117,6 +124,10 @@ impl LeaseFormat for Format {
         self.codec().encode(change)
     }
 
+    fn encode_fleet(&self, write: &FleetWrite) -> Option<ItemWrite> {
+        self.codec().encode_fleet(write)
+    }
+
     fn membership(&self) -> Option<&dyn Membership> {
         self.codec().membership()
     }
@@ -154,6 +165,25 @@ mod tests {
     use crate::shard::HashRange;
     use proptest::prelude::*;
 
+    /// The changes that only the leader of a fleet makes.
+    fn of_a_leader(counter: u64) -> [Change; 2] {
+        let key = || LeaseKey::from("shardId-000000000000");
+        let assign = Change::Assign {
+            key: key(),
+            counter,
+            next: counter + 5,
+            from: None,
+            handing_over: None,
+            to: "w2".into(),
+        };
+        let offer = Change::Offer {
+            key: key(),
+            from: "w1".into(),
+            to: "w2".into(),
+        };
+        [assign, offer]
+    }
+
     /// A condition of absent attributes holds for no item at all, too: the write would make a row anew that others removed.
     #[test]
     fn only_a_creation_makes_a_row() {
@@ -188,6 +218,7 @@ mod tests {
                 },
                 Change::Delete { key: key(), counter },
             ];
+            changes.extend(of_a_leader(counter));
             let checkpoints = [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd];
             changes.extend(checkpoints.map(|checkpoint| Change::Reset {
                 key: key(),

@@ -36,6 +36,7 @@
 mod drive;
 mod fleet;
 mod holding;
+mod plain;
 mod services;
 mod stream;
 mod table;
@@ -43,9 +44,10 @@ mod table;
 pub use drive::{Carry, Driven, Kept};
 pub use fleet::Fleet;
 pub use holding::Holding;
+pub use plain::Plain;
 pub use services::Services;
 pub use stream::{Reading, Stream, shard_id};
-pub use table::{Items, Keeping, LeaseTable, Plain};
+pub use table::{Items, Keeping, LeaseTable};
 
 use crate::input::{Outcome, Refusal, Why};
 use crate::row::{LeaseRow, RowRead};

@@ -1,12 +1,13 @@
 //! A lease table in memory: its rows, and what the operations on them do.
 
-use super::{Stream, refused_by};
-use crate::format::LeaseFormat;
+use super::{Plain, Stream, refused_by};
+use crate::fleet::FleetWrite;
+use crate::format::{Kcl, LeaseFormat};
 use crate::ids::LeaseKey;
 use crate::input::{Outcome, Reply, ScanPage, TableState, Why};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
-use crate::row::{Change, Guard, HandsOver, LeaseRow, RowRead};
+use crate::row::{Change, LeaseRow, RowRead};
 use crate::table::{Item, WriteError};
 use std::collections::BTreeMap;
 
@@ -34,6 +35,8 @@ pub struct LeaseTable<K: Keeping = Plain> {
     pub unreadable: BTreeMap<LeaseKey, String>,
     /// How rows are kept.
     pub keeping: K,
+    /// The rows by which workers of KCL 3.x know each other, as items of KCL's format. A scan shows them on its last page.
+    pub fleet: BTreeMap<LeaseKey, Item>,
 }
 
 impl<K: Keeping> LeaseTable<K> {
@@ -43,6 +46,7 @@ impl<K: Keeping> LeaseTable<K> {
             rows: Some(BTreeMap::new()),
             unreadable: BTreeMap::new(),
             keeping,
+            fleet: BTreeMap::new(),
         }
     }
 
@@ -66,6 +70,7 @@ impl<K: Keeping> LeaseTable<K> {
             TableOp::Read { key } => Outcome::Applied(Reply::Row(self.read(key).map(Box::new))),
             TableOp::Write(change) => self.write(change),
             TableOp::Members(_) => refused_by(Why::NotFound, None),
+            TableOp::Fleet(write) => self.fleet_write(write),
         }
     }
 
@@ -95,9 +100,29 @@ impl<K: Keeping> LeaseTable<K> {
         let limit = limit.map_or(usize::MAX, |limit| limit as usize);
         let page: Vec<_> = left.by_ref().take(limit).collect();
         let last = page.last().map(|(key, _)| (*key).clone());
-        ScanPage {
-            next: last.filter(|_| left.next().is_some()),
-            rows: page.into_iter().map(|(key, row)| self.shown(key, row)).collect(),
+        let next = last.filter(|_| left.next().is_some());
+        let mut rows: Vec<_> = page.into_iter().map(|(key, row)| self.shown(key, row)).collect();
+        if next.is_none() {
+            rows.extend(self.fleet.values().map(|item| Kcl.decode(item)));
+        }
+        ScanPage { rows, next }
+    }
+
+    /// Makes a write of a row by which workers of KCL 3.x know each other.
+    fn fleet_write(&mut self, write: &FleetWrite) -> Outcome {
+        if self.rows.is_none() {
+            return refused_by(Why::NotFound, None);
+        }
+        let key = write.key();
+        let mut item = self.fleet.remove(&key);
+        let done = match Kcl.encode_fleet(write) {
+            Some(write) => write.carry_out(&mut item),
+            None => Err(WriteError::ConditionFailed),
+        };
+        self.fleet.extend(item.map(|item| (key, item)));
+        match done {
+            Ok(()) => Outcome::Applied(Reply::Done),
+            Err(_) => refused_by(Why::ConditionFailed, None),
         }
     }
 
@@ -156,115 +181,12 @@ impl<F: LeaseFormat> Keeping for Items<F> {
     }
 }
 
-/// Rows are kept as they are, and changed as [`Change`] says, without any format.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Plain;
-
-impl Keeping for Plain {
-    type Row = LeaseRow;
-
-    fn read(&self, row: &LeaseRow) -> RowRead {
-        RowRead::Lease(row.clone())
-    }
-
-    fn change(&self, row: &mut Option<LeaseRow>, change: &Change) -> Result<(), Why> {
-        match (row.as_mut(), change) {
-            (None, Change::Create(new)) => *row = Some((**new).clone()),
-            (Some(known), change) if holds(known, change) => {
-                if let Change::Delete { .. } = change {
-                    *row = None;
-                } else {
-                    apply(known, change);
-                }
-            }
-            _ => return Err(Why::ConditionFailed),
-        }
-        Ok(())
-    }
-}
-
-/// Whether a row that is there is as a change expects it.
-fn holds(row: &LeaseRow, change: &Change) -> bool {
-    match change {
-        Change::Create(_) => false,
-        Change::Take { counter, from, .. } => row.counter == *counter && row.owner == *from,
-        Change::Claim { from, .. } => row.owner.as_ref() == Some(from) && row.handing_over.is_none(),
-        Change::Delete { counter, .. } => row.counter == *counter && row.checkpoint.is_end(),
-        Change::Reset {
-            counter,
-            owner,
-            handing_over,
-            checkpoint,
-            ..
-        } => {
-            row.counter == *counter
-                && row.owner == *owner
-                && row.handing_over == *handing_over
-                && row.checkpoint == *checkpoint
-        }
-        Change::SetRange { .. } => row.range.is_none(),
-        Change::Renew { guard, .. }
-        | Change::Checkpoint { guard, .. }
-        | Change::End { guard, .. }
-        | Change::Release { guard, .. }
-        | Change::HandOver { guard, .. } => guarded(row, guard),
-    }
-}
-
-fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
-    let (owner, old) = match &guard.next_owner {
-        None => (&guard.holder, None),
-        Some(next) => (next, Some(&guard.holder)),
-    };
-    row.counter == guard.counter && row.owner.as_ref() == Some(owner) && row.handing_over.as_ref() == old
-}
-
-/// Changes a row that is there and stays there.
-fn apply(row: &mut LeaseRow, change: &Change) {
-    match change {
-        Change::Create(_) | Change::Delete { .. } | Change::Renew { .. } => {}
-        Change::SetRange { range, .. } => row.range = Some(*range),
-        Change::Claim { by, .. } => row.handing_over = row.owner.replace(by.clone()),
-        Change::Take { to, .. } => {
-            row.owner = Some(to.clone());
-            row.handing_over = None;
-            row.hands_over = HandsOver::Yes;
-        }
-        Change::Checkpoint { position, .. } => row.checkpoint = Checkpoint::At(*position),
-        Change::Reset { to, .. } => {
-            row.checkpoint = *to;
-            row.owner = None;
-            row.handing_over = None;
-        }
-        Change::End { children, .. } => {
-            row.checkpoint = Checkpoint::ShardEnd;
-            row.children.clone_from(children);
-            row.owner = None;
-            row.handing_over = None;
-        }
-        Change::Release { guard, .. } if guard.next_owner.is_none() => row.owner = None,
-        // To give up a row that is being handed over is to complete the hand-over.
-        Change::Release { .. } | Change::HandOver { .. } => {
-            let moved = row
-                .handing_over
-                .take()
-                .is_some_and(|old| row.owner.as_ref() != Some(&old));
-            if moved && row.hands_over == HandsOver::Yes {
-                row.hands_over = HandsOver::Later;
-            }
-        }
-    }
-    if row.owner.is_none() {
-        row.hands_over = HandsOver::No;
-    }
-    row.counter = change.leaves().unwrap_or(row.counter);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::format::Kcl;
     use crate::position::Position;
+    use crate::row::{Guard, HandsOver};
     use crate::shard::HashRange;
     use crate::testkit::shard_id;
 
@@ -408,6 +330,26 @@ mod tests {
         ]
     }
 
+    /// The changes that only the leader of a fleet makes, of the same row.
+    fn of_a_leader(next: Option<&str>) -> [Change; 2] {
+        let key = LeaseKey::from("k");
+        [
+            Change::Assign {
+                key: key.clone(),
+                counter: 3,
+                next: 4,
+                from: Some(next.unwrap_or("w").into()),
+                handing_over: next.map(|_| "w".into()),
+                to: "a".into(),
+            },
+            Change::Offer {
+                key: key.clone(),
+                from: "w".into(),
+                to: "o".into(),
+            },
+        ]
+    }
+
     /// Makes a change of a row as it is and of its item, and compares both. Gives whether the guard held.
     #[track_caller]
     fn agree(row: &LeaseRow, change: &Change) -> bool {
@@ -447,7 +389,8 @@ mod tests {
                     counter,
                     ..LeaseRow::new("k".into(), checkpoint)
                 };
-                let all: Vec<_> = changes(None).into_iter().chain(changes(Some("n"))).collect();
+                let all = [None, Some("n")].map(|next| changes(next).into_iter().chain(of_a_leader(next)));
+                let all: Vec<_> = all.into_iter().flatten().collect();
                 applied += all.iter().filter(|change| agree(&row, change)).count();
                 if owner.is_some() {
                     let hands_over = HandsOver::Yes;

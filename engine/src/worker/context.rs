@@ -28,6 +28,8 @@ pub(super) enum Waiter {
     List,
     /// Assignment: an operation on the tables of members.
     Members,
+    /// Assignment: a write of a row by which workers of a KCL 3.x fleet know each other.
+    Fleet,
     /// A write or a read on a lease's own lane.
     Lane(LeaseIx),
     /// A strongly consistent read of the row of another shard, for a lease that waits for that shard.

@@ -129,6 +129,7 @@ impl Worker {
                 }
             }
             Waiter::Members => self.assignment.on_members(cx, leases, op, emitted, outcome),
+            Waiter::Fleet => self.assignment.on_fleet(cx, op, emitted, outcome),
             Waiter::RowWrite(id) => self.row_writes.on_outcome(cx, leases, id, op, outcome),
             Waiter::Relative(ix) => lease::on_relative(cx, leases, ix, op, outcome),
             Waiter::Reader(ix) => lease::on_read(cx, leases, ix, op, outcome),
@@ -214,6 +215,9 @@ impl Worker {
                 self.after_round(scanned.balance().workers());
             }
         }
+        let (cx, leases) = (&mut self.cx, &self.leases);
+        self.assignment
+            .on_scanned(cx, leases, scanned.balance(), scanned.is_round());
         self.take_share(scanned.balance());
     }
 
@@ -268,7 +272,7 @@ impl Worker {
         *self.cx.phase_mut() = Phase::Stopping(Stopping::new(reason, deadline, table_gone));
         let held = self.leases.unordered().filter(|lease| lease.is_ours()).count() as u32;
         self.cx.notify(Notice::ShuttingDown { held });
-        self.assignment.leave();
+        self.assignment.leave(&self.cx);
         self.leases.wake_busy(now);
     }
 
@@ -315,7 +319,7 @@ impl Worker {
         self.startup.step(cx);
         self.scan.step(cx, leases);
         self.shard_sync.step(cx);
-        self.assignment.step(cx, self.shard_sync.is_listing());
+        self.assignment.step(cx, leases, self.shard_sync.is_listing());
         self.row_writes.step(cx, leases);
     }
 
@@ -329,7 +333,7 @@ impl Worker {
             leases.wake_busy(now);
         }
         self.row_writes.step(cx, leases);
-        self.assignment.step(cx, self.shard_sync.is_listing());
+        self.assignment.step(cx, leases, self.shard_sync.is_listing());
         let let_go = leases.busy() == 0 && self.assignment.is_idle();
         if let_go || cx.phase().ends_within(Span::ZERO, now) {
             let summary = cx.phase().summary(leases, now, cx.config().lease_duration);
@@ -376,7 +380,7 @@ impl Worker {
         let leases = self.leases.wake_at();
         let cx = &self.cx;
         let always = leases
-            .min(self.assignment.wake_at(cx))
+            .min(self.assignment.wake_at(cx, &self.leases))
             .min(self.row_writes.wake_at(cx));
         match cx.phase() {
             Phase::Stopped => Mono::NEVER,

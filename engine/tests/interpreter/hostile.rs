@@ -3,6 +3,7 @@
 use super::world::{KEYS, OWNERS};
 use super::{Dice, members};
 use leasehold_engine::config::{Config, FailureAction, InitialPosition};
+use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetVersion, FleetWorker};
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
 use leasehold_engine::input::*;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
@@ -118,6 +119,31 @@ pub fn lease(dice: &mut Dice<'_>) -> LeaseRow {
         children: (0..dice.below(3)).map(|_| shard_id(dice)).collect(),
         switches: u64::MAX,
         hands_over: dice.pick(&[HandsOver::Yes, HandsOver::No, HandsOver::Later]),
+        throughput: dice.one_in(2).then(|| dice.number()),
+    }
+}
+
+/// What a row of a fleet of KCL 3.x says.
+fn fleet_row(dice: &mut Dice<'_>) -> FleetRow {
+    match dice.below(3) {
+        0 => FleetRow::Worker(FleetWorker {
+            id: dice.pick(&OWNERS).into(),
+            at: dice.number() as i64,
+            ours: dice.one_in(4),
+            metrics: Vec::new(),
+        }),
+        1 => FleetRow::Leader(FleetLeader {
+            id: dice.pick(&OWNERS).into(),
+            version: dice.pick(&["", "v"]).to_owned(),
+            lease_ms: dice.number(),
+            released: dice.one_in(4),
+        }),
+        _ => FleetRow::Version(match dice.below(4) {
+            0 => FleetVersion::UpgradeFrom2x,
+            1 => FleetVersion::Version2x,
+            2 => FleetVersion::Unknown(String::new()),
+            _ => FleetVersion::Version3x,
+        }),
     }
 }
 
@@ -126,6 +152,7 @@ fn row(dice: &mut Dice<'_>) -> RowRead {
         6 => RowRead::Foreign {
             key: key(dice),
             kind: String::new(),
+            says: (!dice.one_in(4)).then(|| Box::new(fleet_row(dice))),
         },
         7 => RowRead::Unreadable {
             key: key(dice),

@@ -89,6 +89,8 @@ pub enum Verb {
     Take,
     /// The owner is asked for the lease.
     Claim,
+    /// A worker that leads makes another one the owner of a free lease.
+    Assign,
     Checkpoint,
     End,
     Release,

@@ -70,6 +70,7 @@ pub fn verb(verb: Verb) -> &'static str {
         Verb::Renew => "renew",
         Verb::Take => "take",
         Verb::Claim => "claim",
+        Verb::Assign => "assign",
         Verb::Checkpoint => "checkpoint",
         Verb::End => "end",
         Verb::Release => "release",

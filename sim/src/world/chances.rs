@@ -221,7 +221,7 @@ pub(super) fn deed(ask: Ask) -> Deed {
         Ask::Write(verb) => match verb {
             Verb::Create => Deed::Create,
             Verb::Renew => Deed::Renew,
-            Verb::Take | Verb::Claim => Deed::Take,
+            Verb::Take | Verb::Claim | Verb::Assign => Deed::Take,
             Verb::Checkpoint => Deed::Checkpoint,
             Verb::End => Deed::End,
             Verb::Release => Deed::Release,

@@ -13,7 +13,8 @@ pub(super) fn decode(table: &Columns, item: &Item) -> RowRead {
             let key = LeaseKey::new(key.clone());
             if !key.as_str().starts_with(SHARD_PREFIX) {
                 let kind = "an item whose key is no shard's".to_owned();
-                return RowRead::Foreign { key, kind };
+                let says = None;
+                return RowRead::Foreign { key, kind, says };
             }
             match lease(table, key.clone(), item) {
                 Ok(row) => RowRead::Lease(row),
@@ -60,6 +61,7 @@ fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String
             (table.range_end, item.get(table.range_end)),
         ])?,
         hands_over: HandsOver::No,
+        throughput: None,
     })
 }
 

@@ -46,6 +46,11 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             table.absent(table.claim),
             still(table, *checkpoint),
         ]),
+        // No leader assigns leases of these formats: this never takes place.
+        Change::Assign { .. } | Change::Offer { .. } => Condition::All(vec![
+            Condition::Exists(key.into()),
+            Condition::NotExists(key.into()),
+        ]),
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }
@@ -167,6 +172,7 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
                 None => update,
             }
         }
+        Change::Assign { .. } | Change::Offer { .. } => Update::default().remove(table.claim),
         // A claim stays: it says whose turn it is.
         Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
             until(guard.next).remove(table.owner)

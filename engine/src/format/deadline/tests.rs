@@ -304,7 +304,7 @@ prop_compose! {
         // Only what has an owner to come is handed over, and not to itself.
         let handing_over = handing.filter(|from| owner.as_ref().is_some_and(|to| to != from));
         let range = start.map(|start| HashRange { start: HashKey(start), end: HashKey::MAX });
-        LeaseRow { key: key(), owner, handing_over, counter, switches: 0, checkpoint, parents, children, range, hands_over: HandsOver::No }
+        LeaseRow { key: key(), owner, handing_over, counter, switches: 0, checkpoint, parents, children, range, hands_over: HandsOver::No, throughput: None }
     }
 }
 

@@ -33,6 +33,7 @@ struct Attributes<'a> {
     entity: Option<&'a AttributeValue>,
     hands_over: Option<&'a AttributeValue>,
     next_owner: Option<&'a AttributeValue>,
+    throughput: Option<&'a AttributeValue>,
 }
 
 impl<'a> Attributes<'a> {
@@ -54,6 +55,7 @@ impl<'a> Attributes<'a> {
                 name::ENTITY => &mut found.entity,
                 name::HANDS_OVER => &mut found.hands_over,
                 name::NEXT_OWNER => &mut found.next_owner,
+                name::THROUGHPUT => &mut found.throughput,
                 _ => continue,
             };
             *place = Some(value);
@@ -78,7 +80,10 @@ pub(super) fn decode(item: &Item) -> RowRead {
             Ok(row) => RowRead::Lease(row),
             Err(detail) => RowRead::Unreadable { key, detail },
         },
-        Ok(Some(kind)) => RowRead::Foreign { key, kind },
+        Ok(Some(kind)) => {
+            let says = super::fleet::decode(&key, &kind, item).map(Box::new);
+            RowRead::Foreign { key, kind, says }
+        }
         Err(detail) => RowRead::Unreadable { key, detail },
     }
 }
@@ -121,6 +126,11 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
             (name::RANGE_END, found.range_end),
         ])?,
         hands_over,
+        // A number that cannot be read spoils no lease: it is only weighed.
+        throughput: found
+            .throughput
+            .and_then(super::fleet::millionths)
+            .and_then(|value| u64::try_from(value).ok()),
     })
 }
 

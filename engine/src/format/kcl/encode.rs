@@ -26,6 +26,21 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Claim { from, .. } => {
             Condition::All(vec![owned_by(name::OWNER, from), not_exists(name::OLD_OWNER)])
         }
+        // KCL's leader checks the owners alone. The counter is added: an owner that renewed since is not robbed.
+        Change::Assign {
+            counter,
+            from,
+            handing_over,
+            ..
+        } => Condition::All(vec![
+            Condition::Exists(name::KEY.into()),
+            counts(*counter),
+            named(name::OWNER, from.as_ref()),
+            named(name::OLD_OWNER, handing_over.as_ref()),
+        ]),
+        Change::Offer { from, .. } => {
+            Condition::All(vec![owned_by(name::OWNER, from), not_exists(name::OLD_OWNER)])
+        }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }
@@ -95,6 +110,26 @@ pub(super) fn action(change: &Change) -> Action {
             .set(name::OWNER, AttributeValue::s(by.clone()))
             .set(name::OLD_OWNER, AttributeValue::s(from.clone()))
             .set(name::NEXT_OWNER, AttributeValue::s(by.clone())),
+        Change::Assign {
+            next,
+            from,
+            handing_over,
+            to,
+            ..
+        } => {
+            let update = counted(*next)
+                .set(name::OWNER, AttributeValue::s(to.clone()))
+                .remove(name::OLD_OWNER)
+                .remove(name::NEXT_OWNER)
+                .remove(name::HANDS_OVER);
+            // KCL's rule.
+            let switched = from.as_ref().is_some_and(|from| from != to) || handing_over.as_ref() == Some(to);
+            update.add(name::SWITCHES, i64::from(switched))
+        }
+        Change::Offer { from, to, .. } => Update::default()
+            .set(name::OWNER, AttributeValue::s(to.clone()))
+            .set(name::OLD_OWNER, AttributeValue::s(from.clone()))
+            .remove(name::NEXT_OWNER),
         Change::Checkpoint { guard, position, .. } => progress(guard.next, Checkpoint::At(*position)),
         Change::Reset { next, to, .. } => progress(*next, *to).remove(name::OWNER).remove(name::OLD_OWNER),
         Change::End { guard, children, .. } => {

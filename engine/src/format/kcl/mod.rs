@@ -2,8 +2,10 @@
 
 mod decode;
 mod encode;
+mod fleet;
 
 use super::LeaseFormat;
+use crate::fleet::FleetWrite;
 use crate::ids::LeaseKey;
 use crate::policy::Policies;
 use crate::row::{Change, RowRead};
@@ -26,6 +28,8 @@ mod name {
     pub(super) const RANGE_END: &str = "endingHashKey";
     /// The old owner, while a graceful hand-over is under way.
     pub(super) const OLD_OWNER: &str = "checkpointOwner";
+    /// What the owner reads of the shard, in KiB/s with up to six decimals. KCL 3.x writes it.
+    pub(super) const THROUGHPUT: &str = "throughputKBps";
     pub(super) const ENTITY: &str = "entityType";
     /// Ours: the owner that took the lease and hands it over when it is asked to. It says nothing once another worker took it.
     pub(super) const HANDS_OVER: &str = "leaseholdOwner";
@@ -77,6 +81,14 @@ impl LeaseFormat for Kcl {
             condition: encode::condition(change),
             action: encode::action(change),
         }
+    }
+
+    fn encode_fleet(&self, write: &FleetWrite) -> Option<ItemWrite> {
+        Some(ItemWrite {
+            key: self.key(&write.key()),
+            condition: fleet::condition(write),
+            action: fleet::action(write),
+        })
     }
 }
 

@@ -68,7 +68,8 @@ pub(super) fn decode(item: &Item) -> RowRead {
             let key = LeaseKey::new(key.clone());
             if !key.as_str().starts_with(SHARD_PREFIX) {
                 let kind = "an item whose key is no shard's".to_owned();
-                return RowRead::Foreign { key, kind };
+                let says = None;
+                return RowRead::Foreign { key, kind, says };
             }
             match lease(key.clone(), item) {
                 Ok(row) => RowRead::Lease(row),
@@ -150,8 +151,12 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Delete { counter, .. } => {
             Condition::All(vec![written_at(*counter), Condition::Exists(FINISHED.into())])
         }
-        // Nobody is asked for a lease here, and rows hold no ranges: these never take place.
-        Change::Claim { .. } | Change::HandOver { .. } | Change::SetRange { .. } => Condition::All(vec![
+        // No worker is asked for a lease here, no leader assigns any, and rows hold no ranges: these never take place.
+        Change::Claim { .. }
+        | Change::Assign { .. }
+        | Change::Offer { .. }
+        | Change::HandOver { .. }
+        | Change::SetRange { .. } => Condition::All(vec![
             Condition::Exists(KEY.into()),
             Condition::NotExists(KEY.into()),
         ]),
@@ -214,9 +219,11 @@ pub(super) fn action(change: &Change) -> Action {
             .remove(OWNER)
             .remove(OWNER_NAME),
         Change::Release { guard, .. } => stamped(guard.next).remove(OWNER).remove(OWNER_NAME),
-        Change::Claim { .. } | Change::HandOver { .. } | Change::SetRange { .. } => {
-            Update::default().remove(START)
-        }
+        Change::Claim { .. }
+        | Change::Assign { .. }
+        | Change::Offer { .. }
+        | Change::HandOver { .. }
+        | Change::SetRange { .. } => Update::default().remove(START),
     })
 }
 

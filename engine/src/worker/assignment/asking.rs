@@ -98,7 +98,11 @@ impl ByCount {
 
 /// Steals what was promised to us and is not handed over in time: its owner hangs, or its handler does not finish.
 fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: usize) {
-    let patience = cx.config().hand_over_timeout;
+    // A leader's hand-over takes longer: KCL's owner lets go after 30 s, and its leader looks again after 40 s.
+    let patience = match leases.fleet().is_led() {
+        true => cx.config().hand_over_timeout.times(3),
+        false => cx.config().hand_over_timeout,
+    };
     let promised = balance
         .promised()
         .iter()

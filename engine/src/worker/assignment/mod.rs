@@ -5,6 +5,8 @@
 //! | `by_count` | a share of all leases, counted by the owners that their rows name: what is free is taken, the rest stolen |
 //! | `asking` | the same where owners hand over what they are asked for: no lease is stolen from them |
 //! | `claims` | asking for what a live worker owns, where leases are not simply stolen |
+//! | `by_leader` | what a leader assigns, as in a fleet of KCL 3.x: as its member, and as the leader |
+//! | `fleet_member`, `leader_lock` | saying that we live in such a fleet, and leading it |
 //! | `by_rank` | the leases whose turn it is, among the members |
 //! | `members`, `member_tasks`, `leader` | saying that we live, looking which other members do; what the first of them does for all |
 //!
@@ -12,9 +14,12 @@
 
 mod asking;
 mod by_count;
+mod by_leader;
 mod by_rank;
 mod claims;
+mod fleet_member;
 mod leader;
+mod leader_lock;
 mod member_tasks;
 mod members;
 #[cfg(test)]
@@ -28,6 +33,7 @@ use crate::notice::{Choice, Notice};
 use crate::shard::Shard;
 use crate::time::Mono;
 use by_count::ByCount;
+use fleet_member::FleetMember;
 use members::Members;
 
 /// No more than this many leases are taken after one scan, to spare the table a burst.
@@ -38,6 +44,7 @@ const MAX_TAKES: u32 = 1_000;
 pub(super) struct Assignment {
     by_count: ByCount,
     members: Members,
+    fleet: FleetMember,
 }
 
 impl Assignment {
@@ -51,23 +58,50 @@ impl Assignment {
     ) {
         if cx.ranks() {
             self.members.take_turns(cx, leases, balance);
+        } else if leases.fleet().is_led() {
+            self.by_count.take_assigned(cx, leases, balance);
         } else {
             self.by_count.take_share(cx, leases, balance, asked);
         }
     }
 
+    /// A whole scan has ended. As the leader of a fleet, shares leases out; in a round, it moves leases, too.
+    pub(super) fn on_scanned(
+        &mut self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        balance: &Balance,
+        round: bool,
+    ) {
+        if cx.ranks() {
+            return;
+        }
+        self.fleet.on_scanned(cx, leases);
+        if self.fleet.leads(cx) && leases.fleet().is_led() {
+            by_leader::assign(cx, leases, balance, round);
+        }
+    }
+
     /// Asks what is due of the tables of members. `listing`: whether the shards are being listed.
-    pub(super) fn step(&mut self, cx: &mut Context, listing: bool) {
+    pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable, listing: bool) {
         self.members.step(cx, listing);
+        self.fleet.step(cx, leases);
     }
 
-    pub(super) fn wake_at(&self, cx: &Context) -> Mono {
-        self.members.wake_at(cx)
+    pub(super) fn wake_at(&self, cx: &Context, leases: &LeaseTable) -> Mono {
+        self.members
+            .wake_at(cx)
+            .min(self.fleet.wake_at(cx, leases.fleet()))
     }
 
-    /// Whether nothing is left to be asked of the tables of members.
+    /// Whether nothing is left to be asked of the tables of members, or to be written of this worker's own rows.
     pub(super) fn is_idle(&self) -> bool {
-        self.members.is_idle()
+        self.members.is_idle() && self.fleet.is_idle()
+    }
+
+    /// A write of a row by which workers of a fleet know each other has ended.
+    pub(super) fn on_fleet(&mut self, cx: &mut Context, op: OpId, emitted: Mono, outcome: Outcome) {
+        self.fleet.on_outcome(cx, op, emitted, outcome);
     }
 
     /// An operation on the tables of members has ended.
@@ -93,7 +127,8 @@ impl Assignment {
     }
 
     /// No member is to count on us any more.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave(&mut self, cx: &Context) {
+        self.fleet.leave(cx);
         self.members.leave();
     }
 }

@@ -182,12 +182,14 @@ fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bo
         return false;
     }
     // What was given to us counts as ours until we have it: no other worker takes it before it expires.
-    let given = cx.asks()
+    let led = leases.fleet().is_led();
+    let given = (cx.asks() || led)
         && leases
             .get(ix)
             .and_then(|lease| lease.acquisition())
             .is_some_and(Acquisition::is_of_ours);
-    let wanted = cx.ranks() || given || leases.has_room(cx, 0);
+    // What a leader takes for itself is its portion by load, not by count.
+    let wanted = cx.ranks() || given || led || leases.has_room(cx, 0);
     if !wanted {
         leases.drop_acquisition(ix);
         cx.notify(Notice::Spared { lease: key });

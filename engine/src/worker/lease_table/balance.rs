@@ -185,7 +185,7 @@ impl LeaseTable {
     }
 
     fn weigh(&self, cx: &Context, balance: &mut Balance, ix: LeaseIx, lease: &Lease, row: &LeaseRow) {
-        let (me, asks) = (cx.me(), cx.asks());
+        let (me, asks) = (cx.me(), cx.asks() || self.fleet().is_led());
         // A worker that is to have a lease need not live. While its owner does not come to hand it over, it is the owner's.
         let young = lease.promised_for(cx.now()) < cx.config().hand_over_timeout;
         let expired = lease.idle() >= cx.config().lease_duration;

@@ -10,11 +10,13 @@
 //! | `pace` | how soon it is read again |
 //! | `plain` | which leases are plainly of others, so that counting is cheap |
 //! | `balance` | counting which worker has how many leases, and which can be taken |
+//! | `fleet` | which workers of KCL 3.x live, and which one leads |
 //! | `lineage` | what a listing of the shards says that rows do not |
 //! | `unreadable` | saying, again and again, which rows cannot be read |
 //! | `timers` | deadlines of leases, in order |
 
 mod balance;
+mod fleet;
 mod lease;
 mod lineage;
 mod observe;
@@ -28,6 +30,7 @@ mod timers;
 mod unreadable;
 
 pub(super) use balance::Balance;
+pub(super) use fleet::{Fleet, Rules, silence};
 pub(super) use lease::Lease;
 pub(super) use scan::{Scan, Scanned, Scans};
 
@@ -77,6 +80,7 @@ pub(super) struct LeaseTable {
     lineage: Lineage,
     /// Whose turn each shard is, where leases are assigned by rank; absent: not known yet, or assigned otherwise.
     turns: Option<Turns>,
+    fleet: Fleet,
 }
 
 /// The leases that may have changed since the embedder asked for them: each once, even if it never asks.
@@ -102,7 +106,7 @@ impl Touched {
 impl Hash for LeaseTable {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.slots, &self.free, self.busy, self.news).hash(state);
-        (&self.scans, &self.lineage, &self.turns).hash(state);
+        (&self.scans, &self.lineage, &self.turns, &self.fleet).hash(state);
     }
 }
 
@@ -238,6 +242,11 @@ impl LeaseTable {
 
     pub(super) fn scans(&self) -> &Scans {
         &self.scans
+    }
+
+    /// The fleet of KCL 3.x, as its rows show it.
+    pub(super) fn fleet(&self) -> &Fleet {
+        &self.fleet
     }
 
     pub(super) fn turns(&self) -> Option<&Turns> {

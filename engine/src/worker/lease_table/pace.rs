@@ -1,7 +1,7 @@
 //! How soon the table is scanned again.
 //!
 //! A *round* comes every `scan_interval`: the scan after which holes are looked for, finished leases are removed and the stream is
-//! watched. Where leases are asked for, and every live owner hands them over, there are quick scans between two rounds: they
+//! watched. Where leases are asked for, and every live owner hands them over or a leader assigns them, there are quick scans between two rounds: they
 //! show within moments which worker died, which lease is free and who has too many.
 
 use super::Balance;
@@ -20,10 +20,10 @@ const PART: u64 = 4;
 /// The longest pause after scans that failed is this power of two, in pauses.
 pub(super) const MAX_DOUBLINGS: u32 = 5;
 
-/// Whether there are quick scans now.
-pub(super) fn is_quick(cx: &Context, balance: &Balance) -> bool {
+/// Whether there are quick scans now. `led`: whether a leader assigns leases, which is found out by scans.
+pub(super) fn is_quick(cx: &Context, balance: &Balance, led: bool) -> bool {
     let config = cx.config();
-    cx.asks() && config.quick_scan_interval < config.scan_interval && !balance.has_other_programs()
+    cx.asks() && config.quick_scan_interval < config.scan_interval && (led || !balance.has_other_programs())
 }
 
 /// The pause before a quick scan of a table of so many rows, for a worker whose share is so many. `failed`: how many pages

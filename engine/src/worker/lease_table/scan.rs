@@ -1,5 +1,6 @@
 //! Reading the whole lease table, page by page.
 
+use super::fleet::silence;
 use super::observe::Source;
 use super::unreadable::Unreadable;
 use super::{Aside, Balance, LeaseTable, pace};
@@ -228,8 +229,12 @@ impl Scan {
         for row in page.rows {
             match row {
                 RowRead::Lease(row) => leases.observe(cx, row, source),
-                RowRead::Foreign { key, .. } => {
+                RowRead::Foreign { key, says, .. } => {
                     self.foreign += 1;
+                    if let Some(says) = says {
+                        let number = leases.scans.number;
+                        leases.fleet.observe(cx, number, *says);
+                    }
                     self.occupied.insert(key);
                 }
                 RowRead::Unreadable { key, detail } => {
@@ -254,6 +259,7 @@ impl Scan {
         leases.forget_unseen();
         let rows = leases.len() as u32;
         let balance = leases.balance(cx);
+        leases.judge_fleet(cx, &balance);
         leases.plain.0.forget_names(balance.workers() as usize);
         debug_assert!(
             balance.unfinished() <= rows,
@@ -275,7 +281,7 @@ impl Scan {
             self.next_round = now + late(interval);
         }
         let share = u64::from(balance.target());
-        let pause = match pace::is_quick(cx, balance) {
+        let pause = match pace::is_quick(cx, balance, leases.fleet.is_led()) {
             true => pace::quick_pause(cx.config(), u64::from(rows), share, self.failed),
             false => interval,
         };
@@ -320,6 +326,19 @@ fn report_unreadable(cx: &mut Context, leases: &mut LeaseTable, key: &LeaseKey, 
 }
 
 impl LeaseTable {
+    /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
+    fn judge_fleet(&mut self, cx: &Context, balance: &Balance) {
+        let number = self.scans.number;
+        for ix in balance.available() {
+            let lease = self.get(*ix).filter(|lease| lease.idle() >= silence(cx));
+            let owner = lease.and_then(|lease| lease.row()?.actual_owner().cloned());
+            if let Some(owner) = owner {
+                self.fleet.let_expire(&owner);
+            }
+        }
+        self.fleet.scanned(cx, number);
+    }
+
     /// Forgets the leases that the last whole scan did not show.
     fn forget_unseen(&mut self) {
         let number = self.scans.number;

@@ -194,6 +194,16 @@ pub(super) fn condition(change: &Change) -> String {
                 .map_or("no worker", |from| words::worker(from.as_str()));
             format!(" if the row still names {from} with counter {counter}")
         }
+        Change::Assign { counter, from, .. } => {
+            let from = from
+                .as_ref()
+                .map_or("no worker", |from| words::worker(from.as_str()));
+            format!(" if the row still names {from} with counter {counter}")
+        }
+        Change::Offer { from, .. } => {
+            let from = words::worker(from.as_str());
+            format!(" if the row still names {from} and is not being handed over")
+        }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }

@@ -38,7 +38,7 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
     for row in rows {
         let mut say = |kind, detail| survey.find(kind, Some(row.key().as_str()), detail);
         match row {
-            RowRead::Foreign { kind, key } => {
+            RowRead::Foreign { kind, key, .. } => {
                 occupied.insert(key.clone());
                 say("foreign-row", format!("it is a {kind}, and left alone"));
             }

@@ -25,6 +25,8 @@ pub(crate) fn verb(change: &Change) -> Verb {
         Change::Renew { .. } => Verb::Renew,
         Change::Take { .. } => Verb::Take,
         Change::Claim { .. } => Verb::Claim,
+        Change::Assign { .. } => Verb::Assign,
+        Change::Offer { .. } => Verb::BeginHandOver,
         Change::Checkpoint { .. } => Verb::Checkpoint,
         Change::End { .. } => Verb::End,
         // No worker of a world makes a reset: to the world it gives a lease up.
@@ -40,7 +42,7 @@ pub(crate) type TableAsk = (Ask, Option<ShardNo>, Option<u64>, Option<u64>);
 pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
     match op {
         TableOp::Describe | TableOp::Create => (Ask::Setup, None, None, None),
-        TableOp::Members(_) => (Ask::Members, None, None, None),
+        TableOp::Members(_) | TableOp::Fleet(_) => (Ask::Members, None, None, None),
         TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),
         TableOp::Read { key } => (Ask::Read, shard_of(key), None, None),
         TableOp::Write(change) => (

@@ -4,6 +4,7 @@ use crate::faults::{Chance, Faults};
 use crate::names::number;
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
+use leasehold_engine::fleet::FleetWrite;
 use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
@@ -95,6 +96,7 @@ impl LeaseTable {
             TableOp::Scan { after, limit } => self.scan(now_ms, after.as_ref(), *limit, reading),
             TableOp::Read { key } => self.read(now_ms, key),
             TableOp::Write(change) => self.write(now_ms, change),
+            TableOp::Fleet(write) => self.fleet_write(now_ms, write),
         };
         match result {
             Ok(reply) => Outcome::Applied(reply),
@@ -193,6 +195,16 @@ impl LeaseTable {
         #[cfg(debug_assertions)]
         self.compare_with_text(&write);
         self.carry_out(now_ms, TABLE.to_owned(), write)
+    }
+
+    fn fleet_write(&mut self, now_ms: i64, write: &FleetWrite) -> Result<Reply, ApiError> {
+        match self.format.encode_fleet(write) {
+            Some(write) => self.carry_out(now_ms, TABLE.into(), write),
+            None => Err(ApiError::new(
+                "ValidationException",
+                "the format has no rows of a fleet",
+            )),
+        }
     }
 
     /// A write of an item of any table.

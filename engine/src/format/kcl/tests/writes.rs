@@ -222,8 +222,29 @@ prop_compose! {
             (None, None, _) | (Some(_), _, HandsOver::Later) => HandsOver::No,
             (_, _, hands_over) => hands_over,
         };
-        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over }
+        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over, throughput: None }
     }
+}
+
+/// The changes that only the leader of a fleet makes.
+fn of_a_leader() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (
+            0u64..4,
+            prop::option::of(workers()),
+            prop::option::of(workers()),
+            workers()
+        )
+            .prop_map(|(counter, from, handing_over, to)| Change::Assign {
+                key: key(),
+                counter,
+                next: counter + 1,
+                from,
+                handing_over,
+                to
+            }),
+        (workers(), workers()).prop_map(|(from, to)| Change::Offer { key: key(), from, to }),
+    ]
 }
 
 fn changes() -> impl Strategy<Value = Change> {
@@ -253,6 +274,7 @@ fn changes() -> impl Strategy<Value = Change> {
             checkpoint: Checkpoint::Latest,
             by
         }),
+        of_a_leader(),
         (guards(), places()).prop_map(|(guard, position)| Change::Checkpoint {
             key: key(),
             guard,
@@ -310,7 +332,8 @@ fn hands_over(row: &LeaseRow, change: &Change) -> HandsOver {
     let moves = row.handing_over.is_some() && row.handing_over != row.owner;
     match change {
         Change::Take { .. } => HandsOver::Yes,
-        Change::End { .. } | Change::Reset { .. } => HandsOver::No,
+        Change::End { .. } | Change::Reset { .. } | Change::Assign { .. } => HandsOver::No,
+        Change::Offer { .. } if row.hands_over != HandsOver::Yes => HandsOver::No,
         Change::Claim { from, by, .. } if row.hands_over != HandsOver::Yes => match from == by {
             true => HandsOver::Later,
             false => HandsOver::No,
@@ -352,6 +375,9 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
             new.handing_over = Some(from.clone());
             let free = row.handing_over.is_none() && row.owner.as_ref() == Some(from);
             return free.then_some(Some(new));
+        }
+        Change::Assign { .. } | Change::Offer { .. } => {
+            return super::fleet::after(row, new, change).map(Some);
         }
         Change::Checkpoint { guard, position, .. } => {
             new.checkpoint = Checkpoint::At(*position);
@@ -437,6 +463,7 @@ proptest! {
             (Ok(()), Some(None)) => prop_assert_eq!(table, None),
             (Ok(()), Some(Some(expected))) => {
                 let item = table.unwrap();
+                let expected = LeaseRow { throughput: Some(1), ..expected };
                 prop_assert_eq!(Kcl.decode(&item), RowRead::Lease(expected));
                 for (name, value) in &foreign {
                     prop_assert_eq!(item.get(*name), Some(value));

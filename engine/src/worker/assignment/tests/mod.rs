@@ -4,6 +4,7 @@ mod by_count;
 mod by_rank;
 mod claims;
 mod leader;
+mod leader_lock;
 mod members;
 
 use super::members::Members;

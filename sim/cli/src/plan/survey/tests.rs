@@ -200,6 +200,7 @@ fn orphans_strangers_and_other_streams_are_told_apart() {
         RowRead::Foreign {
             key: "lock".into(),
             kind: "LEADER".into(),
+            says: None,
         },
         RowRead::Unreadable {
             key: "x".into(),

@@ -1,0 +1,192 @@
+//! The rows by which workers of KCL 3.5 know each other, to the byte.
+
+use super::item;
+use crate::fleet::*;
+use crate::format::{Kcl, LeaseFormat};
+use crate::row::{Change, LeaseRow, RowRead};
+use crate::table::Item;
+use serde_json::json;
+
+fn says(item: &Item) -> Option<FleetRow> {
+    match Kcl.decode(item) {
+        RowRead::Foreign { says, .. } => says.map(|says| *says),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Carries a write out on an item; whether its condition held.
+fn write(item: &mut Option<Item>, write: &FleetWrite) -> bool {
+    Kcl.encode_fleet(write).unwrap().carry_out(item).is_ok()
+}
+
+fn report(at: i64, cpu: Vec<i64>) -> FleetWrite {
+    FleetWrite::Report {
+        worker: "w1".into(),
+        at,
+        measure: !cpu.is_empty(),
+        cpu,
+    }
+}
+
+/// An item that KCL 3.5.1 wrote.
+#[test]
+fn a_report_of_kcl_is_read() {
+    let read = says(&item(json!({
+        "leaseKey": {"S": "w1"}, "entityType": {"S": "WORKER_METRIC_STATS"}, "lut": {"N": "1760000000"},
+        "sts": {"M": {"C": {"L": [{"N": "41.2"}, {"N": "-1"}]}, "M": {"L": [{"N": "1"}]}}},
+        "opr": {"M": {"C": {"L": [{"N": "100"}]}}}, "sup": {"N": "1"}, "slu": {"N": "1760000000"}
+    })));
+    let cpu = FleetMetric {
+        name: "C".into(),
+        recent: vec![41_200_000, -1_000_000],
+        limit: 100_000_000,
+    };
+    // The other metric has no limit.
+    let worker = FleetWorker {
+        id: "w1".into(),
+        at: 1_760_000_000,
+        ours: false,
+        metrics: vec![cpu],
+    };
+    assert_eq!(read, Some(FleetRow::Worker(worker)));
+}
+
+#[test]
+fn a_report_of_ours_is_what_kcl_writes_and_a_mark() {
+    let mut table = None;
+    assert!(write(
+        &mut table,
+        &report(1_760_000_000, vec![0, 41_200_000, -1_000_000])
+    ));
+    assert_eq!(
+        table.clone().unwrap(),
+        item(json!({
+            "leaseKey": {"S": "w1"}, "entityType": {"S": "WORKER_METRIC_STATS"}, "lut": {"N": "1760000000"},
+            "sts": {"M": {"C": {"L": [{"N": "0"}, {"N": "41.200000"}, {"N": "-1"}]}}},
+            "opr": {"M": {"C": {"L": [{"N": "100"}]}}}, "sup": {"N": "1"}, "slu": {"N": "1760000000"},
+            "leaseholdOwner": {"S": "w1"}
+        }))
+    );
+    assert!(write(&mut table, &report(1_760_000_030, Vec::new())));
+    let Some(FleetRow::Worker(read)) = says(table.as_ref().unwrap()) else {
+        panic!("{table:?}")
+    };
+    assert_eq!((read.at, read.ours, read.metrics.len()), (1_760_000_030, true, 0));
+    let forget = |at| FleetWrite::Forget {
+        worker: "w1".into(),
+        at,
+    };
+    assert!(
+        !write(&mut table, &forget(1_760_000_000)),
+        "it has reported since"
+    );
+    assert!(write(&mut table, &forget(1_760_000_030)) && table.is_none());
+    assert!(
+        !write(&mut table, &FleetWrite::Leave { worker: "w1".into() }),
+        "it is gone"
+    );
+}
+
+/// The item is that of the lock client, attribute by attribute.
+#[test]
+fn the_lock_is_taken_renewed_and_given_up_under_conditions() {
+    let lead = |version: &str, seen: Option<&str>| FleetWrite::Lead {
+        worker: "w1".into(),
+        version: version.into(),
+        seen: seen.map(Into::into),
+    };
+    let seen = |seen: &[&str]| seen.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut table = None;
+    assert!(!write(&mut table, &lead("v2", Some("v1"))), "there is none");
+    assert!(write(&mut table, &lead("v1", None)));
+    assert_eq!(
+        table.clone().unwrap(),
+        item(json!({
+            "leaseKey": {"S": "Leader"}, "entityType": {"S": "LEADER"}, "ownerName": {"S": "w1"},
+            "leaseDuration": {"S": "120000"}, "recordVersionNumber": {"S": "v1"}
+        }))
+    );
+    assert!(!write(&mut table, &lead("v2", None)), "there is one");
+    assert!(!write(&mut table, &lead("v2", Some("v0"))), "it was renewed");
+    let beat = |worker: &str, version: &str, before: &[&str]| FleetWrite::Beat {
+        worker: worker.into(),
+        version: version.into(),
+        seen: seen(before),
+    };
+    assert!(
+        !write(&mut table, &beat("w2", "v2", &["v1"])),
+        "it is another worker's"
+    );
+    assert!(
+        write(&mut table, &beat("w1", "v2", &["v0", "v1"])),
+        "either may be in the row"
+    );
+    let Some(FleetRow::Leader(lock)) = says(table.as_ref().unwrap()) else {
+        panic!("{table:?}")
+    };
+    assert_eq!(
+        (
+            lock.id.as_str(),
+            lock.version.as_str(),
+            lock.lease_ms,
+            lock.released
+        ),
+        ("w1", "v2", 120_000, false)
+    );
+    let down = |before: &[&str]| FleetWrite::StepDown {
+        worker: "w1".into(),
+        seen: seen(before),
+    };
+    assert!(!write(&mut table, &down(&["v1"])));
+    assert!(write(&mut table, &down(&["v1", "v2"])) && table.is_none());
+}
+
+#[test]
+fn the_state_of_a_migration_is_read_and_an_unknown_one_is_kept() {
+    for (text, version) in [
+        ("CLIENT_VERSION_UPGRADE_FROM_2X", FleetVersion::UpgradeFrom2x),
+        ("CLIENT_VERSION_2X", FleetVersion::Version2x),
+        (
+            "CLIENT_VERSION_3X_WITH_ROLLBACK",
+            FleetVersion::Version3xWithRollback,
+        ),
+        ("CLIENT_VERSION_3X", FleetVersion::Version3x),
+        (
+            "CLIENT_VERSION_4X",
+            FleetVersion::Unknown("CLIENT_VERSION_4X".into()),
+        ),
+    ] {
+        // Before KCL 3.5 the item had no `entityType`.
+        let read = says(&item(
+            json!({"leaseKey": {"S": "Migration3.0"}, "cv": {"S": text}, "mb": {"S": "w1"}}),
+        ));
+        assert_eq!(read, Some(FleetRow::Version(version)));
+    }
+}
+
+/// What a change of a leader makes of a row, said once more in terms of rows; `None` if its guard does not hold.
+pub(super) fn after(row: &LeaseRow, mut new: LeaseRow, change: &Change) -> Option<LeaseRow> {
+    let allowed = match change {
+        Change::Assign {
+            counter,
+            from,
+            handing_over,
+            to,
+            ..
+        } => {
+            let switched = from.as_ref().is_some_and(|from| from != to) || handing_over.as_ref() == Some(to);
+            new.owner = Some(to.clone());
+            new.handing_over = None;
+            new.switches += u64::from(switched);
+            new.counter = row.counter.wrapping_add(1);
+            row.counter == *counter && row.owner == *from && row.handing_over == *handing_over
+        }
+        Change::Offer { from, to, .. } => {
+            new.owner = Some(to.clone());
+            new.handing_over = Some(from.clone());
+            row.handing_over.is_none() && row.owner.as_ref() == Some(from)
+        }
+        other => panic!("{other:?} is not a leader's"),
+    };
+    allowed.then_some(new)
+}

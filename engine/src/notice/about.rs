@@ -1,0 +1,73 @@
+//! What every notice is about.
+
+use super::{LossReason, Notice, TakeReason};
+use crate::ids::{FencingToken, LeaseKey, WorkerId};
+
+impl Notice {
+    /// The lease it is about, if it is about one.
+    pub fn lease(&self) -> Option<&LeaseKey> {
+        match self {
+            Notice::Unreadable { key: lease, .. }
+            | Notice::Took { lease, .. }
+            | Notice::MissedTake { lease, .. }
+            | Notice::Spared { lease }
+            | Notice::Claimed { lease, .. }
+            | Notice::Adopted { lease, .. }
+            | Notice::Fenced { lease }
+            | Notice::Resumed { lease }
+            | Notice::Lost { lease, .. }
+            | Notice::Released { lease }
+            | Notice::Restoring { lease }
+            | Notice::Mending { lease }
+            | Notice::Blocked { lease, .. }
+            | Notice::Opened { lease, .. }
+            | Notice::Closed { lease, .. }
+            | Notice::Unacknowledged { lease, .. }
+            | Notice::SetAside { lease, .. }
+            | Notice::SetAsideFailed { lease, .. }
+            | Notice::ShardStopped { lease, .. }
+            | Notice::Assigned { lease, .. }
+            | Notice::Checkpointed { lease, .. }
+            | Notice::Ended { lease, .. }
+            | Notice::Created { lease, .. }
+            | Notice::Removed { lease }
+            | Notice::HandlerFailed { lease, .. }
+            | Notice::Stalled { lease, .. }
+            | Notice::Moving { lease, .. }
+            | Notice::Paused { lease }
+            | Notice::PauseEnded { lease }
+            | Notice::Trimmed { lease, .. }
+            | Notice::Yields { lease } => Some(lease),
+            Notice::Trouble { lease, .. } => lease.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The ownership it is about, if it is about one.
+    pub fn token(&self) -> Option<FencingToken> {
+        match self {
+            Notice::Took { token, .. } | Notice::Opened { token, .. } | Notice::Closed { token, .. } => {
+                Some(*token)
+            }
+            _ => None,
+        }
+    }
+
+    /// The worker besides ourselves that it is about, if there is one.
+    pub fn other_worker(&self) -> Option<&WorkerId> {
+        match self {
+            Notice::Took {
+                why: TakeReason::Expired { owner, .. } | TakeReason::Stolen { owner, .. },
+                ..
+            } => Some(owner),
+            Notice::MissedTake { owner, .. } => owner.as_ref(),
+            Notice::Claimed { owner, .. } => Some(owner),
+            Notice::Assigned { to, .. } => Some(to),
+            Notice::Lost {
+                why: LossReason::Taken { by, .. },
+                ..
+            } => by.as_ref(),
+            _ => None,
+        }
+    }
+}

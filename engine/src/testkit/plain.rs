@@ -1,0 +1,128 @@
+//! Rows kept as they are, and what each change makes of one.
+
+use super::Keeping;
+use crate::input::Why;
+use crate::position::Checkpoint;
+use crate::row::{Change, Guard, HandsOver, LeaseRow, RowRead};
+
+/// Rows are kept as they are, and changed as [`Change`] says, without any format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl Keeping for Plain {
+    type Row = LeaseRow;
+
+    fn read(&self, row: &LeaseRow) -> RowRead {
+        RowRead::Lease(row.clone())
+    }
+
+    fn change(&self, row: &mut Option<LeaseRow>, change: &Change) -> Result<(), Why> {
+        match (row.as_mut(), change) {
+            (None, Change::Create(new)) => *row = Some((**new).clone()),
+            (Some(known), change) if holds(known, change) => {
+                if let Change::Delete { .. } = change {
+                    *row = None;
+                } else {
+                    apply(known, change);
+                }
+            }
+            _ => return Err(Why::ConditionFailed),
+        }
+        Ok(())
+    }
+}
+
+/// Whether a row that is there is as a change expects it.
+fn holds(row: &LeaseRow, change: &Change) -> bool {
+    match change {
+        Change::Create(_) => false,
+        Change::Take { counter, from, .. } => row.counter == *counter && row.owner == *from,
+        Change::Claim { from, .. } => row.owner.as_ref() == Some(from) && row.handing_over.is_none(),
+        Change::Offer { from, .. } => row.owner.as_ref() == Some(from) && row.handing_over.is_none(),
+        Change::Assign {
+            counter,
+            from,
+            handing_over,
+            ..
+        } => row.counter == *counter && row.owner == *from && row.handing_over == *handing_over,
+        Change::Delete { counter, .. } => row.counter == *counter && row.checkpoint.is_end(),
+        Change::Reset {
+            counter,
+            owner,
+            handing_over,
+            checkpoint,
+            ..
+        } => {
+            row.counter == *counter
+                && row.owner == *owner
+                && row.handing_over == *handing_over
+                && row.checkpoint == *checkpoint
+        }
+        Change::SetRange { .. } => row.range.is_none(),
+        Change::Renew { guard, .. }
+        | Change::Checkpoint { guard, .. }
+        | Change::End { guard, .. }
+        | Change::Release { guard, .. }
+        | Change::HandOver { guard, .. } => guarded(row, guard),
+    }
+}
+
+fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
+    let (owner, old) = match &guard.next_owner {
+        None => (&guard.holder, None),
+        Some(next) => (next, Some(&guard.holder)),
+    };
+    row.counter == guard.counter && row.owner.as_ref() == Some(owner) && row.handing_over.as_ref() == old
+}
+
+/// Changes a row that is there and stays there.
+fn apply(row: &mut LeaseRow, change: &Change) {
+    match change {
+        Change::Create(_) | Change::Delete { .. } | Change::Renew { .. } => {}
+        Change::SetRange { range, .. } => row.range = Some(*range),
+        Change::Claim { by, .. } => row.handing_over = row.owner.replace(by.clone()),
+        Change::Offer { to, .. } => {
+            row.handing_over = row.owner.replace(to.clone());
+            if row.hands_over == HandsOver::Later {
+                row.hands_over = HandsOver::No;
+            }
+        }
+        Change::Assign { to, .. } => {
+            row.owner = Some(to.clone());
+            row.handing_over = None;
+            row.hands_over = HandsOver::No;
+        }
+        Change::Take { to, .. } => {
+            row.owner = Some(to.clone());
+            row.handing_over = None;
+            row.hands_over = HandsOver::Yes;
+        }
+        Change::Checkpoint { position, .. } => row.checkpoint = Checkpoint::At(*position),
+        Change::Reset { to, .. } => {
+            row.checkpoint = *to;
+            row.owner = None;
+            row.handing_over = None;
+        }
+        Change::End { children, .. } => {
+            row.checkpoint = Checkpoint::ShardEnd;
+            row.children.clone_from(children);
+            row.owner = None;
+            row.handing_over = None;
+        }
+        Change::Release { guard, .. } if guard.next_owner.is_none() => row.owner = None,
+        // To give up a row that is being handed over is to complete the hand-over.
+        Change::Release { .. } | Change::HandOver { .. } => {
+            let moved = row
+                .handing_over
+                .take()
+                .is_some_and(|old| row.owner.as_ref() != Some(&old));
+            if moved && row.hands_over == HandsOver::Yes {
+                row.hands_over = HandsOver::Later;
+            }
+        }
+    }
+    if row.owner.is_none() {
+        row.hands_over = HandsOver::No;
+    }
+    row.counter = change.leaves().unwrap_or(row.counter);
+}

@@ -1,0 +1,166 @@
+//! Leases in a fleet that has a leader, as in KCL 3.x: it assigns what is free or expired, and moves leases by hand-over.
+//!
+//! A member takes what the table says is its own, gives up what it is asked for, and takes nothing else. If a leader is not there, or
+//! does not act, KCL's workers wait for as long as that lasts, and a lease that no leader assigns is not read. Here a lease that
+//! has been free or expired for [`patience`] is taken without a leader, up to this worker's share: KCL's workers understand a
+//! take, and their leader goes on with what it finds.
+
+use super::by_count::{ByCount, drawn, is_plainly_of};
+use super::{MAX_TAKES, Way, report_choice};
+use crate::ids::{LeaseIx, WorkerId};
+use crate::notice::Notice;
+use crate::row::Change;
+use crate::share_out::{self, Candidate, LoadOptions, Owner, Portion};
+use crate::time::Span;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::{Balance, Lease, LeaseTable, silence};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// For how long a lease that is free or expired is left to the leader: two of its intervals, which are two lease durations each,
+/// and one more lease duration.
+fn patience(cx: &Context) -> Span {
+    cx.config().lease_duration.times(5)
+}
+
+/// Whether a lease that can be taken is the leader's to assign by now.
+fn is_due(cx: &Context, lease: &Lease) -> bool {
+    let owner = lease.row().and_then(|row| row.actual_owner());
+    owner.is_none() || lease.idle() >= silence(cx)
+}
+
+impl ByCount {
+    /// Takes what was assigned to us, and what was left lying for too long.
+    pub(super) fn take_assigned(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+        self.take_promised(cx, leases, balance);
+        let need = balance.target().saturating_sub(balance.of(cx.me()));
+        let patience = patience(cx);
+        let left_lying = balance.available().iter().copied().filter(|ix| {
+            let lease = leases.get(*ix);
+            lease.is_some_and(|lease| unread_for(cx, lease) >= patience)
+        });
+        let order = drawn(cx, leases, "take", left_lying);
+        let most = order.len().min(need.min(MAX_TAKES) as usize);
+        report_choice(cx, leases, balance, balance.of(cx.me()), Way::Take, &order, most);
+        for ix in order.into_iter().take(most) {
+            let why = leases.reason_to_take(ix, cx.me());
+            cx.request(Request::Take(ix, why));
+        }
+    }
+}
+
+/// For how long a lease that can be taken is known to have been free or expired.
+fn unread_for(cx: &Context, lease: &Lease) -> Span {
+    let owned = lease.row().is_some_and(|row| row.actual_owner().is_some());
+    match owned {
+        true => Span(lease.idle().0.saturating_sub(cx.config().lease_duration.0)),
+        false => lease.idle(),
+    }
+}
+
+/// What the leader does after a scan: it assigns what is free or expired; in a round, it also moves leases.
+pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, balance: &Balance, round: bool) {
+    let candidates = candidates(cx, leases);
+    let due = |ix: &LeaseIx| leases.get(*ix).is_some_and(|lease| is_due(cx, lease));
+    let available: BTreeSet<LeaseIx> = balance.available().iter().copied().filter(due).collect();
+    let unfinished = leases.iter().filter(|(_, lease)| lease.is_unfinished());
+    let mut ixs: Vec<LeaseIx> = unfinished.map(|(ix, _)| ix).collect();
+    // What has stood still for longest comes first.
+    ixs.sort_by_key(|ix| Reverse(leases.get(*ix).map(Lease::idle)));
+    let portions: Vec<Portion> = ixs
+        .iter()
+        .filter_map(|ix| Some(portion(cx, leases.get(*ix)?, available.contains(ix), &candidates)))
+        .collect();
+    debug_assert_eq!(ixs.len(), portions.len(), "every lease is a portion");
+    let number = leases.scans().number();
+    let key = |lease: usize| ixs.get(lease).and_then(|ix| leases.get(*ix)).map(Lease::key);
+    let draw = |lease: usize| key(lease).map_or(0, |key| cx.draw("share out", key, number));
+    let moves = share_out::by_load(&candidates, &portions, &LoadOptions::default(), round, draw);
+    for step in moves {
+        let (Some(ix), Some(to)) = (ixs.get(step.lease), candidates.get(step.to)) else {
+            debug_assert!(false, "a lease and a worker that were given are chosen");
+            continue;
+        };
+        carry_out(cx, leases, *ix, &to.id, portions[step.lease].available);
+    }
+}
+
+/// The workers that live, and we, in the order of their names.
+fn candidates(cx: &Context, leases: &LeaseTable) -> Vec<Candidate> {
+    let live = leases.fleet().live(cx.now());
+    let mut candidates: BTreeMap<WorkerId, Candidate> = live
+        .map(|worker| {
+            let candidate = Candidate {
+                id: worker.id.clone(),
+                metrics: worker.metrics.clone(),
+                most: None,
+            };
+            (worker.id.clone(), candidate)
+        })
+        .collect();
+    let us = candidates.entry(cx.me().clone()).or_insert_with(|| Candidate {
+        id: cx.me().clone(),
+        metrics: Vec::new(),
+        most: None,
+    });
+    us.most = Some(cx.config().max_leases).filter(|most| *most > 0);
+    candidates.into_values().collect()
+}
+
+fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate]) -> Portion {
+    let row = lease.row();
+    // A lease that is being handed over counts for its next owner.
+    let owner = row.and_then(|row| row.owner.as_ref());
+    let index = |owner: &WorkerId| candidates.binary_search_by(|other| other.id.cmp(owner)).ok();
+    Portion {
+        owner: match (owner, owner.and_then(index)) {
+            (_, Some(index)) => Owner::Candidate(index),
+            (Some(_), None) if !available => Owner::Other,
+            _ => Owner::Nobody,
+        },
+        throughput: row.and_then(|row| row.throughput),
+        available,
+        movable: owner.is_some_and(|owner| match owner == cx.me() {
+            true => lease.is_ours() && row.is_some_and(|row| row.handing_over.is_none()),
+            false => is_plainly_of(lease, owner),
+        }),
+    }
+}
+
+fn carry_out(cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, to: &WorkerId, available: bool) {
+    let Some((lease, row)) = leases.get(ix).and_then(|lease| Some((lease, lease.row()?))) else {
+        return;
+    };
+    if available && to == cx.me() {
+        let why = leases.reason_to_take(ix, cx.me());
+        return cx.request(Request::Take(ix, why));
+    }
+    let change = match (available, &row.owner) {
+        (true, _) => Change::Assign {
+            key: row.key.clone(),
+            counter: row.counter,
+            next: cx.next_counter(row.counter, lease.highest()),
+            from: row.owner.clone(),
+            handing_over: row.handing_over.clone(),
+            to: to.clone(),
+        },
+        (false, Some(from)) => Change::Offer {
+            key: row.key.clone(),
+            from: from.clone(),
+            to: to.clone(),
+        },
+        (false, None) => return,
+    };
+    cx.notify(Notice::Assigned {
+        lease: row.key.clone(),
+        from: row.actual_owner().cloned(),
+        to: to.clone(),
+    });
+    let expires = cx.now() + cx.config().table_timeout;
+    cx.write_row(
+        change,
+        "it is this worker's, as the leader decided".into(),
+        None,
+        expires,
+    );
+}

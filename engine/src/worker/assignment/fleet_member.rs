@@ -1,0 +1,217 @@
+//! Being a member of a KCL 3.x fleet: reporting that this worker lives, keeping the leader's lock, and removing what dead workers left.
+//!
+//! One lane for all of it, with at most one write in flight. Nothing here makes any worker an owner.
+
+use super::leader_lock::LeaderLock;
+use crate::fleet::{FleetVersion, FleetWrite, REPORT_INTERVAL, seconds};
+use crate::ids::{OpId, WorkerId};
+use crate::input::{Outcome, Why};
+use crate::notice::{FleetRules, Notice};
+use crate::output::TableOp;
+use crate::time::Mono;
+use crate::worker::backoff::Backoff;
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::describe;
+use crate::worker::lease_table::{Fleet, LeaseTable, Rules};
+
+/// Our part in the fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct FleetMember {
+    flight: Option<(OpId, FleetWrite)>,
+    backoff: Backoff,
+    /// When the next report is due.
+    report_at: Mono,
+    /// A report of ours may be in the table.
+    reported: bool,
+    lock: LeaderLock,
+    /// A scan has ended since the last look at what is due.
+    news: bool,
+    /// What is left to be written before the worker stops.
+    leaving: Vec<FleetWrite>,
+    /// The scan after which the reports of dead workers were last looked for.
+    tidied_after: u64,
+    /// What was told last: the rules, the leader, and whether that is us.
+    told: Option<(Rules, Option<WorkerId>, bool)>,
+}
+
+impl FleetMember {
+    /// Whether this worker leads the fleet.
+    pub(super) fn leads(&self, cx: &Context) -> bool {
+        cx.is_running() && self.lock.leads(cx.now())
+    }
+
+    /// Whether nothing is left to be written.
+    pub(super) fn is_idle(&self) -> bool {
+        self.flight.is_none() && self.leaving.is_empty()
+    }
+
+    pub(super) fn wake_at(&self, cx: &Context, fleet: &Fleet) -> Mono {
+        if self.flight.is_some() || !cx.is_booted() {
+            return Mono::NEVER;
+        }
+        let due = if !self.leaving.is_empty() {
+            Mono(0)
+        } else if !cx.is_running() || fleet.rules() == Rules::Own {
+            return Mono::NEVER;
+        } else if self.news {
+            Mono(0)
+        } else {
+            self.report_at.min(self.lock.wake_at())
+        };
+        due.max(self.backoff.until())
+    }
+
+    /// A whole scan has ended.
+    pub(super) fn on_scanned(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        let fleet = leases.fleet();
+        self.news = true;
+        if fleet.rules() == Rules::Own {
+            self.withdraw(cx);
+        }
+        if !self.may_lead(fleet) {
+            self.leaving.extend(self.lock.step_down(cx.me()));
+        }
+        self.tell(cx, fleet);
+    }
+
+    /// A leader must understand what it leads, and there is nothing to lead without other workers.
+    fn may_lead(&self, fleet: &Fleet) -> bool {
+        let known = matches!(
+            fleet.version(),
+            Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback)
+        );
+        fleet.is_led() && known
+    }
+
+    fn tell(&mut self, cx: &mut Context, fleet: &Fleet) {
+        let leader = fleet.leader().filter(|(lock, _)| !lock.released);
+        let leader = leader.map(|(lock, _)| lock.id.clone());
+        let leads = self.leads(cx);
+        let state = (fleet.rules(), leader, leads);
+        let before = self.told.as_ref().map_or(Rules::Own, |(rules, ..)| *rules);
+        if before == Rules::Own && state.0 == Rules::Own || self.told.as_ref() == Some(&state) {
+            return;
+        }
+        let rules = match state.0 {
+            Rules::Own => FleetRules::Own,
+            Rules::Reporting => FleetRules::Reporting,
+            Rules::Led => FleetRules::Led,
+        };
+        let unknown = match fleet.version() {
+            Some(FleetVersion::Unknown(version)) => Some(version.clone()),
+            _ => None,
+        };
+        cx.notify(Notice::Fleet {
+            rules,
+            leader: state.1.clone(),
+            leads,
+            workers: fleet.live(cx.now()).count() as u32,
+            unknown,
+        });
+        self.told = Some(state);
+    }
+
+    /// Asks for what is due.
+    pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        let now = cx.now();
+        if self.flight.is_some() || now < self.wake_at(cx, leases.fleet()) {
+            return;
+        }
+        let next = self.next(cx, leases);
+        // What is due after this one is looked for when it has been answered.
+        self.news = next.is_some();
+        if let Some(write) = next {
+            let op = cx.table(Waiter::Fleet, TableOp::Fleet(write.clone()));
+            self.flight = Some((op, write));
+        }
+    }
+
+    fn next(&mut self, cx: &Context, leases: &LeaseTable) -> Option<FleetWrite> {
+        if let Some(write) = self.leaving.pop() {
+            return Some(write);
+        }
+        let fleet = leases.fleet();
+        if !cx.is_running() || fleet.rules() == Rules::Own {
+            return None;
+        }
+        if cx.now() >= self.report_at {
+            self.reported = true;
+            return Some(FleetWrite::Report {
+                worker: cx.me().clone(),
+                at: seconds(cx.wall()),
+                measure: fleet.measures(cx.now()),
+                cpu: Vec::new(),
+            });
+        }
+        let scan = leases.scans().complete();
+        let lock = self.may_lead(fleet).then(|| self.lock.due(cx, fleet, scan));
+        if let Some(write) = lock.flatten() {
+            return Some(write);
+        }
+        if self.leads(cx) && self.tidied_after < scan {
+            self.tidied_after = scan;
+            return fleet.stale(cx).map(|worker| FleetWrite::Forget {
+                worker: worker.id.clone(),
+                at: worker.at,
+            });
+        }
+        None
+    }
+
+    /// A write has ended. `sent`: when it was emitted.
+    pub(super) fn on_outcome(&mut self, cx: &mut Context, op: OpId, sent: Mono, outcome: Outcome) {
+        let Some((_, write)) = self.flight.take_if(|(expected, _)| *expected == op) else {
+            debug_assert!(false, "an outcome is of what is in flight");
+            return;
+        };
+        self.lock.on_outcome(cx.now(), &write, sent, &outcome);
+        let settled = match &outcome {
+            Outcome::Applied(_) => true,
+            Outcome::Refused(refusal) => refusal.why == Why::ConditionFailed,
+            Outcome::NotSent(_) | Outcome::Unknown(_) => false,
+        };
+        if settled {
+            self.backoff.succeeded();
+            match write {
+                FleetWrite::Report { .. } => self.report_at = sent + REPORT_INTERVAL,
+                FleetWrite::Leave { .. } => self.reported = false,
+                _ => {}
+            }
+            return;
+        }
+        if matches!(&outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+            cx.request(Request::DoubtTable);
+        }
+        let again_in = self.backoff.failed(cx, "fleet", "");
+        cx.notify(Notice::Trouble {
+            op,
+            lease: None,
+            what: write.verb().into(),
+            how: describe(&outcome),
+            again_in,
+        });
+        // The others are decided on anew.
+        if matches!(write, FleetWrite::Leave { .. } | FleetWrite::StepDown { .. }) {
+            self.leaving.push(write);
+        }
+    }
+
+    /// Removes our report: no worker is to count on it any more.
+    fn withdraw(&mut self, cx: &Context) {
+        let leaves = |write: &FleetWrite| matches!(write, FleetWrite::Leave { .. });
+        let under_way = self.flight.as_ref().is_some_and(|(_, write)| leaves(write));
+        if self.reported && !under_way && !self.leaving.iter().any(leaves) {
+            self.leaving.push(FleetWrite::Leave {
+                worker: cx.me().clone(),
+            });
+        }
+        self.report_at = Mono(0);
+    }
+
+    /// The worker stops: no lease is to be assigned to it any more, and another worker may lead.
+    pub(super) fn leave(&mut self, cx: &Context) {
+        self.backoff.wait_until(Mono(0));
+        self.leaving.extend(self.lock.step_down(cx.me()));
+        self.withdraw(cx);
+    }
+}

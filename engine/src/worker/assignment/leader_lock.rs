@@ -1,0 +1,166 @@
+//! The lock of the leader of a KCL 3.x fleet, as the DynamoDB lock client for Java keeps it.
+//!
+//! The lock is a row whose version changes with every renewal. A worker that has seen the same version for longer than the lock lasts
+//! takes it, on the condition that the version is still the same. Two things are safer than in the original. A write of unknown
+//! outcome does not cost the leadership: the next one holds for either version that the row may show. And the leader counts the
+//! lock's validity from the moment at which it sent the write.
+
+use crate::fleet::{FleetWrite, LEADER_BEAT, LEADER_LEASE};
+use crate::ids::WorkerId;
+use crate::input::{Outcome, Why};
+use crate::time::{Mono, Span};
+use crate::worker::context::Context;
+use crate::worker::lease_table::Fleet;
+
+/// Versions that writes of unknown outcome may have left; beyond that the lock is given up.
+const MAX_DOUBTS: usize = 8;
+/// A renewal that failed is tried again after this.
+const RETRY: Span = Span::from_secs(2);
+/// No lock is taken for one that lasts for a shorter time.
+const LEAST_LEASE: Span = Span::from_secs(1);
+/// For how long a lock that is free is left to workers of KCL, which look every 30 s: the application chose them to lead.
+pub(super) const COURTESY: Span = Span::from_secs(45);
+
+/// The lock, as this worker has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct LeaderLock {
+    held: Option<Held>,
+    /// The version of a take of unknown outcome, and when it was sent.
+    perhaps: Option<(String, Mono)>,
+    /// The scan after which a take was last tried.
+    tried_after: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Held {
+    /// The versions that the row may show: that of the last write that was acknowledged, and those of later ones.
+    versions: Vec<String>,
+    valid_until: Mono,
+    beat_at: Mono,
+}
+
+impl LeaderLock {
+    /// Whether this worker leads.
+    pub(super) fn leads(&self, now: Mono) -> bool {
+        self.held.as_ref().is_some_and(|held| now < held.valid_until)
+    }
+
+    pub(super) fn wake_at(&self) -> Mono {
+        self.held.as_ref().map_or(Mono::NEVER, |held| held.beat_at)
+    }
+
+    /// Gives the lock up. Returns the write that does so.
+    pub(super) fn step_down(&mut self, me: &WorkerId) -> Option<FleetWrite> {
+        self.perhaps = None;
+        let held = self.held.take()?;
+        Some(FleetWrite::StepDown {
+            worker: me.clone(),
+            seen: held.versions,
+        })
+    }
+
+    /// The next write, if one is due. `scan`: the number of the last whole scan.
+    pub(super) fn due(&mut self, cx: &Context, fleet: &Fleet, scan: u64) -> Option<FleetWrite> {
+        let now = cx.now();
+        self.adopt(cx, fleet);
+        if self.held.as_ref().is_some_and(|held| now >= held.valid_until) {
+            // Another worker may lead by now.
+            self.held = None;
+        }
+        if let Some(held) = &self.held {
+            return (now >= held.beat_at).then(|| FleetWrite::Beat {
+                worker: cx.me().clone(),
+                version: version(cx),
+                seen: held.versions.clone(),
+            });
+        }
+        if self.tried_after >= scan || self.perhaps.is_some() {
+            return None;
+        }
+        let seen = match fleet.leader() {
+            Some((lock, since)) if !lock.released => {
+                let lasts = Span(lock.lease_ms.saturating_mul(1_000)).max(LEAST_LEASE);
+                (now.since(since) > lasts).then(|| Some(lock.version.clone()))
+            }
+            other => {
+                let free = fleet
+                    .leaderless_since()
+                    .is_some_and(|since| now.since(since) >= COURTESY);
+                free.then(|| other.map(|(lock, _)| lock.version.clone()))
+            }
+        }?;
+        self.tried_after = scan;
+        Some(FleetWrite::Lead {
+            worker: cx.me().clone(),
+            version: version(cx),
+            seen,
+        })
+    }
+
+    /// A take of unknown outcome was applied after all, as a scan shows; or it was not.
+    fn adopt(&mut self, cx: &Context, fleet: &Fleet) {
+        let Some((version, sent)) = &self.perhaps else {
+            return;
+        };
+        let shown = fleet.leader().is_some_and(|(lock, _)| lock.version == *version);
+        if shown && cx.now().since(*sent) < LEADER_LEASE {
+            self.hold(version.clone(), *sent);
+            self.perhaps = None;
+        } else if cx.now().since(*sent) > cx.config().scan_interval.times(2) {
+            self.perhaps = None;
+        }
+    }
+
+    fn hold(&mut self, version: String, sent: Mono) {
+        self.held = Some(Held {
+            versions: vec![version],
+            valid_until: sent + LEADER_LEASE,
+            beat_at: sent + LEADER_BEAT,
+        });
+    }
+
+    /// What a take or a renewal came to. `sent`: when it was emitted.
+    pub(super) fn on_outcome(&mut self, now: Mono, write: &FleetWrite, sent: Mono, outcome: &Outcome) {
+        let (FleetWrite::Lead { version, .. } | FleetWrite::Beat { version, .. }) = write else {
+            return;
+        };
+        let renews = matches!(write, FleetWrite::Beat { .. });
+        match outcome {
+            Outcome::Applied(_) => self.hold(version.clone(), sent),
+            Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => self.held = None,
+            Outcome::Unknown(_) if !renews => self.perhaps = Some((version.clone(), sent)),
+            Outcome::Unknown(_) => {
+                if let Some(held) = &mut self.held {
+                    held.versions.push(version.clone());
+                    held.beat_at = now + RETRY;
+                }
+                self.held.take_if(|held| held.versions.len() > MAX_DOUBTS);
+            }
+            Outcome::Refused(_) | Outcome::NotSent(_) => {
+                if let Some(held) = &mut self.held {
+                    held.beat_at = now + RETRY;
+                }
+            }
+        }
+    }
+}
+
+/// A version that no other write leaves, in the form of a random UUID.
+fn version(cx: &Context) -> String {
+    let half = |part: u64| {
+        cx.draw_below(
+            "leader version",
+            cx.now().0.wrapping_mul(2).wrapping_add(part),
+            u64::MAX,
+        )
+    };
+    let (high, low) = (half(0), half(1));
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xfff,
+        low >> 48 & 0x3fff | 0x8000,
+        low & 0xffff_ffff_ffff
+    )
+}

@@ -1,0 +1,147 @@
+//! The leader's lock alone: what it asks for, and what outcomes mean.
+
+use super::super::leader_lock::{COURTESY, LeaderLock};
+use crate::fleet::{FleetLeader, FleetRow, FleetWrite, LEADER_BEAT, LEADER_LEASE};
+use crate::input::{Outcome, Why};
+use crate::time::Span;
+use crate::worker::context::Context;
+use crate::worker::lease_table::Fleet;
+use crate::worker::testing::{context, done, refused, seconds, throttled, unknown};
+
+/// A scan shows the lock with this version, or none.
+fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, version: Option<&str>) {
+    if let Some(version) = version {
+        let lock = FleetLeader {
+            id: "other".into(),
+            version: version.into(),
+            lease_ms: 120_000,
+            released: false,
+        };
+        fleet.observe(cx, scan, FleetRow::Leader(lock));
+    }
+    fleet.scanned(cx, scan);
+}
+
+/// Asks for what is due, and answers it.
+fn turn(
+    cx: &Context,
+    lock: &mut LeaderLock,
+    fleet: &Fleet,
+    scan: u64,
+    outcome: Outcome,
+) -> Option<FleetWrite> {
+    let write = lock.due(cx, fleet, scan)?;
+    lock.on_outcome(cx.now(), &write, cx.now(), &outcome);
+    Some(write)
+}
+
+/// A lock that was free for long enough, and is ours now.
+fn leading() -> (Context, LeaderLock, Fleet) {
+    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
+    shows(&cx, &mut fleet, 1, None);
+    cx.later(COURTESY);
+    shows(&cx, &mut fleet, 2, None);
+    let write = turn(&cx, &mut lock, &fleet, 2, done());
+    assert!(
+        matches!(write, Some(FleetWrite::Lead { seen: None, .. })),
+        "{write:?}"
+    );
+    assert!(lock.leads(cx.now()));
+    (cx, lock, fleet)
+}
+
+#[test]
+fn a_free_lock_is_left_to_others_for_a_while() {
+    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
+    shows(&cx, &mut fleet, 1, None);
+    cx.later(Span(COURTESY.0 - 1));
+    shows(&cx, &mut fleet, 2, None);
+    assert_eq!(turn(&cx, &mut lock, &fleet, 2, done()), None);
+}
+
+#[test]
+fn a_lock_that_stands_still_is_taken_when_it_has_run_out_and_once_a_scan() {
+    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
+    shows(&cx, &mut fleet, 1, Some("v1"));
+    cx.later(LEADER_LEASE);
+    shows(&cx, &mut fleet, 2, Some("v1"));
+    assert_eq!(
+        turn(&cx, &mut lock, &fleet, 2, done()),
+        None,
+        "it may still be believed in"
+    );
+    cx.later(Span(1));
+    shows(&cx, &mut fleet, 3, Some("v1"));
+    let write = turn(&cx, &mut lock, &fleet, 3, refused(Why::ConditionFailed));
+    assert!(matches!(write, Some(FleetWrite::Lead { seen: Some(seen), .. }) if seen == "v1"));
+    assert!(!lock.leads(cx.now()));
+    assert_eq!(
+        turn(&cx, &mut lock, &fleet, 3, done()),
+        None,
+        "nothing new was seen"
+    );
+    shows(&cx, &mut fleet, 4, Some("v2"));
+    assert_eq!(turn(&cx, &mut lock, &fleet, 4, done()), None, "it was renewed");
+}
+
+#[test]
+fn a_renewal_of_unknown_outcome_does_not_cost_the_lead() {
+    let (mut cx, mut lock, fleet) = leading();
+    cx.later(LEADER_BEAT);
+    let Some(FleetWrite::Beat {
+        version: second,
+        seen: first,
+        ..
+    }) = turn(&cx, &mut lock, &fleet, 3, unknown())
+    else {
+        panic!("a renewal is due")
+    };
+    assert_eq!(first.len(), 1);
+    cx.later(seconds(5));
+    let Some(FleetWrite::Beat {
+        version: third, seen, ..
+    }) = turn(&cx, &mut lock, &fleet, 3, done())
+    else {
+        panic!("it is tried again")
+    };
+    assert_eq!(seen, [first[0].clone(), second], "either may be in the row");
+    let step_down = lock.step_down(&"me".into());
+    assert!(matches!(step_down, Some(FleetWrite::StepDown { seen, .. }) if seen == [third]));
+    assert!(!lock.leads(cx.now()));
+}
+
+#[test]
+fn a_leader_whose_renewals_fail_stops_when_the_lock_runs_out() {
+    let (mut cx, mut lock, fleet) = leading();
+    let from = cx.now();
+    for scan in 3..200 {
+        if cx.now().since(from) >= LEADER_LEASE {
+            break;
+        }
+        assert!(lock.leads(cx.now()));
+        turn(&cx, &mut lock, &fleet, scan, throttled());
+        cx.later(seconds(1));
+    }
+    assert!(!lock.leads(cx.now()));
+}
+
+#[test]
+fn a_take_of_unknown_outcome_is_recognised_by_its_version() {
+    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
+    shows(&cx, &mut fleet, 1, None);
+    cx.later(COURTESY);
+    shows(&cx, &mut fleet, 2, None);
+    let Some(FleetWrite::Lead { version, .. }) = turn(&cx, &mut lock, &fleet, 2, unknown()) else {
+        panic!("a take is due")
+    };
+    assert!(!lock.leads(cx.now()), "it is not known yet");
+    let sent = cx.now();
+    cx.later(seconds(1));
+    shows(&cx, &mut fleet, 3, Some(&version));
+    assert_eq!(turn(&cx, &mut lock, &fleet, 3, done()), None, "no renewal is due");
+    assert!(lock.leads(cx.now()));
+    assert!(
+        !lock.leads(sent + LEADER_LEASE),
+        "it counts from when the take was sent"
+    );
+}

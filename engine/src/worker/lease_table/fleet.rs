@@ -1,0 +1,178 @@
+//! The fleet of KCL 3.x, as its rows in the table show it: which workers live, which one leads, and by the rules of which version
+//! all work.
+//!
+//! Whether a worker lives is judged by whether its row changes, on our own clock. Only a row that is seen for the first time is
+//! judged by the time in it: a worker that died long ago must not count, and a live one must not be overlooked.
+
+use crate::fleet::{FORGET_AFTER, FleetLeader, FleetRow, FleetVersion, FleetWorker, WORKER_EXPIRY, seconds};
+use crate::ids::WorkerId;
+use crate::time::{Mono, Span};
+use crate::worker::context::Context;
+use std::collections::BTreeMap;
+
+/// How this worker comes by leases beside workers of KCL 3.x.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::worker) enum Rules {
+    /// There is no fleet of KCL 3.x: as the format's policies say.
+    #[default]
+    Own,
+    /// The same. But the fleet waits for the reports of all workers, to move on to the rules of KCL 3.x.
+    Reporting,
+    /// A leader assigns leases. No worker takes what was not assigned to it.
+    Led,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SeenWorker {
+    row: FleetWorker,
+    /// When it was first seen as it is; absent: it was old when it was seen first.
+    changed_at: Option<Mono>,
+    /// A lease of its own has expired since. KCL's leader takes it for alive for a minute more, and goes on to assign leases to it.
+    dead: bool,
+    seen_by: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SeenLeader {
+    row: FleetLeader,
+    since: Mono,
+    seen_by: u64,
+}
+
+/// What the scans have shown of the fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::worker) struct Fleet {
+    workers: BTreeMap<WorkerId, SeenWorker>,
+    leader: Option<SeenLeader>,
+    version: Option<(FleetVersion, u64)>,
+    /// Since when there has been no lock of a leader; `NEVER` while there is one, or none was looked for.
+    leaderless_since: Option<Mono>,
+    rules: Rules,
+}
+
+/// How long a row must have stood still so that its owner counts as dead where a leader assigns leases. A worker of KCL looks for what was
+/// assigned to it once in a lease duration (half of the interval of assignment), and renews it for the first time a third of one
+/// later. One and a half are not enough on a busy machine.
+pub(in crate::worker) fn silence(cx: &Context) -> Span {
+    cx.config().lease_duration.scaled(5, 2)
+}
+
+impl Fleet {
+    /// Takes note of a row that the scan of this number showed.
+    pub(in crate::worker) fn observe(&mut self, cx: &Context, scan: u64, row: FleetRow) {
+        match row {
+            FleetRow::Worker(row) => self.see_worker(cx, scan, row),
+            FleetRow::Leader(row) => {
+                let same = self.leader.as_ref().filter(|seen| seen.row == row);
+                let since = same.map_or(cx.now(), |seen| seen.since);
+                self.leader = Some(SeenLeader {
+                    row,
+                    since,
+                    seen_by: scan,
+                });
+            }
+            FleetRow::Version(version) => self.version = Some((version, scan)),
+        }
+    }
+
+    fn see_worker(&mut self, cx: &Context, scan: u64, row: FleetWorker) {
+        let known = self.workers.get(&row.id);
+        let dead = known.is_some_and(|seen| seen.dead && seen.row.at == row.at);
+        let changed_at = match known {
+            Some(seen) if seen.row.at == row.at => seen.changed_at,
+            Some(_) => Some(cx.now()),
+            None => {
+                let age = seconds(cx.wall()).saturating_sub(row.at);
+                (age < whole_seconds(WORKER_EXPIRY)).then_some(cx.now())
+            }
+        };
+        self.workers.insert(
+            row.id.clone(),
+            SeenWorker {
+                row,
+                changed_at,
+                dead,
+                seen_by: scan,
+            },
+        );
+    }
+
+    /// A lease of this worker has expired: it is dead, until it reports again.
+    pub(super) fn let_expire(&mut self, id: &WorkerId) {
+        if let Some(seen) = self.workers.get_mut(id) {
+            seen.dead = true;
+        }
+    }
+
+    /// A whole scan of this number has ended: what it did not show is gone.
+    pub(in crate::worker) fn scanned(&mut self, cx: &Context, scan: u64) {
+        self.workers.retain(|_, seen| seen.seen_by >= scan);
+        self.leader.take_if(|seen| seen.seen_by < scan);
+        self.version.take_if(|(_, seen_by)| *seen_by < scan);
+        self.leaderless_since = match &self.leader {
+            Some(seen) if !seen.row.released => None,
+            _ => Some(self.leaderless_since.unwrap_or(cx.now())),
+        };
+        self.rules = match self.version() {
+            None | Some(FleetVersion::Version2x) => Rules::Own,
+            Some(FleetVersion::UpgradeFrom2x) => Rules::Reporting,
+            Some(_) if self.others(cx.now()).next().is_some() => Rules::Led,
+            Some(_) => Rules::Reporting,
+        };
+    }
+
+    /// How this worker comes by leases.
+    pub(in crate::worker) fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// Whether a leader assigns leases.
+    pub(in crate::worker) fn is_led(&self) -> bool {
+        self.rules == Rules::Led
+    }
+
+    /// The version by whose rules the fleet works.
+    pub(in crate::worker) fn version(&self) -> Option<&FleetVersion> {
+        self.version.as_ref().map(|(version, _)| version)
+    }
+
+    /// The lock of a leader, and since when it has been as it is.
+    pub(in crate::worker) fn leader(&self) -> Option<(&FleetLeader, Mono)> {
+        self.leader.as_ref().map(|seen| (&seen.row, seen.since))
+    }
+
+    /// Since when there has been no lock of a leader.
+    pub(in crate::worker) fn leaderless_since(&self) -> Option<Mono> {
+        self.leaderless_since
+    }
+
+    /// The reports of workers that live.
+    pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
+        let lives = move |seen: &&SeenWorker| {
+            let changed = seen.changed_at;
+            !seen.dead && changed.is_some_and(|changed| now.since(changed) < WORKER_EXPIRY)
+        };
+        self.workers.values().filter(lives).map(|seen| &seen.row)
+    }
+
+    /// Those of workers of other libraries.
+    fn others(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
+        self.live(now).filter(|worker| !worker.ours)
+    }
+
+    /// Whether workers of other libraries report what they measure of their hosts.
+    pub(in crate::worker) fn measures(&self, now: Mono) -> bool {
+        self.others(now).any(|worker| !worker.metrics.is_empty())
+    }
+
+    /// A report that is so old that it is removed.
+    pub(in crate::worker) fn stale(&self, cx: &Context) -> Option<&FleetWorker> {
+        let oldest = seconds(cx.wall()).saturating_sub(whole_seconds(FORGET_AFTER));
+        let dead = |seen: &&SeenWorker| seen.changed_at.is_none() && seen.row.at < oldest;
+        self.workers.values().find(dead).map(|seen| &seen.row)
+    }
+}
+
+fn whole_seconds(span: Span) -> i64 {
+    i64::try_from(span.0 / 1_000_000).unwrap_or(i64::MAX)
+}

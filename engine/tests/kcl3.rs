@@ -1,0 +1,402 @@
+//! Scenes of a worker in a fleet of KCL 3.x: as its member, and as its leader. The rows of the other worker, `java`, are written by
+//! the scene.
+
+use crate::rig::{Rig, asking};
+use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::input::Call;
+use leasehold_engine::notice::{FleetRules, Notice, TakeReason};
+use leasehold_engine::output::{ConsumerOp, EndReason};
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::LeaseRow;
+use leasehold_engine::table::{AttributeValue, Item};
+
+const JAVA: &str = "java";
+
+/// A table with a lease for each shard that nobody had yet, and workers of ours.
+fn fleet(shards: u32, workers: u32) -> Rig {
+    let mut rig = Rig::new(shards, 0);
+    rig.configure(|_| asking());
+    rig.table.rows = Some(
+        rig.stream
+            .shards
+            .values()
+            .map(|shard| {
+                let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
+                row.range = Some(shard.range);
+                (row.key.clone(), row)
+            })
+            .collect(),
+    );
+    for _ in 0..workers {
+        rig.join();
+    }
+    rig
+}
+
+fn text(value: &str) -> AttributeValue {
+    AttributeValue::s(value)
+}
+
+fn put(rig: &mut Rig, key: &str, attributes: &[(&'static str, AttributeValue)]) {
+    let mut item = Item::from([("leaseKey".into(), text(key))]);
+    for (name, value) in attributes {
+        item.insert((*name).into(), value.clone());
+    }
+    rig.table.fleet.insert(LeaseKey::from(key), item);
+}
+
+fn version(rig: &mut Rig, version: &str) {
+    let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));
+    put(rig, "Migration3.0", &[kind, ("cv", text(version))]);
+}
+
+fn lock(rig: &mut Rig, owner: &str, version: &str) {
+    let attributes = [
+        ("entityType", text("LEADER")),
+        ("ownerName", text(owner)),
+        ("leaseDuration", text("120000")),
+        ("recordVersionNumber", text(version)),
+    ];
+    put(rig, "Leader", &attributes);
+}
+
+/// The Java worker reports, as it does every 30 s.
+fn reports(rig: &mut Rig) {
+    let now = rig.now.0 / 1_000_000;
+    let empty = || AttributeValue::M(std::collections::BTreeMap::new());
+    let attributes = [
+        ("entityType", text("WORKER_METRIC_STATS")),
+        ("lut", AttributeValue::n(now)),
+        ("sts", empty()),
+        ("opr", empty()),
+    ];
+    put(rig, JAVA, &attributes);
+}
+
+/// Lets time pass. The Java worker lives: it reports, and renews its leases and its lock.
+fn java_lives(rig: &mut Rig, secs: u64) {
+    for _ in 0..secs {
+        reports(rig);
+        if let Some(mut item) = rig.table.fleet.get(&LeaseKey::from("Leader")).cloned() {
+            if item["ownerName"] == text(JAVA) {
+                item.insert("recordVersionNumber".into(), text(&rig.now.to_string()));
+                rig.table.fleet.insert("Leader".into(), item);
+            }
+        }
+        for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
+            let java = Some(WorkerId::from(JAVA));
+            if row.actual_owner() == java.as_ref() {
+                row.counter += 1;
+            }
+        }
+        rig.secs(1);
+    }
+}
+
+fn change(rig: &mut Rig, n: u32, change: impl FnOnce(&mut LeaseRow)) {
+    let key = Rig::id(n).to_lease();
+    change(rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap());
+}
+
+fn me(rig: &Rig, worker: usize) -> WorkerId {
+    rig.workers[worker].engine().worker().unwrap().clone()
+}
+
+fn held(rig: &Rig, worker: usize) -> usize {
+    rig.workers[worker].engine().held().count()
+}
+
+fn report_of(rig: &Rig, worker: usize) -> Option<&Item> {
+    rig.table.fleet.get(me(rig, worker).as_str())
+}
+
+/// A fleet that `java` leads.
+fn led(shards: u32, workers: u32) -> Rig {
+    let mut rig = fleet(shards, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    lock(&mut rig, JAVA, "v1");
+    reports(&mut rig);
+    for _ in 0..workers {
+        rig.join();
+    }
+    rig
+}
+
+#[test]
+fn a_member_reports_at_once_and_again_every_half_minute() {
+    let mut rig = led(2, 1);
+    java_lives(&mut rig, 2);
+    let at = |rig: &Rig| report_of(rig, 0).map(|item| item["lut"].as_n().unwrap().parse::<u64>().unwrap());
+    let first = at(&rig).expect("a report within two seconds");
+    java_lives(&mut rig, 60);
+    let last = at(&rig).unwrap();
+    assert!((58..=62).contains(&(last - first)), "{first} {last}");
+    let item = report_of(&rig, 0).unwrap();
+    assert_eq!(item["entityType"], text("WORKER_METRIC_STATS"));
+    assert_eq!(
+        (&item["sup"], &item["slu"]),
+        (&AttributeValue::n(1), &item["lut"])
+    );
+    assert_eq!(item["leaseholdOwner"], text(me(&rig, 0).as_str()));
+    let told = rig.workers[0].notices.iter().any(|(_, notice)| {
+        matches!(notice, Notice::Fleet { rules: FleetRules::Led, leader: Some(leader), leads: false, .. }
+            if leader.as_str() == JAVA)
+    });
+    assert!(told, "{:?}", rig.workers[0].notices);
+}
+
+#[test]
+fn a_member_takes_what_the_leader_assigns_and_nothing_else() {
+    let mut rig = led(3, 1);
+    rig.put(0, 5);
+    java_lives(&mut rig, 20);
+    assert_eq!(held(&rig, 0), 0, "free leases are the leader's to assign");
+    let me = me(&rig, 0);
+    change(&mut rig, 0, |row| {
+        row.owner = Some(me);
+        row.counter += 1;
+    });
+    java_lives(&mut rig, 1);
+    assert_eq!(held(&rig, 0), 1);
+    let took = rig.workers[0]
+        .notices
+        .iter()
+        .find_map(|(_, notice)| match notice {
+            Notice::Took { why, .. } => Some(why.clone()),
+            _ => None,
+        });
+    assert_eq!(took, Some(TakeReason::Ours));
+    java_lives(&mut rig, 10);
+    assert_eq!(held(&rig, 0), 1);
+}
+
+#[test]
+fn a_member_steals_nothing_however_uneven_it_is() {
+    let mut rig = led(8, 0);
+    for n in 0..8 {
+        change(&mut rig, n, |row| row.owner = Some(JAVA.into()));
+    }
+    rig.join();
+    java_lives(&mut rig, 300);
+    assert_eq!(held(&rig, 0), 0);
+    assert!((0..8).all(|n| rig.row(n).actual_owner() == Some(&JAVA.into())));
+}
+
+#[test]
+fn a_member_hands_over_what_the_leader_moves() {
+    let mut rig = led(1, 1);
+    let me = me(&rig, 0);
+    change(&mut rig, 0, |row| row.owner = Some(me.clone()));
+    rig.put(0, 10);
+    java_lives(&mut rig, 5);
+    assert_eq!(held(&rig, 0), 1);
+    change(&mut rig, 0, |row| {
+        row.owner = Some(JAVA.into());
+        row.handing_over = Some(me.clone());
+    });
+    java_lives(&mut rig, 4);
+    assert_eq!(held(&rig, 0), 0);
+    let row = rig.row(0);
+    assert_eq!(
+        (row.actual_owner(), &row.handing_over),
+        (Some(&JAVA.into()), &None)
+    );
+    assert!(row.checkpoint.position().is_some(), "what was processed is saved");
+    let closes = rig.workers[0].calls.iter().filter_map(|(_, op)| match op {
+        ConsumerOp::Close { reason, .. } => Some(*reason),
+        _ => None,
+    });
+    assert_eq!(closes.collect::<Vec<_>>(), [EndReason::HandedOver]);
+    rig.assert_all_processed();
+}
+
+#[test]
+fn what_no_leader_assigns_is_taken_after_a_while() {
+    let mut rig = fleet(4, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    lock(&mut rig, "dead", "v1");
+    reports(&mut rig);
+    rig.join();
+    java_lives(&mut rig, 40);
+    assert_eq!(held(&rig, 0), 0);
+    java_lives(&mut rig, 30);
+    assert!(held(&rig, 0) > 0, "five lease durations are over");
+}
+
+#[test]
+fn a_fleet_without_java_works_by_our_own_rules() {
+    let mut rig = fleet(8, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    lock(&mut rig, JAVA, "v1");
+    reports(&mut rig);
+    // The Java worker died two minutes ago.
+    rig.secs(120);
+    rig.join();
+    rig.secs(2);
+    assert_eq!(held(&rig, 0), 8);
+    rig.join();
+    rig.secs(3);
+    assert_eq!((held(&rig, 0), held(&rig, 1)), (4, 4));
+    assert!(
+        report_of(&rig, 1).is_some(),
+        "a Java worker that comes back is to know of it"
+    );
+}
+
+#[test]
+fn a_fleet_that_migrates_gets_reports_and_is_counted_as_before() {
+    for (state, reported) in [
+        ("CLIENT_VERSION_UPGRADE_FROM_2X", true),
+        ("CLIENT_VERSION_2X", false),
+    ] {
+        let mut rig = fleet(4, 0);
+        version(&mut rig, state);
+        rig.join();
+        rig.secs(3);
+        assert_eq!(held(&rig, 0), 4, "{state}");
+        assert_eq!(report_of(&rig, 0).is_some(), reported, "{state}");
+        // Back again: the report goes, or no worker of KCL 2.x would know what it is.
+        version(&mut rig, "CLIENT_VERSION_2X");
+        rig.secs(3);
+        assert!(report_of(&rig, 0).is_none(), "{state}");
+        assert_eq!(held(&rig, 0), 4, "{state}");
+    }
+}
+
+#[test]
+fn a_state_that_is_not_known_makes_a_harmless_member_that_says_so() {
+    let mut rig = fleet(4, 0);
+    version(&mut rig, "CLIENT_VERSION_4X");
+    reports(&mut rig);
+    rig.join();
+    java_lives(&mut rig, 30);
+    assert_eq!(held(&rig, 0), 0);
+    assert!(!rig.table.fleet.contains_key("Leader"));
+    let said = rig.workers[0].notices.iter().any(|(_, notice)| {
+        matches!(notice, Notice::Fleet { unknown: Some(version), .. } if version == "CLIENT_VERSION_4X")
+    });
+    assert!(said);
+}
+
+#[test]
+fn a_worker_that_stops_takes_its_report_and_its_lock_with_it() {
+    let mut rig = leading(2);
+    assert!(report_of(&rig, 0).is_some());
+    rig.call(0, Call::Shutdown);
+    rig.secs(3);
+    assert!(rig.workers[0].engine().is_stopped());
+    let keys: Vec<_> = rig.table.fleet.keys().map(ToString::to_string).collect();
+    assert_eq!(keys, ["Migration3.0", JAVA]);
+}
+
+/// A fleet of one worker of ours and `java`, which ours leads.
+fn leading(shards: u32) -> Rig {
+    let mut rig = fleet(shards, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    reports(&mut rig);
+    rig.join();
+    java_lives(&mut rig, 46);
+    let owner = rig
+        .table
+        .fleet
+        .get("Leader")
+        .map(|item| item["ownerName"].clone());
+    assert_eq!(
+        owner,
+        Some(text(me(&rig, 0).as_str())),
+        "nobody else wants to lead"
+    );
+    rig
+}
+
+#[test]
+fn a_leader_assigns_what_is_free_evenly() {
+    let mut rig = leading(8);
+    java_lives(&mut rig, 2);
+    assert_eq!(held(&rig, 0), 4);
+    let java = (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into()));
+    assert_eq!(java.count(), 4);
+}
+
+#[test]
+fn a_leader_gives_a_worker_of_kcl_time_to_find_out_what_it_was_assigned() {
+    let mut rig = leading(8);
+    java_lives(&mut rig, 2);
+    let javas = |rig: &Rig| (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into())).count();
+    assert_eq!(javas(&rig), 4);
+    // It reports, and has not renewed any lease yet.
+    for _ in 0..24 {
+        reports(&mut rig);
+        rig.secs(1);
+    }
+    assert_eq!(javas(&rig), 4, "two lease durations and a half are not over");
+    for _ in 0..4 {
+        reports(&mut rig);
+        rig.secs(1);
+    }
+    assert_eq!(
+        (javas(&rig), held(&rig, 0)),
+        (0, 8),
+        "a worker that lets its leases expire gets no others"
+    );
+}
+
+#[test]
+fn a_leader_moves_leases_by_hand_over() {
+    let mut rig = leading(8);
+    for n in 0..8 {
+        change(&mut rig, n, |row| row.owner = Some(JAVA.into()));
+    }
+    java_lives(&mut rig, 90);
+    let moving = (0..8).filter(|n| {
+        let row = rig.row(*n);
+        row.handing_over == Some(JAVA.into()) && row.owner == Some(me(&rig, 0))
+    });
+    assert!(moving.count() > 0, "a lease is on its way");
+    assert_eq!(held(&rig, 0), 0, "the Java worker has not let go of any");
+}
+
+#[test]
+fn a_lock_whose_version_stands_still_for_two_minutes_is_taken() {
+    let mut rig = fleet(2, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    lock(&mut rig, "dead", "v1");
+    reports(&mut rig);
+    rig.join();
+    let owner = |rig: &Rig| rig.table.fleet["Leader"]["ownerName"].clone();
+    java_lives(&mut rig, 119);
+    assert_eq!(owner(&rig), text("dead"));
+    java_lives(&mut rig, 6);
+    assert_eq!(owner(&rig), text(me(&rig, 0).as_str()));
+    let first = rig.table.fleet["Leader"]["recordVersionNumber"].clone();
+    java_lives(&mut rig, 31);
+    assert_ne!(
+        rig.table.fleet["Leader"]["recordVersionNumber"], first,
+        "it is renewed"
+    );
+    assert_eq!(rig.table.fleet["Leader"]["leaseDuration"], text("120000"));
+}
+
+#[test]
+fn two_of_ours_never_lead_at_once() {
+    let mut rig = fleet(2, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    reports(&mut rig);
+    rig.join();
+    rig.join();
+    java_lives(&mut rig, 100);
+    let leads = |worker: usize| {
+        let notices = rig.workers[worker].notices.iter();
+        notices.rev().find_map(|(_, notice)| match notice {
+            Notice::Fleet { leads, .. } => Some(*leads),
+            _ => None,
+        })
+    };
+    assert_eq!(
+        [leads(0), leads(1)]
+            .iter()
+            .filter(|leads| **leads == Some(true))
+            .count(),
+        1
+    );
+}
