@@ -357,6 +357,29 @@ fn a_leader_moves_leases_by_hand_over() {
 }
 
 #[test]
+fn a_member_that_stops_passes_its_leases_on() {
+    let mut rig = led(3, 2);
+    let ids = [me(&rig, 0), me(&rig, 1)];
+    for n in 0..3 {
+        change(&mut rig, n, |row| row.owner = Some(ids[0].clone()));
+    }
+    rig.put(0, 10);
+    java_lives(&mut rig, 5);
+    assert_eq!(held(&rig, 0), 3);
+    rig.call(0, Call::Shutdown);
+    java_lives(&mut rig, 2);
+    assert!(rig.workers[0].engine().is_stopped());
+    let of = |owner: &WorkerId| {
+        (0..3)
+            .filter(|n| rig.row(*n).actual_owner() == Some(owner))
+            .count()
+    };
+    assert_eq!(of(&ids[0]), 0);
+    assert_eq!(of(&ids[1]) + of(&JAVA.into()), 3, "no lease waits for the leader");
+    assert!(of(&ids[1]) > 0 && of(&JAVA.into()) > 0, "each gets some");
+}
+
+#[test]
 fn a_lock_whose_version_stands_still_for_two_minutes_is_taken() {
     let mut rig = fleet(2, 0);
     version(&mut rig, "CLIENT_VERSION_3X");

@@ -71,6 +71,8 @@ pub(super) enum Request {
     },
     /// Drop the rows that this lease was to create: it is not ours any more.
     DropRowWrites(LeaseIx),
+    /// Take note that a lease was given up by our own will.
+    GivenUp(LeaseIx),
     /// Take a lease.
     Take(LeaseIx, TakeReason),
     /// The lease table is gone: nothing can be written any more. Stop.

@@ -334,7 +334,7 @@ impl Worker {
         }
         self.row_writes.step(cx, leases);
         self.assignment.step(cx, leases, self.shard_sync.is_listing());
-        let let_go = leases.busy() == 0 && self.assignment.is_idle();
+        let let_go = leases.busy() == 0 && self.assignment.is_idle() && !self.row_writes.assigns();
         if let_go || cx.phase().ends_within(Span::ZERO, now) {
             let summary = cx.phase().summary(leases, now, cx.config().lease_duration);
             *cx.phase_mut() = Phase::Stopped;
@@ -369,6 +369,7 @@ impl Worker {
                 expires,
             } => self.row_writes.add(cx, change, why, child_of, expires),
             Request::DropRowWrites(ix) => self.row_writes.drop_children_of(ix),
+            Request::GivenUp(ix) => self.assignment.on_given_up(cx, leases, ix),
             Request::Take(ix, why) => lease::begin_acquisition(cx, leases, ix, why),
             Request::TableGone(fatal) => self.stop_for(fatal, true),
             Request::Stop(fatal) => self.stop_for(fatal, false),

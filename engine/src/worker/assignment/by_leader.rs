@@ -127,6 +127,31 @@ fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate
     }
 }
 
+/// Makes the worker with the fewest leases the owner of one that we gave up.
+pub(super) fn pass_on(
+    cx: &mut Context,
+    leases: &LeaseTable,
+    ix: LeaseIx,
+    passed_on: &mut BTreeMap<WorkerId, u32>,
+) {
+    let balance = leases.balance(cx);
+    let others = leases
+        .fleet()
+        .live(cx.now())
+        .filter(|worker| worker.id != *cx.me());
+    let count = |id: &WorkerId| balance.of(id) + passed_on.get(id).copied().unwrap_or(0);
+    let next = others.map(|worker| &worker.id).min_by_key(|id| (count(id), *id));
+    let free = leases
+        .get(ix)
+        .and_then(Lease::unfinished_row)
+        .is_some_and(|row| row.owner.is_none());
+    let Some(next) = next.cloned().filter(|_| free) else {
+        return;
+    };
+    *passed_on.entry(next.clone()).or_default() += 1;
+    carry_out(cx, leases, ix, &next, true);
+}
+
 fn carry_out(cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, to: &WorkerId, available: bool) {
     let Some((lease, row)) = leases.get(ix).and_then(|lease| Some((lease, lease.row()?))) else {
         return;

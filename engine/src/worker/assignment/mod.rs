@@ -35,6 +35,7 @@ use crate::time::Mono;
 use by_count::ByCount;
 use fleet_member::FleetMember;
 use members::Members;
+use std::collections::BTreeMap;
 
 /// No more than this many leases are taken after one scan, to spare the table a burst.
 const MAX_TAKES: u32 = 1_000;
@@ -45,6 +46,8 @@ pub(super) struct Assignment {
     by_count: ByCount,
     members: Members,
     fleet: FleetMember,
+    /// How many leases each worker was passed while this one stops.
+    passed_on: BTreeMap<WorkerId, u32>,
 }
 
 impl Assignment {
@@ -124,6 +127,13 @@ impl Assignment {
     /// Lists the shards if one that is ours by rank has no lease yet: other programs create that when they take it.
     pub(super) fn ask_leases(&self, cx: &mut Context, leases: &LeaseTable) {
         by_rank::ask_leases(cx, leases);
+    }
+
+    /// A lease was given up. A worker that stops in a fleet with a leader passes it on: the leader would find it a while later.
+    pub(super) fn on_given_up(&mut self, cx: &mut Context, leases: &LeaseTable, ix: LeaseIx) {
+        if !cx.is_running() && leases.fleet().is_led() {
+            by_leader::pass_on(cx, leases, ix, &mut self.passed_on);
+        }
     }
 
     /// No member is to count on us any more.

@@ -74,6 +74,7 @@ impl HeldLease {
         self.lane.valid_until = cx.now();
         cx.request(Request::DropRowWrites(self.ix));
         leases.given_up(self.ix, self.lane.counter, self.lane.next_owner.clone(), cx.now());
+        cx.request(Request::GivenUp(self.ix));
         cx.phase_mut().count_released();
         let lease = self.key.clone();
         cx.notify(Notice::Released { lease });

@@ -57,6 +57,12 @@ impl RowWrites {
         self.slots.iter().flatten().all(|write| write.claimed)
     }
 
+    /// Whether a lease is still to be assigned to another worker.
+    pub(super) fn assigns(&self) -> bool {
+        let mut writes = self.slots.iter().flatten();
+        writes.any(|write| matches!(write.change, Change::Assign { .. }))
+    }
+
     /// The leases that are being asked for, or were and are looked at.
     pub(super) fn claims(&self) -> impl Iterator<Item = &LeaseKey> {
         let writes = self.slots.iter().flatten().filter(|write| write.is_claim());
