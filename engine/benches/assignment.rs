@@ -22,7 +22,7 @@ fn assignment_round(criterion: &mut Criterion) {
         bencher.iter_custom(|rounds| {
             let mut time = Duration::ZERO;
             for _ in 0..rounds {
-                rest.come_to_second_page();
+                rest.come_to_last_page();
                 time += time_of_end(&mut rest);
                 rest.carry_out();
             }
@@ -43,7 +43,7 @@ fn assignment_round(criterion: &mut Criterion) {
         ("all other workers left", free),
     ];
     for (name, mut fleet) in cases {
-        fleet.come_to_second_page();
+        fleet.come_to_last_page();
         println!("{name}: {} commands", fleet.clone().end_scan());
         group.bench_function(format!("much to move: {name}"), |bencher| {
             bencher.iter_custom(|rounds| {

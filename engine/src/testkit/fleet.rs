@@ -14,8 +14,7 @@ use std::ops::Range;
 
 /// An engine, and a lease table whose other owners renew their leases between two scans.
 ///
-/// A scan is two pages: the first shows all rows, the second is empty. So the answer to the second one is what the engine does after
-/// a whole scan, and nothing else.
+/// The last page of a scan is empty. So what the engine does when that comes is what it does after a whole scan, and nothing else.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     driven: Driven,
@@ -23,11 +22,16 @@ pub struct Fleet {
     silent: BTreeSet<WorkerId>,
 }
 
+/// The cursor of the last page, after all keys.
+const AFTER_ALL: &str = "~";
+/// Rows of a page: about a megabyte.
+const PAGE: u32 = 3_000;
+
 #[derive(Clone, Debug)]
 struct World {
     services: Services,
-    /// The second page that is asked for.
-    second: Option<OpId>,
+    /// The last page that is asked for.
+    last: Option<OpId>,
     /// Absent: commands are carried out. Else they are kept.
     kept: Option<Vec<Command>>,
     notices: Vec<Notice>,
@@ -42,14 +46,16 @@ impl Carry for World {
         match &command.effect {
             // The handlers never finish opening: the engine renews its leases and scans the table, and does not read.
             Effect::Consumer(_) => None,
-            Effect::Table(TableOp::Scan { after: Some(_), .. }) => {
-                self.second = Some(command.op);
+            Effect::Table(TableOp::Scan {
+                after: Some(after), ..
+            }) if after.as_str() == AFTER_ALL => {
+                self.last = Some(command.op);
                 None
             }
-            Effect::Table(TableOp::Scan { after: None, .. }) => {
+            Effect::Table(TableOp::Scan { .. }) => {
                 let mut outcome = self.services.perform(&command);
                 if let Outcome::Applied(Reply::Page(page)) = &mut outcome {
-                    page.next = Some("~".into());
+                    page.next.get_or_insert_with(|| AFTER_ALL.into());
                     page.rows.iter_mut().for_each(read_anew);
                 }
                 Some(outcome)
@@ -82,11 +88,12 @@ impl Fleet {
             config: Config::default()
                 .with_table("app")
                 .with_stream("orders")
+                .with_scan_page_limit(PAGE)
                 .with_quick_scan_interval(Config::default().scan_interval),
         };
         let world = World {
             services,
-            second: None,
+            last: None,
             kept: None,
             notices: Vec::new(),
         };
@@ -102,7 +109,7 @@ impl Fleet {
         };
         fleet.driven.tell(input, &mut fleet.world);
         while fleet.driven.engine().held().count() < share as usize {
-            fleet.come_to_second_page();
+            fleet.come_to_last_page();
             fleet.end_scan();
             fleet.carry_out();
         }
@@ -151,34 +158,34 @@ impl Fleet {
         }
     }
 
-    /// Time passes until the second page of the next scan is asked for. All owners that live have renewed their leases by then.
-    pub fn come_to_second_page(&mut self) {
-        if self.world.second.is_none() {
+    /// Time passes until the last page of the next scan is asked for. All owners that live have renewed their leases by then.
+    pub fn come_to_last_page(&mut self) {
+        if self.world.last.is_none() {
             let silent = self.silent.clone();
             for row in self.rows_of_others() {
                 let lives = |owner: &&WorkerId| !silent.contains(*owner);
                 row.counter += u64::from(row.actual_owner().filter(lives).is_some());
             }
         }
-        while self.world.second.is_none() {
+        while self.world.last.is_none() {
             self.driven.sleep(&mut self.world);
         }
         self.world.notices.clear();
     }
 
-    /// Answers the second page. What the engine asks for then is kept. Returns how many commands that are.
+    /// Answers the last page. What the engine asks for then is kept. Returns how many commands that are.
     ///
     /// # Panics
-    /// Without a [`come_to_second_page`](Self::come_to_second_page) before it.
+    /// Without a [`come_to_last_page`](Self::come_to_last_page) before it.
     pub fn end_scan(&mut self) -> usize {
-        let second = self.world.second.take().expect("a second page is asked for");
+        let last = self.world.last.take().expect("a last page is asked for");
         self.world.kept = Some(Vec::new());
         let page = ScanPage {
             rows: Vec::new(),
             next: None,
         };
         self.driven
-            .answer(second, Outcome::Applied(Reply::Page(page)), &mut self.world);
+            .answer(last, Outcome::Applied(Reply::Page(page)), &mut self.world);
         self.world.kept.as_ref().map_or(0, Vec::len)
     }
 
@@ -197,7 +204,7 @@ impl Fleet {
         self.world.services = Services::with_shards(0);
     }
 
-    /// What the engine told since the second page was asked for.
+    /// What the engine told since the last page was asked for.
     pub fn notices(&self) -> &[Notice] {
         &self.world.notices
     }
@@ -229,7 +236,7 @@ mod tests {
 
     /// How many choices the engine told of, how many leases it chose, and whether it asks their owners for them.
     fn chosen(fleet: &mut Fleet) -> (usize, u32, bool) {
-        fleet.come_to_second_page();
+        fleet.come_to_last_page();
         fleet.end_scan();
         let choices: Vec<_> = fleet
             .notices()

@@ -3,6 +3,7 @@
 use crate::engine::Held;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::row::LeaseRow;
+use crate::shard::HashRange;
 use crate::time::{Mono, Span};
 use crate::worker::lease::{Acquisition, HeldLease};
 
@@ -68,6 +69,11 @@ impl Lease {
     /// The row, if it says that the shard is unfinished.
     pub(in crate::worker) fn unfinished_row(&self) -> Option<&LeaseRow> {
         self.row.as_ref().filter(|row| !row.checkpoint.is_end())
+    }
+
+    /// The part of the hash space that it covers, as far as its row says. Absent: it is not unfinished.
+    pub(super) fn covers(&self) -> Option<Option<HashRange>> {
+        Some(self.unfinished_row()?.range)
     }
 
     /// Whether the row says that the shard is unfinished.

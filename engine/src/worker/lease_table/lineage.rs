@@ -111,6 +111,7 @@ impl LeaseTable {
     }
 
     fn complete_rows(&mut self) {
+        self.cover.0 += 1;
         for ix in self.all() {
             let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
             let Some(lease) = lease else { continue };

@@ -48,7 +48,7 @@ use timers::Timers;
 
 /// What takes no part in comparisons: it says nothing of the state that answers depend on.
 #[derive(Clone, Debug, Default)]
-struct Aside<T>(T);
+pub(super) struct Aside<T>(pub(super) T);
 
 impl<T> PartialEq for Aside<T> {
     fn eq(&self, _: &Self) -> bool {
@@ -71,6 +71,8 @@ pub(super) struct LeaseTable {
     timers: Aside<Timers>,
     touched: Aside<Touched>,
     plain: Aside<PlainLeases>,
+    /// Grows when unfinished leases may have come to cover other parts of the hash space.
+    cover: Aside<u64>,
     /// Acquisitions and held leases that are not over.
     busy: u32,
     /// Grows with what may change our share, or how much of it we have: a page of a scan, a lease that was given to us, and a lease
@@ -177,6 +179,7 @@ impl LeaseTable {
             self.free.push(ix);
             self.touched.0.add(ix);
             self.plain.0.forget(ix);
+            self.cover.0 += 1;
             self.scans.forgot(lease.seen_by);
         }
     }
@@ -227,6 +230,11 @@ impl LeaseTable {
     /// A number that has grown if our share, or how much of it we have, may have changed.
     pub(super) fn news(&self) -> u64 {
         self.news
+    }
+
+    /// A number that has grown if unfinished leases may cover other parts of the hash space than before.
+    pub(super) fn cover(&self) -> u64 {
+        self.cover.0
     }
 
     /// The leases there are, for planning.

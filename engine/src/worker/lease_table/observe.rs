@@ -32,6 +32,7 @@ impl LeaseTable {
         let number = self.scans.number();
         let Some(lease) = self.get_mut(ix) else { return };
         let first = lease.seen_in(number);
+        let covered = lease.covers();
         lease.highest = lease.highest.max(row.counter);
         lease.note_promise(row.handing_over.is_some(), cx.now());
         if lease.is_ours() {
@@ -41,13 +42,16 @@ impl LeaseTable {
                 .held
                 .as_mut()
                 .is_some_and(|held| held.is_contradicted_by(cx, &row));
+            self.scans.count_shown(first);
             if doubts {
                 self.wake(ix, cx.now());
             }
-        } else {
-            lease.saw(row, source, cx.now());
+            return;
         }
+        lease.saw(row, source, cx.now());
+        let changed = lease.covers() != covered;
         self.scans.count_shown(first);
+        self.cover.0 += u64::from(changed);
     }
 }
 

@@ -46,6 +46,7 @@ impl LeaseTable {
     ) {
         let scan = self.scans.number();
         let Some(lease) = self.get_mut(ix) else { return };
+        let covered = lease.covers();
         lease.observed_at = now;
         let first = lease.seen_in(scan);
         lease.highest = lease.highest.max(counter);
@@ -53,6 +54,8 @@ impl LeaseTable {
             row.counter = counter;
             row.checkpoint = checkpoint;
         }
+        let changed = lease.covers() != covered;
+        self.cover.0 += u64::from(changed);
         self.scans.count_shown(first);
     }
 
@@ -79,6 +82,7 @@ impl LeaseTable {
             row.hands_over = HandsOver::No;
             row.children = children.to_vec();
         }
+        self.cover.0 += 1;
         self.scans.count_shown(first);
     }
 
@@ -109,6 +113,7 @@ impl LeaseTable {
             debug_assert!(row.range.is_none(), "a range is filled in once");
             row.range = Some(range);
         }
+        self.cover.0 += 1;
     }
 
     /// The row of a lease was removed by us.

@@ -7,7 +7,7 @@ use crate::shard::HashRange;
 use crate::sync;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::lease_table::{Aside, Lease, LeaseTable};
 
 /// What is remembered from scan to scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -16,6 +16,8 @@ pub(super) struct Audit {
     hole_seen: u32,
     /// When a listing last ended.
     listed_at: Mono,
+    /// There was no hole when this was [`LeaseTable::cover`].
+    whole: Aside<Option<u64>>,
 }
 
 impl Audit {
@@ -31,19 +33,33 @@ impl Audit {
     }
 }
 
+/// A part of the hash space that no unfinished lease covers, and how many of them do not say what they cover.
+fn uncovered(cx: &Context, leases: &LeaseTable) -> (Option<HashRange>, u32) {
+    let mut unknown = 0u32;
+    let mut ranges: Vec<HashRange> = Vec::new();
+    for row in leases.unordered().filter_map(Lease::unfinished_row) {
+        match row.range {
+            Some(range) => ranges.push(range),
+            None => unknown += u32::from(!cx.needs_listings()),
+        }
+    }
+    (sync::first_hole(ranges.into_iter()), unknown)
+}
+
 impl ShardSync {
     /// Looks for parts of the hash space that no unfinished lease covers. `deputy`: how much longer than the leader we wait.
     pub(in crate::worker) fn look_for_holes(&mut self, cx: &mut Context, leases: &LeaseTable, deputy: u32) {
-        let mut unknown = 0u32;
-        let mut ranges: Vec<HashRange> = Vec::new();
-        for row in leases.iter().filter_map(|(_, lease)| lease.unfinished_row()) {
-            match row.range {
-                Some(range) => ranges.push(range),
-                None => unknown += u32::from(!cx.needs_listings()),
-            }
-        }
-        let hole = sync::first_hole(ranges.into_iter());
+        let whole = Some(leases.cover());
+        let (hole, unknown) = match self.audit.whole.0 == whole {
+            true => (None, 0),
+            false => uncovered(cx, leases),
+        };
+        debug_assert!(
+            leases.len() > 64 || (hole, unknown) == uncovered(cx, leases),
+            "without a change there is no new hole"
+        );
         if hole.is_none() && unknown == 0 {
+            self.audit.whole.0 = whole;
             self.audit.hole_seen = 0;
             // Without a hole nothing is missing, unless every listed shard is to have a row.
             if !cx.absence_is_unread() {
