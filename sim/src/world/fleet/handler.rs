@@ -356,13 +356,15 @@ impl Fleet {
                 let (record, checkpoint, ends) = (handling.report_at, handling.checkpoint, handling.ends);
                 handling.report_at = 0;
                 let (batch, first) = (handling.batch, handling.first);
-                let counts = consumer.unfinished.holds(batch);
-                let reached = consumer.unfinished.processed(batch, record);
+                // What was trimmed meanwhile has no position any more: the handler says nothing of it, so it counts as not done.
+                let position = services.position(shard, record);
+                let done = position.filter(|_| consumer.unfinished.holds(batch));
+                let reached = done.and_then(|_| consumer.unfinished.processed(batch, record));
                 self.plan_handler(cx, w, shard, run, ends);
                 let lease = cx.names_mut().shard(shard).to_lease();
                 let mut calls = Vec::new();
-                if let Some(through) = services.position(shard, record) {
-                    if counts {
+                if let Some(through) = position {
+                    if done.is_some() {
                         tell_done(cx, life, shard, token, (first, record, reached));
                     }
                     let lease = lease.clone();
