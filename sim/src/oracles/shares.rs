@@ -46,6 +46,9 @@ struct Stake {
     claimed: bool,
     /// When it was asked for last.
     asked: Option<Time>,
+    /// It is held, and an answer beside scans showed that it is promised to another worker. A holder believes nothing else of its
+    /// leases: what scans show of them it asks the next guarded write.
+    gives: bool,
     /// Asked for as a part of the share; otherwise it was the life's before, or was given to it.
     chosen: bool,
     since: Time,
@@ -143,7 +146,13 @@ impl Shares {
                 shard,
                 row,
                 scanned,
-            } => self.shown(now, life, shard, row, scanned),
+            } => {
+                let me = Some(Owner::Life(life));
+                if !scanned && row.owner == me {
+                    self.stake(life, shard).gives = row.next.is_some_and(|next| Some(next) != me);
+                }
+                self.shown(now, life, shard, row, scanned);
+            }
             Fact::Asked {
                 life,
                 ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
@@ -172,6 +181,7 @@ impl Shares {
                     let answered = stake.asked.is_some_and(|last| now < last + pursuit);
                     (stake.since, stake.chosen) = (now, stake.chosen && answered);
                 }
+                stake.gives &= stake.held;
                 stake.held = true;
             }
             Fact::HoldsNoMore { life, shard } => {
@@ -305,7 +315,7 @@ impl Shares {
             let stays = |row: Row| {
                 row.owner == Some(Owner::Life(life)) && row.next.is_none_or(|next| Some(next) == row.owner)
             };
-            let gives = self.asks && stake.held && !row.is_some_and(stays);
+            let gives = self.asks && stake.held && (stake.gives || !row.is_some_and(stays));
             *shard != but as usize
                 && !gives
                 && (stake.held || stake.may_be_taken() || asks)

@@ -152,3 +152,34 @@ fn finished_leases_are_nobodys_share() {
     assert_eq!(judged(later.clone(), [0, 2].map(|shard| ask(TAKE, shard))), 0);
     assert_eq!(judged(later, [0, 1, 2].map(|shard| ask(TAKE, shard))), 1);
 }
+
+#[test]
+fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
+    let holds = |shard| Fact::Holds {
+        life: 0,
+        shard,
+        counter: 1,
+        checkpoint: Mark::TrimHorizon,
+        open: true,
+        until: 1,
+    };
+    let told = |next| Fact::Shown {
+        life: 0,
+        shard: 0,
+        row: Row {
+            next,
+            ..row(Some(0), 40, Mark::TrimHorizon)
+        },
+        scanned: false,
+    };
+    // The row may have come back to this worker since: it does not know that before a write of its own was refused.
+    let after = |told: Vec<Fact>| {
+        let held = [(0, holds(0)), (0, holds(1))];
+        let facts = held.into_iter().chain(table(&[0, 0, 1, 1])).collect();
+        judged(facts, told.into_iter().chain([ask(CLAIM, 2)]))
+    };
+    assert_eq!(after(vec![]), 1);
+    let other = Some(Owner::Life(1));
+    assert_eq!(after(vec![told(other)]), 0);
+    assert_eq!(after(vec![told(other), told(None)]), 1);
+}
