@@ -41,6 +41,11 @@ struct Seen {
 #[derive(Clone, Copy, Debug, Default)]
 struct Stake {
     seen: Option<Seen>,
+    /// The counter that the life knows of the row by its own writes, or that answers beside scans showed.
+    known: u64,
+    /// The last answer that showed the row said that it is promised to this life. It may have been the answer that told the life that
+    /// it had lost the lease.
+    promised: bool,
     held: bool,
     /// The application has the shard.
     open: bool,
@@ -158,7 +163,11 @@ impl Takeover {
                 shard,
                 row,
                 scanned,
-            } => self.stake(life, shard).shown(now, row, scanned),
+            } => {
+                let stake = self.stake(life, shard);
+                stake.promised = row.next == Some(Owner::Life(life));
+                stake.shown(now, row, scanned);
+            }
             Fact::Booted { life, .. } => self.lives.entry(life).or_default().booted = now,
             Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
@@ -253,7 +262,9 @@ impl Takeover {
             let truth = self.rows.get(shard).unwrap_or(&no_row);
             // Between two attempts to take it, nothing is asked.
             let busy = stake.is_busy() || stake.quiet + self.pause > now && stake.quiet > 0;
-            mine += usize::from(busy);
+            let promised = |row: Row| row.next == Some(Owner::Life(no));
+            let promised = self.asks && (stake.promised || stake.seen.is_some_and(|seen| promised(seen.row)));
+            mine += usize::from(busy || promised);
             let is_open_row = truth.row.is_some_and(is_open);
             // Where leases are asked for, what is promised counts for the worker that it is promised to.
             let shown = stake.seen.map(|seen| seen.row);
@@ -293,8 +304,6 @@ impl Takeover {
                 None => !starts,
                 Some(owner) => expired && owner != Owner::Life(no),
             };
-            let promised = seen.row.next == Some(Owner::Life(no));
-            mine += usize::from(self.asks && promised && !busy);
             free += usize::from(is_known && as_it_is && is_free && seen.row.next.is_none());
         }
         let mut share = usize::div_ceil(unfinished, 1 + owners.len() + unknown);
@@ -316,7 +325,7 @@ impl Stake {
     /// it was before the row was created, and observes it anew when it is shown again.
     fn missed(&mut self, began: Time) {
         if self.seen.is_some_and(|seen| seen.last < began && seen.older == 0) {
-            self.seen = None;
+            (self.seen, self.known) = (None, 0);
         }
     }
 
@@ -328,8 +337,14 @@ impl Stake {
             beside: None,
             older: 0,
         };
+        if !scanned {
+            self.known = row.counter;
+        }
         let Some(seen) = &mut self.seen else {
-            self.seen = scanned.then_some(anew);
+            // It may be a stale read of a lease that the life has let go of since, so it is not believed at first.
+            let is_older = row.counter < self.known;
+            self.known = if is_older { 0 } else { self.known };
+            self.seen = (scanned && !is_older).then_some(anew);
             return;
         };
         let life = |row: Row| (row.owner, row.counter, row.checkpoint);

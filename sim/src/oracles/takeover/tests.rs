@@ -170,3 +170,46 @@ fn what_the_worker_cannot_know_or_use_is_not_asked_of_it() {
         "it is gone by now"
     );
 }
+
+#[test]
+fn what_a_worker_was_promised_as_it_lost_the_lease_counts_for_it() {
+    let promised = Row {
+        next: Some(Owner::Life(0)),
+        ..of(1)
+    };
+    let rows = [free(3), of(1), promised];
+    let told = |row| Fact::Shown {
+        life: 0,
+        shard: 2,
+        row,
+        scanned: false,
+    };
+    // The scan had passed the row by.
+    let after = |row| {
+        let told = [(3, told(row))];
+        judged(
+            table(&rows)
+                .into_iter()
+                .chain(told)
+                .chain(scan(HOUR, &rows[..2], 0)),
+        )
+    };
+    assert_eq!(after(promised), 0);
+    assert_eq!(after(of(1)), 1);
+}
+
+#[test]
+fn a_row_that_is_older_than_a_workers_own_write_is_believed_when_it_comes_again() {
+    let given = row(Some(1), 9, Mark::TrimHorizon);
+    let rows = [free(3), free(3), free(3), row(Some(1), 0, Mark::TrimHorizon)];
+    let lease = config().lease_duration().0;
+    let after = |own: Vec<(u64, Fact)>| {
+        let scans = scan(HOUR, &rows, 2)
+            .into_iter()
+            .chain(scan(HOUR + 2 * lease, &rows, 0));
+        judged(table(&rows).into_iter().chain(own).chain(scans))
+    };
+    let handed = changed(3, Some(0), Verb::HandOver, Some(of(0)), Some(given));
+    assert_eq!(after(vec![(3, handed)]), 0, "its owner may live");
+    assert_eq!(after(vec![]), 1, "it stood still for a lease");
+}
