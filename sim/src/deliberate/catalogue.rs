@@ -42,6 +42,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "any-table"
     "asked-waits"
     "asks-for-all"
+    "asks-to-and-fro"
     "attempts-never-anew"
     "believe-one-listing"
     "blind-to-counter"

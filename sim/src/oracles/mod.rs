@@ -21,6 +21,7 @@ mod leadership;
 mod lifecycle;
 mod lineage;
 mod memory;
+mod moves;
 mod overlap;
 mod pace;
 mod pauses;
@@ -224,6 +225,7 @@ pub struct Oracles {
     waiting: waiting::Waiting,
     shares: shares::Shares,
     steals: steals::Steals,
+    moves: moves::Moves,
     takeover: takeover::Takeover,
     tidy: tidy::Tidy,
     pace: pace::Pace,
@@ -266,6 +268,7 @@ impl Oracles {
             waiting: waiting::Waiting::new(terms),
             shares: shares::Shares::new(terms),
             steals: steals::Steals::new(terms),
+            moves: moves::Moves::new(terms),
             takeover: takeover::Takeover::new(terms),
             tidy: tidy::Tidy::new(terms),
             pace: pace::Pace::new(terms),
@@ -290,6 +293,7 @@ impl Oracles {
             .life()
             .is_some_and(|life| self.lives_of_others.contains(&life));
         self.verdict.of_others = of_others;
+        self.moves.observe(now, fact);
         let verdict = &mut self.verdict;
         match fact {
             Fact::Holds { .. } => {
@@ -418,6 +422,7 @@ impl Oracles {
     pub fn look_at_end(&mut self, now: Time, since: Time) {
         self.verdict.of_others = false;
         self.tidy.look_at_end(now, since, &mut self.verdict);
+        self.moves.look_at_end(since, &mut self.verdict);
     }
 
     /// The record up to which a shard has been processed without a gap.

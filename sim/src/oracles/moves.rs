@@ -1,0 +1,353 @@
+//! `fair-shares`: while nobody comes or goes, leases that workers ask each other for move a few times, and then stay.
+//!
+//! Judged are the leases that were asked for in a calm: no request to the table fails, no row is edited, no lease is created, finished or taken
+//! from an owner that did not hand it over, and the rows name the same workers. The calm counts from when every worker has scanned the
+//! table since, and what it had asked for before is decided. Then all workers know the same share, and how much they lack themselves:
+//!
+//! * A lease is asked for once because its owner has more than the share. Who gets it has no more than the share, then and later.
+//! * It is asked for once more because nobody has more than the share, its owner has just the share, and another worker lacks
+//!   several leases. That one lacks a lease still when it has got it, so nobody asks it.
+//! * The pages of a scan are of different moments: an owner may be counted with a lease that it has handed over and with one that it was given
+//!   since. So it may happen once more.
+//!
+//! There are rounds in which workers scan, ask and are given leases. As long as some owner has more than the share, each round ends that for
+//! the busiest one: all ask it first. After that, workers lack fewer leases together than there are workers. Let each lack one
+//! of them: the rest becomes smaller in every round, since an owner of which many ask lacks all of these but one. So there are two rounds
+//! for each worker at most.
+
+use super::fact::{Ask, How, Owner, Row, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::policy::{Assign, Steal};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A lease moves so often in a calm, at most.
+const MOST_MOVES: usize = 3;
+/// In so many rounds for each worker.
+const ROUNDS: u64 = 2;
+
+/// A lease that its owner was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    shard: ShardNo,
+    asked: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Moves {
+    /// Leases are asked for, and no other program moves them.
+    binding: bool,
+    /// In true time, from above, in µs: the pause between two scans; how long a request counts; how long a hand-over takes.
+    interval: Time,
+    timeout: Time,
+    patience: Time,
+    /// When the last thing happened for which leases have to move.
+    disturbed: Time,
+    /// How many unfinished leases name a worker.
+    named: BTreeMap<LifeNo, u32>,
+    rows: BTreeMap<ShardNo, Row>,
+    /// When each lease was asked for that is not handed over yet.
+    asked: BTreeMap<ShardNo, Time>,
+    /// Since the last disturbance.
+    made: Vec<Move>,
+    /// When the scan of each life began that is under way.
+    scans: BTreeMap<LifeNo, Time>,
+    longest_scan: Time,
+}
+
+fn lives(row: Option<Row>) -> impl Iterator<Item = LifeNo> {
+    let row = row.filter(|row| row.checkpoint != super::fact::Mark::End);
+    let named = row.map_or([None, None], |row| [row.owner, row.next]);
+    named.into_iter().filter_map(|owner| match owner {
+        Some(Owner::Life(life)) => Some(life),
+        _ => None,
+    })
+}
+
+impl Moves {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let policies = &terms.config.policies();
+        Self {
+            binding: policies.assign == Assign::Count && policies.steal == Steal::Ask && !terms.clocks_beyond,
+            interval: terms.at_most(terms.most(|config| config.scan_interval().scaled(21, 20))),
+            timeout: terms.at_most(terms.most(|config| config.table_timeout())),
+            patience: terms.at_most(terms.most(|config| config.hand_over_timeout())),
+            disturbed: 0,
+            named: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            made: Vec::new(),
+            scans: BTreeMap::new(),
+            longest_scan: 0,
+        }
+    }
+
+    fn disturb(&mut self, now: Time) {
+        self.disturbed = now;
+        self.made.clear();
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact) {
+        if !self.binding {
+            return;
+        }
+        match *fact {
+            Fact::RowChanged {
+                shard,
+                by,
+                verb,
+                before,
+                after,
+                ..
+            } => self.changed(now, shard, by, verb, (before, after)),
+            Fact::Asked {
+                life,
+                ask: Ask::ScanPage,
+                ..
+            } => drop(self.scans.entry(life).or_insert(now)),
+            Fact::ScanEnded { life } => {
+                if let Some(began) = self.scans.remove(&life) {
+                    self.longest_scan = self.longest_scan.max(now - began);
+                }
+            }
+            Fact::Answered { ask, how, .. } => {
+                let refused = how == How::Refused && matches!(ask, Ask::ScanPage | Ask::Read);
+                let of_table = matches!(ask, Ask::ScanPage | Ask::Read | Ask::Write(_));
+                if refused || (of_table && matches!(how, How::NotSent | How::Unknown)) {
+                    self.disturb(now);
+                }
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.scans.remove(&life);
+                self.disturb(now);
+            }
+            Fact::Booted { .. }
+            | Fact::ShutdownAsked { .. }
+            | Fact::GivesUp { .. }
+            | Fact::Paused { .. }
+            | Fact::Resumed { .. }
+            | Fact::Foreign
+            | Fact::LostForGood => self.disturb(now),
+            _ => {}
+        }
+    }
+
+    fn changed(
+        &mut self,
+        now: Time,
+        shard: ShardNo,
+        by: Option<LifeNo>,
+        verb: Option<Verb>,
+        (before, after): (Option<Row>, Option<Row>),
+    ) {
+        let is_strange =
+            |row: Option<Row>| row.is_some_and(|row| [row.owner, row.next].contains(&Some(Owner::Stranger)));
+        if verb == Some(Verb::BeginHandOver) || is_strange(before) || is_strange(after) {
+            // Another program has leases, or assigns them.
+            self.binding = false;
+            return;
+        }
+        let mut disturbs = self.name(shard, after);
+        let owner = |row: Option<Row>| row.and_then(|row| row.owner);
+        match verb {
+            None | Some(Verb::Create | Verb::End) => disturbs = true,
+            // Of an owner that did not hand it over, or that nobody had.
+            Some(Verb::Take) => disturbs |= owner(before) != by.map(Owner::Life),
+            Some(Verb::Release) => disturbs = true,
+            _ => {}
+        }
+        match verb {
+            Some(Verb::Claim) => drop(self.asked.insert(shard, now)),
+            Some(Verb::HandOver) => {
+                let asked = self.asked.remove(&shard);
+                let moved = owner(before) != owner(after);
+                self.made
+                    .extend(asked.filter(|_| moved).map(|asked| Move { shard, asked }));
+            }
+            Some(Verb::Take | Verb::Release | Verb::Delete | Verb::End) | None => {
+                self.asked.remove(&shard);
+            }
+            _ => {}
+        }
+        if disturbs {
+            self.disturb(now);
+        }
+    }
+
+    /// Takes the row's names down. Returns whether the workers that rows name are others than before.
+    fn name(&mut self, shard: ShardNo, after: Option<Row>) -> bool {
+        let before = match after {
+            Some(row) => self.rows.insert(shard, row),
+            None => self.rows.remove(&shard),
+        };
+        let mut is_new = false;
+        for life in lives(after) {
+            let named = self.named.entry(life).or_insert(0);
+            is_new |= *named == 0;
+            *named += 1;
+        }
+        for life in lives(before) {
+            if let Some(named) = self.named.get_mut(&life) {
+                *named -= 1;
+            }
+        }
+        let known = self.named.len();
+        self.named.retain(|_, named| *named > 0);
+        is_new || self.named.len() < known
+    }
+
+    /// Judges the calm at the end of a world. `since`: when the faults were over.
+    pub(super) fn look_at_end(&self, since: Time, verdict: &mut Verdict) {
+        if !self.binding {
+            return;
+        }
+        let scan = self.interval + self.longest_scan;
+        // Who began to scan before the calm asks for leases by what it was shown, and that takes a while.
+        let calm = self.disturbed.max(since) + scan + 2 * self.timeout;
+        let round = scan + 2 * self.timeout + self.patience;
+        let until = calm + ROUNDS * self.named.len() as u64 * round;
+        let in_calm = self.made.iter().filter(|made| made.asked > calm);
+        let mut moves: BTreeMap<ShardNo, usize> = BTreeMap::new();
+        let mut told = BTreeSet::new();
+        for made in in_calm {
+            let count = moves.entry(made.shard).or_default();
+            *count += 1;
+            let (shard, count) = (made.shard, *count);
+            let too_often = count > MOST_MOVES;
+            if (too_often || made.asked > until) && told.insert(shard) {
+                let (workers, after) = (self.named.len(), (made.asked - calm) / 1_000);
+                verdict.report(Property::FairShares, made.asked, || {
+                    format!(
+                        "the lease of shard {shard} was asked for {after} ms into a calm of {workers} workers, and it was the lease's move \
+                         number {count}; {MOST_MOVES} are allowed, within {} ms",
+                        (until - calm) / 1_000
+                    )
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fact::Mark;
+    use super::super::history::{answered, changed, config, row};
+    use super::*;
+    use leasehold_engine::time::Span;
+
+    const SECOND: u64 = 1_000_000;
+    /// By then, everybody knows what there is.
+    const CALM: u64 = 100 * SECOND;
+
+    fn terms() -> Terms {
+        Terms::plain(
+            config()
+                .with_scan_interval(Span::from_secs(10))
+                .with_hand_over_timeout(Span::from_secs(10)),
+        )
+    }
+
+    /// Lives 0 and 1 have two leases each.
+    fn four() -> Vec<(Time, Fact)> {
+        let created = |shard: u32| {
+            let owned = Some(row(Some(shard % 2), 1, Mark::TrimHorizon));
+            (0, changed(shard, Some(shard % 2), Verb::Create, None, owned))
+        };
+        (0..4).map(created).collect()
+    }
+
+    /// The lease of a shard goes from one life to the other, as it was asked for then.
+    fn moves(at: Time, shard: u32, from: u32, to: u32) -> Vec<(Time, Fact)> {
+        let (had, has) = (
+            row(Some(from), 1, Mark::TrimHorizon),
+            row(Some(to), 2, Mark::TrimHorizon),
+        );
+        let asked = Row {
+            next: Some(Owner::Life(to)),
+            ..had
+        };
+        let taken = Row { counter: 3, ..has };
+        vec![
+            (at, changed(shard, Some(to), Verb::Claim, Some(had), Some(asked))),
+            (
+                at + 1,
+                changed(shard, Some(from), Verb::HandOver, Some(asked), Some(has)),
+            ),
+            (
+                at + 2,
+                changed(shard, Some(to), Verb::Take, Some(has), Some(taken)),
+            ),
+        ]
+    }
+
+    /// It goes to and fro so often.
+    fn to_and_fro(at: Time, times: u32) -> Vec<(Time, Fact)> {
+        let step = |n: u32| moves(at + u64::from(n) * SECOND, 0, n % 2, 1 - n % 2);
+        (0..times).flat_map(step).collect()
+    }
+
+    fn judged(facts: impl IntoIterator<Item = (Time, Fact)>) -> usize {
+        let (mut oracle, mut verdict) = (Moves::new(&terms()), Verdict::default());
+        for (at, fact) in four().into_iter().chain(facts) {
+            oracle.observe(at, &fact);
+        }
+        oracle.look_at_end(0, &mut verdict);
+        verdict.violations().len()
+    }
+
+    #[test]
+    fn a_lease_moves_a_few_times_in_a_calm_and_no_more() {
+        let most = MOST_MOVES as u32;
+        assert_eq!(judged(to_and_fro(CALM, most)), 0);
+        assert_eq!(judged(to_and_fro(CALM, most + 1)), 1);
+        assert_eq!(
+            judged(to_and_fro(SECOND, most + 1)),
+            0,
+            "not everybody has scanned"
+        );
+    }
+
+    #[test]
+    fn leases_stay_after_two_rounds_for_each_worker() {
+        let late = CALM + 4 * 60 * SECOND;
+        assert_eq!(judged(moves(CALM, 0, 0, 1)), 0);
+        assert_eq!(judged(moves(late, 0, 0, 1)), 1);
+    }
+
+    #[test]
+    fn what_happens_between_allows_for_more_moves() {
+        let most = MOST_MOVES as u32;
+        let with = |fact: Fact| {
+            let later = to_and_fro(CALM + 100 * SECOND, most + most % 2);
+            let first = to_and_fro(CALM, most + most % 2);
+            judged(first.into_iter().chain([(CALM + 50 * SECOND, fact)]).chain(later))
+        };
+        assert_eq!(with(Fact::Said { life: 0 }), 1);
+        assert_eq!(with(Fact::Booted { life: 2, worker: 2 }), 0);
+        assert_eq!(with(answered(1, Ask::Write(Verb::Renew), 3, 9, How::Unknown)), 0);
+        assert_eq!(with(answered(1, Ask::GetRecords, 3, 9, How::Unknown)), 1);
+        let had = row(Some(1), 1, Mark::TrimHorizon);
+        let ended = row(None, 2, Mark::End);
+        assert_eq!(with(changed(3, Some(1), Verb::End, Some(had), Some(ended))), 0);
+        let taken = row(Some(0), 2, Mark::TrimHorizon);
+        assert_eq!(with(changed(3, Some(0), Verb::Take, Some(had), Some(taken))), 0);
+        let another = changed(
+            3,
+            Some(1),
+            Verb::Renew,
+            Some(had),
+            Some(Row { counter: 2, ..had }),
+        );
+        assert_eq!(with(another), 1);
+    }
+
+    #[test]
+    fn beside_another_program_nothing_is_said() {
+        let stranger = Row {
+            owner: Some(Owner::Stranger),
+            ..row(None, 1, Mark::TrimHorizon)
+        };
+        let strange = changed(3, None, Verb::Take, None, Some(stranger));
+        let facts = [(1, strange)].into_iter().chain(to_and_fro(CALM, 9));
+        assert_eq!(judged(facts), 0);
+    }
+}
