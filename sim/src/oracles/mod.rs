@@ -285,6 +285,7 @@ impl Oracles {
     /// This life is of a program that others wrote.
     pub fn note_other(&mut self, life: LifeNo) {
         self.lives_of_others.insert(life);
+        self.steals.note_other();
     }
 
     /// Shows a fact to everybody whom it may concern.
@@ -418,10 +419,12 @@ impl Oracles {
         self.canary.look(now, &mut self.verdict);
     }
 
-    /// Looks for what should have happened since all was well.
-    pub fn look_at_end(&mut self, now: Time, since: Time) {
+    /// Looks for what should have happened since all was well. `ours`: whether one of our workers was there to do it.
+    pub fn look_at_end(&mut self, now: Time, since: Time, ours: bool) {
         self.verdict.of_others = false;
-        self.tidy.look_at_end(now, since, &mut self.verdict);
+        if ours {
+            self.tidy.look_at_end(now, since, &mut self.verdict);
+        }
         self.moves.look_at_end(since, &mut self.verdict);
     }
 

@@ -2,8 +2,9 @@
 //!
 //! A steal is a take of a lease that its owner renewed so lately that it cannot count as expired. Between two scans no more of
 //! them are begun than `max_steals`; following an owner that renews its row meanwhile is no new one. Where leases are asked
-//! for, none is stolen at all, but one that was promised for `hand_over_timeout`; nothing is said of that where a row named a
-//! stranger, or a leader of another program assigned a lease. Nor where leases are claimed, or go by turns.
+//! for, none is stolen at all, but one that was promised for `hand_over_timeout`, and those of workers of another program, which
+//! are not asked; nothing is said of that where a row named a stranger, or a leader of another program assigned a lease. Nor where
+//! leases are claimed, or go by turns.
 
 use super::fact::{Ask, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -22,6 +23,8 @@ struct Robber {
 pub(super) struct Steals {
     /// Absent: leases go by turns, or clocks say nothing.
     most: Option<usize>,
+    /// The same beside workers of another program, which are not asked.
+    most_beside_others: usize,
     /// Leases are asked for: how long a promised one is waited for, in µs.
     promised_for: Option<u64>,
     /// Since when rows say that they are to be handed over, and to whom.
@@ -46,6 +49,7 @@ impl Steals {
         let promised_for = terms.least(|config| config.hand_over_timeout());
         Self {
             most: most.filter(|_| counted),
+            most_beside_others: terms.most(|config| config.max_steals()) as usize,
             promised_for: (policies.steal == Steal::Ask).then(|| terms.at_least(promised_for)),
             promised: BTreeMap::new(),
             alive: terms.least(|config| config.lease_duration().0) / 2,
@@ -53,6 +57,11 @@ impl Steals {
             rows: BTreeMap::new(),
             lives: BTreeMap::new(),
         }
+    }
+
+    /// A worker of another program is there: what it has is stolen, as it does not hand over.
+    pub(super) fn note_other(&mut self) {
+        self.most = self.most.map(|most| most.max(self.most_beside_others));
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {

@@ -4,7 +4,8 @@
 //! what a handler that does not listen takes. A process that stands still runs nothing.
 //!
 //! Where another program runs a handler without the lease, or wrote over it, its owner cannot know before it renews: that is
-//! measured, and not bounded, until somebody takes the lease.
+//! measured, and not bounded, until somebody takes the lease. The same where another program took the lease of an owner that
+//! still renewed it.
 
 use super::fact::{Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -41,6 +42,10 @@ pub(super) struct Window {
     /// Other programs do with them what they have no lease for.
     trespassed: BTreeSet<ShardNo>,
     owners: Vec<Option<Owner>>,
+    /// When each row was last written.
+    written: Vec<Time>,
+    /// An owner believes in its lease for so long, in µs.
+    belief: u64,
     windows: Windows,
 }
 
@@ -56,6 +61,8 @@ impl Window {
             removed: BTreeSet::new(),
             trespassed: BTreeSet::new(),
             owners: Vec::new(),
+            written: Vec::new(),
+            belief: terms.at_most(terms.most(|config| config.lease_duration())),
             windows: Windows::default(),
         }
     }
@@ -101,14 +108,28 @@ impl Window {
         self.trespassed.insert(shard);
     }
 
-    fn row_changed(&mut self, shard: ShardNo, verb: Option<Verb>, owner: Option<Owner>) {
+    /// `by_other`: the life of another program that wrote it.
+    fn row_changed(
+        &mut self,
+        now: Time,
+        shard: ShardNo,
+        verb: Option<Verb>,
+        owner: Option<Owner>,
+        by_other: Option<LifeNo>,
+    ) {
         let index = shard as usize;
         if self.owners.len() <= index {
             self.owners.resize(index + 1, None);
+            self.written.resize(index + 1, 0);
         }
-        self.owners[index] = owner;
+        let before = std::mem::replace(&mut self.owners[index], owner);
+        let written = std::mem::replace(&mut self.written[index], now);
         if verb == Some(Verb::Take) {
             self.trespassed.remove(&shard);
+            let robs = by_other.is_some_and(|life| before.is_some_and(|owner| owner != Owner::Life(life)));
+            if robs && now <= written.saturating_add(self.belief) {
+                self.trespassed.insert(shard);
+            }
         }
     }
 
@@ -145,12 +166,17 @@ impl Window {
                 }
             }
             Fact::RowChanged {
-                shard, verb, after, ..
+                shard,
+                verb,
+                after,
+                by,
+                ..
             } => {
                 if verb.is_none() && after.is_none() {
                     self.removed.insert(shard);
                 }
-                self.row_changed(shard, verb, after.and_then(|row| row.owner));
+                let by_other = by.filter(|_| of_others);
+                self.row_changed(now, shard, verb, after.and_then(|row| row.owner), by_other);
             }
             Fact::Paused { life } => {
                 for shard in 0..self.shards.len() {

@@ -182,8 +182,8 @@ impl Context {
     }
 
     /// The oracles look for what should have happened since all was well.
-    pub(super) fn look_at_end(&mut self, since: Time) {
-        self.record.oracles_mut().look_at_end(self.now, since);
+    pub(super) fn look_at_end(&mut self, since: Time, ours: bool) {
+        self.record.oracles_mut().look_at_end(self.now, since, ours);
     }
 
     /// Adds what is left when the world has ended.

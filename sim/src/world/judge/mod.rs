@@ -9,7 +9,7 @@ mod evenness;
 
 use super::chances::Chances;
 use super::context::Context;
-use super::fleet::Fleet;
+use super::fleet::{Fleet, Worker};
 use super::services::Services;
 use crate::oracles::fact::Owner;
 use crate::oracles::{Fact, Property, ShardNo, Time};
@@ -154,7 +154,8 @@ impl Judge {
                 format!("after quiet, lives {listers:?} all listed shards")
             });
         }
-        cx.look_at_end(settling.since);
+        let is_ours = |worker: &Worker| worker.is_core() && worker.is_ours();
+        cx.look_at_end(settling.since, fleet.workers().iter().any(is_ours));
         self.ending = Some(Ending::Settled {
             after_us: now - settling.since,
             bound_us: settling.bound_us(),
