@@ -122,10 +122,9 @@ pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
 
 /// Whether fleets can be mixed on these tables.
 fn check_mixed(args: &SimArgs) -> Result<(), Failure> {
-    if args.mixed && matches!(args.format.0[..], [Format::Kcl | Format::KclRb]) {
+    if args.mixed && matches!(args.format.0[..], [Format::KclRb]) {
         return Err(Failure::unusable(
-            "expected --format vmware-go-kcl, kinsumer or all with --mixed, found another; there is no model of the Java KCL, \
-             and workers of kcl-rb must not meet ours",
+            "expected --format kcl, vmware-go-kcl, kinsumer or all with --mixed, found kcl-rb, whose workers must not meet ours",
         ));
     }
     Ok(())

@@ -16,6 +16,9 @@ pub enum Program {
     KclRb,
     /// kinsumer.
     Kinsumer,
+    /// The Java KCL, version 2.
+    #[serde(rename = "kcl-2")]
+    Kcl2,
 }
 
 impl Program {
@@ -26,6 +29,7 @@ impl Program {
             Self::VmwareGoKcl => "vmware-go-kcl",
             Self::KclRb => "kcl-rb",
             Self::Kinsumer => "kinsumer",
+            Self::Kcl2 => "kcl-2",
         }
     }
 
@@ -36,12 +40,13 @@ impl Program {
             Self::VmwareGoKcl => Some(Format::VmwareGoKcl),
             Self::KclRb => Some(Format::KclRb),
             Self::Kinsumer => Some(Format::Kinsumer),
+            Self::Kcl2 => Some(Format::Kcl),
         }
     }
 
     /// Whether it writes to a lease again and again, though there is nothing new.
     pub fn renews_leases(self) -> bool {
-        matches!(self, Self::Leasehold | Self::VmwareGoKcl)
+        matches!(self, Self::Leasehold | Self::VmwareGoKcl | Self::Kcl2)
     }
 
     /// Whether it keeps a lease from one read to the next; else it takes each anew, every second.

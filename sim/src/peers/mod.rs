@@ -10,9 +10,11 @@
 //! | `vmware_go_kcl/` | vmware-go-kcl, version 2 |
 //! | `kcl_rb.rs` | kcl-rb, version 1 |
 //! | `kinsumer/` | kinsumer |
+//! | `kcl/` | the Java KCL, version 2 |
 
 mod fleet;
 mod host;
+mod kcl;
 mod kcl_rb;
 mod kinsumer;
 mod process;

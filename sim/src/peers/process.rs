@@ -2,7 +2,7 @@
 
 use super::fleet::{Fleet, Program};
 use super::host::{Ask, Host, Reply};
-use super::{kcl_rb, kinsumer, vmware_go_kcl};
+use super::{kcl, kcl_rb, kinsumer, vmware_go_kcl};
 use leasehold_engine::config::Config;
 use leasehold_engine::input::Outcome;
 use leasehold_engine::table::Item;
@@ -44,6 +44,7 @@ impl Process {
             Program::VmwareGoKcl => Self::new(seed, |host| vmware_go_kcl::run(host, name, config, fleet)),
             Program::Kinsumer => Self::new(seed, |host| kinsumer::run(host, name, config)),
             Program::KclRb => Self::new(seed, |host| kcl_rb::run(host, name, config)),
+            Program::Kcl2 => Self::new(seed, |host| kcl::run(host, name, config)),
         }
     }
 

@@ -188,9 +188,13 @@ impl Sdk {
 
     /// All shards, page by page.
     pub(super) async fn list_shards(&self) -> Result<Vec<Shard>, Failure> {
+        self.list_shards_of(ShardFilter::All).await
+    }
+
+    /// Some shards, page by page.
+    pub(super) async fn list_shards_of(&self, filter: ShardFilter) -> Result<Vec<Shard>, Failure> {
         let (mut shards, mut after) = (Vec::new(), None);
         loop {
-            let filter = ShardFilter::All;
             let reply = self
                 .request(Ask::Effect(Effect::Stream(StreamOp::ListShards {
                     filter,

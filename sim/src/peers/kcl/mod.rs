@@ -1,0 +1,179 @@
+//! The Java KCL, version 2, with its polling consumer.
+//!
+//! One thread renews, one takes leases, one starts a consumer for each lease and tells it when the lease is lost. Left out:
+//! enhanced fan-out, de-aggregation, what is read ahead, metrics, the deletion of leases that have ended, and the auditor,
+//! which looks for holes every two minutes. The application can be at one batch of a shard at a time: where the original
+//! begins with a lease that it has lost and got again before it has ended with it, the model waits.
+
+mod consumer;
+mod ending;
+mod leader;
+mod lease;
+mod renewer;
+mod sync;
+mod table;
+mod taker;
+
+use super::host::Host;
+use super::sdk::{Failure, Sdk};
+use consumer::{Consumer, Reason};
+use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::ids::ShardId;
+use leasehold_engine::input::TableState;
+use renewer::Renewer;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use table::{Table, key};
+use taker::Taker;
+
+/// How its users configure it.
+struct Settings {
+    idle_us: u64,
+    max_records: u32,
+    initial_position: InitialPosition,
+}
+
+struct Worker {
+    host: Host,
+    kinesis: Sdk,
+    table: Table,
+    me: String,
+    settings: Settings,
+    renewer: Rc<Renewer>,
+    consumers: RefCell<BTreeMap<(ShardId, u64), Rc<Consumer>>>,
+}
+
+/// Between two looks at what it owns.
+const TICK_US: u64 = 1_000_000;
+
+/// Before a task that failed is tried again.
+const BACKOFF_US: u64 = 500_000;
+
+/// How often it tries to begin.
+const ATTEMPTS: u32 = 20;
+
+/// For so long its operator waits until all consumers have been told to stop.
+const GRACE_US: u64 = 20_000_000;
+
+/// The program, from its start until it has stopped.
+pub(super) async fn run(host: Host, me: String, config: Config) {
+    let sdk = |attempts, pause_us| Sdk {
+        host: host.clone(),
+        attempts,
+        pause_us,
+        table: super::sdk::LEASES,
+    };
+    let table = Table { sdk: sdk(9, 25_000) };
+    let failover_us = config.lease_duration().0;
+    let worker = Rc::new(Worker {
+        host: host.clone(),
+        kinesis: sdk(4, 100_000),
+        table: table.clone(),
+        renewer: Rc::new(Renewer::new(host.clone(), table, failover_us)),
+        me,
+        settings: Settings {
+            idle_us: config.reader().idle_interval().0,
+            max_records: config.reader().max_records(),
+            initial_position: config.initial_position(),
+        },
+        consumers: RefCell::default(),
+    });
+    if let Err(failure) = worker.initialize().await {
+        host.die(format!("the scheduler cannot start: {failure:?}")).await;
+    }
+    worker.renewer.regain(&worker.me).await;
+    host.spawn(worker.renewer.clone().run());
+    let taker = Taker {
+        renewer: worker.renewer.clone(),
+        me: worker.me.clone(),
+        seen: RefCell::default(),
+    };
+    host.spawn(taker.run());
+    loop {
+        worker.tick();
+        if host.sleep_or_stop(TICK_US).await {
+            break;
+        }
+    }
+    worker.stop(failover_us).await;
+}
+
+impl Worker {
+    async fn initialize(&self) -> Result<(), Failure> {
+        let mut last = Ok(());
+        for _ in 0..ATTEMPTS {
+            last = self.try_to_initialize().await;
+            if last.is_ok() || self.host.sleep_or_stop(TICK_US).await {
+                return Ok(());
+            }
+        }
+        last
+    }
+
+    async fn try_to_initialize(&self) -> Result<(), Failure> {
+        if self.table.sdk.table().await? == TableState::Missing {
+            match self.table.sdk.create_table().await {
+                Ok(()) | Err(Failure::InUse) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        while self.table.sdk.table().await? != TableState::Usable {
+            if self.host.sleep_or_stop(10 * TICK_US).await {
+                return Ok(());
+            }
+        }
+        self.fill_table().await
+    }
+
+    /// Begins with leases that are new, and tells consumers of those that are lost.
+    fn tick(self: &Rc<Self>) {
+        let held = self.renewer.held();
+        let mut consumers = self.consumers.borrow_mut();
+        let mut assigned = BTreeSet::new();
+        for held in held {
+            let id = (held.lease.borrow().key.clone(), held.token);
+            assigned.insert(id.clone());
+            match consumers.get(&id) {
+                Some(known) if known.over.get() && known.reason.get() != Some(Reason::ShardEnd) => {
+                    self.renewer.forget(&held);
+                }
+                Some(_) => {}
+                // The application is still at what it had of the shard before.
+                None if consumers.values().any(|known| known.shard == id.0) => {}
+                None => {
+                    let consumer = Rc::new(Consumer::new(held));
+                    consumers.insert(id, consumer.clone());
+                    self.host.spawn(self.clone().consume(consumer));
+                }
+            }
+        }
+        consumers.retain(|id, consumer| {
+            let stays = assigned.contains(id);
+            if !stays {
+                consumer.end(Reason::LeaseLost);
+            }
+            stays || !consumer.over.get()
+        });
+    }
+
+    /// Asks every consumer to end, then takes all leases away from those that are left. No row is written.
+    async fn stop(self: &Rc<Self>, failover_us: u64) {
+        let consumers: Vec<Rc<Consumer>> = self.consumers.borrow().values().cloned().collect();
+        for consumer in &consumers {
+            consumer.end(Reason::Requested);
+        }
+        let end = self.host.mono_us() + GRACE_US;
+        while self.host.mono_us() < end && consumers.iter().any(|consumer| !consumer.over.get()) {
+            self.host.sleep(TICK_US).await;
+            self.tick();
+        }
+        self.renewer.stop();
+        let end = self.host.mono_us() + failover_us;
+        self.tick();
+        while self.host.mono_us() < end && !self.consumers.borrow().is_empty() {
+            self.host.sleep(TICK_US).await;
+            self.tick();
+        }
+    }
+}

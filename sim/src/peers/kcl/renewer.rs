@@ -1,0 +1,179 @@
+//! The leases that a worker owns, and their renewal.
+
+use super::super::host::Host;
+use super::super::sdk::Failure;
+use super::lease::Lease;
+use super::table::Table;
+use leasehold_engine::ids::ShardId;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// One acquisition of a lease.
+pub(super) struct Held {
+    pub lease: RefCell<Lease>,
+    /// Tells it from other acquisitions of the same lease.
+    pub token: u64,
+    /// A renewal or a checkpoint is under way; the other waits.
+    busy: Cell<bool>,
+}
+
+pub(super) struct Renewer {
+    pub host: Host,
+    pub table: Table,
+    pub failover_us: u64,
+    owned: RefCell<BTreeMap<ShardId, Rc<Held>>>,
+    tokens: Cell<u64>,
+    /// It was stopped.
+    pub over: Cell<bool>,
+}
+
+/// It renews a little more often than three times in a lease's life.
+const EPSILON_US: u64 = 25_000;
+
+impl Renewer {
+    pub(super) fn new(host: Host, table: Table, failover_us: u64) -> Self {
+        Self {
+            host,
+            table,
+            failover_us,
+            owned: RefCell::default(),
+            tokens: Cell::new(0),
+            over: Cell::new(false),
+        }
+    }
+
+    /// At a fixed rate: a round that took longer than its period is followed by the next at once.
+    pub(super) async fn run(self: Rc<Self>) {
+        let period = (self.failover_us / 3).saturating_sub(EPSILON_US).max(1);
+        let mut due = self.host.mono_us();
+        while !self.over.get() {
+            self.renew_all().await;
+            due += period;
+            let wait = due.saturating_sub(self.host.mono_us());
+            self.host.until(wait, || self.over.get()).await;
+        }
+    }
+
+    /// Renews all at once, and waits for the last of them. What fails is tried again in the next round.
+    async fn renew_all(self: &Rc<Self>) {
+        let all: Vec<Rc<Held>> = self.owned.borrow().values().rev().cloned().collect();
+        let left = Rc::new(Cell::new(all.len()));
+        for held in all {
+            let (renewer, left) = (self.clone(), left.clone());
+            self.host.spawn(async move {
+                let _ = renewer.renew(&held).await;
+                left.set(left.get() - 1);
+            });
+        }
+        self.host.until(u64::MAX, || left.get() == 0).await;
+    }
+
+    async fn renew(&self, held: &Held) -> Result<(), Failure> {
+        self.lock(held).await;
+        let mut lease = held.lease.borrow().clone();
+        let renewed = match lease.is_expired(self.failover_us, self.host.mono_us()) {
+            // It takes it for lost, and asks nobody.
+            true => Ok(false),
+            false => self.table.renew(&mut lease).await,
+        };
+        if renewed == Ok(true) {
+            // Not from when it asked.
+            lease.grown_us = Some(self.host.mono_us());
+        }
+        held.lease.replace(lease);
+        held.busy.set(false);
+        if !renewed? {
+            // Whoever has this key by now loses it.
+            self.owned.borrow_mut().remove(&held.lease.borrow().key);
+        }
+        Ok(())
+    }
+
+    async fn lock(&self, held: &Held) {
+        self.host.until(u64::MAX, || !held.busy.get()).await;
+        held.busy.set(true);
+    }
+
+    /// A lease is this worker's own from now on.
+    pub(super) fn add(&self, lease: Lease) {
+        if self.over.get() || lease.grown_us.is_none() {
+            return;
+        }
+        self.tokens.set(self.tokens.get() + 1);
+        let (key, token) = (lease.key.clone(), self.tokens.get());
+        let held = Held {
+            lease: RefCell::new(lease),
+            token,
+            busy: Cell::new(false),
+        };
+        self.owned.borrow_mut().insert(key, Rc::new(held));
+    }
+
+    /// What it owns, as far as its own clock says.
+    pub(super) fn held(&self) -> Vec<Rc<Held>> {
+        let now = self.host.mono_us();
+        let owned = self.owned.borrow();
+        let lives = |held: &&Rc<Held>| !held.lease.borrow().is_expired(self.failover_us, now);
+        owned.values().filter(lives).cloned().collect()
+    }
+
+    /// The same for one lease and acquisition.
+    pub(super) fn holds(&self, held: &Held) -> bool {
+        let now = self.host.mono_us();
+        let lease = held.lease.borrow();
+        let owned = self.owned.borrow();
+        owned
+            .get(&lease.key)
+            .is_some_and(|known| known.token == held.token && !lease.is_expired(self.failover_us, now))
+    }
+
+    /// Lets go of a lease, and tells nobody: others wait until it is over.
+    pub(super) fn forget(&self, held: &Held) {
+        let mut owned = self.owned.borrow_mut();
+        let key = &held.lease.borrow().key;
+        if owned.get(key).is_some_and(|known| known.token == held.token) {
+            owned.remove(key);
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.over.set(true);
+        self.owned.borrow_mut().clear();
+    }
+
+    /// Writes a checkpoint; whether the lease is (still) this worker's.
+    pub(super) async fn checkpoint(&self, held: &Held, sequence: &str) -> Result<bool, Failure> {
+        if !self.holds(held) {
+            return Ok(false);
+        }
+        self.lock(held).await;
+        let mut lease = held.lease.borrow().clone();
+        sequence.clone_into(&mut lease.checkpoint);
+        let written = self.table.checkpoint(&mut lease).await;
+        match written {
+            Ok(true) => {
+                lease.grown_us = Some(self.host.mono_us());
+                held.lease.replace(lease);
+            }
+            Ok(false) => self.forget(held),
+            // What it keeps is as before, though the row may not be.
+            Err(_) => {}
+        }
+        held.busy.set(false);
+        written
+    }
+
+    /// A process that is started again under its old name goes on with what it had.
+    pub(super) async fn regain(&self, me: &str) {
+        let Ok(leases) = self.table.leases().await else {
+            return;
+        };
+        for mut lease in leases {
+            if lease.owner.as_deref() == Some(me) && self.table.renew(&mut lease).await == Ok(true) {
+                lease.grown_us = Some(self.host.mono_us());
+                self.add(lease);
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Its operations on the lease table.
+
+use super::super::sdk::{Failure, Sdk};
+use super::lease::{
+    CHECKPOINT, CHILDREN, COUNTER, KEY, Lease, OWNER, RANGE_END, RANGE_START, SUB, SWITCHES, s,
+};
+use crate::oracles::fact::Verb;
+use leasehold_engine::ids::ShardId;
+use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_local_aws::dynamo::expr::{Condition, Update};
+
+#[derive(Clone)]
+pub(super) struct Table {
+    pub sdk: Sdk,
+}
+
+pub(super) fn key(id: &ShardId) -> Item {
+    Item::from([(KEY.into(), s(id.as_str()))])
+}
+
+fn counts(lease: &Lease) -> Condition {
+    Condition::equals(COUNTER, AttributeValue::n(lease.counter))
+}
+
+fn counted(lease: &Lease) -> Update {
+    Update::new().set(COUNTER, AttributeValue::n(lease.counter + 1))
+}
+
+/// Whether the condition held.
+fn held(written: Result<(), Failure>) -> Result<bool, Failure> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(Failure::Condition) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+impl Table {
+    /// Every lease; what cannot be read is left out.
+    pub(super) async fn leases(&self) -> Result<Vec<Lease>, Failure> {
+        let (mut leases, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = self.sdk.scan(false, after).await?;
+            leases.extend(page.iter().filter_map(|item| Lease::of(item)));
+            if next.is_none() {
+                return Ok(leases);
+            }
+            after = next;
+        }
+    }
+
+    /// Eventually consistent, as it is configured unless its users say otherwise.
+    pub(super) async fn lease(&self, id: &ShardId) -> Result<Option<Lease>, Failure> {
+        let item = self.sdk.get(key(id), false).await?;
+        Ok(item.as_deref().and_then(Lease::of))
+    }
+
+    pub(super) async fn create(&self, lease: &Lease) -> Result<bool, Failure> {
+        let absent = Condition::not_exists(KEY);
+        held(self.sdk.put(Verb::Create, lease.item(), Some(absent)).await)
+    }
+
+    /// Guarded by the counter alone. If it was refused, a look at the row tells whether it was an attempt of this very
+    /// renewal that came first.
+    pub(super) async fn renew(&self, lease: &mut Lease) -> Result<bool, Failure> {
+        let written = self
+            .sdk
+            .update(Verb::Renew, key(&lease.key), counted(lease), Some(counts(lease)));
+        if !held(written.await)? {
+            let found = self.lease(&lease.key).await?;
+            let mine = found.is_some_and(|row| row.owner == lease.owner && row.counter == lease.counter + 1);
+            if !mine {
+                return Ok(false);
+            }
+        }
+        lease.counter += 1;
+        Ok(true)
+    }
+
+    /// Takes a lease, whoever has it.
+    pub(super) async fn take(&self, lease: &mut Lease, me: &str) -> Result<bool, Failure> {
+        let mut update = counted(lease).set(OWNER, s(me));
+        let changes = lease.owner.as_deref().is_some_and(|owner| owner != me);
+        if changes {
+            update = update.add(SWITCHES, AttributeValue::n(1));
+        }
+        let written = self
+            .sdk
+            .update(Verb::Take, key(&lease.key), update, Some(counts(lease)));
+        let done = held(written.await)?;
+        if done {
+            lease.counter += 1;
+            lease.switches += u64::from(changes);
+            lease.owner = Some(me.to_owned());
+        }
+        Ok(done)
+    }
+
+    /// Writes the checkpoint, with all that is kept of the shard.
+    pub(super) async fn checkpoint(&self, lease: &mut Lease) -> Result<bool, Failure> {
+        let mut update = counted(lease)
+            .set(CHECKPOINT, s(&lease.checkpoint))
+            .set(SUB, AttributeValue::n(0))
+            .set(SWITCHES, AttributeValue::n(0));
+        if !lease.children.is_empty() {
+            update = update.set(CHILDREN, AttributeValue::Ss(lease.children.clone()));
+        }
+        if let Some((start, end)) = &lease.range {
+            update = update.set(RANGE_START, s(start)).set(RANGE_END, s(end));
+        }
+        let verb = if lease.has_ended() {
+            Verb::End
+        } else {
+            Verb::Checkpoint
+        };
+        let written = self
+            .sdk
+            .update(verb, key(&lease.key), update, Some(counts(lease)));
+        let done = held(written.await)?;
+        if done {
+            lease.counter += 1;
+            lease.switches = 0;
+        }
+        Ok(done)
+    }
+
+    /// Names the children of a shard, whoever has its lease.
+    pub(super) async fn set_children(&self, lease: &Lease) -> Result<(), Failure> {
+        let update = Update::new().set(CHILDREN, AttributeValue::Ss(lease.children.clone()));
+        let exists = Condition::equals(KEY, s(lease.key.as_str()));
+        let written = self
+            .sdk
+            .update(Verb::SetRange, key(&lease.key), update, Some(exists));
+        // That there is no such row is logged.
+        held(written.await).map(|_| ())
+    }
+}
