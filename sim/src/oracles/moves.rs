@@ -230,7 +230,7 @@ impl Moves {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::history::{answered, changed, config, row};
+    use super::super::history::{answered, changed, row};
     use super::*;
     use leasehold_engine::time::Span;
 
@@ -240,7 +240,7 @@ mod tests {
 
     fn terms() -> Terms {
         Terms::plain(
-            config()
+            crate::swarm::named(true)
                 .with_scan_interval(Span::from_secs(10))
                 .with_hand_over_timeout(Span::from_secs(10)),
         )

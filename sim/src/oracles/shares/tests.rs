@@ -175,8 +175,15 @@ fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
     // The row may have come back to this worker since: it does not know that before a write of its own was refused.
     let after = |told: Vec<Fact>| {
         let held = [(0, holds(0)), (0, holds(1))];
-        let facts = held.into_iter().chain(table(&[0, 0, 1, 1])).collect();
-        judged(facts, told.into_iter().chain([ask(CLAIM, 2)]))
+        let facts: Vec<(u64, Fact)> = held.into_iter().chain(table(&[0, 0, 1, 1])).collect();
+        let now = facts.last().map_or(0, |(at, _)| *at);
+        let more = told.into_iter().chain([ask(CLAIM, 2)]).map(|fact| (now, fact));
+        let asking = Terms::plain(crate::swarm::named(true));
+        let found = judge_under(&asking, facts.into_iter().chain(more));
+        found
+            .iter()
+            .filter(|found| **found == Property::FairShares)
+            .count()
     };
     assert_eq!(after(vec![]), 1);
     let other = Some(Owner::Life(1));

@@ -187,7 +187,8 @@ fn what_a_worker_was_promised_as_it_lost_the_lease_counts_for_it() {
     // The scan had passed the row by.
     let after = |row| {
         let told = [(3, told(row))];
-        judged(
+        judged_under(
+            crate::swarm::named(true),
             table(&rows)
                 .into_iter()
                 .chain(told)
