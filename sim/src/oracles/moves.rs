@@ -317,8 +317,10 @@ mod tests {
     fn what_happens_between_allows_for_more_moves() {
         let most = MOST_MOVES as u32;
         let with = |fact: Fact| {
-            let later = to_and_fro(CALM + 100 * SECOND, most + most % 2);
-            let first = to_and_fro(CALM, most + most % 2);
+            // Back at its first owner each time; together they are more than allowed.
+            let half = most - most % 2;
+            let later = to_and_fro(CALM + 100 * SECOND, half);
+            let first = to_and_fro(CALM, half);
             judged(first.into_iter().chain([(CALM + 50 * SECOND, fact)]).chain(later))
         };
         assert_eq!(with(Fact::Said { life: 0 }), 1);

@@ -13,7 +13,7 @@ pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
         return None;
     };
     let owner = before.and_then(|row| row.owner)?;
-    let takes = matches!(verb, Some(Verb::Take | Verb::Claim));
+    let takes = matches!(verb, Some(Verb::Take | Verb::Claim | Verb::BeginHandOver));
     if takes || by.is_some_and(|life| owner == Owner::Life(life)) {
         return None;
     }

@@ -19,6 +19,9 @@ pub enum Program {
     /// The Java KCL, version 2.
     #[serde(rename = "kcl-2")]
     Kcl2,
+    /// The Java KCL, version 3.
+    #[serde(rename = "kcl-3")]
+    Kcl3,
 }
 
 impl Program {
@@ -30,6 +33,7 @@ impl Program {
             Self::KclRb => "kcl-rb",
             Self::Kinsumer => "kinsumer",
             Self::Kcl2 => "kcl-2",
+            Self::Kcl3 => "kcl-3",
         }
     }
 
@@ -40,13 +44,13 @@ impl Program {
             Self::VmwareGoKcl => Some(Format::VmwareGoKcl),
             Self::KclRb => Some(Format::KclRb),
             Self::Kinsumer => Some(Format::Kinsumer),
-            Self::Kcl2 => Some(Format::Kcl),
+            Self::Kcl2 | Self::Kcl3 => Some(Format::Kcl),
         }
     }
 
     /// Whether it writes to a lease again and again, though there is nothing new.
     pub fn renews_leases(self) -> bool {
-        matches!(self, Self::Leasehold | Self::VmwareGoKcl | Self::Kcl2)
+        !matches!(self, Self::KclRb | Self::Kinsumer)
     }
 
     /// Whether it keeps a lease from one read to the next; else it takes each anew, every second.

@@ -10,7 +10,7 @@
 //! | `vmware_go_kcl/` | vmware-go-kcl, version 2 |
 //! | `kcl_rb.rs` | kcl-rb, version 1 |
 //! | `kinsumer/` | kinsumer |
-//! | `kcl/` | the Java KCL, version 2 |
+//! | `kcl/` | the Java KCL, versions 2 and 3 |
 
 mod fleet;
 mod host;

@@ -91,6 +91,8 @@ fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::{Options, run_plan};
+    use leasehold_engine::time::Span;
 
     #[test]
     fn every_mixed_world_has_both_programs_and_can_be_told() {
@@ -107,5 +109,26 @@ mod tests {
     fn where_nobody_else_can_be_nothing_changes() {
         let plan = Plan::draw(7).with_format(Format::KclRb);
         assert_eq!(plan.clone().mixed(), plan);
+    }
+
+    /// Nobody reports our workers to a leader of version 3 yet, so it assigns them nothing: such fleets are not mixed.
+    #[test]
+    fn fleets_of_the_java_kcl_come_right_by_themselves() {
+        for (program, seeds) in [(Program::Kcl2, 0..8), (Program::Kcl3, 0..8)] {
+            for seed in seeds {
+                let mut plan = Plan::draw(seed).with_format(Format::Kcl).mixed();
+                plan.fleet.programs = vec![program];
+                plan.faults.upgrade.turns.clear();
+                plan.configure(|config| config.with_lease_duration(Span::from_secs(10)));
+                plan.faults.process.interruptions = Vec::new();
+                let found = run_plan(plan, &Options::default()).expect("expected no panic");
+                let name = program.name();
+                assert!(
+                    found.violations.is_empty(),
+                    "{name}, seed {seed}: {:?}",
+                    found.violations
+                );
+            }
+        }
     }
 }

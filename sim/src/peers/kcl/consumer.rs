@@ -60,6 +60,7 @@ impl Worker {
                 self.process(&consumer).await;
             }
             if consumer.reason.get() == Some(Reason::Requested) {
+                self.hand_over(&consumer.held).await;
                 self.renewer.forget(&consumer.held);
             }
         }
@@ -99,6 +100,8 @@ impl Worker {
                 Ok(batch) => {
                     if let Some(last) = batch.fetched.last {
                         from = IteratorFrom::After(last);
+                        let bytes = consumer.held.bytes.get() + batch.fetched.bytes;
+                        consumer.held.bytes.set(bytes);
                         self.kinesis.process(shard, token, batch.op).await;
                         let sequence = last.sequence.to_string();
                         // A failure is logged; the next batch is tried all the same.
@@ -126,8 +129,9 @@ impl Worker {
                 self.renewer.forget(&consumer.held);
                 EndReason::LeaseLost
             }
-            None if consumer.reason.get() == Some(Reason::Requested) => EndReason::Shutdown,
-            None => EndReason::LeaseLost,
+            None if consumer.reason.get() == Some(Reason::LeaseLost) => EndReason::LeaseLost,
+            None if consumer.held.hand_over_by.get().is_some() => EndReason::HandedOver,
+            None => EndReason::Shutdown,
         };
         self.kinesis.close(shard, token, reason).await;
     }

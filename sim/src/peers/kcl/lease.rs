@@ -17,6 +17,13 @@ pub(super) const CHILDREN: &str = "childShardIds";
 pub(super) const RANGE_START: &str = "startingHashKey";
 pub(super) const RANGE_END: &str = "endingHashKey";
 
+/// Version 3: who has the lease until it is handed over to its owner.
+pub(super) const CHECKPOINT_OWNER: &str = "checkpointOwner";
+/// Version 3: how much comes from the shard, in KiB a second.
+pub(super) const THROUGHPUT: &str = "throughputKBps";
+/// Version 3: what kind of item it is; none: a lease.
+pub(super) const ENTITY: &str = "entityType";
+
 pub(super) const SHARD_END: &str = "SHARD_END";
 
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +36,8 @@ pub(super) struct Lease {
     pub parents: Vec<ShardId>,
     pub children: BTreeSet<String>,
     pub range: Option<(String, String)>,
+    pub checkpoint_owner: Option<String>,
+    pub throughput: Option<f64>,
     /// When its counter grew last, by the monotonic clock, as far as this process knows. Not in the row.
     pub grown_us: Option<u64>,
 }
@@ -69,13 +78,19 @@ impl Lease {
             parents: parents.cloned().collect(),
             children: BTreeSet::new(),
             range: Some((range.start.to_string(), range.end.to_string())),
+            checkpoint_owner: None,
+            throughput: None,
             grown_us: None,
         }
     }
 
     /// None: an item that is no lease, or lacks what every lease has. A scan leaves it out.
     pub(super) fn of(item: &Item) -> Option<Self> {
+        if text(item, ENTITY).is_some_and(|kind| kind != "LEASE") {
+            return None;
+        }
         let bound = |name| text(item, name).map(str::to_owned);
+        let throughput = item.get(THROUGHPUT).and_then(AttributeValue::as_n);
         Some(Self {
             key: ShardId::from(text(item, KEY)?.to_owned()),
             owner: text(item, OWNER).map(str::to_owned),
@@ -85,6 +100,8 @@ impl Lease {
             parents: set(item, PARENTS).into_iter().map(ShardId::from).collect(),
             children: set(item, CHILDREN),
             range: bound(RANGE_START).zip(bound(RANGE_END)),
+            checkpoint_owner: bound(CHECKPOINT_OWNER),
+            throughput: throughput.and_then(|number| number.parse().ok()),
             grown_us: None,
         })
     }
@@ -105,6 +122,16 @@ impl Lease {
             item.insert(RANGE_END.into(), s(end));
         }
         item
+    }
+
+    /// Who may write to the row.
+    pub(super) fn actual_owner(&self) -> Option<&str> {
+        self.checkpoint_owner.as_deref().or(self.owner.as_deref())
+    }
+
+    /// Its owner is asked to hand it over.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.checkpoint_owner.is_some()
     }
 
     pub(super) fn has_ended(&self) -> bool {

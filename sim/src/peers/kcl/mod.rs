@@ -1,6 +1,7 @@
-//! The Java KCL, version 2, with its polling consumer.
+//! The Java KCL, versions 2 and 3, with its polling consumer.
 //!
-//! One thread renews, one takes leases, one starts a consumer for each lease and tells it when the lease is lost. Left out:
+//! One thread renews, one starts a consumer for each lease and tells it when the lease is lost. In version 2 another takes
+//! leases; in version 3 a leader assigns them (`v3/`). Left out:
 //! enhanced fan-out, de-aggregation, what is read ahead, metrics, the deletion of leases that have ended, and the auditor,
 //! which looks for holes every two minutes. The application can be at one batch of a shard at a time: where the original
 //! begins with a lease that it has lost and got again before it has ended with it, the model waits.
@@ -13,6 +14,7 @@ mod renewer;
 mod sync;
 mod table;
 mod taker;
+mod v3;
 
 use super::host::Host;
 use super::sdk::{Failure, Sdk};
@@ -41,6 +43,8 @@ struct Worker {
     me: String,
     settings: Settings,
     renewer: Rc<Renewer>,
+    /// What version 3 has more.
+    fleet: Option<v3::Member>,
     consumers: RefCell<BTreeMap<(ShardId, u64), Rc<Consumer>>>,
 }
 
@@ -57,19 +61,23 @@ const ATTEMPTS: u32 = 20;
 const GRACE_US: u64 = 20_000_000;
 
 /// The program, from its start until it has stopped.
-pub(super) async fn run(host: Host, me: String, config: Config) {
+pub(super) async fn run(host: Host, me: String, config: Config, is_v3: bool) {
     let sdk = |attempts, pause_us| Sdk {
         host: host.clone(),
         attempts,
         pause_us,
         table: super::sdk::LEASES,
     };
-    let table = Table { sdk: sdk(9, 25_000) };
+    let table = Table {
+        sdk: sdk(9, 25_000),
+        hands_over: is_v3,
+    };
     let failover_us = config.lease_duration().0;
     let worker = Rc::new(Worker {
         host: host.clone(),
         kinesis: sdk(4, 100_000),
         table: table.clone(),
+        fleet: is_v3.then(|| v3::Member::new(&table, &me)),
         renewer: Rc::new(Renewer::new(host.clone(), table, failover_us)),
         me,
         settings: Settings {
@@ -84,14 +92,22 @@ pub(super) async fn run(host: Host, me: String, config: Config) {
     }
     worker.renewer.regain(&worker.me).await;
     host.spawn(worker.renewer.clone().run());
-    let taker = Taker {
-        renewer: worker.renewer.clone(),
-        me: worker.me.clone(),
-        seen: RefCell::default(),
-    };
-    host.spawn(taker.run());
+    if is_v3 {
+        worker.join();
+    } else {
+        let taker = Taker {
+            renewer: worker.renewer.clone(),
+            me: worker.me.clone(),
+            seen: RefCell::default(),
+        };
+        host.spawn(taker.run());
+    }
     loop {
         worker.tick();
+        if let Some(fleet) = &worker.fleet {
+            // It asks whether it leads, for what a leader has to do beside assigning.
+            let _ = fleet.lock.is_leader().await;
+        }
         if host.sleep_or_stop(TICK_US).await {
             break;
         }
@@ -122,6 +138,9 @@ impl Worker {
             if self.host.sleep_or_stop(10 * TICK_US).await {
                 return Ok(());
             }
+        }
+        if let Some(fleet) = &self.fleet {
+            fleet.declare_version(&self.host).await?;
         }
         self.fill_table().await
     }
@@ -169,6 +188,9 @@ impl Worker {
             self.tick();
         }
         self.renewer.stop();
+        if let Some(fleet) = &self.fleet {
+            fleet.lock.release().await;
+        }
         let end = self.host.mono_us() + failover_us;
         self.tick();
         while self.host.mono_us() < end && !self.consumers.borrow().is_empty() {

@@ -16,6 +16,12 @@ pub(super) struct Held {
     pub token: u64,
     /// A renewal or a checkpoint is under way; the other waits.
     busy: Cell<bool>,
+    /// Version 3: it is to be handed over by then, in ns since 1970.
+    pub hand_over_by: Cell<Option<u64>>,
+    /// Version 3: that was tried.
+    pub handed_over: Cell<bool>,
+    /// What came from the shard since the last renewal.
+    pub bytes: Cell<u64>,
 }
 
 pub(super) struct Renewer {
@@ -31,6 +37,9 @@ pub(super) struct Renewer {
 /// It renews a little more often than three times in a lease's life.
 const EPSILON_US: u64 = 25_000;
 
+/// Version 3: for so long a lease that is to be handed over may take.
+const PATIENCE_NS: u64 = 30_000_000_000;
+
 impl Renewer {
     pub(super) fn new(host: Host, table: Table, failover_us: u64) -> Self {
         Self {
@@ -45,7 +54,7 @@ impl Renewer {
 
     /// At a fixed rate: a round that took longer than its period is followed by the next at once.
     pub(super) async fn run(self: Rc<Self>) {
-        let period = (self.failover_us / 3).saturating_sub(EPSILON_US).max(1);
+        let period = self.period_us();
         let mut due = self.host.mono_us();
         while !self.over.get() {
             self.renew_all().await;
@@ -72,6 +81,7 @@ impl Renewer {
     async fn renew(&self, held: &Held) -> Result<(), Failure> {
         self.lock(held).await;
         let mut lease = held.lease.borrow().clone();
+        self.measure(held, &mut lease);
         let renewed = match lease.is_expired(self.failover_us, self.host.mono_us()) {
             // It takes it for lost, and asks nobody.
             true => Ok(false),
@@ -81,16 +91,33 @@ impl Renewer {
             // Not from when it asked.
             lease.grown_us = Some(self.host.mono_us());
         }
+        if lease.is_handed_over() && held.hand_over_by.get().is_none() {
+            held.hand_over_by.set(Some(self.host.wall_ns() + PATIENCE_NS));
+        }
         held.lease.replace(lease);
         held.busy.set(false);
         if !renewed? {
-            // Whoever has this key by now loses it.
+            // A lease that was taken anew under this key is lost with it.
             self.owned.borrow_mut().remove(&held.lease.borrow().key);
         }
         Ok(())
     }
 
-    async fn lock(&self, held: &Held) {
+    /// How much came from the shard, as a mean in which each period counts half of what the next does.
+    fn measure(&self, held: &Held, lease: &mut Lease) {
+        let bytes = held.bytes.take();
+        if bytes == 0 && lease.throughput.is_none() {
+            return;
+        }
+        let now = bytes as f64 / 1_024.0 / (self.period_us() as f64 / 1e6);
+        lease.throughput = Some(lease.throughput.map_or(now, |before| (before + now) / 2.0));
+    }
+
+    fn period_us(&self) -> u64 {
+        (self.failover_us / 3).saturating_sub(EPSILON_US).max(1)
+    }
+
+    pub(super) async fn lock(&self, held: &Held) {
         self.host.until(u64::MAX, || !held.busy.get()).await;
         held.busy.set(true);
     }
@@ -106,6 +133,9 @@ impl Renewer {
             lease: RefCell::new(lease),
             token,
             busy: Cell::new(false),
+            hand_over_by: Cell::new(None),
+            handed_over: Cell::new(false),
+            bytes: Cell::new(0),
         };
         self.owned.borrow_mut().insert(key, Rc::new(held));
     }
@@ -135,6 +165,10 @@ impl Renewer {
         if owned.get(key).is_some_and(|known| known.token == held.token) {
             owned.remove(key);
         }
+    }
+
+    pub(super) fn unlock(held: &Held) {
+        held.busy.set(false);
     }
 
     pub(super) fn stop(&self) {
@@ -170,7 +204,8 @@ impl Renewer {
             return;
         };
         for mut lease in leases {
-            if lease.owner.as_deref() == Some(me) && self.table.renew(&mut lease).await == Ok(true) {
+            let mine = lease.owner.as_deref() == Some(me) && !lease.is_handed_over();
+            if mine && self.table.renew(&mut lease).await == Ok(true) {
                 lease.grown_us = Some(self.host.mono_us());
                 self.add(lease);
             }

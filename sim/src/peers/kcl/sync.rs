@@ -35,6 +35,9 @@ impl Worker {
     }
 
     async fn leads(&self) -> Result<bool, Failure> {
+        if let Some(fleet) = &self.fleet {
+            return fleet.lock.is_leader().await;
+        }
         let leases = self.table.leases().await?;
         let owners = leases.into_iter().filter_map(|lease| lease.owner);
         Ok(leader::leads(owners, &self.me))

@@ -2,7 +2,8 @@
 
 use super::super::sdk::{Failure, Sdk};
 use super::lease::{
-    CHECKPOINT, CHILDREN, COUNTER, KEY, Lease, OWNER, RANGE_END, RANGE_START, SUB, SWITCHES, s,
+    CHECKPOINT, CHECKPOINT_OWNER, CHILDREN, COUNTER, ENTITY, KEY, Lease, OWNER, RANGE_END, RANGE_START, SUB,
+    SWITCHES, THROUGHPUT, s,
 };
 use crate::oracles::fact::Verb;
 use leasehold_engine::ids::ShardId;
@@ -12,6 +13,8 @@ use leasehold_local_aws::dynamo::expr::{Condition, Update};
 #[derive(Clone)]
 pub(super) struct Table {
     pub sdk: Sdk,
+    /// Of version 3, which knows leases that are being handed over.
+    pub hands_over: bool,
 }
 
 pub(super) fn key(id: &ShardId) -> Item {
@@ -27,7 +30,7 @@ fn counted(lease: &Lease) -> Update {
 }
 
 /// Whether the condition held.
-fn held(written: Result<(), Failure>) -> Result<bool, Failure> {
+pub(super) fn held(written: Result<(), Failure>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),
         Err(Failure::Condition) => Ok(false),
@@ -57,27 +60,57 @@ impl Table {
 
     pub(super) async fn create(&self, lease: &Lease) -> Result<bool, Failure> {
         let absent = Condition::not_exists(KEY);
-        held(self.sdk.put(Verb::Create, lease.item(), Some(absent)).await)
-    }
-
-    /// Guarded by the counter alone. If it was refused, a look at the row tells whether it was an attempt of this very
-    /// renewal that came first.
-    pub(super) async fn renew(&self, lease: &mut Lease) -> Result<bool, Failure> {
-        let written = self
-            .sdk
-            .update(Verb::Renew, key(&lease.key), counted(lease), Some(counts(lease)));
-        if !held(written.await)? {
-            let found = self.lease(&lease.key).await?;
-            let mine = found.is_some_and(|row| row.owner == lease.owner && row.counter == lease.counter + 1);
-            if !mine {
-                return Ok(false);
-            }
+        let mut item = lease.item();
+        if self.hands_over {
+            item.insert(ENTITY.into(), s("LEASE"));
         }
-        lease.counter += 1;
-        Ok(true)
+        held(self.sdk.put(Verb::Create, item, Some(absent)).await)
     }
 
-    /// Takes a lease, whoever has it.
+    /// Guarded by the counter alone; in version 3 also by the lease's not being handed over, as far as is known. If it was
+    /// refused, a look at the row tells whether it is handed over by now, or whether it was an attempt of this very renewal
+    /// that came first.
+    pub(super) async fn renew(&self, lease: &mut Lease) -> Result<bool, Failure> {
+        loop {
+            let mut update = counted(lease);
+            if let Some(throughput) = lease.throughput.filter(|_| self.hands_over) {
+                update = update.set(THROUGHPUT, AttributeValue::n(format!("{throughput:.6}")));
+            }
+            let stays = self.hands_over && !lease.is_handed_over();
+            let condition = match stays {
+                true => counts(lease).and(Condition::not_exists(CHECKPOINT_OWNER)),
+                false => counts(lease),
+            };
+            let written = self
+                .sdk
+                .update(Verb::Renew, key(&lease.key), update, Some(condition));
+            if held(written.await)? {
+                lease.counter += 1;
+                return Ok(true);
+            }
+            if stays {
+                // The refusal brings the row.
+                let row = self.sdk.get(key(&lease.key), true).await?;
+                let row = row.as_deref().and_then(Lease::of);
+                if let Some(row) = row.filter(Lease::is_handed_over) {
+                    if row.checkpoint_owner != lease.owner || row.checkpoint_owner == row.owner {
+                        return Ok(false);
+                    }
+                    (lease.owner, lease.checkpoint_owner) = (row.owner, row.checkpoint_owner);
+                    continue;
+                }
+            }
+            let found = self.lease(&lease.key).await?;
+            // Once it is handed over, the row names somebody else.
+            let mine = found.is_some_and(|row| {
+                row.owner.as_deref() == lease.actual_owner() && row.counter == lease.counter + 1
+            });
+            lease.counter += u64::from(mine);
+            return Ok(mine);
+        }
+    }
+
+    /// Takes a lease from any owner.
     pub(super) async fn take(&self, lease: &mut Lease, me: &str) -> Result<bool, Failure> {
         let mut update = counted(lease).set(OWNER, s(me));
         let changes = lease.owner.as_deref().is_some_and(|owner| owner != me);
@@ -124,7 +157,7 @@ impl Table {
         Ok(done)
     }
 
-    /// Names the children of a shard, whoever has its lease.
+    /// Names the children of a shard. The owner of its lease is not checked.
     pub(super) async fn set_children(&self, lease: &Lease) -> Result<(), Failure> {
         let update = Update::new().set(CHILDREN, AttributeValue::Ss(lease.children.clone()));
         let exists = Condition::equals(KEY, s(lease.key.as_str()));

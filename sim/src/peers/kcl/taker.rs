@@ -116,7 +116,7 @@ impl Taker {
             .cloned()
             .collect();
         if !very_old.is_empty() {
-            // Leases that were never owned are among them: whoever comes first takes them all.
+            // Leases that were never owned are among them: the first worker takes them all.
             return shuffled(host, very_old);
         }
         let target = match counts.len() >= seen.len() {

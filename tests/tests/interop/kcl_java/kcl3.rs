@@ -42,6 +42,18 @@ fn moves_without_repeats(fleet: &Fleet) {
     );
 }
 
+/// What a worker left in good order is not repeated.
+fn left_without_repeats(fleet: &Fleet) {
+    let mut left = fleet.watch.handovers();
+    left.retain(|handover| handover.cause == Cause::Left);
+    assert!(
+        left.iter().all(|handover| handover.repeats == 0),
+        "{}: expected that nothing comes again after a worker left, found\n{}",
+        fleet.test,
+        history::table(&left)
+    );
+}
+
 /// The leader of KCL gives our worker a share of the leases that its own worker reads, by hand-over, and takes them back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() {
@@ -61,13 +73,11 @@ async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() 
     assert!(given > 0, "{TEST}: the leader was to begin a hand-over");
     moves_without_repeats(&fleet);
 
+    // A leader that assigns by load may leave a third worker without a lease.
     let mut bert = fleet.theirs(&program, "bert", ASSIGNED);
-    fleet
-        .until_read("bert to be given a share", &[0, 1, 2], &["anna", "bert", "lea"])
-        .await;
     fleet.world.split_first().await;
     fleet
-        .until_read(
+        .until_read_among(
             "the children of the split",
             &[1, 2, 3, 4],
             &["anna", "bert", "lea"],
@@ -75,16 +85,21 @@ async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() 
         .await;
     fleet.leave(&mut lea).await;
     fleet
-        .until_read("what lea read", &[1, 2, 3, 4], &["anna", "bert"])
+        .until_read_among("what lea read", &[1, 2, 3, 4], &["anna", "bert"])
         .await;
-    fleet.left_without_repeats(&lea);
+    left_without_repeats(&fleet);
     let mut eva = fleet.ours("eva");
-    fleet
-        .until_read("eva to be given a share", &[1, 2, 3, 4], &["anna", "bert", "eva"])
-        .await;
+    until("eva to report", Duration::from_secs(20), || async {
+        let rows = fleet.world.rows(APPLICATION).await;
+        rows.iter().any(|row| {
+            let key = row.get("leaseKey").and_then(|key| key.as_s().ok());
+            key.is_some_and(|key| key.starts_with("eva")) && row.contains_key("lut")
+        })
+    })
+    .await;
     fleet.kill(&mut eva);
     fleet
-        .until_read("what eva read", &[1, 2, 3, 4], &["anna", "bert"])
+        .until_read_among("what eva may have read", &[1, 2, 3, 4], &["anna", "bert"])
         .await;
     moves_without_repeats(&fleet);
     fleet.kill(&mut anna);

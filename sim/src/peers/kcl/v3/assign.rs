@@ -1,0 +1,185 @@
+//! What the leader does: it looks at the table and decides who is to have which lease.
+
+use super::super::super::host::Host;
+use super::super::super::sdk::Failure;
+use super::super::Worker;
+use super::super::lease::Lease;
+use super::{count, report};
+use crate::oracles::fact::Verb;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A promised lease is left alone for so long, and one life of a lease.
+const PATIENCE_US: u64 = 30_000_000;
+
+/// Balance is looked for in every third round.
+const BALANCE_EVERY: u64 = 3;
+
+/// After so many failures in a row it resigns.
+const FAILURES: u32 = 3;
+
+/// A lease as the leader sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub lease: Lease,
+    /// It is nobody's, or its owner does not renew it.
+    pub is_free: bool,
+    /// Promised: until then it is left alone.
+    pub until_us: Option<u64>,
+}
+
+impl Seen {
+    /// Its owner still has time to hand it over.
+    pub(super) fn is_blocked(&self, now_us: u64) -> bool {
+        let waits = self.lease.is_handed_over() && self.until_us.is_some_and(|until| now_us < until);
+        waits && !self.is_free && !self.lease.has_ended()
+    }
+
+    fn can_be_promised(&self) -> bool {
+        !self.is_free && !self.lease.has_ended() && !self.lease.is_handed_over()
+    }
+}
+
+/// Who is to have which lease, by its key.
+pub(super) type Moves = BTreeMap<String, String>;
+
+pub(super) struct Assigner {
+    worker: Rc<Worker>,
+    led: bool,
+    round: u64,
+    failures: u32,
+    /// Every lease as the last round left it.
+    before: BTreeMap<String, Seen>,
+}
+
+impl Assigner {
+    pub(super) fn new(worker: Rc<Worker>) -> Self {
+        Self {
+            worker,
+            led: false,
+            round: 0,
+            failures: 0,
+            before: BTreeMap::new(),
+        }
+    }
+
+    /// With a fixed pause between two rounds. The lock's heart beats beside it, whatever becomes of the rounds.
+    pub(super) async fn run(mut self) {
+        let worker = self.worker.clone();
+        let Some(fleet) = &worker.fleet else { return };
+        let beating = worker.clone();
+        worker.host.spawn(async move {
+            if let Some(fleet) = &beating.fleet {
+                fleet.lock.beat().await;
+            }
+        });
+        let pause = 2 * worker.renewer.failover_us;
+        loop {
+            let done = match fleet.lock.is_leader().await {
+                Ok(true) => self.lead().await,
+                Ok(false) => {
+                    self.led = false;
+                    Ok(())
+                }
+                Err(failure) => Err(failure),
+            };
+            self.failures = if done.is_ok() { 0 } else { self.failures + 1 };
+            if self.failures >= FAILURES {
+                fleet.lock.resign().await;
+            }
+            if worker.host.sleep_or_stop(pause).await {
+                return;
+            }
+        }
+    }
+
+    /// It does not ask again whether it leads.
+    async fn lead(&mut self) -> Result<(), Failure> {
+        if !std::mem::replace(&mut self.led, true) {
+            (self.round, self.failures) = (0, 0);
+            self.before.clear();
+        }
+        let (leases, workers) = self.load().await?;
+        let host = self.host().clone();
+        self.note(leases, host.mono_us());
+        let mut seen: Vec<Seen> = self.before.values().cloned().collect();
+        let mut moves = count::assign_free(&mut seen, &workers);
+        if self.round.is_multiple_of(BALANCE_EVERY) {
+            count::balance(&mut seen, &workers, host.mono_us(), &mut moves);
+        }
+        self.round += 1;
+        self.write(moves).await
+    }
+
+    fn host(&self) -> &Host {
+        &self.worker.host
+    }
+
+    /// All leases, and the workers that live.
+    async fn load(&self) -> Result<(Vec<Lease>, Vec<String>), Failure> {
+        let (mut leases, mut workers, mut after) = (Vec::new(), Vec::new(), None);
+        loop {
+            let (page, next) = self.worker.table.sdk.scan(false, after).await?;
+            let now = self.host().wall_ns();
+            for item in page {
+                match report::live_worker(&item, now) {
+                    Some(worker) => workers.push(worker),
+                    None => leases.extend(Lease::of(&item)),
+                }
+            }
+            if next.is_none() {
+                return Ok((leases, workers));
+            }
+            after = next;
+        }
+    }
+
+    /// Dates what was read by what is known from the round before.
+    fn note(&mut self, leases: Vec<Lease>, now: u64) {
+        let failover_us = self.worker.renewer.failover_us;
+        let before = std::mem::take(&mut self.before);
+        for mut lease in leases {
+            let known = before.get(lease.key.as_str());
+            lease.grown_us = match known {
+                Some(known) if lease.counter <= known.lease.counter => known.lease.grown_us,
+                None if lease.actual_owner().is_none() => None,
+                _ => Some(now),
+            };
+            let same = |known: &&Seen| {
+                known.lease.owner == lease.owner && known.lease.checkpoint_owner == lease.checkpoint_owner
+            };
+            let until = known.filter(same).and_then(|known| known.until_us);
+            let until_us = lease
+                .is_handed_over()
+                .then(|| until.unwrap_or(now + PATIENCE_US + failover_us));
+            let is_free = lease.actual_owner().is_none() || lease.is_expired(failover_us, now);
+            let seen = Seen {
+                lease,
+                is_free,
+                until_us,
+            };
+            self.before.insert(seen.lease.key.to_string(), seen);
+        }
+    }
+
+    async fn write(&mut self, moves: Moves) -> Result<(), Failure> {
+        let (host, table) = (self.worker.host.clone(), &self.worker.table);
+        let failover_us = self.worker.renewer.failover_us;
+        for (key, to) in moves {
+            let Some(seen) = self.before.get_mut(&key) else {
+                continue;
+            };
+            if seen.is_blocked(host.mono_us()) {
+                continue;
+            }
+            if seen.can_be_promised() {
+                if table.promise(&mut seen.lease, &to).await? {
+                    seen.until_us = Some(host.mono_us() + PATIENCE_US + failover_us);
+                }
+            } else if table.assign(Verb::Take, &mut seen.lease, &to).await? {
+                seen.lease.grown_us = Some(host.mono_us());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! The leader's lock: a row whose version its holder changes again and again. Who has seen one version for a whole lease of
+//! the lock, by its own clock, takes it.
+
+use super::super::super::host::Host;
+use super::super::super::sdk::{Failure, Sdk, key_only};
+use super::super::lease::{ENTITY, KEY, s, text};
+use leasehold_engine::table::Item;
+use leasehold_local_aws::dynamo::expr::{Condition, Update};
+use std::cell::{Cell, RefCell};
+
+const LEADER: &str = "Leader";
+const OWNER: &str = "ownerName";
+const VERSION: &str = "recordVersionNumber";
+const DURATION: &str = "leaseDuration";
+
+const DURATION_US: u64 = 120_000_000;
+const PERIOD_US: u64 = 30_000_000;
+
+/// A version, and since when it counts, by the monotonic clock.
+#[derive(Clone)]
+struct Known {
+    version: String,
+    since_us: u64,
+}
+
+pub(in super::super) struct Lock {
+    sdk: Sdk,
+    me: String,
+    mine: RefCell<Option<Known>>,
+    another: RefCell<Option<Known>>,
+    /// Somebody asks; others wait, for as long as it takes.
+    busy: Cell<bool>,
+    /// When it was last asked, by the wall clock in ns, and the answer.
+    last: Cell<(u64, bool)>,
+    over: Cell<bool>,
+}
+
+fn key() -> Item {
+    key_only(KEY, LEADER)
+}
+
+impl Lock {
+    pub(super) fn new(sdk: Sdk, me: &str) -> Self {
+        Self {
+            sdk,
+            me: me.to_owned(),
+            mine: RefCell::default(),
+            another: RefCell::default(),
+            busy: Cell::new(false),
+            last: Cell::new((0, false)),
+            over: Cell::new(false),
+        }
+    }
+
+    fn host(&self) -> &Host {
+        &self.sdk.host
+    }
+
+    /// Whether this worker leads; it tries to, if nobody else does.
+    pub(in super::super) async fn is_leader(&self) -> Result<bool, Failure> {
+        self.host().until(u64::MAX, || !self.busy.get()).await;
+        let (asked, led) = self.last.get();
+        let now = self.host().wall_ns();
+        // That it does not lead it believes for a while.
+        if self.over.get() || (!led && asked > 0 && asked + PERIOD_US * 1_000 > now) {
+            return Ok(false);
+        }
+        self.busy.set(true);
+        let leads = match self.holds() {
+            true => Ok(true),
+            false => self.acquire().await,
+        };
+        self.busy.set(false);
+        self.last.set((self.host().wall_ns(), leads?));
+        leads
+    }
+
+    fn holds(&self) -> bool {
+        let now = self.host().mono_us();
+        let mine = self.mine.borrow();
+        mine.as_ref()
+            .is_some_and(|known| now <= known.since_us + DURATION_US)
+    }
+
+    async fn acquire(&self) -> Result<bool, Failure> {
+        let begun = self.host().mono_us();
+        loop {
+            let row = self.sdk.get(key(), true).await?;
+            let version = row.as_deref().map(|row| text(row, VERSION).unwrap_or_default());
+            let now = self.host().mono_us();
+            let condition = match version {
+                None => Condition::not_exists(KEY),
+                Some(version) => {
+                    let since = self.seen_since(version, now);
+                    if now <= since + DURATION_US {
+                        return Ok(false);
+                    }
+                    Condition::exists(KEY).and(Condition::equals(VERSION, s(version)))
+                }
+            };
+            let version = self.new_version();
+            let mut item = key();
+            item.insert(ENTITY.into(), s("LEADER"));
+            item.insert(OWNER.into(), s(&self.me));
+            item.insert(DURATION.into(), s("120000"));
+            item.insert(VERSION.into(), s(&version));
+            match self.sdk.put_plain(item, Some(condition)).await {
+                Ok(()) => {
+                    let since_us = now;
+                    self.mine.replace(Some(Known { version, since_us }));
+                    return Ok(true);
+                }
+                // Whatever waits for the answer waits on.
+                Err(_) if self.host().mono_us() - begun <= 1_000_000 => self.host().sleep(PERIOD_US).await,
+                Err(_) => return Ok(false),
+            }
+        }
+    }
+
+    /// Since when another's lock has had this version, as far as this worker saw.
+    fn seen_since(&self, version: &str, now: u64) -> u64 {
+        let mut another = self.another.borrow_mut();
+        match &*another {
+            Some(known) if known.version == version => known.since_us,
+            _ => {
+                let version = version.to_owned();
+                *another = Some(Known {
+                    version,
+                    since_us: now,
+                });
+                now
+            }
+        }
+    }
+
+    fn new_version(&self) -> String {
+        format!("{:016x}", self.host().below("version", u64::MAX))
+    }
+
+    fn guard(&self, version: &str) -> Condition {
+        Condition::exists(KEY)
+            .and(Condition::equals(VERSION, s(version)))
+            .and(Condition::equals(OWNER, s(&self.me)))
+    }
+
+    /// Says now and then that it still leads.
+    pub(super) async fn beat(&self) {
+        while !self.over.get() {
+            let mine = self.mine.borrow().clone();
+            if let Some(known) = mine {
+                let asked = self.host().mono_us();
+                if asked > known.since_us + DURATION_US {
+                    self.mine.replace(None);
+                } else {
+                    let version = self.new_version();
+                    let update = Update::new().set(DURATION, s("120000")).set(VERSION, s(&version));
+                    let guard = self.guard(&known.version);
+                    match self.sdk.update_plain(key(), update, Some(guard)).await {
+                        Ok(()) => drop(self.mine.replace(Some(Known {
+                            version,
+                            since_us: asked,
+                        }))),
+                        Err(Failure::Condition) => drop(self.mine.replace(None)),
+                        // Tried again in the next period.
+                        Err(_) => {}
+                    }
+                }
+            }
+            self.host().until(PERIOD_US, || self.over.get()).await;
+        }
+    }
+
+    /// Lets others lead. It may be the next to do so itself.
+    pub(super) async fn resign(&self) {
+        if let Some(known) = self.mine.take() {
+            // A failure is ignored.
+            let _ = self.sdk.delete(key(), Some(self.guard(&known.version))).await;
+        }
+    }
+
+    /// For good.
+    pub(in super::super) async fn release(&self) {
+        self.over.set(true);
+        self.resign().await;
+    }
+}
