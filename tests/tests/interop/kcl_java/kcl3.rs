@@ -17,6 +17,25 @@ const ASSIGNED: &[&str] = &[
     "--heartbeat-ms=1500",
 ];
 
+/// Looks for a lock that ran out as seldom as by default.
+const SELDOM: &[&str] = &[
+    "--assign-ms=6000",
+    "--balance-every=1",
+    "--lock-ms=120000",
+    "--heartbeat-ms=30000",
+];
+
+async fn until_reports(fleet: &Fleet, who: &str) {
+    until(&format!("{who} to report"), Duration::from_secs(30), || async {
+        let rows = fleet.world.rows(APPLICATION).await;
+        rows.iter().any(|row| {
+            let key = row.get("leaseKey").and_then(|key| key.as_s().ok());
+            key.is_some_and(|key| key.starts_with(who)) && row.contains_key("lut")
+        })
+    })
+    .await;
+}
+
 async fn leader(fleet: &Fleet) -> Option<String> {
     let rows = fleet.world.rows(APPLICATION).await;
     rows.iter()
@@ -89,14 +108,7 @@ async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() 
         .await;
     left_without_repeats(&fleet);
     let mut eva = fleet.ours("eva");
-    until("eva to report", Duration::from_secs(20), || async {
-        let rows = fleet.world.rows(APPLICATION).await;
-        rows.iter().any(|row| {
-            let key = row.get("leaseKey").and_then(|key| key.as_s().ok());
-            key.is_some_and(|key| key.starts_with("eva")) && row.contains_key("lut")
-        })
-    })
-    .await;
+    until_reports(&fleet, "eva").await;
     fleet.kill(&mut eva);
     fleet
         .until_read_among("what eva may have read", &[1, 2, 3, 4], &["anna", "bert"])
@@ -125,16 +137,23 @@ async fn ours_leads_workers_of_kcl_3_and_moves_leases_to_them_by_hand_over() {
     let mut anna = fleet.theirs(&program, "anna", ASSIGNED);
     fleet.until_read("anna to read all", &[0, 1, 2], &["anna"]).await;
     until_leads(&fleet, "anna", Duration::from_secs(60)).await;
+    let carl = fleet.theirs(&program, "carl", SELDOM);
+    until_reports(&fleet, "carl").await;
     let lea = fleet.ours("lea");
-    fleet
-        .until_read("lea to be given a share", &[0, 1, 2], &["anna", "lea"])
-        .await;
-    // Its worker is killed. The lock runs out, and another worker of KCL looks for it only once in a while.
+    until_reports(&fleet, "lea").await;
+    // The lock runs out, and carl looks for it only once in half a minute.
     fleet.kill(&mut anna);
     until_leads(&fleet, "lea", Duration::from_secs(60)).await;
-    let bert = fleet.theirs(&program, "bert", ASSIGNED);
     fleet
-        .until_read("bert to be given a share by lea", &[0, 1, 2], &["bert", "lea"])
+        .until_read("carl and lea to share the shards", &[0, 1, 2], &["carl", "lea"])
+        .await;
+    let bert = fleet.theirs(&program, "bert", SELDOM);
+    fleet
+        .until_read(
+            "bert to be given a share by lea",
+            &[0, 1, 2],
+            &["bert", "carl", "lea"],
+        )
         .await;
     assert!(
         leader(&fleet)
@@ -142,5 +161,5 @@ async fn ours_leads_workers_of_kcl_3_and_moves_leases_to_them_by_hand_over() {
             .is_some_and(|leader| leader.starts_with("lea"))
     );
     moves_without_repeats(&fleet);
-    fleet.finish(producer, vec![lea, bert]).await;
+    fleet.finish(producer, vec![lea, bert, carl]).await;
 }
