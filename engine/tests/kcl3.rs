@@ -77,11 +77,10 @@ fn reports(rig: &mut Rig) {
 fn java_lives(rig: &mut Rig, secs: u64) {
     for _ in 0..secs {
         reports(rig);
-        if let Some(mut item) = rig.table.fleet.get(&LeaseKey::from("Leader")).cloned() {
-            if item["ownerName"] == text(JAVA) {
-                item.insert("recordVersionNumber".into(), text(&rig.now.to_string()));
-                rig.table.fleet.insert("Leader".into(), item);
-            }
+        let now = text(&rig.now.to_string());
+        let lock = rig.table.fleet.get_mut("Leader");
+        if let Some(lock) = lock.filter(|lock| lock["ownerName"] == text(JAVA)) {
+            lock.insert("recordVersionNumber".into(), now);
         }
         for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
             let java = Some(WorkerId::from(JAVA));

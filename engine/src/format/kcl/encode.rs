@@ -99,7 +99,9 @@ pub(super) fn action(change: &Change) -> Action {
                 .set(name::OWNER, AttributeValue::s(to.clone()))
                 .set(name::HANDS_OVER, AttributeValue::s(to.clone()))
                 .remove(name::OLD_OWNER)
-                .remove(name::NEXT_OWNER);
+                .remove(name::NEXT_OWNER)
+                // What the former owner read says nothing of us. KCL's leader takes the average for a lease without it.
+                .remove(name::THROUGHPUT);
             match from {
                 Some(from) if from != to => update.add(name::SWITCHES, 1),
                 // A row that lacks the number gets one: KCL does not read it otherwise.
