@@ -1,10 +1,12 @@
 //! The rows by which workers of KCL 3.5 know each other, to the byte.
 
 use super::item;
+use super::writes::{key, workers};
 use crate::fleet::*;
 use crate::format::{Kcl, LeaseFormat};
 use crate::row::{Change, LeaseRow, RowRead};
 use crate::table::Item;
+use proptest::prelude::*;
 use serde_json::json;
 
 fn says(item: &Item) -> Option<FleetRow> {
@@ -162,6 +164,27 @@ fn the_state_of_a_migration_is_read_and_an_unknown_one_is_kept() {
         ));
         assert_eq!(read, Some(FleetRow::Version(version)));
     }
+}
+
+/// The changes that only the leader of a fleet makes.
+pub(super) fn of_a_leader() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (
+            0u64..4,
+            prop::option::of(workers()),
+            prop::option::of(workers()),
+            workers()
+        )
+            .prop_map(|(counter, from, handing_over, to)| Change::Assign {
+                key: key(),
+                counter,
+                next: counter + 1,
+                from,
+                handing_over,
+                to
+            }),
+        (workers(), workers()).prop_map(|(from, to)| Change::Offer { key: key(), from, to }),
+    ]
 }
 
 /// What a change of a leader makes of a row, said once more in terms of rows; `None` if its guard does not hold.

@@ -24,7 +24,7 @@ fn handing() -> Guard {
     }
 }
 
-fn key() -> LeaseKey {
+pub(super) fn key() -> LeaseKey {
     "shardId-000000000001".into()
 }
 
@@ -187,7 +187,7 @@ fn ids() -> impl Strategy<Value = Vec<ShardId>> {
         .prop_map(|ids: BTreeSet<String>| ids.into_iter().map(ShardId::from).collect())
 }
 
-fn workers() -> impl Strategy<Value = WorkerId> {
+pub(super) fn workers() -> impl Strategy<Value = WorkerId> {
     prop::sample::select(vec!["w1", "w2", "w3"]).prop_map(WorkerId::from)
 }
 
@@ -226,27 +226,6 @@ prop_compose! {
     }
 }
 
-/// The changes that only the leader of a fleet makes.
-fn of_a_leader() -> impl Strategy<Value = Change> {
-    prop_oneof![
-        (
-            0u64..4,
-            prop::option::of(workers()),
-            prop::option::of(workers()),
-            workers()
-        )
-            .prop_map(|(counter, from, handing_over, to)| Change::Assign {
-                key: key(),
-                counter,
-                next: counter + 1,
-                from,
-                handing_over,
-                to
-            }),
-        (workers(), workers()).prop_map(|(from, to)| Change::Offer { key: key(), from, to }),
-    ]
-}
-
 fn changes() -> impl Strategy<Value = Change> {
     let guards = || {
         (0u64..4, workers(), prop::option::of(workers())).prop_map(|(counter, holder, next_owner)| Guard {
@@ -274,7 +253,7 @@ fn changes() -> impl Strategy<Value = Change> {
             checkpoint: Checkpoint::Latest,
             by
         }),
-        of_a_leader(),
+        super::fleet::of_a_leader(),
         (guards(), places()).prop_map(|(guard, position)| Change::Checkpoint {
             key: key(),
             guard,
