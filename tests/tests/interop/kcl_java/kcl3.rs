@@ -26,7 +26,7 @@ const SELDOM: &[&str] = &[
 ];
 
 async fn until_reports(fleet: &Fleet, who: &str) {
-    until(&format!("{who} to report"), Duration::from_secs(30), || async {
+    until(&format!("{who} to report"), Duration::from_secs(60), || async {
         let rows = fleet.world.rows(APPLICATION).await;
         rows.iter().any(|row| {
             let key = row.get("leaseKey").and_then(|key| key.as_s().ok());
@@ -124,9 +124,9 @@ async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() 
     fleet.finish(producer, vec![eva]).await;
 }
 
-/// A worker of ours leads: it assigns leases to a worker of KCL, and moves them to it by hand-over.
+/// A worker of ours leads: it assigns what the dead leader of KCL read, and the children of a split, to workers of KCL and to itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn ours_leads_workers_of_kcl_3_and_moves_leases_to_them_by_hand_over() {
+async fn ours_leads_workers_of_kcl_3_and_assigns_leases_to_them() {
     const TEST: &str = "kcl-3-led-by-ours";
     let Some(program) = program(TEST, Kcl::Three).await else {
         return;
@@ -136,27 +136,34 @@ async fn ours_leads_workers_of_kcl_3_and_moves_leases_to_them_by_hand_over() {
     fleet.until_read("anna to read all", &[0, 1, 2], &["anna"]).await;
     until_leads(&fleet, "anna", Duration::from_secs(60)).await;
     let carl = fleet.theirs(&program, "carl", SELDOM);
-    until_reports(&fleet, "carl").await;
+    let bert = fleet.theirs(&program, "bert", SELDOM);
     let lea = fleet.ours("lea");
-    until_reports(&fleet, "lea").await;
-    // The lock runs out, and carl looks for it only once in half a minute.
+    for who in ["bert", "carl", "lea"] {
+        until_reports(&fleet, who).await;
+    }
+    // The lock runs out, and the others look for it only once in half a minute.
     fleet.kill(&mut anna);
     until_leads(&fleet, "lea", Duration::from_secs(60)).await;
     fleet
-        .until_read("carl and lea to share the shards", &[0, 1, 2], &["carl", "lea"])
+        .until_read_among("what anna read", &[0, 1, 2], &["bert", "carl", "lea"])
         .await;
-    let bert = fleet.theirs(&program, "bert", SELDOM);
+    // The children have no owner until the leader gives them one.
+    fleet.world.split_first().await;
     fleet
-        .until_read(
-            "bert to be given a share by lea",
-            &[0, 1, 2],
+        .until_read_among(
+            "the children of the split",
+            &[1, 2, 3, 4],
             &["bert", "carl", "lea"],
         )
         .await;
+    let holders = fleet.watch.ledger();
+    let theirs = holders
+        .now()
+        .into_values()
+        .filter(|lease| lease.holder() != "lea");
     assert!(
-        leader(&fleet)
-            .await
-            .is_some_and(|leader| leader.starts_with("lea"))
+        theirs.count() > 0,
+        "{TEST}: a worker of KCL was to be assigned a lease"
     );
     moves_without_repeats(&fleet);
     fleet.finish(producer, vec![lea, bert, carl]).await;
