@@ -317,6 +317,42 @@ fn a_leader_assigns_what_is_free_evenly() {
     assert_eq!(java.count(), 4);
 }
 
+/// What the owner before it read of a lease is no measure of what ours reads.
+#[test]
+fn a_leader_weighs_its_own_leases_without_what_others_read_of_them() {
+    let mut rig = leading(3);
+    java_lives(&mut rig, 3);
+    let me = me(&rig, 0);
+    let mine = (0..3)
+        .find(|n| rig.row(*n).owner == Some(me.clone()))
+        .expect("it took its share");
+    for n in 0..3 {
+        change(&mut rig, n, |row| row.throughput = Some(1_000_000));
+    }
+    // It is taken once more, from a worker that read a lot of it.
+    change(&mut rig, mine, |row| {
+        row.owner = Some(JAVA.into());
+        row.counter += 9;
+        row.throughput = Some(90_000_000);
+    });
+    rig.secs(5);
+    change(&mut rig, mine, |row| {
+        row.owner = Some(me);
+        row.counter += 1;
+    });
+    java_lives(&mut rig, 2);
+    assert_eq!(held(&rig, 0), 1);
+    let another = "java2";
+    for _ in 0..45 {
+        let now = rig.now.0 / 1_000_000;
+        let kind = ("entityType", text("WORKER_METRIC_STATS"));
+        put(&mut rig, another, &[kind, ("lut", AttributeValue::n(now))]);
+        java_lives(&mut rig, 1);
+    }
+    let given = (0..3).filter(|n| rig.row(*n).owner == Some(another.into()));
+    assert_eq!(given.count(), 1, "one of the two leases of the other worker");
+}
+
 #[test]
 fn a_leader_gives_a_worker_of_kcl_time_to_find_out_what_it_was_assigned() {
     let mut rig = leading(8);

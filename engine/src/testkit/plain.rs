@@ -96,6 +96,7 @@ fn apply(row: &mut LeaseRow, change: &Change) {
             row.owner = Some(to.clone());
             row.handing_over = None;
             row.hands_over = HandsOver::Yes;
+            row.throughput = None;
         }
         Change::Checkpoint { position, .. } => row.checkpoint = Checkpoint::At(*position),
         Change::Reset { to, .. } => {

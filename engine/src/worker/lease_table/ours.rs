@@ -17,6 +17,7 @@ impl LeaseTable {
             row.owner = Some(me.clone());
             row.handing_over = None;
             row.hands_over = HandsOver::Yes;
+            row.throughput = None;
         }
         lease.note_promise(false, now);
         lease.observed_at = now;
