@@ -6,6 +6,7 @@ use crate::members::{Leader, MembersPage, Shared};
 use crate::position::Position;
 use crate::row::RowRead;
 use crate::shard::{ChildShard, Shard};
+use crate::stream_id::{StreamId, StreamSource};
 use crate::time::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -122,6 +123,11 @@ pub enum Call {
         /// Why, for people.
         detail: String,
     },
+    /// Read this stream, too. Ignored by a worker of one stream, and if the stream is read already.
+    AddStream(StreamSource),
+    /// Read this stream no more: finish what is being processed, checkpoint, and release its leases. Their rows stay. Ignored by a
+    /// worker of one stream, and if the stream is not read.
+    RemoveStream(StreamId),
 }
 
 /// How a command went. There are four ways and no fifth.

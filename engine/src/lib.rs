@@ -51,6 +51,7 @@ mod reader;
 pub mod row;
 pub mod shard;
 mod share_out;
+pub mod stream_id;
 mod sync;
 pub mod table;
 #[doc = include_str!("../docs/table-formats.md")]

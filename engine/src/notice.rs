@@ -16,6 +16,7 @@ mod kind;
 mod reason;
 mod stall;
 mod stop;
+mod streams;
 
 pub use fatal::Fatal;
 pub use fleet::FleetRules;
@@ -25,6 +26,7 @@ pub use reason::{Choice, ListReason, LossReason, TakeReason};
 pub use stall::Stall;
 use stop::Count;
 pub use stop::{Left, StopSummary};
+pub use streams::StreamNews;
 
 /// Something that happened, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,6 +216,8 @@ pub enum Notice {
         from: Option<WorkerId>,
         to: WorkerId,
     },
+    /// Something happened to a stream of a worker that reads several.
+    Stream(StreamNews),
 }
 
 /// An event as one line. Where a line names no subject, the subject is the worker.
@@ -304,6 +308,7 @@ impl fmt::Display for Notice {
                     EndReason::Shutdown => "the worker shuts down",
                     EndReason::HandedOver => "the lease is handed over",
                     EndReason::SourceGone => "the worker cannot go on with its stream and table",
+                    EndReason::StreamRemoved => "its stream is read no more",
                 };
                 write!(f, "stopped processing {lease}: {why}")
             }
@@ -422,6 +427,7 @@ impl fmt::Display for Notice {
                 from: Some(from),
                 to,
             } => write!(f, "moves {lease} from {from} to {to}"),
+            Notice::Stream(news) => write!(f, "{news}"),
             Notice::Yields { lease } => write!(f, "giving up {lease}: by rank it is another member's"),
             Notice::Continued {
                 table,

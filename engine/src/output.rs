@@ -7,6 +7,7 @@ use crate::notice::Notice;
 use crate::position::{Checkpoint, Position};
 use crate::row::Change;
 use crate::shard::HashRange;
+use crate::stream_id::StreamId;
 use crate::time::{Mono, Wall};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,8 @@ pub enum Effect {
     Stream(StreamOp),
     /// An operation on the application.
     Consumer(ConsumerOp),
+    /// An operation on one of several streams. Its shard is named by its id alone.
+    StreamOf(StreamId, StreamOp),
 }
 
 impl Effect {
@@ -48,7 +51,7 @@ impl Effect {
     pub fn described(&self) -> (&'static str, Option<&str>) {
         match self {
             Effect::Table(op) => op.described(),
-            Effect::Stream(op) => op.described(),
+            Effect::Stream(op) | Effect::StreamOf(_, op) => op.described(),
             Effect::Consumer(op) => op.described(),
         }
     }
@@ -271,6 +274,19 @@ pub enum ConsumerOp {
 }
 
 impl ConsumerOp {
+    /// The lease that it is about.
+    pub fn lease(&self) -> &LeaseKey {
+        match self {
+            ConsumerOp::Open { lease, .. }
+            | ConsumerOp::Deliver { lease, .. }
+            | ConsumerOp::DeliverOne { lease, .. }
+            | ConsumerOp::SetAside { lease, .. }
+            | ConsumerOp::Flush { lease, .. }
+            | ConsumerOp::Abort { lease, .. }
+            | ConsumerOp::Close { lease, .. } => lease,
+        }
+    }
+
     fn described(&self) -> (&'static str, Option<&str>) {
         match self {
             ConsumerOp::Open { lease, .. } => ("open", Some(lease.as_str())),
@@ -311,6 +327,8 @@ pub enum EndReason {
     Shutdown,
     /// It is handed over to another worker; what was processed has been checkpointed as far as possible.
     HandedOver,
-    /// The worker cannot go on: the stream or its table is gone, or the table is of another stream.
+    /// The worker cannot go on with it: the stream or its table is gone, or the table is of another stream.
     SourceGone,
+    /// The application does not want to read this stream any more; what was processed has been checkpointed as far as possible.
+    StreamRemoved,
 }

@@ -281,6 +281,17 @@ pub enum Change {
         /// The next owner.
         to: WorkerId,
     },
+    /// Remove a row, finished or not: its stream is read no more.
+    Forget {
+        /// The row.
+        key: LeaseKey,
+        /// The counter that must still be there.
+        counter: u64,
+        /// The owner as read; absent: nobody.
+        owner: Option<WorkerId>,
+        /// The old owner of an unfinished hand-over, as read.
+        handing_over: Option<WorkerId>,
+    },
 }
 
 impl Change {
@@ -299,7 +310,8 @@ impl Change {
             | Change::HandOver { key, .. }
             | Change::SetRange { key, .. }
             | Change::Reset { key, .. }
-            | Change::Delete { key, .. } => key,
+            | Change::Delete { key, .. }
+            | Change::Forget { key, .. } => key,
         }
     }
 
@@ -316,7 +328,8 @@ impl Change {
             | Change::Claim { counter, .. }
             | Change::Assign { counter, .. }
             | Change::Reset { counter, .. }
-            | Change::Delete { counter, .. } => Some(*counter),
+            | Change::Delete { counter, .. }
+            | Change::Forget { counter, .. } => Some(*counter),
         }
     }
 
@@ -332,9 +345,11 @@ impl Change {
             Change::Take { next, .. } | Change::Assign { next, .. } | Change::Reset { next, .. } => {
                 Some(*next)
             }
-            Change::Claim { .. } | Change::Offer { .. } | Change::SetRange { .. } | Change::Delete { .. } => {
-                None
-            }
+            Change::Claim { .. }
+            | Change::Offer { .. }
+            | Change::SetRange { .. }
+            | Change::Delete { .. }
+            | Change::Forget { .. } => None,
         }
     }
 
@@ -354,6 +369,7 @@ impl Change {
             Change::SetRange { .. } => "set range",
             Change::Reset { .. } => "reset",
             Change::Delete { .. } => "delete",
+            Change::Forget { .. } => "forget",
         }
     }
 }

@@ -37,6 +37,10 @@ impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
 
+    pub(crate) const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// A span of whole seconds.
     pub const fn from_secs(secs: u64) -> Span {
         Span(secs.saturating_mul(1_000_000))

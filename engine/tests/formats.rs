@@ -129,8 +129,12 @@ impl LeaseFormat for Toy {
                 (Condition::All(as_read), Action::Update(update))
             }
             Change::Delete { counter, .. } => (is("seen", AttributeValue::n(counter)), Action::Delete),
-            // Nobody is asked for a lease here, and rows hold no ranges.
-            Change::Claim { .. } | Change::Assign { .. } | Change::Offer { .. } | Change::SetRange { .. } => {
+            // No worker is asked for a lease here, rows hold no ranges, and the table is of one stream.
+            Change::Claim { .. }
+            | Change::Assign { .. }
+            | Change::Offer { .. }
+            | Change::SetRange { .. }
+            | Change::Forget { .. } => {
                 let never = Condition::All(vec![
                     Condition::Exists("shard".into()),
                     Condition::NotExists("shard".into()),

@@ -18,6 +18,7 @@ mod rates;
 mod regressions;
 mod reshards;
 mod rig;
+mod several_streams;
 mod shares;
 mod stalls;
 mod stops;

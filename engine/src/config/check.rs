@@ -1,7 +1,7 @@
 //! The limits of options.
 
 use super::{Config, OptionInfo};
-use crate::policy::{Assign, Finished};
+use crate::policy::{Assign, Finished, Policies};
 use crate::time::Span;
 use std::fmt;
 
@@ -80,10 +80,36 @@ impl Config {
     }
 
     fn check_names(&self) -> Result<(), BadConfig> {
+        let delay = self.stream_cleanup_delay;
+        let long = delay >= self.lease_duration.times(3) && delay <= DAY.times(30);
+        within_range("stream_cleanup_delay", delay == Span::ZERO || long, delay)?;
         within_range("table", is_name(&self.table, 3, 255), format!("{:?}", self.table))?;
+        if !self.streams.is_empty() {
+            return self.check_streams();
+        }
         within_range(
             "stream",
             is_name(&self.stream, 1, 128),
+            format!("{:?}", self.stream),
+        )
+    }
+
+    fn check_streams(&self) -> Result<(), BadConfig> {
+        let option = "streams";
+        if let Some(id) = self.streams.repeated() {
+            ensure(option, false, "each stream once", format!("{id} twice"))?;
+        }
+        let kcl = self.policies == Policies::default();
+        ensure(
+            option,
+            kcl,
+            "none, since only KCL's table holds leases of several streams",
+            "some",
+        )?;
+        ensure(
+            "stream",
+            self.stream.is_empty(),
+            "none beside `streams`",
             format!("{:?}", self.stream),
         )
     }

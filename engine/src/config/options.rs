@@ -7,6 +7,7 @@
 use super::text::Value;
 use super::{FailureAction, InitialPosition};
 use crate::policy::Policies;
+use crate::stream_id::{StreamSource, Streams};
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +93,9 @@ macro_rules! accessors {
     ($Options:ident MembersConfig $name:ident $with:ident $doc:expr) => {
         accessors! { @both $Options $name $with $doc, &MembersConfig, |group| group, MembersConfig }
     };
+    ($Options:ident Streams $name:ident $with:ident $doc:expr) => {
+        accessors! { @both $Options $name $with $doc, &[StreamSource], |streams: &Streams| streams.as_slice(), impl Into<Streams> }
+    };
     ($Options:ident $Type:ident $name:ident $with:ident $doc:expr) => {
         accessors! { @both $Options $name $with $doc, $Type, |value| *value, $Type }
     };
@@ -143,8 +147,13 @@ options! {
     pub struct Config in "" {
         /// The name of the lease table: the application's name.
         table, with_table: String = String::new(), "none", "3 to 255 of a-z, A-Z, 0-9, '_', '-', '.'";
-        /// The name of the stream.
+        /// The name of the stream. A worker of several streams has none: its streams stand in `streams`.
         stream, with_stream: String = String::new(), "none", "1 to 128 of a-z, A-Z, 0-9, '_', '-', '.'";
+        /// The streams, if one application reads several: KCL's multi-stream mode. As text: identifiers
+        /// `<account>:<stream>:<creation time in seconds>` with commas between them. Workers of a fleet may differ in it: a stream is read by
+        /// those that have it. Leases of one stream and of several do not mix in one table.
+        #[serde(skip_serializing_if = "Streams::is_empty")]
+        streams, with_streams: Streams = Streams::default(), "none", "each stream once; only with KCL's table, and without `stream`";
         /// Where shards without a lease are started. A shard that has a lease goes on from its checkpoint, whatever this says;
         /// a worker that finds such leases says so in a warning, unless this is the default.
         initial_position, with_initial_position: InitialPosition = InitialPosition::TrimHorizon,
@@ -209,6 +218,11 @@ options! {
         /// would create the lease anew. Without effect where rows are never removed.
         cleanup_delay, with_cleanup_delay: Span = Span::from_secs(300),
             "300 s", "0, or at least two scan intervals, two lease durations and `table_timeout`";
+        /// How long the leases of a stream must have stood still, while this worker does not read the stream, before it removes their
+        /// rows; 0: it never removes them. Only for workers of several streams. What was read of the stream is forgotten with the
+        /// rows. While another worker reads the stream, its leases do not stand still.
+        #[serde(skip_serializing_if = "Span::is_zero")]
+        stream_cleanup_delay, with_stream_cleanup_delay: Span = Span::ZERO, "0 s", "0, or three lease durations to 30 days";
         /// The longest wait, drawn at random, before an empty table is filled. Longer: fewer workers of a new fleet do the same
         /// work at once.
         bootstrap_delay, with_bootstrap_delay: Span = Span::from_millis(500), "500 ms", "at most 24 h";

@@ -1,5 +1,7 @@
 use super::*;
+use crate::format::{Format, LeaseFormat};
 use crate::policy::{Assign, Finished};
+use crate::stream_id::StreamId;
 
 fn good() -> Config {
     Config::default().with_table("app").with_stream("orders")
@@ -51,6 +53,37 @@ fn a_renewal_interval_that_leaves_no_second_try_is_refused() {
     assert!(
         error.contains("renew_interval") && error.contains("half of the 9.801s"),
         "{error}"
+    );
+}
+
+#[test]
+fn several_streams_are_named_once_each_and_stand_in_kcls_table_without_a_stream_beside_them() {
+    let ids = |names: &[&str]| -> Vec<StreamId> { names.iter().map(|name| name.parse().unwrap()).collect() };
+    let several = good().with_stream("").with_streams(ids(&["1:a:2", "1:b:2"]));
+    assert_eq!(several.check(), Ok(()));
+    let text = several.option("streams");
+    assert_eq!(text.as_deref(), Some("1:a:2,1:b:2"));
+    assert_eq!(
+        several.clone().with_option("streams", "1:a:2, 1:b:2"),
+        Ok(several.clone())
+    );
+    let refused = |config: Config| config.check().unwrap_err().option();
+    assert_eq!(
+        refused(several.clone().with_streams(ids(&["1:a:2", "1:a:2"]))),
+        "streams"
+    );
+    assert_eq!(refused(several.clone().with_stream("orders")), "stream");
+    assert_eq!(
+        refused(several.clone().with_policies(Format::Kinsumer.policies())),
+        "streams"
+    );
+    assert_eq!(
+        refused(several.clone().with_stream_cleanup_delay(Span::from_secs(29))),
+        "stream_cleanup_delay"
+    );
+    assert_eq!(
+        several.with_stream_cleanup_delay(Span::from_secs(30)).check(),
+        Ok(())
     );
 }
 
@@ -169,10 +202,13 @@ fn the_defaults_that_are_told_are_those_that_are() {
     let mut config = serde_json::to_value(Config::default()).unwrap();
     // It is left out of a trace where it is the default.
     config["members"] = serde_json::to_value(MembersConfig::default()).unwrap();
+    config["streams"] = serde_json::json!([]);
+    config["stream_cleanup_delay"] = 0.into();
     let mut names = Vec::new();
     for option in Config::options() {
         let value = option.name.split('.').fold(&config, |value, name| &value[name]);
         match option.name {
+            "streams" => assert_eq!((value, option.default), (&serde_json::json!([]), "none")),
             "table" | "stream" => assert_eq!((value.as_str(), option.default), (Some(""), "none")),
             "policies" => assert_eq!(value["life"], "counter"),
             _ => assert_eq!(spelled(value, option.default), option.default, "{}", option.name),

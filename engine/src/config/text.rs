@@ -2,6 +2,7 @@
 
 use super::{Config, FailureAction, InitialPosition, MembersConfig, ReaderConfig};
 use crate::policy::Policies;
+use crate::stream_id::{StreamId, Streams};
 use crate::time::Span;
 use std::fmt;
 
@@ -134,6 +135,23 @@ impl Value for FailureAction {
     }
 }
 
+impl Value for Streams {
+    fn set(&mut self, text: &str) -> Result<(), &'static str> {
+        let ids: Result<Vec<StreamId>, _> = text.split(',').map(|id| id.trim().parse()).collect();
+        *self = ids
+            .map_err(
+                |_| "identifiers `<account>:<stream>:<creation time in seconds>` with commas between them",
+            )?
+            .into();
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let ids: Vec<&str> = self.as_slice().iter().map(|source| source.id.as_str()).collect();
+        ids.join(",")
+    }
+}
+
 /// What is no value but a group of options, or follows from something else.
 macro_rules! no_value {
     ($($Type:ident: $expected:literal),+) => {$(
@@ -252,7 +270,7 @@ mod tests {
         let config = Config::default();
         for option in Config::options() {
             let expected = match option.name {
-                "table" | "stream" | "policies" => None,
+                "table" | "stream" | "streams" | "policies" => None,
                 _ => Some(option.default.to_owned()),
             };
             assert_eq!(config.option(option.name), expected, "{}", option.name);
@@ -275,6 +293,7 @@ mod tests {
             ("steal_cooldown", "yes", "true or false"),
             ("reader", "x", "`reader.max_records`"),
             ("policies", "kcl", "follow from the format"),
+            ("streams", "orders", "creation time in seconds"),
             ("lease_duraton", "20 s", "no option of that name"),
             ("writer.max_records", "1", "no option of that name"),
         ] {

@@ -39,6 +39,7 @@ impl Notice {
             | Notice::Trimmed { lease, .. }
             | Notice::Yields { lease } => Some(lease),
             Notice::Trouble { lease, .. } => lease.as_ref(),
+            Notice::Stream(news) => news.lease(),
             _ => None,
         }
     }

@@ -20,7 +20,7 @@ impl Keeping for Plain {
         match (row.as_mut(), change) {
             (None, Change::Create(new)) => *row = Some((**new).clone()),
             (Some(known), change) if holds(known, change) => {
-                if let Change::Delete { .. } = change {
+                if let Change::Delete { .. } | Change::Forget { .. } = change {
                     *row = None;
                 } else {
                     apply(known, change);
@@ -42,6 +42,12 @@ fn holds(row: &LeaseRow, change: &Change) -> bool {
         Change::Assign {
             counter,
             from,
+            handing_over,
+            ..
+        }
+        | Change::Forget {
+            counter,
+            owner: from,
             handing_over,
             ..
         } => row.counter == *counter && row.owner == *from && row.handing_over == *handing_over,
@@ -78,7 +84,7 @@ fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
 /// Changes a row that is there and stays there.
 fn apply(row: &mut LeaseRow, change: &Change) {
     match change {
-        Change::Create(_) | Change::Delete { .. } | Change::Renew { .. } => {}
+        Change::Create(_) | Change::Delete { .. } | Change::Forget { .. } | Change::Renew { .. } => {}
         Change::SetRange { range, .. } => row.range = Some(*range),
         Change::Claim { by, .. } => row.handing_over = row.owner.replace(by.clone()),
         Change::Offer { to, .. } => {

@@ -1,8 +1,10 @@
 //! A table and a stream for one engine.
 
-use super::{Carry, LeaseTable, Reading, Stream};
-use crate::input::Outcome;
+use super::{Carry, LeaseTable, Reading, Stream, refused};
+use crate::input::{Outcome, Why};
 use crate::output::{Command, Effect};
+use crate::stream_id::{StreamId, split_key};
+use std::collections::BTreeMap;
 
 /// Carries out every command of one engine at once: operations on the table, on the stream, and on an application that
 /// processes every batch.
@@ -14,6 +16,8 @@ pub struct Services {
     pub stream: Stream,
     /// What the engine reads of it.
     pub reading: Reading,
+    /// Further streams, by their identifiers, and what the engine reads of each.
+    pub several: BTreeMap<StreamId, (Stream, Reading)>,
 }
 
 impl Services {
@@ -24,6 +28,19 @@ impl Services {
             table: LeaseTable::covering(&stream),
             stream,
             reading: Reading::default(),
+            several: BTreeMap::new(),
+        }
+    }
+
+    /// Several streams, each of so many shards without records, and an empty table.
+    pub fn with_streams<'a>(streams: impl IntoIterator<Item = (&'a StreamId, u32)>) -> Self {
+        let each = streams.into_iter();
+        let each = each.map(|(id, shards)| (id.clone(), (Stream::of(shards), Reading::default())));
+        Self {
+            table: LeaseTable::empty(super::Plain),
+            stream: Stream::default(),
+            reading: Reading::default(),
+            several: each.collect(),
         }
     }
 
@@ -32,7 +49,17 @@ impl Services {
         match &command.effect {
             Effect::Table(op) => self.table.execute(op),
             Effect::Stream(op) => self.stream.execute(&mut self.reading, command.op, op),
-            Effect::Consumer(op) => self.reading.execute(&self.stream, op),
+            Effect::StreamOf(id, op) => match self.several.get_mut(id) {
+                Some((stream, reading)) => stream.execute(reading, command.op, op),
+                None => refused(Why::NotFound, None),
+            },
+            Effect::Consumer(op) => {
+                let of = split_key(op.lease().as_str()).and_then(|(id, _)| self.several.get_mut(id));
+                match of {
+                    Some((stream, reading)) => reading.execute(stream, op),
+                    None => self.reading.execute(&self.stream, op),
+                }
+            }
         }
     }
 }

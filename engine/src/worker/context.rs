@@ -2,13 +2,15 @@
 
 use super::backoff::doubled;
 use super::phase::Phase;
+use super::stream_set::{StreamIx, StreamSet};
 use crate::config::{Config, InitialPosition};
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::notice::{Fatal, ListReason, Notice, TakeReason};
-use crate::output::{Command, ConsumerOp, Effect, Output, StreamOp, TableOp};
+use crate::output::{Command, ConsumerOp, Effect, EndReason, Output, StreamOp, TableOp};
 use crate::policy::{Assign, Finished, Lineage, Steal};
 use crate::row::Change;
+use crate::stream_id::StreamSource;
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -21,11 +23,11 @@ pub(super) enum Waiter {
     /// Start-up: the creation of the table.
     TableCreate,
     /// Start-up and the watch: the state of the stream.
-    StreamState,
+    StreamState(StreamIx),
     /// Lease table: a page of a scan.
     Scan,
-    /// Shard sync: a page of the shard listing.
-    List,
+    /// Shard sync: a page of the listing of a stream's shards.
+    List(StreamIx),
     /// Assignment: an operation on the tables of members.
     Members,
     /// Assignment: a write of a row by which workers of a KCL 3.x fleet know each other.
@@ -51,15 +53,19 @@ pub(super) struct RowWriteId(pub(super) u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// List the shards, unless they are being listed: something is missing, or not understood. With the reason.
-    ListShards(ListReason),
+    ListShards(StreamIx, ListReason),
     /// Scan the table at this moment at the latest, but not too soon after the last scan.
     Rescan(Mono),
     /// Find out whether the lease table is gone: an operation did not find it.
     DoubtTable,
+    /// Take note that a stream that is to be read was found.
+    StreamFound(StreamIx),
     /// Find out whether the stream is gone, and list its shards: a shard was not found.
-    DoubtStream,
+    DoubtStream(StreamIx),
     /// Take note that a listing of the shards, which took so long, has ended.
-    StreamListed(Span),
+    StreamListed(StreamIx, Span),
+    /// Read a stream no more: the worker cannot go on with it.
+    LoseStream(StreamIx, Fatal),
     /// Write a row beside the lanes.
     WriteRow {
         change: Change,
@@ -122,8 +128,8 @@ pub(super) struct Context {
     phase: Phase,
     /// Table and stream were found: rows and shards may be read.
     booted: bool,
-    /// The leases were seen to be of this stream, or this worker filled the table itself.
-    recognised: bool,
+    /// The streams that are read.
+    streams: StreamSet,
     out: Vec<Output>,
     next_op: u64,
     pending: Pending,
@@ -137,13 +143,14 @@ impl Hash for Context {
         let mut pending: Vec<_> = self.pending.iter().collect();
         pending.sort_unstable_by_key(|(op, _)| **op);
         (&self.me, self.seed, self.next_op, pending).hash(state);
-        (&self.phase, self.booted, self.recognised).hash(state);
+        (&self.phase, self.booted, &self.streams).hash(state);
     }
 }
 
 impl Context {
     pub(super) fn new(config: Config, me: WorkerId, life: u64, seed: u64, now: Mono, wall: Wall) -> Self {
         let hold = config.hold();
+        let streams = StreamSet::new(&config);
         Self {
             config,
             me,
@@ -154,7 +161,7 @@ impl Context {
             hold,
             phase: Phase::Running,
             booted: false,
-            recognised: false,
+            streams,
             out: Vec::new(),
             next_op: 0,
             pending: Pending::default(),
@@ -229,13 +236,44 @@ impl Context {
         self.booted = true;
     }
 
-    /// Whether the leases are known to be of this stream.
-    pub(super) fn has_recognised(&self) -> bool {
-        self.recognised
+    pub(super) fn streams(&self) -> &StreamSet {
+        &self.streams
     }
 
-    pub(super) fn set_recognised(&mut self) {
-        self.recognised = true;
+    /// Reads a stream, too. Absent: it is read already, or this worker reads one stream only.
+    pub(super) fn add_stream(&mut self, source: &StreamSource) -> Option<StreamIx> {
+        let several = self.streams.are_several();
+        several.then(|| self.streams.add(source, &self.config)).flatten()
+    }
+
+    /// Reads a stream no more. Whether it was read.
+    pub(super) fn end_stream(&mut self, stream: StreamIx, why: EndReason) -> bool {
+        self.streams.end(stream, why)
+    }
+
+    /// Its name, for people.
+    pub(super) fn stream_name(&self, stream: StreamIx) -> String {
+        let id = self.streams.id(stream);
+        id.map_or_else(|| self.config.stream.clone(), ToString::to_string)
+    }
+
+    /// Whether the leases are known to be of this stream.
+    pub(super) fn has_recognised(&self, stream: StreamIx) -> bool {
+        self.streams.is_recognised(stream)
+    }
+
+    pub(super) fn set_recognised(&mut self, stream: StreamIx) {
+        self.streams.recognise(stream);
+    }
+
+    /// Whether leases of a stream may be taken. A worker of one stream takes none before it has recognised that.
+    pub(super) fn may_take(&self, stream: StreamIx) -> bool {
+        !self.streams.are_several() || self.has_recognised(stream)
+    }
+
+    /// Why the leases of a stream are let go of, if they are.
+    pub(super) fn leaves(&self, stream: StreamIx) -> Option<EndReason> {
+        self.phase.stopping().or_else(|| self.streams.ended(stream))
     }
 
     /// Whether leases are assigned by rank among the members.
@@ -300,10 +338,11 @@ impl Context {
         self.issue(waiter, give_up, Effect::Table(op))
     }
 
-    /// Asks for an operation on the stream.
-    pub(super) fn stream(&mut self, waiter: Waiter, op: StreamOp) -> OpId {
+    /// Asks for an operation on a stream.
+    pub(super) fn stream(&mut self, waiter: Waiter, stream: StreamIx, op: StreamOp) -> OpId {
         let give_up = self.now + self.config.stream_timeout;
-        self.issue(waiter, give_up, Effect::Stream(op))
+        let effect = self.streams.effect(stream, op);
+        self.issue(waiter, give_up, effect)
     }
 
     /// Asks for an operation on the application, which may take as long as it likes.

@@ -2,16 +2,18 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | [`startup`] | stream there, table there and ours; the watch over both |
+//! | [`streams`] | the rooms that each stream has for itself, and what is decided of every stream in turn |
+//! | [`stream_watch`] | for each stream: whether it is there, and still the one it was |
+//! | [`startup`] | table there and ours; the watch over it |
 //! | [`lease_table`] | rows as observed, scans, expiry, what a listing says of them |
-//! | [`shard_sync`] | listing shards, and creating and removing rows so that the table follows the stream |
+//! | [`shard_sync`] | for each stream: listing shards, and creating and removing rows so that the table follows the stream |
 //! | [`leadership`] | which worker acts first where one is enough |
 //! | [`assignment`] | which leases this worker is to have: by count or by rank; claims; members |
 //! | [`lease`] | taking and holding leases, and reading their shards |
 //! | [`row_writes`] | rows written beside the lanes of held leases |
 //!
-//! A room is a struct with private fields. It sees what it is given: the [`context::Context`] (time, configuration, phase, outbox)
-//! and the [`lease_table::LeaseTable`]. What it wants of another room, it asks for with a [`context::Request`]; the worker carries
+//! A room is a struct with private fields. It sees what it is given: the [`context::Context`] (time, configuration, phase, streams,
+//! outbox) and the [`lease_table::LeaseTable`]. What it wants of another room, it asks for with a [`context::Request`]; the worker carries
 //! requests out when the room has returned. This is the only file that knows all rooms.
 
 mod assignment;
@@ -24,14 +26,19 @@ mod phase;
 mod row_writes;
 mod shard_sync;
 mod startup;
+mod stream_set;
+mod stream_watch;
+mod streams;
 #[cfg(test)]
 mod testing;
+mod wording;
 
 use crate::engine::Held;
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
-use crate::input::{Boot, Call, Outcome, Why};
-use crate::notice::{Fatal, ListReason, Notice, Stall};
+use crate::input::{Boot, Call, Outcome};
+use crate::notice::{Fatal, Notice, Stall, StreamNews};
 use crate::output::{EndReason, Output};
+use crate::stream_id::{StreamId, StreamSource};
 use crate::time::{Mono, Span, Wall};
 use assignment::Assignment;
 use context::{Context, Request, Waiter};
@@ -39,8 +46,11 @@ use leadership::Leadership;
 use lease_table::{Balance, LeaseTable, Scan, Scanned};
 use phase::{Phase, Stopping};
 use row_writes::RowWrites;
-use shard_sync::{Listed, ShardSync};
+use shard_sync::Listed;
 use startup::Startup;
+use stream_set::StreamIx;
+use streams::Streams;
+use wording::describe;
 
 /// Leases stepped because of their deadlines per input. The rest follows with the next tick, which is asked for at once.
 const MAX_STEPS: usize = 256;
@@ -54,12 +64,10 @@ pub(crate) struct Worker {
     leases: LeaseTable,
     startup: Startup,
     scan: Scan,
-    shard_sync: ShardSync,
+    streams: Streams,
     leadership: Leadership,
     assignment: Assignment,
     row_writes: RowWrites,
-    /// The first whole scan has ended.
-    scanned: bool,
 }
 
 impl Worker {
@@ -77,14 +85,13 @@ impl Worker {
         );
         let mut worker = Self {
             leases: LeaseTable::new(cx.needs_listings()),
+            streams: Streams::new(&cx),
             cx,
             startup: Startup::default(),
             scan: Scan::default(),
-            shard_sync: ShardSync::default(),
             leadership: Leadership::default(),
             assignment: Assignment::default(),
             row_writes: RowWrites::default(),
-            scanned: false,
         };
         let hold = worker.cx.hold();
         worker.cx.notify(Notice::Booted { worker: me, hold });
@@ -117,22 +124,29 @@ impl Worker {
         match waiter {
             Waiter::TableState => self.startup.on_table_state(cx, op, outcome),
             Waiter::TableCreate => self.startup.on_table_created(cx, op, outcome),
-            Waiter::StreamState => self.startup.on_stream_state(cx, op, outcome),
+            Waiter::StreamState(stream) => self.streams.on_state(cx, stream, op, outcome),
             Waiter::Scan => {
                 if let Some(scanned) = self.scan.on_page(cx, leases, op, outcome) {
                     self.after_scan(&scanned);
                 }
             }
-            Waiter::List => {
-                if let Some(listed) = self.shard_sync.on_page(cx, leases, op, outcome) {
-                    self.after_listing(&listed);
+            Waiter::List(stream) => {
+                if let Some(listed) = self.streams.on_page(cx, leases, stream, op, outcome) {
+                    self.after_listing(stream, &listed);
                 }
             }
             Waiter::Members => self.assignment.on_members(cx, leases, op, emitted, outcome),
             Waiter::Fleet => self.assignment.on_fleet(cx, op, emitted, outcome),
             Waiter::RowWrite(id) => self.row_writes.on_outcome(cx, leases, id, op, outcome),
             Waiter::Relative(ix) => lease::on_relative(cx, leases, ix, op, outcome),
-            Waiter::Reader(ix) => lease::on_read(cx, leases, ix, op, outcome),
+            Waiter::Reader(ix) => {
+                let stream = leases.get(ix).map(lease_table::Lease::stream);
+                let outcome = match stream {
+                    Some(stream) => cx.streams().qualify(stream, outcome),
+                    None => outcome,
+                };
+                lease::on_read(cx, leases, ix, op, outcome);
+            }
             Waiter::App(ix) => lease::on_app(cx, leases, ix, op, outcome),
             Waiter::Lane(ix) => lease::on_lane(cx, leases, ix, op, emitted, outcome),
         }
@@ -186,6 +200,8 @@ impl Worker {
             }
             Call::Pause { lease } => self.pause(&lease, true),
             Call::Resume { lease } => self.pause(&lease, false),
+            Call::AddStream(source) => self.add_stream(&source),
+            Call::RemoveStream(id) => self.remove_stream(&id),
         }
     }
 
@@ -195,59 +211,91 @@ impl Worker {
         }
     }
 
+    /// Reads a stream, too.
+    fn add_stream(&mut self, source: &StreamSource) {
+        let running = self.cx.is_running();
+        let Some(stream) = running.then(|| self.cx.add_stream(source)).flatten() else {
+            return;
+        };
+        self.streams.begin(stream);
+        let stream = source.id.to_string();
+        self.cx.notify(Notice::Stream(StreamNews::Added { stream }));
+    }
+
+    /// A stream was found. The first one is what start-up waits for; of others, the leases are looked for at once.
+    fn on_stream_found(&mut self, stream: StreamIx) {
+        let cx = &mut self.cx;
+        if let Some(id) = cx.streams().id(stream) {
+            let stream = id.to_string();
+            cx.notify(Notice::Stream(StreamNews::Found { stream }));
+        }
+        self.startup.on_stream_found(cx);
+        if cx.is_booted() {
+            cx.request(Request::Rescan(cx.now()));
+        }
+    }
+
+    /// Reads a stream no more, as the application wants it.
+    fn remove_stream(&mut self, id: &StreamId) {
+        let Some(stream) = self.cx.streams().find(id) else {
+            return;
+        };
+        if self.end_stream(stream, EndReason::StreamRemoved) {
+            let stream = id.to_string();
+            self.cx.notify(Notice::Stream(StreamNews::Removed { stream }));
+        }
+    }
+
+    fn end_stream(&mut self, stream: StreamIx, why: EndReason) -> bool {
+        let ended = self.cx.end_stream(stream, why);
+        if ended {
+            self.leases.forget_stream(stream);
+            self.leases.wake_busy(self.cx.now());
+        }
+        ended
+    }
+
+    /// The worker cannot go on with a stream. If it has others, it goes on with those.
+    fn lose_stream(&mut self, stream: StreamIx, why: Fatal) {
+        if !self.cx.is_running() || !self.cx.streams().reads(stream) {
+            return;
+        }
+        if self.cx.streams().read().len() <= 1 {
+            return self.stop_for(why, false);
+        }
+        self.end_stream(stream, EndReason::SourceGone);
+        let stream = self.cx.stream_name(stream);
+        let why = Box::new(why);
+        self.cx.notify(Notice::Stream(StreamNews::Lost { stream, why }));
+    }
+
     /// Everything that is decided after a whole scan.
     fn after_scan(&mut self, scanned: &Scanned) {
         let (cx, leases) = (&mut self.cx, &mut self.leases);
-        if !std::mem::replace(&mut self.scanned, true) {
-            self.shard_sync.on_first_scan(cx, leases);
-        }
         if scanned.is_round() {
             self.leadership.elect(cx, leases);
         }
-        if scanned.rows() == 0 {
-            self.shard_sync.on_empty_table(cx, leases);
-        } else {
-            self.shard_sync.on_filled_table();
-            if !cx.has_recognised() {
-                return cx.request(Request::ListShards(ListReason::TableWasThere));
-            }
-            if scanned.is_round() {
-                self.after_round(scanned.balance().workers());
-            }
+        let deputy = self.leadership.deputy();
+        if !self.streams.after_scan(cx, leases, scanned, deputy) {
+            return;
         }
-        let (cx, leases) = (&mut self.cx, &self.leases);
+        if scanned.is_round() {
+            self.assignment.ask_leases(cx, leases);
+        }
         self.assignment
             .on_scanned(cx, leases, scanned.balance(), scanned.is_round());
         self.take_share(scanned.balance());
     }
 
-    /// What is looked after once in a scan interval, however often the table is scanned.
-    fn after_round(&mut self, workers: u32) {
+    /// Everything that follows from a list of all shards of a stream.
+    fn after_listing(&mut self, stream: StreamIx, listed: &Listed) {
         let (cx, leases) = (&mut self.cx, &mut self.leases);
-        self.startup.watch_stream(cx, workers);
-        let deputy = self.leadership.deputy();
-        self.shard_sync.look_for_holes(cx, leases, deputy);
-        self.shard_sync.look_for_lineage(cx, leases, deputy);
-        self.assignment.ask_leases(cx, leases);
-        self.shard_sync.clean_up(cx, leases, deputy);
-        // A question that got lost among others is asked again.
-        let missing = |lease: &lease_table::Lease| lease.held().is_some_and(|held| held.is_missing());
-        if leases.not_plain().any(|(_, lease)| missing(lease)) {
-            cx.request(Request::DoubtStream);
-        }
-    }
-
-    /// Everything that follows from a list of all shards.
-    fn after_listing(&mut self, listed: &Listed) {
-        let (cx, leases) = (&mut self.cx, &mut self.leases);
-        let known = cx.has_recognised();
-        if !self.shard_sync.recognises(cx, leases, listed) {
+        let known = cx.has_recognised(stream);
+        if !self.streams.recognises(cx, leases, stream, listed) {
             return;
         }
-        leases.learn_lineage(cx, listed.shards(), listed.asked_at());
-        self.shard_sync.fill_ranges(cx, leases, listed.shards());
-        lease::on_shards_listed(cx, leases, listed.shards());
-        self.shard_sync.create_missing(cx, leases, listed);
+        lease::on_shards_listed(cx, leases, stream, listed.shards());
+        self.streams.create_missing(cx, leases, stream, listed);
         self.assignment.on_shards_listed(cx, leases, listed.shards());
         if cx.needs_listings() || !known {
             // What could not be taken before, for want of its parents or of knowing the stream, can be now.
@@ -318,8 +366,9 @@ impl Worker {
         }
         self.startup.step(cx);
         self.scan.step(cx, leases);
-        self.shard_sync.step(cx);
-        self.assignment.step(cx, leases, self.shard_sync.is_listing());
+        self.streams.step(cx);
+        let listing = self.streams.are_listed();
+        self.assignment.step(cx, leases, listing);
         self.row_writes.step(cx, leases);
     }
 
@@ -333,7 +382,8 @@ impl Worker {
             leases.wake_busy(now);
         }
         self.row_writes.step(cx, leases);
-        self.assignment.step(cx, leases, self.shard_sync.is_listing());
+        let listing = self.streams.are_listed();
+        self.assignment.step(cx, leases, listing);
         let let_go = leases.busy() == 0 && self.assignment.is_idle() && !self.row_writes.assigns();
         if let_go || cx.phase().ends_within(Span::ZERO, now) {
             let summary = cx.phase().summary(leases, now, cx.config().lease_duration);
@@ -357,11 +407,13 @@ impl Worker {
     fn carry_out(&mut self, request: Request) {
         let (cx, leases) = (&mut self.cx, &mut self.leases);
         match request {
-            Request::ListShards(why) => self.shard_sync.list(cx, why),
+            Request::ListShards(stream, why) => self.streams.list(cx, stream, why),
             Request::Rescan(at) => self.scan.schedule_by(at),
             Request::DoubtTable => self.startup.doubt_table(cx),
-            Request::DoubtStream => self.startup.doubt_stream(cx),
-            Request::StreamListed(took) => self.startup.stream_listed(cx, took),
+            Request::StreamFound(stream) => self.on_stream_found(stream),
+            Request::DoubtStream(stream) => self.streams.doubt(cx, stream),
+            Request::StreamListed(stream, took) => self.streams.listed(cx, stream, took),
+            Request::LoseStream(stream, why) => self.lose_stream(stream, why),
             Request::WriteRow {
                 change,
                 why,
@@ -395,7 +447,7 @@ impl Worker {
                 always
                     .min(self.startup.wake_at())
                     .min(scan)
-                    .min(self.shard_sync.wake_at())
+                    .min(self.streams.wake_at(cx))
             }
         }
     }
@@ -445,18 +497,4 @@ impl Worker {
 /// A time as a clock can show it. `NEVER` is what nothing waits for; were it now, everything would be due for ever.
 fn reached(at: Mono) -> Mono {
     at.min(Mono::NEVER - Span(1))
-}
-
-/// An outcome that is no success, in words.
-fn describe(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Applied(reply) => format!("expected an answer to this command, found {reply:?}"),
-        Outcome::Refused(refusal) if refusal.detail.is_empty() => refusal.why.to_string(),
-        Outcome::Refused(refusal) if matches!(refusal.why, Why::HandlerFailed | Why::RecordFailed(_)) => {
-            refusal.detail.clone()
-        }
-        Outcome::Refused(refusal) => format!("{} ({})", refusal.why, refusal.detail),
-        Outcome::NotSent(cause) => cause.to_string(),
-        Outcome::Unknown(cause) => format!("{cause}, and the command may have been executed"),
-    }
 }

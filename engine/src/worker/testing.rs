@@ -4,6 +4,7 @@
 use super::context::{Context, Request};
 use super::lease;
 use super::lease_table::{LeaseTable, Scan, Scanned};
+use super::stream_set::StreamIx;
 use crate::config::Config;
 use crate::format::{Format, LeaseFormat};
 use crate::ids::{LeaseIx, OpId, WorkerId};
@@ -42,7 +43,7 @@ pub(super) fn starting(config: Config) -> Context {
 pub(super) fn running(config: Config) -> Context {
     let mut cx = starting(config);
     cx.set_booted();
-    cx.set_recognised();
+    cx.set_recognised(StreamIx::ONLY);
     cx
 }
 

@@ -9,6 +9,7 @@ use leasehold_engine::input::*;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::row::{HandsOver, LeaseRow, RowRead};
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
+use leasehold_engine::stream_id::{StreamId, StreamSource};
 use leasehold_engine::time::{Span, Wall};
 
 /// How much an outcome brings.
@@ -37,7 +38,15 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
             false => FailureAction::Stop,
         });
     match kind {
-        0..208 => good,
+        0..176 => good,
+        // Its streams have the same shards.
+        176..208 => good
+            .with_stream("")
+            .with_streams(vec![stream(dice), stream(dice)])
+            .with_stream_cleanup_delay(match dice.one_in(2) {
+                true => Span::from_secs(30),
+                false => Span::ZERO,
+            }),
         208..224 => members::ranked(good),
         224..240 => good
             .with_initial_position(InitialPosition::AtTimestamp(Wall(i64::MIN)))
@@ -63,6 +72,16 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
             .with_clock_rate_error_ppm(u32::MAX)
             .with_shutdown_timeout(Span(u64::MAX)),
     }
+}
+
+/// One of three streams. A configuration that names one twice is refused.
+pub fn stream(dice: &mut Dice<'_>) -> StreamSource {
+    let id: StreamId = dice
+        .pick(&["1:a:2", "1:b:2", "1:c:2"])
+        .parse()
+        .expect("an identifier");
+    let initial_position = dice.one_in(2).then_some(InitialPosition::Latest);
+    StreamSource { id, initial_position }
 }
 
 pub fn key(dice: &mut Dice<'_>) -> LeaseKey {

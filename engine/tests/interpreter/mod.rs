@@ -15,7 +15,7 @@ use leasehold_engine::Engine;
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Body, Boot, Call, Cause, Input, Outcome};
 use leasehold_engine::notice::Notice;
-use leasehold_engine::output::{Command, ConsumerOp, Effect, Output, StreamOp, TableOp};
+use leasehold_engine::output::{Command, ConsumerOp, Effect, Output, TableOp};
 use leasehold_engine::row::Change;
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::{BTreeMap, VecDeque};
@@ -231,6 +231,8 @@ impl Run {
                 detail: String::new(),
             },
             (4, Some((lease, batch))) => Call::Acknowledged { lease, token, batch },
+            (4, None) => Call::AddStream(hostile::stream(dice)),
+            (5, None) => Call::RemoveStream(hostile::stream(dice).id),
             _ => {
                 let through = self.world.position(&lease, dice);
                 Call::Processed {
@@ -350,7 +352,8 @@ fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
             | Change::Claim { .. }
             | Change::SetRange { .. }
             | Change::Reset { .. }
-            | Change::Delete { .. },
+            | Change::Delete { .. }
+            | Change::Forget { .. },
         )) => None,
         Effect::Table(TableOp::Write(change)) => Some(("write", change.key())),
         Effect::Consumer(
@@ -361,8 +364,7 @@ fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
             | ConsumerOp::Flush { lease, .. }
             | ConsumerOp::Close { lease, .. },
         ) => Some(("application", lease)),
-        Effect::Table(_) | Effect::Stream(StreamOp::Describe | StreamOp::ListShards { .. }) => None,
-        Effect::Stream(StreamOp::GetIterator { .. } | StreamOp::GetRecords { .. }) => None,
+        Effect::Table(_) | Effect::Stream(_) | Effect::StreamOf(..) => None,
         Effect::Consumer(ConsumerOp::Abort { .. }) => None,
     }
 }

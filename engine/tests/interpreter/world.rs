@@ -13,12 +13,14 @@ use leasehold_engine::testkit::{Items, Keeping, LeaseTable, Stream};
 use leasehold_engine::time::Wall;
 
 /// The shards of the stream, then keys of no shard.
-pub const KEYS: [&str; 8] = [
+pub const KEYS: [&str; 10] = [
     "shardId-000000000000",
     "shardId-000000000001",
     "shardId-000000000002",
     "shardId-000000000003",
     "shardId-000000000004",
+    "1:a:2:shardId-000000000000",
+    "1:a:2:shardId-000000000001",
     "",
     "a key of no shard",
     "\u{10FFFF}",
@@ -111,7 +113,7 @@ impl World {
                 }
                 outcome
             }
-            Effect::Stream(op) => Outcome::Applied(self.stream(op, dice)),
+            Effect::Stream(op) | Effect::StreamOf(_, op) => Outcome::Applied(self.stream(op, dice)),
             Effect::Consumer(ConsumerOp::Deliver { lease, batch, .. }) => {
                 Outcome::Applied(self.handle(lease, *batch, dice))
             }

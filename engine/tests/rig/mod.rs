@@ -17,8 +17,10 @@ use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
 use leasehold_engine::policy::{Policies, Steal};
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
+use leasehold_engine::stream_id::{StreamId, split_key};
 use leasehold_engine::testkit::{Carry, Driven, Keeping, LeaseTable, Plain, Reading, Stream, shard_id};
 use leasehold_engine::time::{Mono, Span, Wall};
+use std::collections::BTreeMap;
 
 /// What a worker's next matching command meets.
 pub type Trap = Box<dyn FnMut(&Effect) -> Option<Trick>>;
@@ -35,6 +37,8 @@ pub enum Trick {
 pub struct Worker {
     driven: Driven,
     pub reading: Reading,
+    /// What it read of each of several streams.
+    pub of: BTreeMap<StreamId, Reading>,
     pub alive: bool,
     pub trap: Option<Trap>,
     pub hung: Vec<Command>,
@@ -62,6 +66,8 @@ pub struct Rig {
     /// The tables beside the lease table.
     pub side: side::SideTables,
     pub stream: Stream,
+    /// Further streams, where workers read several.
+    pub streams: BTreeMap<StreamId, Stream>,
     /// By how much the wall clocks of workers are ahead, in ms.
     pub wall_ahead: Vec<i64>,
 }
@@ -161,6 +167,7 @@ impl Rig {
             table: LeaseTable::empty(Spelled(None)),
             side: side::SideTables::default(),
             stream: Stream::of(shards),
+            streams: BTreeMap::new(),
             wall_ahead: Vec::new(),
         };
         for _ in 0..workers {
@@ -187,6 +194,7 @@ impl Rig {
         self.workers.push(Worker {
             driven: Driven::default(),
             reading: Reading::default(),
+            of: BTreeMap::new(),
             alive: true,
             trap,
             hung: Vec::new(),
@@ -261,6 +269,13 @@ impl Rig {
                 let reading = &mut self.workers[worker].reading;
                 self.stream.execute(reading, command.op, op)
             }
+            Effect::StreamOf(id, op) => {
+                let reading = self.workers[worker].of.entry(id.clone()).or_default();
+                match self.streams.get(id) {
+                    Some(stream) => stream.execute(reading, command.op, op),
+                    None => refused(Why::NotFound, None),
+                }
+            }
             Effect::Consumer(op) => self.consumer_op(worker, op),
         }
     }
@@ -278,7 +293,11 @@ impl Rig {
     fn consumer_op(&mut self, worker: usize, op: &ConsumerOp) -> Outcome {
         let worker = &mut self.workers[worker];
         worker.calls.push((self.now, op.clone()));
-        worker.reading.execute(&self.stream, op)
+        let id = split_key(op.lease().as_str()).map(|(id, _)| id);
+        match id.and_then(|id| Some((self.streams.get(id)?, worker.of.get_mut(id)?))) {
+            Some((stream, reading)) => reading.execute(stream, op),
+            None => worker.reading.execute(&self.stream, op),
+        }
     }
 
     pub fn id(n: u32) -> ShardId {

@@ -115,7 +115,10 @@ impl World {
                 self.send(w, op, give_up, What::Rows(table_op));
                 None
             }
-            Effect::Stream(stream_op) => Some(self.read_stream(w, op, stream_op)),
+            // The workers of a scope read one stream.
+            Effect::Stream(stream_op) | Effect::StreamOf(_, stream_op) => {
+                Some(self.read_stream(w, op, stream_op))
+            }
         };
         if let Some(outcome) = outcome {
             bodies.push_back(Body::Done { op, outcome });

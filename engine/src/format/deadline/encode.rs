@@ -46,8 +46,8 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             table.absent(table.claim),
             still(table, *checkpoint),
         ]),
-        // No leader assigns leases of these formats: this never takes place.
-        Change::Assign { .. } | Change::Offer { .. } => Condition::All(vec![
+        // No leader assigns leases of these formats, and a table is of one stream: this never takes place.
+        Change::Assign { .. } | Change::Offer { .. } | Change::Forget { .. } => Condition::All(vec![
             Condition::Exists(key.into()),
             Condition::NotExists(key.into()),
         ]),
@@ -172,7 +172,9 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
                 None => update,
             }
         }
-        Change::Assign { .. } | Change::Offer { .. } => Update::default().remove(table.claim),
+        Change::Assign { .. } | Change::Offer { .. } | Change::Forget { .. } => {
+            Update::default().remove(table.claim)
+        }
         // A claim stays: it says whose turn it is.
         Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
             until(guard.next).remove(table.owner)

@@ -2,9 +2,10 @@
 
 use super::super::reading::{number, range, shards, text, wrong};
 use super::{LEASE, name, sentinel};
-use crate::ids::{LeaseKey, WorkerId};
+use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{HandsOver, LeaseRow, RowRead};
+use crate::stream_id::split_key;
 use crate::table::{AttributeValue, Item};
 
 /// Kinds of item that KCL stored without `entityType` in some version, each with attributes that no lease has.
@@ -110,6 +111,8 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
         // KCL 2.x takes a lease that is being handed over, and leaves the old owner's name in the row.
         .filter(|_| asked.is_none_or(|asked| owner.as_ref().is_some_and(|owner| owner.as_str() == asked)));
     let hands_over = hands_over(found, handing_over.as_ref().or(owner.as_ref()));
+    let whole = key.clone();
+    let stream = split_key(whole.as_str()).map(|(stream, _)| stream);
     Ok(LeaseRow {
         key,
         owner,
@@ -119,8 +122,8 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
         counter: number(name::COUNTER, found.counter)?.unwrap_or(0),
         switches: number(name::SWITCHES, found.switches)?.unwrap_or(0),
         checkpoint: checkpoint(found)?,
-        parents: shards(name::PARENTS, found.parents)?,
-        children: shards(name::CHILDREN, found.children)?,
+        parents: relatives(stream, shards(name::PARENTS, found.parents)?),
+        children: relatives(stream, shards(name::CHILDREN, found.children)?),
         range: range([
             (name::RANGE_START, found.range_start),
             (name::RANGE_END, found.range_end),
@@ -132,6 +135,17 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
             .and_then(super::fleet::millionths)
             .and_then(|value| u64::try_from(value).ok()),
     })
+}
+
+/// The names of shards of a row of this stream, if the application has several: its attributes name them by their ids alone.
+fn relatives(stream: Option<&str>, ids: Vec<ShardId>) -> Vec<ShardId> {
+    match stream {
+        Some(stream) => ids
+            .iter()
+            .map(|id| ShardId::from(format!("{stream}:{id}")))
+            .collect(),
+        None => ids,
+    }
 }
 
 /// Whether our own attributes name the actual owner. What else they hold means nothing, and spoils no lease.

@@ -1,9 +1,10 @@
 //! From changes to conditional writes.
 
 use super::{LEASE, name, sentinel};
-use crate::ids::{ShardId, WorkerId};
+use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::Checkpoint;
 use crate::row::{Change, Guard, HandsOver, LeaseRow};
+use crate::stream_id::split_key;
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
 
 pub(super) fn condition(change: &Change) -> Condition {
@@ -68,6 +69,18 @@ pub(super) fn condition(change: &Change) -> Condition {
             counts(*counter),
             equals(name::CHECKPOINT, AttributeValue::s(sentinel::SHARD_END)),
         ]),
+        // KCL's leader removes such rows without a condition, and with them what a worker does that reads the stream again.
+        Change::Forget {
+            counter,
+            owner,
+            handing_over,
+            ..
+        } => Condition::All(vec![
+            Condition::Exists(name::KEY.into()),
+            counts(*counter),
+            named(name::OWNER, owner.as_ref()),
+            named(name::OLD_OWNER, handing_over.as_ref()),
+        ]),
     }
 }
 
@@ -92,7 +105,7 @@ fn held(guard: &Guard) -> Condition {
 pub(super) fn action(change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(row)),
-        Change::Delete { .. } => return Action::Delete,
+        Change::Delete { .. } | Change::Forget { .. } => return Action::Delete,
         Change::Renew { guard, .. } => counted(guard.next),
         Change::Take { next, from, to, .. } => {
             let update = counted(*next)
@@ -132,13 +145,15 @@ pub(super) fn action(change: &Change) -> Action {
             .set(name::OWNER, AttributeValue::s(to.clone()))
             .set(name::OLD_OWNER, AttributeValue::s(from.clone()))
             .remove(name::NEXT_OWNER),
-        Change::Checkpoint { guard, position, .. } => progress(guard.next, Checkpoint::At(*position)),
-        Change::Reset { next, to, .. } => progress(*next, *to).remove(name::OWNER).remove(name::OLD_OWNER),
-        Change::End { guard, children, .. } => {
-            let update = progress(guard.next, Checkpoint::ShardEnd)
+        Change::Checkpoint { key, guard, position } => progress(key, guard.next, Checkpoint::At(*position)),
+        Change::Reset { key, next, to, .. } => progress(key, *next, *to)
+            .remove(name::OWNER)
+            .remove(name::OLD_OWNER),
+        Change::End { key, guard, children } => {
+            let update = progress(key, guard.next, Checkpoint::ShardEnd)
                 .remove(name::OWNER)
                 .remove(name::OLD_OWNER);
-            match shard_set(children) {
+            match shard_set(key, children) {
                 Some(children) => update.set(name::CHILDREN, children),
                 None => update,
             }
@@ -160,10 +175,17 @@ fn counted(next: u64) -> Update {
     Update::default().set(name::COUNTER, AttributeValue::n(next))
 }
 
-/// A checkpoint as KCL writes it: it resets the count of owners, and drops a prepared checkpoint.
-fn progress(next: u64, checkpoint: Checkpoint) -> Update {
+/// A checkpoint as KCL writes it: it resets the count of owners, and drops a prepared checkpoint. In an application of several streams
+/// it names stream and shard, too.
+fn progress(key: &LeaseKey, next: u64, checkpoint: Checkpoint) -> Update {
     let (text, sub) = spelled(checkpoint);
-    counted(next)
+    let update = match split_key(key.as_str()) {
+        Some((stream, shard)) => counted(next)
+            .set(name::STREAM, AttributeValue::s(stream.to_owned()))
+            .set(name::SHARD, AttributeValue::s(shard.to_owned())),
+        None => counted(next),
+    };
+    update
         .set(name::CHECKPOINT, AttributeValue::s(text))
         .set(name::SUB, AttributeValue::n(sub))
         .set(name::SWITCHES, AttributeValue::n(0))
@@ -198,6 +220,8 @@ fn item(row: &LeaseRow) -> Item {
         Some(_) => named(row.owner.as_ref()).filter(|_| row.hands_over == HandsOver::Yes),
         None => says(HandsOver::Later),
     };
+    let (stream, shard) = split_key(row.key.as_str()).unzip();
+    let part = |part: Option<&str>| part.map(|part| AttributeValue::s(part.to_owned()));
     let bound = |bound: Option<crate::shard::HashKey>| bound.map(|key| AttributeValue::s(key.to_string()));
     [
         (name::KEY, Some(AttributeValue::s(row.key.clone()))),
@@ -209,19 +233,27 @@ fn item(row: &LeaseRow) -> Item {
         (name::SWITCHES, Some(AttributeValue::n(row.switches))),
         (name::CHECKPOINT, Some(AttributeValue::s(checkpoint))),
         (name::SUB, Some(AttributeValue::n(sub))),
-        (name::PARENTS, shard_set(&row.parents)),
-        (name::CHILDREN, shard_set(&row.children)),
+        (name::PARENTS, shard_set(&row.key, &row.parents)),
+        (name::CHILDREN, shard_set(&row.key, &row.children)),
         (name::RANGE_START, bound(row.range.map(|range| range.start))),
         (name::RANGE_END, bound(row.range.map(|range| range.end))),
         (name::ENTITY, Some(AttributeValue::s(LEASE))),
+        (name::STREAM, part(stream)),
+        (name::SHARD, part(shard)),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.into(), value?)))
     .collect()
 }
 
-fn shard_set(shards: &[ShardId]) -> Option<AttributeValue> {
-    (!shards.is_empty()).then(|| AttributeValue::Ss(shards.iter().map(ToString::to_string).collect()))
+/// Shards by their ids alone, in an application of several streams too: relatives are of the same stream.
+fn shard_set(key: &LeaseKey, shards: &[ShardId]) -> Option<AttributeValue> {
+    let several = split_key(key.as_str()).is_some();
+    let bare = |shard: &ShardId| match split_key(shard.as_str()) {
+        Some((_, bare)) if several => bare.to_owned(),
+        _ => shard.to_string(),
+    };
+    (!shards.is_empty()).then(|| AttributeValue::Ss(shards.iter().map(bare).collect()))
 }
 
 /// The counter is still the one that was read. Zero stands for none, too.

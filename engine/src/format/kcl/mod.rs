@@ -1,4 +1,4 @@
-//! The lease table of KCL for Java 2.x and 3.x, single stream.
+//! The lease table of KCL for Java 2.x and 3.x, of one stream or of several.
 
 mod decode;
 mod encode;
@@ -31,6 +31,9 @@ mod name {
     /// What the owner reads of the shard, in KiB/s with up to six decimals. KCL 3.x writes it.
     pub(super) const THROUGHPUT: &str = "throughputKBps";
     pub(super) const ENTITY: &str = "entityType";
+    /// In an application of several streams: the identifier of the stream, and the shard id.
+    pub(super) const STREAM: &str = "streamName";
+    pub(super) const SHARD: &str = "shardId";
     /// Ours: the owner that took the lease and hands it over when it is asked to. It says nothing once another worker took it.
     pub(super) const HANDS_OVER: &str = "leaseholdOwner";
     /// Ours: the worker that asked for the lease, until it has taken it.
@@ -48,7 +51,10 @@ mod sentinel {
     pub(super) const SHARD_END: &str = "SHARD_END";
 }
 
-/// The lease table of KCL for Java 2.x and 3.x, single stream.
+/// The lease table of KCL for Java 2.x and 3.x, of one stream or of several.
+///
+/// In an application of several streams the key names stream and shard ([`stream_id`](crate::stream_id)). Rows then name their parents and
+/// children by shard ids alone.
 ///
 /// The writes are KCL's, with stronger guards: KCL checks the counter alone, here the owner is checked too.
 #[derive(Clone, Copy, Debug, Default)]

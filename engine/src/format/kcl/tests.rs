@@ -7,6 +7,7 @@ use crate::shard::{HashKey, HashRange};
 use serde_json::{Value, json};
 
 mod fleet;
+mod streams;
 mod writes;
 
 /// An item written as DynamoDB's JSON.

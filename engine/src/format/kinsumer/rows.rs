@@ -151,8 +151,10 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Delete { counter, .. } => {
             Condition::All(vec![written_at(*counter), Condition::Exists(FINISHED.into())])
         }
-        // No worker is asked for a lease here, no leader assigns any, and rows hold no ranges: these never take place.
-        Change::Claim { .. }
+        // No worker is asked for a lease here, no leader assigns any, rows hold no ranges, and a table is of one stream: these never
+        // take place.
+        Change::Forget { .. }
+        | Change::Claim { .. }
         | Change::Assign { .. }
         | Change::Offer { .. }
         | Change::HandOver { .. }
@@ -219,7 +221,8 @@ pub(super) fn action(change: &Change) -> Action {
             .remove(OWNER)
             .remove(OWNER_NAME),
         Change::Release { guard, .. } => stamped(guard.next).remove(OWNER).remove(OWNER_NAME),
-        Change::Claim { .. }
+        Change::Forget { .. }
+        | Change::Claim { .. }
         | Change::Assign { .. }
         | Change::Offer { .. }
         | Change::HandOver { .. }

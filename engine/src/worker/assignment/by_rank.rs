@@ -6,6 +6,7 @@ use super::{MAX_TAKES, Way, report_choice};
 use crate::notice::ListReason;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, LeaseTable};
+use crate::worker::stream_set::StreamIx;
 use std::collections::BTreeSet;
 
 impl Members {
@@ -62,6 +63,9 @@ pub(super) fn ask_leases(cx: &mut Context, leases: &LeaseTable) {
     let ours = |shard: &str| turns.has(shard) == Some(true);
     let mut shards = turns.shards().iter().map(|shard| shard.as_str());
     if cx.absence_is_unread() && shards.any(|shard| ours(shard) && lacks(shard)) {
-        cx.request(Request::ListShards(ListReason::SharedShardWithoutLease));
+        cx.request(Request::ListShards(
+            StreamIx::ONLY,
+            ListReason::SharedShardWithoutLease,
+        ));
     }
 }

@@ -16,6 +16,7 @@ use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
+use crate::worker::stream_set::StreamIx;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Our part in the tables of members.
@@ -116,9 +117,9 @@ impl Members {
             return;
         }
         let now = cx.now();
-        if self.wants_listing && cx.has_recognised() && !listing && cx.is_running() {
+        if self.wants_listing && cx.has_recognised(StreamIx::ONLY) && !listing && cx.is_running() {
             self.wants_listing = false;
-            cx.request(Request::ListShards(ListReason::SharedList));
+            cx.request(Request::ListShards(StreamIx::ONLY, ListReason::SharedList));
         }
         if self.flight.is_some() {
             return;

@@ -13,7 +13,7 @@ use crate::row::{Change, LeaseRow, RowRead};
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{Lease, LeaseTable};
 
 /// A take is tried again this often before it is left to the next scan.
 pub(super) const MAX_TRIES: u32 = 5;
@@ -149,7 +149,8 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     if cx.now() < until {
         return leases.wake(ix, until);
     }
-    if !cx.is_running() {
+    let stream = leases.get(ix).map(Lease::stream);
+    if stream.is_none_or(|stream| cx.leaves(stream).is_some()) {
         return leases.drop_acquisition(ix);
     }
     if !is_still_wanted(cx, leases, ix) {
@@ -380,6 +381,7 @@ fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     let early = cx.draw("first renewal", lease.key(), counter) % (cx.config().renew_interval.0 / 4 + 1);
     let taken = Taken {
         ix,
+        stream: lease.stream(),
         key: lease.key().clone(),
         token: FencingToken(counter),
         lane: Lane::new(

@@ -26,6 +26,7 @@ use crate::time::Mono;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::lease::lane::WriteKind;
 use crate::worker::lease_table::LeaseTable;
+use crate::worker::stream_set::StreamIx;
 
 /// What the handler was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +72,7 @@ pub(in crate::worker) struct HeldLease {
     /// The application wants nothing to be handed over.
     pub(super) paused: bool,
     pub(super) ix: LeaseIx,
+    pub(super) stream: StreamIx,
     /// Not opened, and not given up, before this: a former owner may still believe.
     pub(super) open_after: Mono,
     /// When it last moved.
@@ -85,6 +87,7 @@ pub(in crate::worker) struct HeldLease {
 /// What is known of a lease at the moment at which it becomes ours.
 pub(super) struct Taken {
     pub(super) ix: LeaseIx,
+    pub(super) stream: StreamIx,
     pub(super) key: LeaseKey,
     pub(super) token: FencingToken,
     pub(super) lane: Lane,
@@ -107,6 +110,7 @@ impl HeldLease {
             missing: false,
             paused: false,
             ix: taken.ix,
+            stream: taken.stream,
             open_after: taken.open_after,
             movement: Movement::new(now),
             key: taken.key,
@@ -325,7 +329,9 @@ impl HeldLease {
             }
             // The end of the shard is worth waiting for, unless the lease is not ours any more or time is up.
             (Stage::Ending(_), Some(reason))
-                if self.lane.lost || cx.forced() || reason == EndReason::SourceGone =>
+                if self.lane.lost
+                    || cx.forced()
+                    || matches!(reason, EndReason::SourceGone | EndReason::StreamRemoved) =>
             {
                 self.stage.go(|stage| stage.into_draining(reason));
             }

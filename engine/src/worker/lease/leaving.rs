@@ -20,7 +20,7 @@ impl HeldLease {
         if self.lane.lost {
             return Some(EndReason::LeaseLost);
         }
-        if let Some(reason) = cx.phase().stopping() {
+        if let Some(reason) = cx.leaves(self.stream) {
             return Some(reason);
         }
         let yields = self.lane.next_owner.is_some() || !leases.keeps(&self.key);

@@ -7,13 +7,19 @@ use crate::notice::Notice;
 use crate::shard::{ChildShard, Shard};
 use crate::sync;
 use crate::worker::context::Context;
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::stream_set::StreamIx;
 
-/// The shards were listed: resolves all held leases that wait for that.
-pub(in crate::worker) fn on_shards_listed(cx: &mut Context, leases: &mut LeaseTable, shards: &[Shard]) {
+/// The shards of a stream were listed: resolves all of its held leases that wait for that.
+pub(in crate::worker) fn on_shards_listed(
+    cx: &mut Context,
+    leases: &mut LeaseTable,
+    stream: StreamIx,
+    shards: &[Shard],
+) {
     for ix in leases.all() {
-        let missing = leases.get(ix).and_then(|lease| lease.held());
-        if !missing.is_some_and(HeldLease::is_missing) {
+        let lease = leases.get(ix).filter(|lease| lease.stream() == stream);
+        if !lease.and_then(Lease::held).is_some_and(HeldLease::is_missing) {
             continue;
         }
         let prospects = Prospects::new(leases, shards, ix);

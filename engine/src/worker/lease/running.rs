@@ -43,7 +43,7 @@ impl HeldLease {
                 Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
                 Want::GetRecords { via, limit } => StreamOp::GetRecords { shard, via, limit },
             };
-            let op = cx.stream(Waiter::Reader(self.ix), op);
+            let op = cx.stream(Waiter::Reader(self.ix), self.stream, op);
             reading.reader.sent(op, now);
         }
         let free = self.app.is_none() && self.lane.believes(now) && !self.paused;
@@ -134,7 +134,7 @@ impl HeldLease {
         if !self.missing && cx.now() >= reading.look_at {
             self.missing = true;
             reading.look_at = cx.now() + cx.config().retry_max;
-            cx.request(Request::DoubtStream);
+            cx.request(Request::DoubtStream(self.stream));
         }
     }
 
@@ -277,7 +277,7 @@ impl HeldLease {
         match event {
             Some(Event::ShardMissing) => {
                 self.missing = true;
-                cx.request(Request::DoubtStream);
+                cx.request(Request::DoubtStream(self.stream));
             }
             Some(Event::Trimmed { at, first }) => {
                 let detail =
@@ -293,7 +293,7 @@ impl HeldLease {
     fn on_read_trouble(&self, cx: &mut Context, op: OpId, event: &Event, outcome: &Outcome) {
         // The position may be of an earlier stream of this name.
         if matches!(event, Event::BadPosition { tries, .. } if tries.is_power_of_two()) {
-            cx.request(Request::DoubtStream);
+            cx.request(Request::DoubtStream(self.stream));
         }
         let (how, again_in) = trouble(event, outcome);
         cx.notify(Notice::Trouble {

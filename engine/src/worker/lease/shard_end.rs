@@ -16,7 +16,7 @@ use crate::shard::{ChildShard, HashRange, Shard};
 use crate::sync;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request, Waiter};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{Lease, LeaseTable};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many times as many listings must show that nothing moves before leases of which nobody knows what they bring are waited
@@ -66,8 +66,10 @@ impl<'a> Prospects<'a> {
     pub(super) fn new(table: &LeaseTable, shards: &'a [Shard], but: LeaseIx) -> Self {
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
         let children = sync::Children::of(shards);
+        let stream = table.get(but).map(Lease::stream);
         let forgotten = table
             .iter()
+            .filter(|(_, lease)| Some(lease.stream()) == stream)
             .filter(|(other, lease)| *other != but && lease.is_unfinished())
             .filter(|(_, lease)| !listed.contains(lease.key().as_str()))
             .filter(|(_, lease)| !children.all_shown(lease.key().as_str()))
@@ -75,7 +77,7 @@ impl<'a> Prospects<'a> {
             .collect();
         Self {
             shards,
-            leases: table.known(),
+            leases: stream.map_or_else(BTreeMap::new, |stream| table.known(stream)),
             forgotten,
         }
     }
@@ -157,7 +159,7 @@ impl HeldLease {
                 // Not created yet, or never to be: the lineage says which.
                 self.missing = true;
                 ending.look_at = now + cx.config().scan_interval;
-                cx.request(Request::DoubtStream);
+                cx.request(Request::DoubtStream(self.stream));
             }
             _ => ending.look_at = now + cx.config().retry_max.min(cx.config().renew_interval),
         }

@@ -78,7 +78,7 @@ impl HeldLease {
         };
         if applied {
             self.movement.moved(now);
-            let start = Start::from(self.lane.durable, cx.config().initial_position);
+            let start = Start::from(self.lane.durable, cx.streams().initial_position(self.stream));
             debug_assert!(start.is_some(), "a shard that was read to its end is not opened");
             // Too much rather than too little.
             let flush = Flush::new(matches!(outcome, Outcome::Applied(Reply::ConfirmsEnd)));

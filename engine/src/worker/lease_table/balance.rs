@@ -148,7 +148,8 @@ impl LeaseTable {
         let mut balance = Balance::of_plain(plain);
         balance.counts.entry(cx.me().clone()).or_insert(0);
         for (ix, lease) in self.not_among(plain) {
-            if let Some(row) = lease.unfinished_row() {
+            let counts = cx.streams().reads(lease.stream()) || lease.is_ours();
+            if let Some(row) = lease.unfinished_row().filter(|_| counts) {
                 balance.unfinished += 1;
                 self.weigh(cx, &mut balance, ix, lease, row);
             }
@@ -219,7 +220,7 @@ impl LeaseTable {
             return;
         }
         // A lease we are still letting go of cannot be taken again before that is over.
-        if lease.busy() || !self.knows_lineage(row) {
+        if lease.busy() || !self.knows_lineage(row) || !cx.may_take(lease.stream()) {
             return;
         }
         if asks && row.owner.as_ref() == Some(me) && row.handing_over.is_none() {

@@ -6,6 +6,7 @@ use crate::row::LeaseRow;
 use crate::shard::HashRange;
 use crate::time::{Mono, Span};
 use crate::worker::lease::{Acquisition, HeldLease};
+use crate::worker::stream_set::StreamIx;
 
 /// One lease. What every step looks at lies in front: with many leases, a renewal costs the memory that it touches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +19,7 @@ pub(in crate::worker) struct Lease {
     /// An attempt to become its owner.
     pub(super) acquisition: Option<Box<Acquisition>>,
     pub(super) key: LeaseKey,
+    pub(super) stream: StreamIx,
     /// When the first answer was received that showed the row's present counter and owner.
     pub(super) observed_at: Mono,
     /// When the last answer was asked for that showed them so: they stood still from the one to the other, for all that is
@@ -40,12 +42,13 @@ pub(in crate::worker) struct Lease {
 }
 
 impl Lease {
-    pub(super) fn new(key: LeaseKey) -> Self {
+    pub(super) fn new(key: LeaseKey, stream: StreamIx) -> Self {
         Self {
             armed: Mono::NEVER,
             held: None,
             acquisition: None,
             key,
+            stream,
             observed_at: Mono(0),
             seen_at: Mono(0),
             promised_at: Mono::NEVER,
@@ -60,6 +63,11 @@ impl Lease {
 
     pub(in crate::worker) fn key(&self) -> &LeaseKey {
         &self.key
+    }
+
+    /// The stream of its shard.
+    pub(in crate::worker) fn stream(&self) -> StreamIx {
+        self.stream
     }
 
     pub(in crate::worker) fn row(&self) -> Option<&LeaseRow> {

@@ -7,6 +7,7 @@ use crate::row::LeaseRow;
 use crate::shard::{HashRange, Shard};
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
+use crate::worker::stream_set::StreamIx;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The shards as they were listed last.
@@ -160,7 +161,10 @@ impl LeaseTable {
         let family = self.lineage.families.get(parent.as_str());
         let gone = family.is_some_and(|family| family.range.is_none());
         if !gone && cx.now().since(self.lineage.listed_at) >= cx.config().scan_interval {
-            cx.request(Request::ListShards(ListReason::ParentWithoutLease));
+            cx.request(Request::ListShards(
+                StreamIx::ONLY,
+                ListReason::ParentWithoutLease,
+            ));
         }
         !gone
     }

@@ -12,6 +12,7 @@
 //! | `balance` | counting which worker has how many leases, and which can be taken |
 //! | `fleet` | which workers of KCL 3.x live, and which one leads |
 //! | `lineage` | what a listing of the shards says that rows do not |
+//! | `unread` | rows of streams that this worker does not read |
 //! | `unreadable` | saying, again and again, which rows cannot be read |
 //! | `timers` | deadlines of leases, in order |
 
@@ -27,6 +28,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod unread;
 mod unreadable;
 
 pub(super) use balance::Balance;
@@ -35,6 +37,7 @@ pub(super) use lease::Lease;
 pub(super) use scan::{Scan, Scanned, Scans};
 
 use super::lease::{Acquisition, HeldLease};
+use super::stream_set::StreamIx;
 use crate::ids::{LeaseIx, LeaseKey};
 use crate::position::Checkpoint;
 use crate::rank::Turns;
@@ -45,6 +48,7 @@ use plain::PlainLeases;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use timers::Timers;
+use unread::Unread;
 
 /// What takes no part in comparisons: it says nothing of the state that answers depend on.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +77,8 @@ pub(super) struct LeaseTable {
     plain: Aside<PlainLeases>,
     /// Grows when unfinished leases may have come to cover other parts of the hash space.
     cover: Aside<u64>,
+    /// How many leases of each stream are known.
+    per_stream: Aside<Vec<u32>>,
     /// Acquisitions and held leases that are not over.
     busy: u32,
     /// Grows with what may change our share, or how much of it we have: a page of a scan, a lease that was given to us, and a lease
@@ -83,6 +89,7 @@ pub(super) struct LeaseTable {
     /// Whose turn each shard is, where leases are assigned by rank; absent: not known yet, or assigned otherwise.
     turns: Option<Turns>,
     fleet: Fleet,
+    unread: Unread,
 }
 
 /// The leases that may have changed since the embedder asked for them: each once, even if it never asks.
@@ -108,7 +115,7 @@ impl Touched {
 impl Hash for LeaseTable {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.slots, &self.free, self.busy, self.news).hash(state);
-        (&self.scans, &self.lineage, &self.turns, &self.fleet).hash(state);
+        (&self.scans, &self.lineage, &self.turns, &self.fleet, &self.unread).hash(state);
     }
 }
 
@@ -122,7 +129,7 @@ impl LeaseTable {
     }
 
     /// The number of a lease, new if need be.
-    fn intern(&mut self, key: &LeaseKey) -> LeaseIx {
+    fn intern(&mut self, key: &LeaseKey, stream: StreamIx) -> LeaseIx {
         if let Some(ix) = self.by_key.get(key).copied() {
             debug_assert!(
                 self.get(ix).is_some_and(|lease| lease.key() == key),
@@ -130,7 +137,7 @@ impl LeaseTable {
             );
             return ix;
         }
-        let lease = Lease::new(key.clone());
+        let lease = Lease::new(key.clone(), stream);
         let ix = match self.free.pop() {
             Some(ix) => {
                 debug_assert!(self.slots[ix.index()].is_none(), "a free slot is empty");
@@ -143,6 +150,11 @@ impl LeaseTable {
             }
         };
         self.by_key.insert(key.clone(), ix);
+        let at = stream.index();
+        if self.per_stream.0.len() <= at {
+            self.per_stream.0.resize(at + 1, 0);
+        }
+        self.per_stream.0[at] += 1;
         ix
     }
 
@@ -180,6 +192,7 @@ impl LeaseTable {
             self.touched.0.add(ix);
             self.plain.0.forget(ix);
             self.cover.0 += 1;
+            self.per_stream.0[lease.stream.index()] -= 1;
             self.scans.forgot(lease.seen_by);
         }
     }
@@ -237,9 +250,35 @@ impl LeaseTable {
         self.cover.0
     }
 
-    /// The leases there are, for planning.
-    pub(super) fn known(&self) -> BTreeMap<LeaseKey, Checkpoint> {
-        let rows = self.iter().filter_map(|(_, lease)| lease.row());
+    /// How many leases of a stream are known.
+    pub(super) fn len_of(&self, stream: StreamIx) -> u32 {
+        self.per_stream.0.get(stream.index()).copied().unwrap_or(0)
+    }
+
+    /// All leases of a stream by their numbers.
+    pub(super) fn of(&self, stream: StreamIx) -> impl Iterator<Item = &Lease> {
+        self.unordered().filter(move |lease| lease.stream == stream)
+    }
+
+    /// Forgets the leases of a stream with which nothing is going on: it is read no more.
+    pub(super) fn forget_stream(&mut self, stream: StreamIx) {
+        for ix in self.all() {
+            let idle = |lease: &Lease| lease.stream == stream && !lease.busy();
+            if self.get(ix).is_some_and(idle) {
+                self.forget(ix);
+            }
+        }
+    }
+
+    /// Rows of streams that are not read.
+    pub(super) fn unread(&self) -> &Unread {
+        &self.unread
+    }
+
+    /// The leases of a stream, for planning.
+    pub(super) fn known(&self, stream: StreamIx) -> BTreeMap<LeaseKey, Checkpoint> {
+        let of = self.iter().filter(|(_, lease)| lease.stream == stream);
+        let rows = of.filter_map(|(_, lease)| lease.row());
         let mut known: BTreeMap<_, _> = rows.map(|row| (row.key.clone(), row.checkpoint)).collect();
         // An item that cannot be read as a lease holds its key all the same, and may stand for an unfinished one.
         for key in self.scans.occupied() {

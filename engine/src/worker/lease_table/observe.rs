@@ -23,8 +23,11 @@ impl LeaseTable {
     }
 
     pub(super) fn observe(&mut self, cx: &Context, mut row: LeaseRow, source: Source) {
+        let Some(stream) = cx.streams().of_key(row.key.as_str()) else {
+            return;
+        };
         self.complete_lineage(&mut row);
-        let ix = self.intern(&row.key);
+        let ix = self.intern(&row.key, stream);
         self.weigh_after(cx, ix, |leases| leases.note(cx, ix, row, source));
     }
 

@@ -3,12 +3,12 @@
 use super::fleet::silence;
 use super::observe::Source;
 use super::unreadable::Unreadable;
-use super::{Aside, Balance, LeaseTable, pace};
+use super::{Aside, Balance, Lease, LeaseTable, pace};
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, ScanPage, Why};
 use crate::notice::Notice;
 use crate::output::TableOp;
-use crate::row::RowRead;
+use crate::row::{LeaseRow, RowRead};
 use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
@@ -79,17 +79,11 @@ impl Scans {
 /// A whole scan that has ended.
 #[derive(Clone, Debug)]
 pub(in crate::worker) struct Scanned {
-    rows: u32,
     balance: Balance,
     round: bool,
 }
 
 impl Scanned {
-    /// How many leases it showed, finished ones too.
-    pub(in crate::worker) fn rows(&self) -> u32 {
-        self.rows
-    }
-
     /// How the leases lie.
     pub(in crate::worker) fn balance(&self) -> &Balance {
         &self.balance
@@ -228,7 +222,10 @@ impl Scan {
         };
         for row in page.rows {
             match row {
-                RowRead::Lease(row) => leases.observe(cx, row, source),
+                RowRead::Lease(row) => match leases.is_read(cx, &row) {
+                    true => leases.observe(cx, row, source),
+                    false => leases.unread.observe(cx.now(), leases.scans.number, &row),
+                },
                 RowRead::Foreign { key, says, .. } => {
                     self.foreign += 1;
                     if let Some(says) = says {
@@ -257,6 +254,8 @@ impl Scan {
         scans.occupied = std::mem::take(&mut self.occupied);
         scans.unreadable.scanned(scans.number);
         leases.forget_unseen();
+        let number = leases.scans.number;
+        leases.unread.scanned(cx, number);
         let rows = leases.len() as u32;
         let balance = leases.balance(cx);
         leases.judge_fleet(cx, &balance);
@@ -268,7 +267,7 @@ impl Scan {
         self.rest(cx, leases, rows, &balance);
         self.tell(cx, rows, &balance);
         let round = self.round;
-        Scanned { rows, balance, round }
+        Scanned { balance, round }
     }
 
     /// Sets when the next scan is due.
@@ -326,6 +325,16 @@ fn report_unreadable(cx: &mut Context, leases: &mut LeaseTable, key: &LeaseKey, 
 }
 
 impl LeaseTable {
+    /// Whether a row is of a stream that is read, or of a lease that is being let go of.
+    fn is_read(&self, cx: &Context, row: &LeaseRow) -> bool {
+        let busy = || {
+            let lease = self.find(row.key.as_str()).and_then(|ix| self.get(ix));
+            lease.is_some_and(Lease::busy)
+        };
+        let stream = cx.streams().of_key(row.key.as_str());
+        stream.is_some_and(|stream| cx.streams().reads(stream) || busy())
+    }
+
     /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
     fn judge_fleet(&mut self, cx: &Context, balance: &Balance) {
         let number = self.scans.number;

@@ -10,7 +10,7 @@ use super::describe;
 use super::lease_table::LeaseTable;
 use crate::ids::{LeaseIx, LeaseKey, OpId};
 use crate::input::{Outcome, Why};
-use crate::notice::Notice;
+use crate::notice::{Notice, StreamNews};
 use crate::output::TableOp;
 use crate::row::Change;
 use crate::time::Mono;
@@ -285,6 +285,7 @@ impl RowWrites {
                 });
                 leases.observe_now(cx, *row);
             }
+            Change::Forget { .. } if applied => cx.notify(Notice::Stream(StreamNews::Forgot { lease })),
             Change::Delete { .. } if applied => {
                 leases.removed(lease.as_str());
                 cx.notify(Notice::Removed { lease });

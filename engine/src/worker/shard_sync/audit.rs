@@ -8,6 +8,7 @@ use crate::sync;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Aside, Lease, LeaseTable};
+use crate::worker::stream_set::StreamIx;
 
 /// What is remembered from scan to scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,10 +35,10 @@ impl Audit {
 }
 
 /// A part of the hash space that no unfinished lease covers, and how many of them do not say what they cover.
-fn uncovered(cx: &Context, leases: &LeaseTable) -> (Option<HashRange>, u32) {
+fn uncovered(cx: &Context, leases: &LeaseTable, stream: StreamIx) -> (Option<HashRange>, u32) {
     let mut unknown = 0u32;
     let mut ranges: Vec<HashRange> = Vec::new();
-    for row in leases.unordered().filter_map(Lease::unfinished_row) {
+    for row in leases.of(stream).filter_map(Lease::unfinished_row) {
         match row.range {
             Some(range) => ranges.push(range),
             None => unknown += u32::from(!cx.needs_listings()),
@@ -52,10 +53,10 @@ impl ShardSync {
         let whole = Some(leases.cover());
         let (hole, unknown) = match self.audit.whole.0 == whole {
             true => (None, 0),
-            false => uncovered(cx, leases),
+            false => uncovered(cx, leases, self.stream),
         };
         debug_assert!(
-            leases.len() > 64 || (hole, unknown) == uncovered(cx, leases),
+            leases.len() > 64 || (hole, unknown) == uncovered(cx, leases, self.stream),
             "without a change there is no new hole"
         );
         if hole.is_none() && unknown == 0 {
@@ -81,10 +82,11 @@ impl ShardSync {
             if self.audit.listed_lately(cx) {
                 return;
             }
-            cx.request(Request::ListShards(match hole {
+            let why = match hole {
                 Some(_) => ListReason::Hole,
                 None => ListReason::RangesUnknown,
-            }));
+            };
+            cx.request(Request::ListShards(self.stream, why));
         }
     }
 
@@ -98,8 +100,8 @@ impl ShardSync {
             let row = lease.unfinished_row();
             row.is_some_and(|row| !leases.knows_lineage(row))
         };
-        if leases.unordered().any(unknown) {
-            return cx.request(Request::ListShards(ListReason::ParentsUnknown));
+        if leases.of(self.stream).any(unknown) {
+            return cx.request(Request::ListShards(self.stream, ListReason::ParentsUnknown));
         }
         let (now, delay) = (cx.now(), cx.config().cleanup_delay);
         let waits = |lease: &Lease| {
@@ -108,8 +110,8 @@ impl ShardSync {
                 && leases.still_listed(lease.key(), now - delay).is_none()
         };
         let leads = cx.config().policies.finished == Finished::WhenForgotten && deputy == 0;
-        if leads && delay > Span::ZERO && leases.unordered().any(waits) {
-            cx.request(Request::ListShards(ListReason::MayBeForgotten));
+        if leads && delay > Span::ZERO && leases.of(self.stream).any(waits) {
+            cx.request(Request::ListShards(self.stream, ListReason::MayBeForgotten));
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Bootstrap {
 }
 
 impl ShardSync {
-    /// A whole scan showed an empty table.
+    /// A whole scan showed no lease of the stream: for it, the table is empty.
     pub(in crate::worker) fn on_empty_table(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         if let Some(shards) = self.bootstrap.slow_list.take() {
             return self.create_all(cx, leases, &shards);
@@ -40,7 +40,7 @@ impl ShardSync {
 
     /// The shards were listed, to fill the table.
     pub(super) fn fill(&mut self, cx: &mut Context, leases: &LeaseTable, listed: Listed) {
-        if leases.unordered().any(|lease| lease.row().is_some()) {
+        if leases.of(self.stream).any(|lease| lease.row().is_some()) {
             return self.listing.end_fill();
         }
         // Another worker may have filled the table meanwhile, from a list of other shards.

@@ -24,6 +24,7 @@ impl ShardSync {
         let mut ended: Vec<&Lease> = leases
             .not_plain()
             .map(|(_, lease)| lease)
+            .filter(|lease| lease.stream() == self.stream)
             .filter(|lease| !lease.busy() && lease.ended_at() != Mono::NEVER)
             .filter(|lease| now.since(lease.ended_at()) >= patience)
             .collect();

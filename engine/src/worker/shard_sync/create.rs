@@ -41,11 +41,11 @@ impl ShardSync {
             return;
         };
         debug_assert!(
-            leases.unordered().all(|lease| lease.row().is_none()),
+            leases.of(self.stream).all(|lease| lease.row().is_none()),
             "only an empty table is filled"
         );
         // What fills an empty table is of this stream.
-        cx.set_recognised();
+        cx.set_recognised(self.stream);
         // What fills an empty table is right for one moment only: a worker that lists a little later may see
         // children where we saw their parents. What does not succeed at once is decided anew.
         let expires = cx.now() + cx.config().table_timeout;
@@ -63,7 +63,7 @@ impl ShardSync {
         listed: &Listed,
     ) {
         debug_assert!(
-            cx.has_recognised(),
+            cx.has_recognised(self.stream),
             "leases are created in a table of this stream"
         );
         let Some(plan) = self.plan(cx, leases, &listed.shards, false) else {
@@ -101,9 +101,9 @@ impl ShardSync {
 
     /// What is missing by a list of all shards. `None`: the list contradicts itself, and is begun anew.
     fn plan(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], empty: bool) -> Option<Plan> {
-        let known = leases.known();
+        let known = leases.known(self.stream);
         let occupied = leases.scans().occupied();
-        let initial = cx.config().initial_position;
+        let initial = cx.streams().initial_position(self.stream);
         let mut plan = match sync::plan(&known, occupied, shards, initial, empty) {
             Ok(plan) => plan,
             Err(error) => {

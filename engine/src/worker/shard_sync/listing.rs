@@ -11,6 +11,7 @@ use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
+use crate::worker::stream_set::StreamIx;
 
 /// Pages are kept for no longer than this: a token for the next one lasts five minutes.
 const OLDEST_PAGE: Span = Span::from_secs(240);
@@ -25,8 +26,9 @@ pub(super) enum Purpose {
 }
 
 /// The listing that is under way, if one is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Listing {
+    stream: StreamIx,
     purpose: Option<Purpose>,
     in_flight: bool,
     began: Mono,
@@ -43,6 +45,27 @@ pub(super) struct Listing {
 }
 
 impl Listing {
+    /// None.
+    pub(super) fn new(stream: StreamIx) -> Self {
+        Self {
+            stream,
+            purpose: None,
+            in_flight: false,
+            began: Mono::default(),
+            first_page_at: Mono::default(),
+            whole: false,
+            after: None,
+            shards: Vec::new(),
+            backoff: Backoff::default(),
+            restarts: 0,
+        }
+    }
+
+    /// Whether one may be under way.
+    fn may_list(&self, cx: &Context) -> bool {
+        cx.is_running() && cx.streams().reads(self.stream)
+    }
+
     pub(super) fn purpose(&self) -> Option<Purpose> {
         self.purpose
     }
@@ -57,7 +80,7 @@ impl Listing {
 
     /// Begins a listing, unless one is under way.
     pub(super) fn begin(&mut self, cx: &mut Context, purpose: Purpose, why: ListReason) {
-        if self.purpose.is_some() || !cx.is_running() {
+        if self.purpose.is_some() || !self.may_list(cx) {
             return;
         }
         debug_assert!(!self.in_flight && !self.whole, "the last listing is over");
@@ -66,7 +89,7 @@ impl Listing {
             purpose: Some(purpose),
             began: cx.now(),
             first_page_at: cx.now(),
-            ..Listing::default()
+            ..Listing::new(self.stream)
         };
         self.step(cx);
     }
@@ -74,7 +97,7 @@ impl Listing {
     /// It is over, or given up.
     pub(super) fn end(&mut self) {
         debug_assert!(!self.in_flight, "a listing ends with an answer");
-        *self = Listing::default();
+        *self = Listing::new(self.stream);
     }
 
     /// It is over, if it was to fill the table and waits for nothing.
@@ -97,17 +120,21 @@ impl Listing {
             self.after.is_some() || self.shards.is_empty(),
             "the first page is asked for when no shard is known"
         );
-        if !cx.is_running() {
+        if !self.may_list(cx) {
             return self.end();
         }
-        let filter = match (purpose, cx.config().initial_position) {
+        let filter = match (purpose, cx.streams().initial_position(self.stream)) {
             (Purpose::Repair, _) => ShardFilter::All,
             (Purpose::Fill, InitialPosition::TrimHorizon) => ShardFilter::AtTrimHorizon,
             (Purpose::Fill, InitialPosition::Latest) => ShardFilter::AtLatest,
             (Purpose::Fill, InitialPosition::AtTimestamp(at)) => ShardFilter::AtTimestamp(at),
         };
         let after = self.after;
-        cx.stream(Waiter::List, StreamOp::ListShards { filter, after });
+        cx.stream(
+            Waiter::List(self.stream),
+            self.stream,
+            StreamOp::ListShards { filter, after },
+        );
         self.in_flight = true;
     }
 
@@ -125,6 +152,10 @@ impl Listing {
             "the pages that are kept came after the listing began"
         );
         self.in_flight = false;
+        if !cx.streams().reads(self.stream) {
+            self.end();
+            return None;
+        }
         let page = match outcome {
             Outcome::Applied(Reply::Shards(page)) => page,
             other => {
@@ -140,7 +171,7 @@ impl Listing {
             return None;
         }
         self.whole = true;
-        cx.request(Request::StreamListed(cx.now().since(self.began)));
+        cx.request(Request::StreamListed(self.stream, cx.now().since(self.began)));
         let listed = Listed {
             shards: std::mem::take(&mut self.shards),
             asked_at: self.began,
@@ -155,7 +186,7 @@ impl Listing {
     fn on_failure(&mut self, cx: &mut Context, op: OpId, outcome: &Outcome) {
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             self.end();
-            return cx.request(Request::DoubtStream);
+            return cx.request(Request::DoubtStream(self.stream));
         }
         let now = cx.now();
         let refused = matches!(outcome, Outcome::Refused(_) | Outcome::Applied(_));

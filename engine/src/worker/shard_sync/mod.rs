@@ -20,6 +20,7 @@ mod tests;
 
 use super::context::Context;
 use super::lease_table::LeaseTable;
+use super::stream_set::StreamIx;
 use crate::ids::OpId;
 use crate::input::Outcome;
 use crate::notice::ListReason;
@@ -33,9 +34,10 @@ use listing::{Listing, Purpose};
 use recognise::Recognition;
 use std::collections::BTreeMap;
 
-/// The room.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// The room: of one stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ShardSync {
+    stream: StreamIx,
     listing: Listing,
     bootstrap: Bootstrap,
     audit: Audit,
@@ -65,6 +67,26 @@ impl Listed {
 }
 
 impl ShardSync {
+    pub(super) fn new(stream: StreamIx) -> Self {
+        Self {
+            stream,
+            listing: Listing::new(stream),
+            bootstrap: Bootstrap::default(),
+            audit: Audit::default(),
+            recognition: Recognition::new(stream),
+            planned: Planned::default(),
+        }
+    }
+
+    /// The stream is read again, after it was read no more. A page that is still to come is waited for.
+    pub(super) fn begin_anew(&mut self) {
+        let listing = std::mem::replace(&mut self.listing, Listing::new(self.stream));
+        *self = Self {
+            listing,
+            ..Self::new(self.stream)
+        };
+    }
+
     /// Lists all shards, unless they are being listed.
     pub(super) fn list(&mut self, cx: &mut Context, why: ListReason) {
         self.listing.begin(cx, Purpose::Repair, why);

@@ -10,11 +10,13 @@ use crate::sync;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
+use crate::worker::stream_set::StreamIx;
 use std::collections::BTreeMap;
 
 /// What is remembered from listing to listing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Recognition {
+    stream: StreamIx,
     /// How many leases the first whole scan showed that begin elsewhere than the configuration says.
     begun_elsewhere: u32,
     /// A lease that perhaps is of another stream, and since when.
@@ -24,15 +26,24 @@ pub(super) struct Recognition {
 }
 
 impl Recognition {
+    pub(super) fn new(stream: StreamIx) -> Self {
+        Self {
+            stream,
+            begun_elsewhere: 0,
+            suspect: None,
+            unlisted: None,
+        }
+    }
+
     /// How many leases the configured initial position has no effect on, unless it is the default. A row that says no more than
     /// that its shard begins there is not one of them.
     pub(super) fn count_begun_elsewhere(&mut self, cx: &Context, leases: &LeaseTable) {
-        let there = match cx.config().initial_position {
+        let there = match cx.streams().initial_position(self.stream) {
             InitialPosition::TrimHorizon => return,
             InitialPosition::Latest => Checkpoint::Latest,
             InitialPosition::AtTimestamp(_) => Checkpoint::AtTimestamp,
         };
-        let rows = leases.unordered().filter_map(|lease| lease.row());
+        let rows = leases.of(self.stream).filter_map(|lease| lease.row());
         self.begun_elsewhere = rows.filter(|row| row.checkpoint != there).count() as u32;
     }
 
@@ -43,10 +54,11 @@ impl Recognition {
             .iter()
             .map(|shard| (shard.id.as_str(), shard))
             .collect();
-        let rows = leases.iter().filter_map(|(_, lease)| lease.row());
+        let of = leases.iter().filter(|(_, lease)| lease.stream() == self.stream);
+        let rows = of.filter_map(|(_, lease)| lease.row());
         let Some(found) = sync::misfits(rows, &by_id) else {
             self.suspect = None;
-            return cx.has_recognised() || self.recognise_first(cx, leases, &by_id);
+            return cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id);
         };
         // A listing may lag by a scan interval, and its first pages are older than the rest, if the last are long in coming. What
         // one that was begun later still contradicts is not of this stream.
@@ -56,14 +68,15 @@ impl Recognition {
         };
         if !found.certain && listed.first_page_at.since(since) < cx.config().scan_interval {
             self.suspect = Some((found.lease, since));
-            return cx.has_recognised();
+            return cx.has_recognised(self.stream);
         }
-        cx.request(Request::Stop(Fatal::OtherStream {
-            stream: cx.config().stream.clone(),
+        let why = Fatal::OtherStream {
+            stream: cx.stream_name(self.stream),
             table: cx.config().table.clone(),
             lease: found.lease,
             detail: found.detail,
-        }));
+        };
+        cx.request(Request::LoseStream(self.stream, why));
         false
     }
 
@@ -77,18 +90,18 @@ impl Recognition {
     ) -> bool {
         let now = cx.now();
         let unlisted = leases
-            .unordered()
+            .of(self.stream)
             .any(|lease| lease.is_unfinished() && !shards.contains_key(lease.key().as_str()));
         let since = *self.unlisted.get_or_insert(now);
         if unlisted && now.since(since) < cx.config().scan_interval {
             return false;
         }
-        cx.set_recognised();
+        cx.set_recognised(self.stream);
         if self.begun_elsewhere > 0 {
             cx.notify(Notice::Continued {
                 table: cx.config().table.clone(),
                 leases: self.begun_elsewhere,
-                position: cx.config().initial_position,
+                position: cx.streams().initial_position(self.stream),
             });
         }
         true

@@ -1,27 +1,16 @@
 use super::*;
 use crate::format::Format;
-use crate::notice::ListReason;
 use crate::output::Effect;
-use crate::worker::testing::{self, config, done, refused, seconds, starting};
-
-const CREATED: Wall = Wall(1_600_000_000_000);
+use crate::time::Span;
+use crate::worker::testing::{self, config, done, seconds, starting};
 
 fn table(state: TableState) -> Outcome {
     Outcome::Applied(Reply::Table(state))
 }
 
-fn stream(created: Wall) -> Outcome {
-    let readable = true;
-    Outcome::Applied(Reply::Stream(StreamState { readable, created }))
-}
-
-/// A worker that has found its table and its stream.
+/// A worker that has found its stream and its table.
 fn watching() -> (Context, Startup) {
-    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
-    startup.step(&mut cx);
-    let op = cx.did().op();
-    startup.on_stream_state(&mut cx, op, stream(CREATED));
-    let op = cx.did().op();
+    let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, table(TableState::Usable));
     cx.did();
     (cx, startup)
@@ -31,8 +20,8 @@ fn watching() -> (Context, Startup) {
 fn at_table() -> (Context, Startup, OpId) {
     let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
-    let op = cx.did().op();
-    startup.on_stream_state(&mut cx, op, stream(CREATED));
+    assert!(cx.did().is_nothing(), "a stream comes first");
+    startup.on_stream_found(&mut cx);
     let op = cx.did().op();
     (cx, startup, op)
 }
@@ -41,61 +30,19 @@ fn looks_at_table() -> Vec<Effect> {
     vec![Effect::Table(TableOp::Describe)]
 }
 
-fn looks_at_stream() -> Vec<Effect> {
-    vec![Effect::Stream(StreamOp::Describe)]
-}
-
 #[test]
-fn a_worker_finds_its_stream_then_its_table_and_scans() {
-    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
-    startup.step(&mut cx);
-    let (op, describe) = cx.did().command();
-    assert_eq!(describe, Effect::Stream(StreamOp::Describe));
-
-    startup.on_stream_state(&mut cx, op, stream(CREATED));
-    let did = cx.did();
-    assert_eq!(did.effects(), looks_at_table());
+fn a_worker_that_has_found_a_stream_finds_its_table_and_scans() {
+    let (mut cx, mut startup, op) = at_table();
     assert!(!cx.is_booted());
+    startup.on_stream_found(&mut cx);
+    assert!(cx.did().is_nothing(), "one stream is enough");
 
-    startup.on_table_state(&mut cx, did.op(), table(TableState::Usable));
+    startup.on_table_state(&mut cx, op, table(TableState::Usable));
     assert!(cx.is_booted());
     let did = cx.did();
     assert_eq!(did.notices(), [Notice::TableReady { created: false }]);
     assert_eq!(did.requests(), [Request::Rescan(cx.now())]);
     assert_eq!(startup.wake_at(), Mono::NEVER);
-}
-
-/// A wrong name or region leaves no table behind.
-#[test]
-fn a_worker_without_a_stream_ends_before_it_looks_at_a_table() {
-    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
-    startup.step(&mut cx);
-    let op = cx.did().op();
-    startup.on_stream_state(&mut cx, op, refused(Why::NotFound));
-    let did = cx.did();
-    assert!(
-        matches!(did.requests(), [Request::Stop(Fatal::StreamMissing { .. })]),
-        "{:?}",
-        did.requests()
-    );
-    assert_eq!(did.effects(), []);
-}
-
-/// So does one that is still being created, or is deleted.
-#[test]
-fn a_stream_that_cannot_be_read_yet_is_waited_for_before_a_table_is_created() {
-    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
-    startup.step(&mut cx);
-    let op = cx.did().op();
-    let creating = StreamState {
-        readable: false,
-        created: CREATED,
-    };
-    startup.on_stream_state(&mut cx, op, Outcome::Applied(Reply::Stream(creating)));
-    assert!(cx.did().is_nothing(), "a pause comes first");
-    cx.later(seconds(1));
-    startup.step(&mut cx);
-    assert_eq!(cx.did().effects(), looks_at_stream());
 }
 
 #[test]
@@ -154,40 +101,6 @@ fn a_table_is_gone_when_two_answers_in_a_row_say_so() {
 }
 
 #[test]
-fn many_missing_shards_have_the_stream_looked_at_once_and_its_shards_listed() {
-    let (mut cx, mut startup) = watching();
-    startup.doubt_stream(&mut cx);
-    startup.doubt_stream(&mut cx);
-    let did = cx.did();
-    assert_eq!(did.effects(), looks_at_stream());
-    startup.on_stream_state(&mut cx, did.op(), stream(CREATED));
-    assert_eq!(
-        cx.did().requests(),
-        [Request::ListShards(ListReason::ShardNotFound)]
-    );
-
-    startup.doubt_stream(&mut cx);
-    assert!(cx.did().is_nothing(), "not again so soon");
-    assert_eq!(startup.wake_at(), cx.now() + STREAM_PAUSE);
-}
-
-#[test]
-fn a_stream_that_was_made_anew_or_is_missing_is_not_ours() {
-    let answers = [stream(Wall(CREATED.0 + 1)), refused(Why::NotFound)];
-    for answer in answers {
-        let (mut cx, mut startup) = watching();
-        startup.watch_stream(&mut cx, 1);
-        assert!(cx.did().is_nothing(), "it was looked at just now");
-        cx.later(seconds(60));
-        startup.watch_stream(&mut cx, 1);
-        let op = cx.did().op();
-        startup.on_stream_state(&mut cx, op, answer);
-        let stream = cx.config().stream.clone();
-        assert_eq!(cx.did().requests(), [Request::Stop(Fatal::StreamGone { stream })]);
-    }
-}
-
-#[test]
 fn a_question_that_failed_is_asked_again_after_a_pause() {
     let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, testing::unknown());
@@ -198,37 +111,4 @@ fn a_question_that_failed_is_asked_again_after_a_pause() {
     cx.later(pause);
     startup.step(&mut cx);
     assert_eq!(cx.did().effects(), looks_at_table());
-}
-
-/// Such a client will not do better, but one failure proves little.
-#[test]
-fn a_client_that_can_make_no_request_stops_a_worker_that_starts_and_no_other() {
-    let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
-    let unsent = || Outcome::NotSent(Cause::Client);
-    for _ in 0..CLIENT_PATIENCE {
-        startup.step(&mut cx);
-        let op = cx.did().op();
-        startup.on_stream_state(&mut cx, op, unsent());
-        assert_eq!(cx.did().told(), ["trouble"]);
-        cx.later(seconds(60));
-    }
-    startup.step(&mut cx);
-    let op = cx.did().op();
-    startup.on_stream_state(&mut cx, op, unsent());
-    let did = cx.did();
-    assert!(
-        matches!(did.requests(), [Request::Stop(Fatal::Client { .. })]),
-        "{:?}",
-        did.requests()
-    );
-
-    let (mut cx, mut startup) = watching();
-    startup.doubt_stream(&mut cx);
-    for _ in 0..CLIENT_PATIENCE + 2 {
-        startup.step(&mut cx);
-        let op = cx.did().op();
-        startup.on_stream_state(&mut cx, op, unsent());
-        assert_eq!(cx.did().told(), ["trouble"]);
-        cx.later(seconds(60));
-    }
 }

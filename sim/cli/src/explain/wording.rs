@@ -154,6 +154,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                 EndReason::Shutdown => "this worker shuts down",
                 EndReason::HandedOver => "it is handed over",
                 EndReason::SourceGone => "it cannot go on with its stream and table",
+                EndReason::StreamRemoved => "its stream is read no more",
                 _ => "for a reason that has no words here",
             };
             format!("It stopped processing {name}: {reason}.")
@@ -215,7 +216,9 @@ pub(super) fn condition(change: &Change) -> String {
             )
         }
         Change::Create(_) => " if there is no row yet".to_owned(),
-        Change::Reset { counter, .. } => format!(" if the row still has counter {counter}"),
+        Change::Reset { counter, .. } | Change::Forget { counter, .. } => {
+            format!(" if the row still has counter {counter}")
+        }
         Change::Delete { counter, .. } => format!(" if the row is finished and still has counter {counter}"),
         Change::SetRange { .. } => String::new(),
     }

@@ -33,7 +33,7 @@ pub(crate) fn verb(change: &Change) -> Verb {
         Change::Release { .. } | Change::Reset { .. } => Verb::Release,
         Change::HandOver { .. } => Verb::HandOver,
         Change::SetRange { .. } => Verb::SetRange,
-        Change::Delete { .. } => Verb::Delete,
+        Change::Delete { .. } | Change::Forget { .. } => Verb::Delete,
     }
 }
 

@@ -60,7 +60,8 @@ impl Net {
                 let (ask, about, guard, leaves) = table_ask(&table_op);
                 (Request::Table(table_op), ask, about, guard, leaves)
             }
-            Effect::Stream(stream_op) => {
+            // The workers of a world read one stream.
+            Effect::Stream(stream_op) | Effect::StreamOf(_, stream_op) => {
                 let (request, ask, about) = stream_request(worker.adapter(), stream_op);
                 let request = request.map_or(Request::Gone, Request::Stream);
                 (request, ask, about, None, None)

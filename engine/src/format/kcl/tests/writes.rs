@@ -29,7 +29,7 @@ pub(super) fn key() -> LeaseKey {
 }
 
 /// The expressions of a change with the names and values put back in, as one reads them.
-fn told(change: &Change) -> String {
+pub(super) fn told(change: &Change) -> String {
     let rendered = render(&Kcl.encode(change));
     let mut text = match rendered.update {
         Some(update) => format!("{update} IF {}", rendered.condition),
@@ -274,6 +274,12 @@ fn changes() -> impl Strategy<Value = Change> {
             }
         }),
         (0u64..4).prop_map(|counter| Change::Delete { key: key(), counter }),
+        rows().prop_map(|row| Change::Forget {
+            key: key(),
+            counter: row.counter,
+            owner: row.owner,
+            handing_over: row.handing_over,
+        }),
         (rows(), places(), any::<bool>()).prop_map(|(row, position, end)| Change::Reset {
             key: key(),
             counter: row.counter,
@@ -391,6 +397,15 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         }
         Change::Delete { counter, .. } => {
             return (row.counter == *counter && row.checkpoint.is_end()).then_some(None);
+        }
+        Change::Forget {
+            counter,
+            owner,
+            handing_over,
+            ..
+        } => {
+            let same = row.counter == *counter && row.owner == *owner && row.handing_over == *handing_over;
+            return same.then_some(None);
         }
     };
     new.counter = row.counter.wrapping_add(1);

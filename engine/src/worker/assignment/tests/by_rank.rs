@@ -7,6 +7,7 @@ use crate::worker::assignment::by_rank;
 use crate::worker::assignment::members::Members;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{owned, row, seconds, shard, shows};
 
 fn take_turns(cx: &mut Context, leases: &LeaseTable, members: &Members) -> Vec<String> {
@@ -78,5 +79,5 @@ fn a_shard_of_ours_without_a_lease_has_the_shards_listed() {
     leases.learn_lineage(&cx, &[shard("a", &[])], cx.now());
     by_rank::ask_leases(&mut cx, &leases);
     let why = ListReason::SharedShardWithoutLease;
-    assert_eq!(cx.did().requests(), [Request::ListShards(why)]);
+    assert_eq!(cx.did().requests(), [Request::ListShards(StreamIx::ONLY, why)]);
 }

@@ -6,10 +6,11 @@ use crate::output::StreamOp;
 use crate::shard::Shard;
 use crate::worker::context::Request;
 use crate::worker::lease;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, done, refused, row, shard, tenths};
 
 fn listed(owner: &mut Owner, shards: &[Shard]) {
-    lease::on_shards_listed(&mut owner.cx, &mut owner.leases, shards);
+    lease::on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, shards);
     owner.step();
 }
 

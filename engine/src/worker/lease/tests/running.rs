@@ -6,6 +6,7 @@ use crate::output::{ConsumerOp, IteratorFrom, StreamOp};
 use crate::position::Position;
 use crate::worker::context::Request;
 use crate::worker::lease::{self, Said};
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{at, done, refused, row, seconds, throttled};
 
 /// The attempt at the batch that the handler has, and what it is to leave out.
@@ -67,7 +68,7 @@ fn a_batch_that_is_not_in_memory_any_more_is_read_again() {
 fn a_shard_that_is_not_found_is_doubted_and_not_read_until_a_listing_says_more() {
     let mut owner = Owner::reading(row("a"));
     owner.answer_stream(refused(Why::NotFound));
-    assert_eq!(owner.requests(), [Request::DoubtStream]);
+    assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     assert!(owner.held().is_missing());
     owner.later(owner.cx.config().renew_interval);
     assert_eq!(owner.stream(), None);

@@ -5,6 +5,7 @@ use crate::output::EndReason;
 use crate::row::{Change, LeaseRow};
 use crate::time::Mono;
 use crate::worker::context::Request;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{done, ended, row, shown, shows};
 
 /// A shard of which all was read: these are its children.
@@ -66,7 +67,7 @@ fn a_merged_child_waits_until_its_other_parent_has_a_lease() {
 
     let mut owner = ending(&[("m", &["a", "z"])]);
     owner.answer_table(shown(None));
-    assert_eq!(owner.requests(), [Request::DoubtStream]);
+    assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     assert!(owner.held().is_missing());
 }
 
@@ -82,7 +83,7 @@ fn children_that_have_a_lease_need_nothing_more() {
 #[test]
 fn an_end_that_names_no_children_has_the_shards_listed() {
     let mut owner = ending(&[]);
-    assert_eq!(owner.requests(), [Request::DoubtStream]);
+    assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     assert!(owner.held().is_missing() && owner.write().is_none());
 }
 

@@ -6,6 +6,7 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::HashRange;
 use crate::worker::context::Request;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, config, ended, running, shard, shows, table};
 
 fn bare(key: &str) -> LeaseRow {
@@ -67,7 +68,10 @@ fn a_parent_without_a_row_is_unread_as_long_as_the_stream_may_have_it() {
     assert!(leases.is_unread(&mut cx, &"parent".into()));
     assert_eq!(
         cx.did().requests(),
-        [Request::ListShards(ListReason::ParentWithoutLease)]
+        [Request::ListShards(
+            StreamIx::ONLY,
+            ListReason::ParentWithoutLease
+        )]
     );
     leases.learn_lineage(&cx, &child, cx.now());
     assert!(!leases.is_unread(&mut cx, &"parent".into()));

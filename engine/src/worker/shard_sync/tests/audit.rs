@@ -6,6 +6,7 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::worker::context::Request;
 use crate::worker::shard_sync::ShardSync;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, context, row, running, shows, table, tenths};
 
 /// A lease of the lower half: the upper one has none.
@@ -18,7 +19,7 @@ fn half() -> LeaseRow {
 
 #[test]
 fn a_hole_is_believed_in_when_three_scans_in_a_row_have_shown_it() {
-    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, half());
     for seen in 1..=2 {
@@ -37,13 +38,13 @@ fn a_hole_is_believed_in_when_three_scans_in_a_row_have_shown_it() {
     }
     sync.look_for_holes(&mut cx, &leases, 0);
     let why = ListReason::Hole;
-    assert_eq!(cx.did().requests(), [Request::ListShards(why)]);
+    assert_eq!(cx.did().requests(), [Request::ListShards(StreamIx::ONLY, why)]);
 }
 
 #[test]
 fn a_scan_without_the_hole_begins_the_count_anew_and_deputies_wait_for_more_scans() {
     for (deputy, scans) in [(0, 3), (1, 6), (3, 12)] {
-        let (mut cx, mut sync) = (context(), ShardSync::default());
+        let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
         let mut leases = table(&cx);
         shows(&cx, &mut leases, half());
         sync.look_for_holes(&mut cx, &leases, deputy);
@@ -66,7 +67,7 @@ fn a_scan_without_the_hole_begins_the_count_anew_and_deputies_wait_for_more_scan
 
 #[test]
 fn a_hole_that_the_listing_just_before_has_shown_is_not_listed_again_at_once() {
-    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, half());
     sync.audit.listed(cx.now());
@@ -81,7 +82,10 @@ fn a_hole_that_the_listing_just_before_has_shown_is_not_listed_again_at_once() {
 
 #[test]
 fn leases_whose_lineage_is_not_known_have_the_shards_listed() {
-    let (mut cx, sync) = (running(config(Format::VmwareGoKcl)), ShardSync::default());
+    let (mut cx, sync) = (
+        running(config(Format::VmwareGoKcl)),
+        ShardSync::new(StreamIx::ONLY),
+    );
     let mut leases = table(&cx);
     sync.look_for_lineage(&mut cx, &leases, 0);
     assert!(cx.did().is_nothing());

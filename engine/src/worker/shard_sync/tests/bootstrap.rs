@@ -6,11 +6,12 @@ use crate::output::ShardFilter;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::shard_sync::ShardSync;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, row, seconds, shard, shows, starting, table};
 
 /// A worker that has seen an empty table twice, and lists the shards to fill it.
 fn filling() -> (Context, LeaseTable, ShardSync) {
-    let (mut cx, mut sync) = (starting(config(Format::Kcl)), ShardSync::default());
+    let (mut cx, mut sync) = (starting(config(Format::Kcl)), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     sync.on_empty_table(&mut cx, &mut leases);
     cx.did();
@@ -20,7 +21,7 @@ fn filling() -> (Context, LeaseTable, ShardSync) {
 
 #[test]
 fn an_empty_table_is_looked_at_again_after_a_random_wait() {
-    let (mut cx, mut sync) = (starting(config(Format::Kcl)), ShardSync::default());
+    let (mut cx, mut sync) = (starting(config(Format::Kcl)), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     sync.on_empty_table(&mut cx, &mut leases);
     let did = cx.did();
@@ -43,7 +44,7 @@ fn every_listed_shard_gets_a_lease_and_the_table_is_of_this_stream() {
             .is_none()
     );
     assert_eq!(keys(&cx.did()), ["a"]);
-    assert!(cx.has_recognised() && !sync.is_listing());
+    assert!(cx.has_recognised(StreamIx::ONLY) && !sync.is_listing());
 }
 
 #[test]
@@ -69,5 +70,5 @@ fn a_table_that_another_worker_has_filled_meanwhile_is_left_alone() {
     sync.on_filled_table();
     sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false));
     assert_eq!(keys(&cx.did()).len(), 0);
-    assert!(!sync.is_listing() && !cx.has_recognised());
+    assert!(!sync.is_listing() && !cx.has_recognised(StreamIx::ONLY));
 }

@@ -8,6 +8,7 @@ use crate::time::Span;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::shard_sync::ShardSync;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{at, config, context, ended, row, running, shard, shows, table};
 
 fn begun(key: &str) -> LeaseRow {
@@ -18,7 +19,7 @@ fn begun(key: &str) -> LeaseRow {
 }
 
 fn removed(cx: &mut Context, leases: &LeaseTable, deputy: u32) -> Vec<String> {
-    ShardSync::default().clean_up(cx, leases, deputy);
+    ShardSync::new(StreamIx::ONLY).clean_up(cx, leases, deputy);
     let key = |request: &Request| match request {
         Request::WriteRow {
             change: Change::Delete { key, .. },

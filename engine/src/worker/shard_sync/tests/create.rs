@@ -7,6 +7,7 @@ use crate::shard::Shard;
 use crate::worker::context::Request;
 use crate::worker::lease_table::Scan;
 use crate::worker::shard_sync::ShardSync;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, context, row, seconds, shard, shows, table, tenths, whole_scan};
 
 /// Two shards, of which only the first has a lease.
@@ -25,7 +26,7 @@ fn leased() -> Vec<LeaseRow> {
 
 #[test]
 fn a_lease_is_created_when_it_was_missing_for_a_scan_interval_and_a_scan_agrees() {
-    let (mut cx, mut sync, mut scan) = (context(), ShardSync::default(), Scan::default());
+    let (mut cx, mut sync, mut scan) = (context(), ShardSync::new(StreamIx::ONLY), Scan::default());
     let mut leases = table(&cx);
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
     let list = listed(&mut cx, &mut sync, &shards());
@@ -51,7 +52,7 @@ fn a_lease_is_created_when_it_was_missing_for_a_scan_interval_and_a_scan_agrees(
 
 #[test]
 fn a_view_of_long_ago_creates_nothing_and_asks_for_a_scan() {
-    let (mut cx, mut sync, mut scan) = (context(), ShardSync::default(), Scan::default());
+    let (mut cx, mut sync, mut scan) = (context(), ShardSync::new(StreamIx::ONLY), Scan::default());
     let mut leases = table(&cx);
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
     cx.later(seconds(600));
@@ -63,7 +64,7 @@ fn a_view_of_long_ago_creates_nothing_and_asks_for_a_scan() {
 
 #[test]
 fn a_list_that_contradicts_itself_is_begun_anew() {
-    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, row("parent"));
     let open_parent = [shard("parent", &[]), shard("child", &["parent"])];
@@ -82,7 +83,7 @@ fn a_list_that_contradicts_itself_is_begun_anew() {
 
 #[test]
 fn rows_that_lack_their_range_get_it_from_the_list() {
-    let (mut cx, sync) = (context(), ShardSync::default());
+    let (mut cx, sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     shows(
         &cx,

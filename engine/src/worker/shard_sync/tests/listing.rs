@@ -7,11 +7,12 @@ use crate::output::{Effect, ShardFilter, StreamOp};
 use crate::time::Span;
 use crate::worker::context::Request;
 use crate::worker::shard_sync::ShardSync;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{context, refused, seconds, shard, table, throttled};
 
 #[test]
 fn pages_follow_each_other_and_make_one_list() {
-    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let leases = table(&cx);
     let began = cx.now();
     sync.list(&mut cx, ListReason::Hole);
@@ -37,12 +38,15 @@ fn pages_follow_each_other_and_make_one_list() {
     let listed = listed.expect("the last page");
     assert_eq!(listed.shards(), [shard("a", &[]), shard("b", &[])]);
     assert_eq!(listed.asked_at(), began);
-    assert_eq!(cx.did().requests(), [Request::StreamListed(seconds(2))]);
+    assert_eq!(
+        cx.did().requests(),
+        [Request::StreamListed(StreamIx::ONLY, seconds(2))]
+    );
 }
 
 #[test]
 fn shards_are_listed_once_at_a_time() {
-    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     sync.list(&mut cx, ListReason::Hole);
     cx.did();
     sync.list(&mut cx, ListReason::RangesUnknown);
@@ -52,7 +56,7 @@ fn shards_are_listed_once_at_a_time() {
 #[test]
 fn a_page_that_was_not_answered_is_asked_for_again_and_a_refused_one_with_all_before_it() {
     for (outcome, again_after_first) in [(throttled(), true), (refused(Why::Expired), false)] {
-        let (mut cx, mut sync) = (context(), ShardSync::default());
+        let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
         let leases = table(&cx);
         sync.list(&mut cx, ListReason::Hole);
         let first = cx.did().op();
@@ -77,7 +81,7 @@ fn a_page_that_was_not_answered_is_asked_for_again_and_a_refused_one_with_all_be
 
 #[test]
 fn pages_that_are_too_old_to_stand_together_are_listed_anew() {
-    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let leases = table(&cx);
     sync.list(&mut cx, ListReason::Hole);
     let op = cx.did().op();
@@ -93,11 +97,11 @@ fn pages_that_are_too_old_to_stand_together_are_listed_anew() {
 
 #[test]
 fn a_stream_that_is_not_found_ends_the_listing_and_is_doubted() {
-    let (mut cx, mut sync) = (context(), ShardSync::default());
+    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let leases = table(&cx);
     sync.list(&mut cx, ListReason::Hole);
     let op = cx.did().op();
     sync.on_page(&mut cx, &leases, op, refused(Why::NotFound));
-    assert_eq!(cx.did().requests(), [Request::DoubtStream]);
+    assert_eq!(cx.did().requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     assert!(!sync.is_listing());
 }

@@ -8,16 +8,20 @@ use crate::row::LeaseRow;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::shard_sync::ShardSync;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{Did, closed, config, ended, row, shard, shows, starting, table, tenths};
 
 fn beginning() -> (Context, LeaseTable, ShardSync) {
     let cx = starting(config(Format::Kcl));
     let leases = table(&cx);
-    (cx, leases, ShardSync::default())
+    (cx, leases, ShardSync::new(StreamIx::ONLY))
 }
 
 fn is_of_another_stream(did: &Did) -> bool {
-    matches!(did.requests(), [Request::Stop(Fatal::OtherStream { .. })])
+    matches!(
+        did.requests(),
+        [Request::LoseStream(_, Fatal::OtherStream { .. })]
+    )
 }
 
 #[test]
@@ -26,7 +30,7 @@ fn leases_of_listed_shards_are_recognised() {
     shows(&cx, &mut leases, row("a"));
     let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
     assert!(sync.recognises(&mut cx, &leases, &listed));
-    assert!(cx.has_recognised() && cx.did().is_nothing());
+    assert!(cx.has_recognised(StreamIx::ONLY) && cx.did().is_nothing());
 }
 
 #[test]
@@ -36,7 +40,7 @@ fn a_lease_with_the_hash_range_of_another_shard_stops_the_worker() {
     shows(&cx, &mut leases, LeaseRow { range, ..row("a") });
     let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
     assert!(!sync.recognises(&mut cx, &leases, &listed));
-    assert!(is_of_another_stream(&cx.did()) && !cx.has_recognised());
+    assert!(is_of_another_stream(&cx.did()) && !cx.has_recognised(StreamIx::ONLY));
 }
 
 #[test]
@@ -74,7 +78,7 @@ fn leases_that_begin_elsewhere_than_configured_are_told_once() {
         initial_position: InitialPosition::Latest,
         ..config(Format::Kcl)
     });
-    let (mut leases, mut sync) = (table(&cx), ShardSync::default());
+    let (mut leases, mut sync) = (table(&cx), ShardSync::new(StreamIx::ONLY));
     shows(&cx, &mut leases, row("a"));
     sync.on_first_scan(&cx, &leases);
     for told in [1, 0] {

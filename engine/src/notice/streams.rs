@@ -1,0 +1,84 @@
+//! What happened to a stream of a worker that reads several.
+
+use super::Fatal;
+use super::kind::Severity;
+use super::stop::Count;
+use crate::ids::LeaseKey;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What happened to a stream of a worker that reads several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names of the fields say it")]
+pub enum StreamNews {
+    /// The application wants it to be read, too.
+    Added { stream: String },
+    /// The stream was found, and its shards are read from now on.
+    Found { stream: String },
+    /// The application does not want it to be read any more.
+    Removed { stream: String },
+    /// The worker cannot go on with it, and reads its other streams.
+    Lost { stream: String, why: Box<Fatal> },
+    /// The table has leases of a stream that this worker does not read. Empty: of an application of one stream.
+    NotRead { stream: String, leases: u32 },
+    /// The row of a lease was removed, since no worker had read its stream for `stream_cleanup_delay`.
+    Forgot { lease: LeaseKey },
+}
+
+impl StreamNews {
+    /// Its name and severity.
+    pub(super) fn kind(&self) -> (&'static str, Severity) {
+        match self {
+            StreamNews::Added { .. } => ("stream-added", Severity::Info),
+            StreamNews::Found { .. } => ("stream-found", Severity::Info),
+            StreamNews::Removed { .. } => ("stream-removed", Severity::Info),
+            StreamNews::Lost { .. } => ("stream-lost", Severity::Error),
+            StreamNews::NotRead { .. } => ("stream-not-read", Severity::Warning),
+            StreamNews::Forgot { .. } => ("forgot", Severity::Info),
+        }
+    }
+
+    /// The lease it is about, if it is about one.
+    pub(super) fn lease(&self) -> Option<&LeaseKey> {
+        match self {
+            StreamNews::Forgot { lease } => Some(lease),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for StreamNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StreamNews::Added { stream } => write!(f, "reads stream {stream}, too, as the application asked"),
+            StreamNews::Found { stream } => write!(f, "found stream {stream}"),
+            StreamNews::Removed { stream } => write!(
+                f,
+                "reads stream {stream} no more, as the application asked: its leases are released, and their rows stay in the table"
+            ),
+            StreamNews::Lost { stream, why } => {
+                write!(
+                    f,
+                    "reads stream {stream} no more, and goes on with its other streams: {why}"
+                )
+            }
+            StreamNews::NotRead { stream, leases } if stream.is_empty() => write!(
+                f,
+                "found {} of an application of one stream in the lease table, and leaves them alone: their keys name no stream",
+                Count(*leases, "lease", "leases")
+            ),
+            StreamNews::NotRead { stream, leases } => write!(
+                f,
+                "found {} of stream {stream} in the lease table, and leaves them alone: this worker is not configured to read that \
+                 stream",
+                Count(*leases, "lease", "leases")
+            ),
+            StreamNews::Forgot { lease } => write!(
+                f,
+                "removed the lease of {lease}: no worker has read its stream for the time of `stream_cleanup_delay`"
+            ),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Rows of streams that this worker does not read: leases of an application of several streams that other workers read, or that no
+//! worker reads any more. They are no leases of ours, and count in no balance. Their rows can be removed in the end.
+//!
+//! Whether a stream is read by another worker is judged as whether a worker lives: by whether rows change, on our own clock. So no
+//! worker need tell the others since when a stream is read no more, and no change of leaders begins the wait anew. A worker whose
+//! configuration is old never removes the lease of a stream that others read.
+
+use crate::ids::{LeaseKey, WorkerId};
+use crate::notice::{Notice, StreamNews};
+use crate::position::Checkpoint;
+use crate::row::{Change, LeaseRow};
+use crate::stream_id::split_key;
+use crate::time::{Mono, Span};
+use crate::worker::context::Context;
+use std::collections::BTreeMap;
+
+/// A row, and since when it has stood still.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Still {
+    counter: u64,
+    owner: Option<WorkerId>,
+    handing_over: Option<WorkerId>,
+    checkpoint: Checkpoint,
+    since: Mono,
+    seen_by: u64,
+}
+
+impl Still {
+    fn is_of(&self, row: &LeaseRow) -> bool {
+        self.counter == row.counter
+            && self.owner == row.owner
+            && self.handing_over == row.handing_over
+            && self.checkpoint == row.checkpoint
+    }
+}
+
+/// The rows of one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct UnreadStream {
+    rows: BTreeMap<LeaseKey, Still>,
+    /// How many there were when that was told last.
+    told: u32,
+}
+
+/// All rows of streams that are not read, by the identifier of the stream; empty: of an application of one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::worker) struct Unread {
+    streams: BTreeMap<String, UnreadStream>,
+}
+
+impl Unread {
+    /// The scan of this number shows a row.
+    pub(super) fn observe(&mut self, now: Mono, scan: u64, row: &LeaseRow) {
+        let stream = split_key(row.key.as_str()).map_or("", |(stream, _)| stream);
+        if !self.streams.contains_key(stream) {
+            self.streams.insert(stream.to_owned(), UnreadStream::default());
+        }
+        let Some(known) = self.streams.get_mut(stream) else {
+            return;
+        };
+        if let Some(still) = known.rows.get_mut(&row.key).filter(|still| still.is_of(row)) {
+            still.seen_by = scan;
+            return;
+        }
+        let still = Still {
+            counter: row.counter,
+            owner: row.owner.clone(),
+            handing_over: row.handing_over.clone(),
+            checkpoint: row.checkpoint,
+            since: now,
+            seen_by: scan,
+        };
+        known.rows.insert(row.key.clone(), still);
+    }
+
+    /// A whole scan of this number has ended: what it did not show is gone. Streams that come into view are told.
+    pub(super) fn scanned(&mut self, cx: &mut Context, scan: u64) {
+        self.streams.retain(|_, stream| {
+            stream.rows.retain(|_, still| still.seen_by >= scan);
+            !stream.rows.is_empty()
+        });
+        for (id, stream) in &mut self.streams {
+            let leases = stream.rows.len() as u32;
+            if stream.told == 0 {
+                stream.told = leases;
+                let stream = id.clone();
+                cx.notify(Notice::Stream(StreamNews::NotRead { stream, leases }));
+            }
+        }
+    }
+
+    /// The changes that remove the rows of streams of which no row has changed for so long, at most so many.
+    pub(in crate::worker) fn removals(&self, now: Mono, delay: Span, most: usize) -> Vec<Change> {
+        let of_streams = self.streams.iter().filter(|(id, _)| !id.is_empty());
+        let still = |stream: &UnreadStream| stream.rows.values().all(|row| now.since(row.since) >= delay);
+        let streams = of_streams
+            .map(|(_, stream)| stream)
+            .filter(|stream| still(stream));
+        let rows = streams.flat_map(|stream| &stream.rows);
+        rows.take(most)
+            .map(|(key, row)| Change::Forget {
+                key: key.clone(),
+                counter: row.counter,
+                owner: row.owner.clone(),
+                handing_over: row.handing_over.clone(),
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::testing::{context, owned, row, seconds};
+
+    const KEY: &str = "1:a:2:shardId-0";
+    const OTHER: &str = "1:a:2:shardId-1";
+
+    fn keys(changes: &[Change]) -> Vec<&str> {
+        changes.iter().map(|change| change.key().as_str()).collect()
+    }
+
+    #[test]
+    fn a_stream_is_forgotten_when_none_of_its_rows_has_changed_for_so_long() {
+        let (mut unread, mut cx) = (Unread::default(), context());
+        let mut shown = |cx: &mut Context, scan, rows: [LeaseRow; 2]| {
+            for row in &rows {
+                unread.observe(cx.now(), scan, row);
+            }
+            unread.scanned(cx, scan);
+            unread.removals(cx.now(), seconds(60), 100)
+        };
+        assert_eq!(shown(&mut cx, 1, [row(KEY), owned(OTHER, "a", 1)]), []);
+        cx.later(seconds(50));
+        assert_eq!(shown(&mut cx, 2, [row(KEY), owned(OTHER, "a", 2)]), []);
+        cx.later(seconds(59));
+        assert_eq!(
+            shown(&mut cx, 3, [row(KEY), owned(OTHER, "a", 2)]),
+            [],
+            "one moved lately"
+        );
+        cx.later(seconds(1));
+        let removals = shown(&mut cx, 4, [row(KEY), owned(OTHER, "a", 2)]);
+        assert_eq!(keys(&removals), [KEY, OTHER]);
+        assert_eq!(cx.did().told(), ["stream-not-read"], "once");
+    }
+
+    #[test]
+    fn rows_of_an_application_of_one_stream_are_never_removed() {
+        let (mut unread, mut cx) = (Unread::default(), context());
+        unread.observe(cx.now(), 1, &row("shardId-0"));
+        cx.later(seconds(1_000));
+        assert_eq!(unread.removals(cx.now(), seconds(60), 100), []);
+    }
+}

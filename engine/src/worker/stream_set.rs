@@ -1,0 +1,214 @@
+//! The streams that a worker reads, and those that it has read: what all rooms know of them.
+//!
+//! A worker of one stream has one, without an identifier: its leases are named by shard ids alone. A worker of several streams tells by
+//! the key of a lease which stream it is of. A stream that is read no more keeps its number, and is read again under it.
+
+use crate::config::{Config, InitialPosition};
+use crate::input::Outcome;
+use crate::output::{Effect, EndReason, StreamOp};
+use crate::stream_id::{StreamId, StreamSource, split_key};
+use std::collections::BTreeMap;
+
+/// Stands for one stream within one engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct StreamIx(u16);
+
+impl StreamIx {
+    /// The stream of a worker that reads one.
+    pub(super) const ONLY: StreamIx = StreamIx(0);
+
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// One stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct KnownStream {
+    /// Absent: the only one.
+    id: Option<StreamId>,
+    initial_position: InitialPosition,
+    /// The leases were seen to be of this stream, or this worker created them all.
+    recognised: bool,
+    /// Why it is read no more; absent: it is read.
+    ended: Option<EndReason>,
+}
+
+/// All of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct StreamSet {
+    streams: Vec<KnownStream>,
+    by_id: BTreeMap<StreamId, StreamIx>,
+}
+
+/// So many streams have a number at most. A worker that is given more in its life reads no further ones.
+const MOST: usize = 10_000;
+
+impl StreamSet {
+    pub(super) fn new(config: &Config) -> Self {
+        let mut set = Self {
+            streams: Vec::new(),
+            by_id: BTreeMap::new(),
+        };
+        if config.streams.is_empty() {
+            set.streams.push(KnownStream {
+                id: None,
+                initial_position: config.initial_position,
+                recognised: false,
+                ended: None,
+            });
+        }
+        for source in config.streams.as_slice() {
+            set.add(source, config);
+        }
+        set
+    }
+
+    /// Whether leases are named by stream and shard.
+    pub(super) fn are_several(&self) -> bool {
+        self.streams.first().is_none_or(|stream| stream.id.is_some())
+    }
+
+    /// Reads a stream from now on. Absent: it is read already, or may not be.
+    pub(super) fn add(&mut self, source: &StreamSource, config: &Config) -> Option<StreamIx> {
+        let initial_position = source.initial_position.unwrap_or(config.initial_position);
+        let stream = KnownStream {
+            id: Some(source.id.clone()),
+            initial_position,
+            recognised: false,
+            ended: None,
+        };
+        if let Some(ix) = self.find(&source.id) {
+            let known = &mut self.streams[ix.index()];
+            let again = known.ended.is_some();
+            if again {
+                *known = stream;
+            }
+            return again.then_some(ix);
+        }
+        if self.streams.len() >= MOST {
+            return None;
+        }
+        let ix = StreamIx(self.streams.len() as u16);
+        self.streams.push(stream);
+        self.by_id.insert(source.id.clone(), ix);
+        Some(ix)
+    }
+
+    /// Reads a stream no more. Whether it was read.
+    pub(super) fn end(&mut self, ix: StreamIx, why: EndReason) -> bool {
+        let stream = self.streams.get_mut(ix.index());
+        stream.is_some_and(|stream| stream.ended.replace(why).is_none())
+    }
+
+    pub(super) fn find(&self, id: &StreamId) -> Option<StreamIx> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The stream of a lease, be it read or not. Absent: it was never read, or the key is of no such application.
+    pub(super) fn of_key(&self, key: &str) -> Option<StreamIx> {
+        match (self.are_several(), split_key(key)) {
+            (false, None) => Some(StreamIx::ONLY),
+            (true, Some((id, _))) => self.by_id.get(id).copied(),
+            _ => None,
+        }
+    }
+
+    fn get(&self, ix: StreamIx) -> Option<&KnownStream> {
+        self.streams.get(ix.index())
+    }
+
+    /// Whether it is read.
+    pub(super) fn reads(&self, ix: StreamIx) -> bool {
+        self.get(ix).is_some_and(|stream| stream.ended.is_none())
+    }
+
+    /// Why it is read no more, if it is not.
+    pub(super) fn ended(&self, ix: StreamIx) -> Option<EndReason> {
+        self.get(ix)?.ended
+    }
+
+    /// The streams that are read, in the order of their numbers.
+    pub(super) fn read(&self) -> Vec<StreamIx> {
+        let all = (0..self.streams.len()).map(|n| StreamIx(n as u16));
+        all.filter(|ix| self.reads(*ix)).collect()
+    }
+
+    /// Whether the leases are known to be of this stream.
+    pub(super) fn is_recognised(&self, ix: StreamIx) -> bool {
+        self.get(ix).is_some_and(|stream| stream.recognised)
+    }
+
+    pub(super) fn recognise(&mut self, ix: StreamIx) {
+        if let Some(stream) = self.streams.get_mut(ix.index()) {
+            stream.recognised = true;
+        }
+    }
+
+    /// Where its shards without a lease are started.
+    pub(super) fn initial_position(&self, ix: StreamIx) -> InitialPosition {
+        let stream = self.get(ix);
+        debug_assert!(stream.is_some(), "a number stands for a stream");
+        stream.map_or(InitialPosition::TrimHorizon, |stream| stream.initial_position)
+    }
+
+    /// The identifier; absent: it is the only one.
+    pub(super) fn id(&self, ix: StreamIx) -> Option<&StreamId> {
+        self.get(ix)?.id.as_ref()
+    }
+
+    /// The operation on this stream, with its shard named as Kinesis names it.
+    pub(super) fn effect(&self, ix: StreamIx, op: StreamOp) -> Effect {
+        match self.id(ix) {
+            Some(id) => Effect::StreamOf(id.clone(), id.strip(op)),
+            None => Effect::Stream(op),
+        }
+    }
+
+    /// The answer to an operation on this stream, with its shards named as the engine names them.
+    pub(super) fn qualify(&self, ix: StreamIx, outcome: Outcome) -> Outcome {
+        match self.id(ix) {
+            Some(id) => id.qualify(outcome),
+            None => outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> StreamId {
+        StreamId::new("1", name, 2).unwrap()
+    }
+
+    #[test]
+    fn a_stream_keeps_its_number_when_it_is_read_again() {
+        let config = Config::default().with_streams(vec![id("a"), id("b")]);
+        let mut set = StreamSet::new(&config);
+        let [a, b] = [0, 1].map(StreamIx);
+        assert!(set.are_several() && set.read() == [a, b]);
+        assert_eq!(set.add(&id("a").into(), &config), None, "it is read already");
+        set.recognise(a);
+        assert!(set.end(a, EndReason::StreamRemoved) && !set.end(a, EndReason::StreamRemoved));
+        assert_eq!(
+            (set.read(), set.ended(a)),
+            (vec![b], Some(EndReason::StreamRemoved))
+        );
+        assert_eq!(set.add(&id("a").into(), &config), Some(a));
+        assert!(set.reads(a) && !set.is_recognised(a));
+        assert_eq!(set.add(&id("c").into(), &config), Some(StreamIx(2)));
+    }
+
+    #[test]
+    fn keys_of_one_stream_and_of_several_do_not_mix() {
+        let one = StreamSet::new(&Config::default().with_stream("a"));
+        assert_eq!(one.of_key("shardId-0"), Some(StreamIx::ONLY));
+        assert_eq!(one.of_key("1:a:2:shardId-0"), None);
+        let several = StreamSet::new(&Config::default().with_streams(vec![id("a")]));
+        assert_eq!(several.of_key("1:a:2:shardId-0"), Some(StreamIx(0)));
+        for key in ["shardId-0", "1:b:2:shardId-0", "1:a:3:shardId-0"] {
+            assert_eq!(several.of_key(key), None, "{key}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Finding a stream when a worker begins to read it, and the watch over it afterwards.
+
+use super::backoff::Backoff;
+use super::context::{Context, Request, Waiter};
+use super::describe;
+use super::stream_set::StreamIx;
+use crate::ids::OpId;
+use crate::input::{Cause, Outcome, Reply, StreamState, Why};
+use crate::notice::{Fatal, ListReason, Notice};
+use crate::output::StreamOp;
+use crate::time::{Mono, Span, Wall};
+
+#[cfg(test)]
+mod tests;
+
+/// The least time between two looks at the stream because of a shard that was not found.
+const STREAM_PAUSE: Span = Span::from_secs(2);
+/// After a listing that many times as long passes before the stream is listed because of a missing shard again.
+const LISTING_REST: u64 = 4;
+/// A running worker makes sure after so many lease durations, times the workers of the fleet, that its stream is still the one
+/// it began with: a stream that was made anew while nothing was read of the old one is not noticed otherwise. The fleet then
+/// asks about once a minute, whatever its size, up to so many workers; DescribeStreamSummary allows an account 20 calls a second.
+const WATCH_LEASES: u64 = 6;
+const WATCH_WORKERS: u32 = 10;
+/// How often in a row credentials may be missing, or the client unable to make a request, at start-up before the worker gives up.
+pub(super) const CLIENT_PATIENCE: u32 = 5;
+
+/// The watch over one stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct StreamWatch {
+    stream: StreamIx,
+    in_flight: bool,
+    /// Failures in a row, and when the next question is asked.
+    backoff: Backoff,
+    /// When the stream was created: tells it from a later one of the same name. Absent: it was not found yet.
+    created: Option<Wall>,
+    /// A shard was not found; first the stream is looked at, then its shards are listed.
+    doubted: bool,
+    /// The stream is looked at, though nothing is missing; and when that was last begun.
+    watching: bool,
+    watched_at: Mono,
+    /// The stream is not doubted before this.
+    rest_until: Mono,
+}
+
+impl StreamWatch {
+    pub(super) fn new(stream: StreamIx) -> Self {
+        Self {
+            stream,
+            in_flight: false,
+            backoff: Backoff::default(),
+            created: None,
+            doubted: false,
+            watching: false,
+            watched_at: Mono::default(),
+            rest_until: Mono::default(),
+        }
+    }
+
+    /// The stream is read again, after it was read no more.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Self {
+            // An answer that is still to come says as much as that to a new question.
+            in_flight: self.in_flight,
+            ..Self::new(self.stream)
+        };
+    }
+
+    /// Whether the stream was found, and is watched from then on.
+    pub(super) fn is_found(&self) -> bool {
+        self.created.is_some()
+    }
+
+    /// When it wants to be woken.
+    pub(super) fn wake_at(&self, cx: &Context) -> Mono {
+        let waits = !self.is_found() || self.doubted || self.watching;
+        if waits && !self.in_flight && cx.streams().reads(self.stream) {
+            self.backoff.until()
+        } else {
+            Mono::NEVER
+        }
+    }
+
+    /// Asks the next question, if it is time.
+    pub(super) fn step(&mut self, cx: &mut Context) {
+        if cx.now() < self.wake_at(cx) {
+            return;
+        }
+        debug_assert!(!self.in_flight, "one question at a time");
+        cx.stream(Waiter::StreamState(self.stream), self.stream, StreamOp::Describe);
+        self.in_flight = true;
+    }
+
+    /// A shard was not found.
+    pub(super) fn doubt(&mut self, cx: &mut Context) {
+        if self.is_found() && !self.doubted {
+            self.doubted = true;
+            self.backoff.wait_until(self.rest_until.max(cx.now()));
+            self.step(cx);
+        }
+    }
+
+    /// Looks at the stream now and then, though nothing is missing.
+    pub(super) fn watch(&mut self, cx: &mut Context, workers: u32) {
+        let every = WATCH_LEASES * u64::from(workers.clamp(1, WATCH_WORKERS));
+        let now = cx.now();
+        if !self.is_found() || now.since(self.watched_at) < cx.config().lease_duration.times(every) {
+            return;
+        }
+        self.watched_at = now;
+        // What is doubted is looked at anyway.
+        if !self.doubted && !self.watching {
+            self.watching = true;
+            self.backoff.wait_until(now);
+            self.step(cx);
+        }
+    }
+
+    /// The shards were listed, which took so long. A stream of many pages is not listed most of the time, or its limits are
+    /// used up for the sake of shards that are found missing one after the other.
+    pub(super) fn listed(&mut self, cx: &Context, took: Span) {
+        let rest = took.times(LISTING_REST).min(cx.config().scan_interval);
+        self.rest_until = self.rest_until.max(cx.now() + rest);
+    }
+
+    pub(super) fn on_state(&mut self, cx: &mut Context, op: OpId, outcome: Outcome) {
+        debug_assert!(self.in_flight, "an answer comes after the question");
+        self.in_flight = false;
+        if !cx.streams().reads(self.stream) {
+            return;
+        }
+        match outcome {
+            Outcome::Applied(Reply::Stream(state)) => {
+                self.backoff.answered();
+                self.on_stream(cx, state);
+            }
+            Outcome::Refused(refusal) if refusal.why == Why::NotFound => {
+                let stream = cx.stream_name(self.stream);
+                self.lose(
+                    cx,
+                    match self.is_found() {
+                        true => Fatal::StreamGone { stream },
+                        false => Fatal::StreamMissing {
+                            stream,
+                            detail: refusal.detail,
+                        },
+                    },
+                );
+            }
+            other => self.failed(cx, op, &other),
+        }
+    }
+
+    fn lose(&mut self, cx: &mut Context, why: Fatal) {
+        (self.doubted, self.watching) = (false, false);
+        cx.request(Request::LoseStream(self.stream, why));
+    }
+
+    fn on_stream(&mut self, cx: &mut Context, state: StreamState) {
+        if self.created.is_some_and(|created| created != state.created) {
+            let stream = cx.stream_name(self.stream);
+            return self.lose(cx, Fatal::StreamGone { stream });
+        }
+        if !state.readable {
+            // What is in a passing state is looked at again.
+            return self.backoff.wait_until(cx.now() + cx.poll_pause());
+        }
+        let first = self.created.replace(state.created).is_none();
+        self.watching = false;
+        if first {
+            self.watched_at = cx.now();
+            self.backoff.succeeded();
+            cx.request(Request::StreamFound(self.stream));
+        } else if std::mem::take(&mut self.doubted) {
+            // Many shards may end at once; one listing in a while answers for all of them.
+            self.rest_until = cx.now() + STREAM_PAUSE;
+            cx.request(Request::ListShards(self.stream, ListReason::ShardNotFound));
+        }
+    }
+
+    fn failed(&mut self, cx: &mut Context, op: OpId, outcome: &Outcome) {
+        let what = match cx.streams().id(self.stream) {
+            Some(id) => format!("describe the stream {id}"),
+            None => "describe the stream".to_owned(),
+        };
+        // One stream of several may be forbidden for a while: the others are read meanwhile.
+        let denied = !cx.streams().are_several();
+        if !self.is_found()
+            && let Some(fatal) = hopeless(&what, outcome, self.backoff.failures(), denied)
+        {
+            return cx.request(Request::Stop(fatal));
+        }
+        let again_in = self.backoff.failed(cx, "boot", &what);
+        cx.notify(Notice::Trouble {
+            op,
+            lease: None,
+            what,
+            how: describe(outcome),
+            again_in,
+        });
+    }
+}
+
+/// Why a worker that starts gives up after this outcome, if it does. `denied`: whether a refusal for lack of permission is a reason.
+pub(super) fn hopeless(what: &str, outcome: &Outcome, failures: u32, denied: bool) -> Option<Fatal> {
+    let what = what.to_owned();
+    match outcome {
+        Outcome::Refused(refusal) if refusal.why == Why::Denied && denied => Some(Fatal::Denied {
+            what,
+            detail: refusal.detail.clone(),
+        }),
+        Outcome::NotSent(Cause::Credentials) if failures >= CLIENT_PATIENCE => Some(Fatal::Denied {
+            what,
+            detail: "no usable credentials were found".into(),
+        }),
+        Outcome::NotSent(Cause::Client) if failures >= CLIENT_PATIENCE => Some(Fatal::Client {
+            what,
+            detail: "see the warnings before this".into(),
+        }),
+        _ => None,
+    }
+}
