@@ -84,6 +84,12 @@ impl AskSender {
         }));
     }
 
+    /// Asks that a stream be read, too, or no more.
+    #[cfg(feature = "aws")]
+    pub(crate) fn streams(&self, call: Call) {
+        let _ = self.queue.send(Ask(Inner::Streams(call)));
+    }
+
     /// A cell for what is asked about one ownership of a shard.
     pub(crate) fn shard(&self, lease: LeaseKey, token: FencingToken) -> ShardAsks {
         ShardAsks(Arc::new(Cell {
@@ -106,6 +112,9 @@ enum Inner {
     Shutdown(Option<Span>),
     Pause(LeaseKey),
     Resume(LeaseKey),
+    /// Streams are added and removed.
+    #[cfg(feature = "aws")]
+    Streams(Call),
 }
 
 impl Ask {
@@ -114,6 +123,8 @@ impl Ask {
             Inner::Shutdown(within) => vec![within.map_or(Call::Shutdown, Call::ShutdownWithin)],
             Inner::Pause(lease) => vec![Call::Pause { lease }],
             Inner::Resume(lease) => vec![Call::Resume { lease }],
+            #[cfg(feature = "aws")]
+            Inner::Streams(call) => vec![call],
             Inner::Shard(ShardAsks(cell)) => cell.calls(),
         }
         .into_iter()

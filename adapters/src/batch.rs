@@ -6,6 +6,7 @@ use crate::record::Record;
 use crate::store::Fetched;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::stream_id::{StreamId, split_key};
 use leasehold_engine::time::Span;
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardInfo {
-    /// Its id.
+    /// Its name: its id, or, for a worker of several streams, the key of its lease. No two shards of a worker have the same name.
     pub shard: ShardId,
     /// Its lease.
     pub lease: LeaseKey,
@@ -22,6 +23,18 @@ pub struct ShardInfo {
     pub token: FencingToken,
     /// Everything up to here had been processed when this worker opened it.
     pub from: Checkpoint,
+}
+
+impl ShardInfo {
+    /// The stream it is of, if the worker reads several.
+    pub fn stream(&self) -> Option<StreamId> {
+        split_key(self.shard.as_str()).and_then(|(stream, _)| stream.parse().ok())
+    }
+
+    /// Its id, as Kinesis names it.
+    pub fn shard_id(&self) -> &str {
+        split_key(self.shard.as_str()).map_or(self.shard.as_str(), |(_, id)| id)
+    }
 }
 
 /// Records of one shard, in order. It is owned: keep it, or move it to another task.

@@ -227,9 +227,10 @@ impl<M: Machine> Driver<M> {
         self.observer.command(self.runtime.now(), op, &command.effect);
         // An abort was done when the port was called.
         let runtime = match &command.effect {
-            Effect::Consumer(ConsumerOp::Abort { .. }) | Effect::Table(_) | Effect::Stream(_) => {
-                &self.runtime
-            }
+            Effect::Consumer(ConsumerOp::Abort { .. })
+            | Effect::Table(_)
+            | Effect::Stream(_)
+            | Effect::StreamOf(..) => &self.runtime,
             Effect::Consumer(_) => &self.handlers,
         };
         let mut answer = Answer {

@@ -36,6 +36,7 @@ fn rig(script: Script, answer: impl Fn(&str) -> BoxFuture<'static, Outcome> + Se
     let ports = Ports {
         table: Arc::new(table),
         stream: Arc::new(FnPort::new(|id, _| nothing(id))),
+        streams: None,
         consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
     };
     let (sender, receiver) = asks();
@@ -172,6 +173,7 @@ async fn notices_reach_the_observer_and_a_fatal_one_is_the_result() {
     let ports = Ports {
         table: Arc::new(FnPort::<TableOp>::new(|id, _| nothing(id))),
         stream: Arc::new(FnPort::new(|id, _| nothing(id))),
+        streams: None,
         consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
     };
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -367,6 +369,7 @@ async fn a_machine_that_always_wants_a_tick_does_not_starve_the_others() {
     let ports = Ports {
         table: Arc::new(FnPort::<TableOp>::new(|id, _| nothing(id))),
         stream: Arc::new(FnPort::new(|id, _| nothing(id))),
+        streams: None,
         consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
     };
     let driver = Driver::new(

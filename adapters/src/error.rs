@@ -76,6 +76,16 @@ pub enum Error {
          `Control::shutdown_within`"
     )]
     Unclean(Box<Report>),
+    /// A worker of several streams has none at its start, or reads from something else than Kinesis.
+    #[error(
+        "expected at least one stream and a Kinesis client to read it with, found none; give `Builder::streams` what is to be read, and          `Builder::kinesis` a client"
+    )]
+    NoStreams,
+    /// A worker that reads one stream is asked to read others, too.
+    #[error(
+        "expected a worker of several streams, found one that reads one stream: its leases are named by shard ids alone; build it          with `Builder::streams` and another application name"
+    )]
+    OneStream,
     /// What is to happen to records that cannot be processed cannot work.
     #[error("failure policy: expected {expected}, found {found}; {remedy}")]
     FailurePolicy {

@@ -97,6 +97,8 @@ mod shards;
 mod signal;
 mod status;
 mod store;
+#[cfg(feature = "aws")]
+mod streams;
 mod trace;
 mod troubles;
 mod waits;
@@ -121,12 +123,13 @@ pub use leasehold_engine::config::{
 };
 pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 pub use leasehold_engine::notice::{
-    Choice, Fatal, Left, ListReason, LossReason, Notice, Severity, Stall, StopSummary, TakeReason,
+    Choice, Fatal, Left, ListReason, LossReason, Notice, Severity, Stall, StopSummary, StreamNews, TakeReason,
 };
 pub use leasehold_engine::output::{EndReason, FlushReason};
 pub use leasehold_engine::position::{BadSequenceNumber, Checkpoint, Position, SequenceNumber};
 pub use leasehold_engine::row::LeaseRow;
 pub use leasehold_engine::shard::{HashKey, HashRange};
+pub use leasehold_engine::stream_id::{BadStreamId, StreamId};
 pub use leasehold_engine::time::{Mono, Span, Wall};
 pub use per_shard::ShardHandler;
 pub use receipt::Receipt;
@@ -137,6 +140,8 @@ pub use shards::ShardStream;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_on_signal;
 pub use status::{LeaseStatus, Phase, Stalled, Status};
+#[cfg(feature = "aws")]
+pub use streams::{BadStream, StreamRef};
 #[cfg(feature = "aws")]
 pub use worker::Rewind;
 pub use worker::{Builder, CompleteBuilder, Control, Worker, parts};

@@ -2,8 +2,9 @@
 
 use crate::runtime::BoxFuture;
 use leasehold_engine::ids::OpId;
-use leasehold_engine::input::Outcome;
+use leasehold_engine::input::{Cause, Outcome};
 use leasehold_engine::output::{Command, ConsumerOp, Effect, StreamOp, TableOp};
+use leasehold_engine::stream_id::StreamId;
 use std::fmt;
 use std::sync::Arc;
 
@@ -58,13 +59,18 @@ pub type TablePort = Arc<dyn Port<TableOp>>;
 /// A port to a stream.
 pub type StreamPort = Arc<dyn Port<StreamOp>>;
 
-/// The three ports of a worker.
+/// A port to several streams.
+pub(crate) type StreamsPort = Arc<dyn Port<(StreamId, StreamOp)>>;
+
+/// The ports of a worker.
 #[derive(Clone)]
 pub(crate) struct Ports {
     /// The lease table.
     pub table: TablePort,
     /// The stream.
     pub stream: StreamPort,
+    /// The streams of a worker that reads several.
+    pub streams: Option<StreamsPort>,
     /// The application.
     pub consumer: Arc<dyn Port<ConsumerOp>>,
 }
@@ -74,6 +80,11 @@ impl Ports {
         match command.effect {
             Effect::Table(op) => self.table.execute(command.op, op),
             Effect::Stream(op) => self.stream.execute(command.op, op),
+            Effect::StreamOf(id, op) => match &self.streams {
+                Some(streams) => streams.execute(command.op, (id, op)),
+                // A worker of one stream is asked for no others.
+                None => Box::pin(std::future::ready(Outcome::NotSent(Cause::Client))),
+            },
             Effect::Consumer(op) => self.consumer.execute(command.op, op),
         }
     }
@@ -81,7 +92,10 @@ impl Ports {
     pub(crate) fn failure(&self, kind: Kind, id: OpId) -> Option<Failure> {
         match kind {
             Kind::Table => self.table.failure(id),
-            Kind::Stream => self.stream.failure(id),
+            Kind::Stream => match &self.streams {
+                Some(streams) => streams.failure(id),
+                None => self.stream.failure(id),
+            },
             Kind::Consumer => self.consumer.failure(id),
         }
     }
@@ -89,7 +103,10 @@ impl Ports {
     pub(crate) fn forget(&self, kind: Kind, id: OpId) {
         match kind {
             Kind::Table => self.table.forget(id),
-            Kind::Stream => self.stream.forget(id),
+            Kind::Stream => match &self.streams {
+                Some(streams) => streams.forget(id),
+                None => self.stream.forget(id),
+            },
             Kind::Consumer => self.consumer.forget(id),
         }
     }
@@ -113,7 +130,7 @@ impl Kind {
     pub(crate) fn of(effect: &Effect) -> Self {
         match effect {
             Effect::Table(_) => Kind::Table,
-            Effect::Stream(_) => Kind::Stream,
+            Effect::Stream(_) | Effect::StreamOf(..) => Kind::Stream,
             Effect::Consumer(_) => Kind::Consumer,
         }
     }

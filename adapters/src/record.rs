@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// The shard it was read from.
+    /// The shard it was read from, by its name: see [`ShardInfo::shard`](crate::ShardInfo::shard).
     pub shard: ShardId,
     /// Where it is in its shard. Parts of an aggregated record share a sequence number and count up in `sub`.
     pub position: Position,

@@ -81,7 +81,7 @@ pub(crate) fn show_consumed(meter: &Meter, consumed: Consumed) {
 fn operation(effect: &Effect) -> Option<&'static str> {
     Some(match effect {
         Effect::Table(op) => table(op),
-        Effect::Stream(op) => match op {
+        Effect::Stream(op) | Effect::StreamOf(_, op) => match op {
             StreamOp::Describe => "DescribeStreamSummary",
             StreamOp::ListShards { .. } => "ListShards",
             StreamOp::GetIterator { .. } => "GetShardIterator",
@@ -99,7 +99,7 @@ fn table(op: &TableOp) -> &'static str {
         TableOp::Read { .. } | TableOp::Members(MembersOp::ReadLeader | MembersOp::ReadShards) => "GetItem",
         // Every format writes these so.
         TableOp::Write(Change::Create(_)) => "PutItem",
-        TableOp::Write(Change::Delete { .. }) => "DeleteItem",
+        TableOp::Write(Change::Delete { .. } | Change::Forget { .. }) => "DeleteItem",
         TableOp::Write(_) => "UpdateItem",
         TableOp::Fleet(write) => match write {
             FleetWrite::Report { .. } | FleetWrite::Beat { .. } => "UpdateItem",

@@ -41,7 +41,7 @@ pub enum Phase {
 pub struct LeaseStatus {
     /// The key of its row in the lease table.
     pub lease: LeaseKey,
-    /// The shard it is for.
+    /// The shard it is for, by its name: see [`ShardInfo::shard`](crate::ShardInfo::shard).
     pub shard: ShardId,
     /// Grows with every change of the shard's owner.
     pub token: FencingToken,

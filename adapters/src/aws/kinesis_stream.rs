@@ -9,6 +9,7 @@ use crate::ports::{Failure, Port};
 use crate::record::Record;
 use crate::runtime::{BoxFuture, Runtime};
 use crate::store::{Answer, Store};
+use crate::streams::StreamRef;
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::{self, ShardFilterType, ShardIteratorType, StreamStatus};
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ShardPage, StreamS
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
 use leasehold_engine::position::Position;
 use leasehold_engine::shard::{ChildShard, HashRange, Shard};
+use leasehold_engine::stream_id::StreamId;
 use leasehold_engine::time::Wall;
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +30,10 @@ pub(crate) struct KinesisStream {
     client: Client,
     _pool: Arc<Pool>,
     stream: Arc<str>,
+    /// Where it is given, requests name the stream by it.
+    arn: Option<Arc<str>>,
+    /// Of a worker that reads several streams: what its shards' names begin with.
+    id: Option<StreamId>,
     store: Store,
     failures: Failures,
 }
@@ -43,30 +49,62 @@ impl fmt::Debug for KinesisStream {
 impl KinesisStream {
     /// Reads the configured stream; what it fetches is kept in `store`.
     pub(crate) fn new(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config, store: Store) -> Self {
-        let pool = Pool::new();
-        let sdk = client
-            .config()
-            .to_builder()
-            .retry_config(no_retries())
-            .timeout_config(timeouts(config.stream_timeout(), &pool))
-            .sleep_impl(SdkSleep(runtime.clone()))
-            .time_source(SdkTime(runtime.clone()))
-            .build();
+        let (client, pool) = adapted(client, runtime, config);
         Self {
-            client: Client::from_conf(sdk),
-            _pool: Arc::new(pool),
+            client,
+            _pool: pool,
             stream: Arc::from(config.stream()),
+            arn: None,
+            id: None,
             store,
             failures: Failures::default(),
         }
     }
 
+    /// Reads one of several streams, with this client; what it fetches is kept in the same store.
+    pub(crate) fn of(
+        &self,
+        stream: &StreamRef,
+        client: &Client,
+        runtime: &Arc<dyn Runtime>,
+        config: &Config,
+    ) -> Self {
+        let (client, pool) = adapted(client, runtime, config);
+        Self {
+            client,
+            _pool: pool,
+            stream: Arc::from(stream.id().name()),
+            arn: stream.arn.clone(),
+            id: Some(stream.id().clone()),
+            store: self.store.clone(),
+            failures: self.failures.clone(),
+        }
+    }
+
+    /// The name, if requests name the stream by that, and the ARN, if they name it by that.
+    fn named(&self) -> (Option<String>, Option<String>) {
+        match &self.arn {
+            Some(arn) => (None, Some(arn.to_string())),
+            None => (Some(self.stream.to_string()), None),
+        }
+    }
+
+    /// The name of a shard within the worker.
+    fn shard(&self, id: &ShardId) -> ShardId {
+        match &self.id {
+            Some(stream) => stream.lease(id.as_str()).to_shard(),
+            None => id.clone(),
+        }
+    }
+
     async fn describe(self) -> Outcome {
         let sent = self.failures.request();
+        let (name, arn) = self.named();
         let answer = self
             .client
             .describe_stream_summary()
-            .stream_name(&*self.stream)
+            .set_stream_name(name)
+            .set_stream_arn(arn)
             .customize()
             .interceptor(sent.clone())
             .send()
@@ -93,11 +131,13 @@ impl KinesisStream {
     }
 
     async fn list_shards(self, id: OpId, filter: ShardFilter, after: Option<OpId>) -> Outcome {
+        let (name, arn) = self.named();
         let request = match after {
             None => self
                 .client
                 .list_shards()
-                .stream_name(&*self.stream)
+                .set_stream_name(name)
+                .set_stream_arn(arn)
                 .set_shard_filter(filter_to_sdk(filter)),
             // A token stands for the stream and the filter, and may not be given together with them.
             Some(op) => match self.store.page(op) {
@@ -114,7 +154,7 @@ impl KinesisStream {
         for shard in answer.shards() {
             match shard_from_sdk(shard) {
                 Ok(shard) => {
-                    self.store.learn_range(&shard.id, shard.range);
+                    self.store.learn_range(&self.shard(&shard.id), shard.range);
                     shards.push(shard);
                 }
                 Err(found) => return garbled("a shard with its ranges", found),
@@ -128,10 +168,12 @@ impl KinesisStream {
     }
 
     async fn get_iterator(self, id: OpId, shard: ShardId, from: IteratorFrom) -> Outcome {
+        let (name, arn) = self.named();
         let request = self
             .client
             .get_shard_iterator()
-            .stream_name(&*self.stream)
+            .set_stream_name(name)
+            .set_stream_arn(arn)
             .shard_id(shard.as_str());
         let request = match from {
             IteratorFrom::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
@@ -151,7 +193,7 @@ impl KinesisStream {
             Err(error) => classify(&error, &sent),
             Ok(answer) => match answer.shard_iterator {
                 Some(iterator) => {
-                    self.store.keep_iterator(&shard, id, iterator);
+                    self.store.keep_iterator(&self.shard(&shard), id, iterator);
                     Outcome::Applied(Reply::Iterator)
                 }
                 None => garbled("a shard iterator", "none"),
@@ -163,10 +205,12 @@ impl KinesisStream {
         let Some(iterator) = self.store.iterator(via) else {
             return gone(format!("the iterator of {via}"));
         };
+        let shard = self.shard(&shard);
         let sent = self.failures.request();
         let answer = self
             .client
             .get_records()
+            .set_stream_arn(self.named().1)
             .shard_iterator(iterator)
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .customize()
@@ -202,6 +246,20 @@ impl KinesisStream {
         };
         Outcome::Applied(Reply::Records(self.store.take_in(&shard, id, answer)))
     }
+}
+
+/// The client of a port: with the worker's clock, and without retries.
+fn adapted(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config) -> (Client, Arc<Pool>) {
+    let pool = Pool::new();
+    let sdk = client
+        .config()
+        .to_builder()
+        .retry_config(no_retries())
+        .timeout_config(timeouts(config.stream_timeout(), &pool))
+        .sleep_impl(SdkSleep(runtime.clone()))
+        .time_source(SdkTime(runtime.clone()))
+        .build();
+    (Client::from_conf(sdk), Arc::new(pool))
 }
 
 impl Port<StreamOp> for KinesisStream {

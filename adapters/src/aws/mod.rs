@@ -20,6 +20,7 @@ mod members;
 pub(crate) mod places;
 mod pool;
 mod sent;
+mod several;
 pub(crate) mod values;
 
 #[cfg(all(test, feature = "tokio-runtime"))]
@@ -33,6 +34,7 @@ pub use aws_sdk_kinesis as kinesis;
 pub(crate) use clock::{SdkSleep, SdkTime};
 pub(crate) use dynamo::DynamoTable;
 pub(crate) use kinesis_stream::KinesisStream;
+pub(crate) use several::SeveralStreams;
 
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use super::parts::{
-    Application, DynamoDb, Given, Kinesis, NoApplication, NoDynamoDb, NoKinesis, NoStream, Stream,
+    Application, DynamoDb, Given, Kinesis, Named, NoApplication, NoDynamoDb, NoKinesis, NoStream, Stream,
 };
 use super::services::{SharedFormat, StreamSource, TableSource};
 use crate::dead_letter::{AnyDeadLetter, DeadLetter, FailurePolicy, check_sink};
@@ -16,6 +16,7 @@ use crate::store::Store;
 use leasehold_engine::config::{Config, InitialPosition};
 use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::notice::Notice;
+use leasehold_engine::stream_id::Streams;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,6 +91,9 @@ pub(super) struct Settings {
     pub(super) trace: Option<TraceTo>,
     pub(super) dump_on_fatal: Option<PathBuf>,
     pub(super) flight: Option<(usize, usize)>,
+    /// How each of several streams is reached.
+    #[cfg(feature = "aws")]
+    pub(super) directory: Option<crate::streams::Directory>,
 }
 
 impl<K, D, S, A> fmt::Debug for Builder<K, D, S, A> {
@@ -129,6 +133,8 @@ impl Default for Settings {
             trace: None,
             dump_on_fatal: None,
             flight: Some(FLIGHT),
+            #[cfg(feature = "aws")]
+            directory: None,
         }
     }
 }
@@ -187,10 +193,53 @@ impl<K, D, S, A> Builder<K, D, S, A> {
 
     /// The stream's name. It has no default. It takes the place of the one that [`config`](Builder::config) may set.
     pub fn stream(self, name: impl Into<String>) -> Builder<K, D, Stream, A> {
+        self.named(Named::One(name.into()))
+    }
+
+    /// The streams, for an application that reads several: KCL's multi-stream mode. It takes the place of
+    /// [`stream`](Builder::stream).
+    ///
+    /// The leases of all streams stand in one table, under keys `<account>:<stream>:<creation time>:<shard id>`, and are shared out
+    /// together. Within such a worker a shard's name is the key of its lease, so that shards of two streams never have the same name:
+    /// [`ShardInfo::stream`](crate::ShardInfo::stream) and [`ShardInfo::shard_id`](crate::ShardInfo::shard_id) give its parts.
+    /// [`Control::add_stream`](crate::Control::add_stream) and [`Control::remove_stream`](crate::Control::remove_stream) change the
+    /// streams of a worker that runs. A stream that is missing, deleted or made anew is told with the notice
+    /// [`StreamNews::Lost`](crate::StreamNews::Lost), and the others are read; the worker ends when it has none left.
+    ///
+    /// A table that holds leases of one stream cannot be used for several, as with KCL: leases of the other kind are left alone.
+    ///
+    /// ```no_run
+    /// # async fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client)
+    /// # -> Result<(), Box<dyn std::error::Error>> {
+    /// use leasehold::{StreamRef, Worker};
+    ///
+    /// let mut streams = Vec::new();
+    /// for name in ["orders", "arn:aws:kinesis:eu-west-1:210987654321:stream/returns"] {
+    ///     streams.push(StreamRef::find(&kinesis, name).await?);
+    /// }
+    /// let worker = Worker::builder()
+    ///     .kinesis(kinesis)
+    ///     .dynamodb(dynamodb)
+    ///     .streams(streams)
+    ///     .application("billing")
+    ///     .build()?;
+    /// # let _ = worker;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "aws")]
+    pub fn streams(
+        self,
+        streams: impl IntoIterator<Item = crate::streams::StreamRef>,
+    ) -> Builder<K, D, Stream, A> {
+        self.named(Named::Several(streams.into_iter().collect()))
+    }
+
+    fn named(self, named: Named) -> Builder<K, D, Stream, A> {
         Builder {
             kinesis: self.kinesis,
             dynamodb: self.dynamodb,
-            stream: Stream(name.into()),
+            stream: Stream(named),
             application: self.application,
             settings: self.settings,
         }
@@ -378,8 +427,25 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         A: Given<Application>,
     {
         let mut settings = self.settings;
-        let (Stream(stream), Application(table)) = (self.stream.given(), self.application.given());
-        settings.config = settings.config.with_stream(stream).with_table(table);
+        let (Stream(named), Application(table)) = (self.stream.given(), self.application.given());
+        settings.config = settings.config.with_table(table);
+        match named {
+            Named::One(stream) => {
+                settings.config = settings
+                    .config
+                    .with_stream(stream)
+                    .with_streams(Streams::default());
+            }
+            #[cfg(feature = "aws")]
+            Named::Several(streams) => {
+                let sources: Streams = streams.iter().map(|stream| stream.source.clone()).collect();
+                if sources.is_empty() {
+                    return Err(Error::NoStreams);
+                }
+                settings.config = settings.config.with_stream("").with_streams(sources);
+                settings.directory = Some(crate::streams::Directory::of(&streams));
+            }
+        }
         if let Some(policy) = settings.policy {
             policy.check()?;
             settings.config = policy.apply(settings.config);
@@ -391,6 +457,10 @@ impl<K, D, S, A> Builder<K, D, S, A> {
             settings.dead_letters.is_some(),
         )?;
         let (Kinesis(stream), DynamoDb(table)) = (self.kinesis.given(), self.dynamodb.given());
+        #[cfg(feature = "aws")]
+        if settings.directory.is_some() && stream.client().is_none() {
+            return Err(Error::NoStreams);
+        }
         stream.check()?;
         table.check()?;
         Ok(Worker::of(settings, table, stream))

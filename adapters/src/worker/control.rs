@@ -6,10 +6,18 @@ use super::operator::{Operator, Rewind};
 use crate::admin::{AdminError, To, Which};
 use crate::asks::AskSender;
 use crate::board::Board;
+#[cfg(feature = "aws")]
+use crate::error::Error;
 use crate::health::Health;
 use crate::recorder::Flight;
 use crate::status::Status;
+#[cfg(feature = "aws")]
+use crate::streams::{Directory, StreamRef};
 use leasehold_engine::ids::ShardId;
+#[cfg(feature = "aws")]
+use leasehold_engine::input::Call;
+#[cfg(feature = "aws")]
+use leasehold_engine::stream_id::StreamId;
 use std::io::{self, Write};
 #[cfg(feature = "aws")]
 use std::sync::Arc;
@@ -27,6 +35,8 @@ pub struct Control {
     pub(super) board: Board,
     #[cfg(feature = "aws")]
     pub(super) operator: Arc<Operator>,
+    #[cfg(feature = "aws")]
+    pub(super) directory: Option<Directory>,
 }
 
 impl Control {
@@ -79,6 +89,41 @@ impl Control {
     /// shard.
     pub fn resume(&self, shard: impl Into<ShardId>) {
         self.asks.pause(shard.into().to_lease(), false);
+    }
+
+    /// Reads a stream, too, of a worker that was built with [`Builder::streams`](crate::Builder::streams): within a second or two, and
+    /// after the worker has found the stream. Nothing happens if the stream is read already.
+    ///
+    /// Workers of a fleet may differ in their streams for a while: a stream is read by those that have it. So add a stream to all
+    /// workers, one after the other. The notices [`StreamNews`](crate::StreamNews) tell what becomes of it.
+    ///
+    /// # Errors
+    /// [`Error::OneStream`](crate::Error::OneStream) if the worker was built with [`Builder::stream`](crate::Builder::stream).
+    #[cfg(feature = "aws")]
+    pub fn add_stream(&self, stream: StreamRef) -> Result<(), Error> {
+        let directory = self.directory.as_ref().ok_or(Error::OneStream)?;
+        let source = stream.source.clone();
+        directory.insert(stream);
+        self.asks.streams(Call::AddStream(source));
+        Ok(())
+    }
+
+    /// Reads a stream no more: handlers of its shards finish what they have, progress is made durable, and the leases are given up.
+    /// Nothing happens if the stream is not read.
+    ///
+    /// The rows of its leases stay in the table, so a stream that is added again goes on from its checkpoints. They are removed when no
+    /// worker of the fleet has read the stream for [`Config::stream_cleanup_delay`](crate::Config::stream_cleanup_delay), which is never
+    /// by default.
+    ///
+    /// # Errors
+    /// [`Error::OneStream`](crate::Error::OneStream) if the worker was built with [`Builder::stream`](crate::Builder::stream).
+    #[cfg(feature = "aws")]
+    pub fn remove_stream(&self, stream: &StreamId) -> Result<(), Error> {
+        if self.directory.is_none() {
+            return Err(Error::OneStream);
+        }
+        self.asks.streams(Call::RemoveStream(stream.clone()));
+        Ok(())
     }
 
     /// Plans to put shards of the worker's stream at another place, so that their records come again from there: these shards' or

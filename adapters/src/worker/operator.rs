@@ -64,6 +64,12 @@ impl Operator {
                  builder",
             ));
         };
+        if !self.config.streams().is_empty() {
+            return Err(AdminError::new(
+                "plan a rewind",
+                "expected a worker of one stream, found one of several; use `leasehold admin rewind` with one of its streams",
+            ));
+        }
         let (admin, stream) = (self.admin()?, self.config.stream());
         admin.check(which, to)?;
         let shards = admin.shards(kinesis, stream).await?;

@@ -6,7 +6,7 @@
 //! |---|---|---|---|
 //! | the stream's client | [`NoKinesis`] | [`kinesis`](crate::Builder::kinesis) | [`Kinesis`] |
 //! | the lease table's client | [`NoDynamoDb`] | [`dynamodb`](crate::Builder::dynamodb) | [`DynamoDb`] |
-//! | the stream's name | [`NoStream`] | [`stream`](crate::Builder::stream) | [`Stream`] |
+//! | the stream's name | [`NoStream`] | [`stream`](crate::Builder::stream) or `streams` | [`Stream`] |
 //! | the application's name | [`NoApplication`] | [`application`](crate::Builder::application) | [`Application`] |
 //!
 //! [`Builder::build`](crate::Builder::build) asks for all four, so a program that forgets one does not compile:
@@ -55,9 +55,17 @@ pub struct Kinesis(pub(super) StreamSource);
 /// The builder has what it keeps leases in.
 pub struct DynamoDb(pub(super) TableSource);
 
-/// The builder has the stream's name.
+/// The builder has the stream's name, or the streams of a worker that reads several.
 #[derive(Debug)]
-pub struct Stream(pub(super) String);
+pub struct Stream(pub(super) Named);
+
+/// What is to be read.
+#[derive(Debug)]
+pub(super) enum Named {
+    One(String),
+    #[cfg(feature = "aws")]
+    Several(Vec<crate::streams::StreamRef>),
+}
 
 /// The builder has the application's name.
 #[derive(Debug)]

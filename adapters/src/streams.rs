@@ -1,0 +1,288 @@
+//! The streams of a worker that reads several: which they are, and how each is reached.
+
+use aws_sdk_kinesis::Client;
+use aws_sdk_kinesis::config::Region;
+use aws_sdk_kinesis::error::DisplayErrorContext;
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::stream_id::{StreamId, StreamSource};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A stream of a worker that reads several: see [`Builder::streams`](crate::Builder::streams).
+///
+/// All workers of an application must give a stream the same identifier, and so must workers of the Java KCL beside them
+/// (`StreamIdentifier.multiStreamInstance`). [`find`](StreamRef::find) asks Kinesis for it.
+///
+/// ```
+/// use leasehold::{InitialPosition, StreamRef};
+///
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let orders = StreamRef::new("123456789012:orders:1700000000".parse()?);
+/// // Of another account, in another region.
+/// let returns = StreamRef::from_arn("arn:aws:kinesis:eu-west-1:210987654321:stream/returns", 1_700_000_000)?
+///     .with_initial_position(InitialPosition::Latest);
+/// assert_eq!(returns.id().as_str(), "210987654321:returns:1700000000");
+/// # let _ = orders;
+/// # Ok(())
+/// # }
+/// # example().unwrap();
+/// ```
+#[derive(Clone)]
+pub struct StreamRef {
+    pub(crate) source: StreamSource,
+    pub(crate) arn: Option<Arc<str>>,
+    pub(crate) client: Option<Client>,
+}
+
+impl fmt::Debug for StreamRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamRef")
+            .field("id", &self.source.id)
+            .field("arn", &self.arn)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A stream that cannot be named or found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadStream {
+    stream: String,
+    expected: &'static str,
+    found: String,
+}
+
+impl fmt::Display for BadStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            stream,
+            expected,
+            found,
+        } = self;
+        write!(f, "stream {stream:?}: expected {expected}, found {found}")
+    }
+}
+
+impl std::error::Error for BadStream {}
+
+/// The parts of an ARN `arn:<partition>:kinesis:<region>:<account>:stream/<name>`.
+struct Arn<'a> {
+    region: &'a str,
+    account: &'a str,
+    name: &'a str,
+}
+
+impl<'a> Arn<'a> {
+    fn parse(text: &'a str) -> Result<Self, BadStream> {
+        let bad = || BadStream {
+            stream: text.to_owned(),
+            expected: "an ARN `arn:aws:kinesis:<region>:<account>:stream/<name>`",
+            found: "another text".to_owned(),
+        };
+        let parts: Vec<&str> = text.split(':').collect();
+        let &["arn", partition, "kinesis", region, account, resource] = &parts[..] else {
+            return Err(bad());
+        };
+        let name = resource.strip_prefix("stream/").filter(|name| !name.is_empty());
+        let good = partition.starts_with("aws") && !region.is_empty();
+        let number = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
+        match name {
+            Some(name) if good && number => Ok(Self {
+                region,
+                account,
+                name,
+            }),
+            _ => Err(bad()),
+        }
+    }
+}
+
+impl StreamRef {
+    /// The stream of this identifier. Requests name it by its name, and go to the account and region of the builder's client.
+    pub fn new(id: StreamId) -> Self {
+        Self {
+            source: id.into(),
+            arn: None,
+            client: None,
+        }
+    }
+
+    /// The stream of this ARN, of any account and region, created at `epoch`, in seconds since 1970. Requests name it by its ARN, and go
+    /// to its region.
+    ///
+    /// # Errors
+    /// If the text is no ARN of a stream, or the time is 0.
+    pub fn from_arn(arn: &str, epoch: u64) -> Result<Self, BadStream> {
+        let parts = Arn::parse(arn)?;
+        let id = StreamId::new(parts.account, parts.name, epoch).map_err(|error| BadStream {
+            stream: arn.to_owned(),
+            expected: "the time at which it was created, in seconds since 1970",
+            found: error.to_string(),
+        })?;
+        Ok(Self {
+            source: id.into(),
+            arn: Some(arn.into()),
+            client: None,
+        })
+    }
+
+    /// Asks Kinesis for the identifier of a stream, by its name or its ARN: one request DescribeStreamSummary.
+    ///
+    /// The identifier holds the time at which the stream was created. A stream that was deleted and created again is another one, and
+    /// is begun anew at the initial position; the leases of the former one stay in the table.
+    ///
+    /// # Errors
+    /// If the text begins with `arn:` and is no ARN of a stream, or if the request fails.
+    pub async fn find(client: &Client, name_or_arn: &str) -> Result<Self, BadStream> {
+        let arn = name_or_arn.starts_with("arn:");
+        let region = match arn {
+            true => Some(Arn::parse(name_or_arn)?.region),
+            false => None,
+        };
+        let client = in_region(client, region);
+        let request = client.describe_stream_summary();
+        let request = match arn {
+            true => request.stream_arn(name_or_arn),
+            false => request.stream_name(name_or_arn),
+        };
+        let bad = |found: String| BadStream {
+            stream: name_or_arn.to_owned(),
+            expected: "an answer that describes it",
+            found,
+        };
+        let answer = request.send().await;
+        let answer = answer.map_err(|error| bad(DisplayErrorContext(error).to_string()))?;
+        let summary = answer.stream_description_summary();
+        let summary = summary.ok_or_else(|| bad("none".to_owned()))?;
+        let epoch = u64::try_from(summary.stream_creation_timestamp().secs()).unwrap_or(0);
+        let found = Self::from_arn(summary.stream_arn(), epoch)?;
+        Ok(match arn {
+            true => found,
+            false => Self { arn: None, ..found },
+        })
+    }
+
+    /// Where its shards without a lease are started; by default where the worker's option `initial_position` says.
+    #[must_use]
+    pub fn with_initial_position(mut self, position: InitialPosition) -> Self {
+        self.source.initial_position = Some(position);
+        self
+    }
+
+    /// Reads it with a client of its own: with other credentials, above all. Its retries are switched off, as the builder's.
+    #[must_use]
+    pub fn with_client(mut self, client: Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// Its identifier, which stands in the keys of its leases.
+    pub fn id(&self) -> &StreamId {
+        &self.source.id
+    }
+
+    /// The client that reads it, and the region it is in.
+    pub(crate) fn client(&self, common: &Client) -> Client {
+        let region = self
+            .arn
+            .as_deref()
+            .and_then(|arn| Some(Arn::parse(arn).ok()?.region));
+        match &self.client {
+            Some(own) => own.clone(),
+            None => in_region(common, region),
+        }
+    }
+}
+
+/// The client for requests to this region. An endpoint that was set stays.
+fn in_region(client: &Client, region: Option<&str>) -> Client {
+    let config = client.config();
+    match region {
+        Some(region) if config.region().is_none_or(|own| own.as_ref() != region) => {
+            let region = Region::new(region.to_owned());
+            Client::from_conf(config.to_builder().region(region).build())
+        }
+        _ => client.clone(),
+    }
+}
+
+/// How each stream is reached: shared by the worker's handles and its port. Clones are handles on the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Directory(Arc<Mutex<BTreeMap<StreamId, StreamRef>>>);
+
+impl Directory {
+    pub(crate) fn of(streams: &[StreamRef]) -> Self {
+        let directory = Self::default();
+        for stream in streams {
+            directory.insert(stream.clone());
+        }
+        directory
+    }
+
+    pub(crate) fn insert(&self, stream: StreamRef) {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.insert(stream.id().clone(), stream);
+    }
+
+    pub(crate) fn get(&self, id: &StreamId) -> Option<StreamRef> {
+        let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.get(id).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(region: &'static str) -> Client {
+        let config = aws_sdk_kinesis::Config::builder()
+            .behavior_version(aws_sdk_kinesis::config::BehaviorVersion::latest())
+            .region(Region::new(region))
+            .build();
+        Client::from_conf(config)
+    }
+
+    #[test]
+    fn an_arn_names_account_stream_and_region() {
+        let stream =
+            StreamRef::from_arn("arn:aws-cn:kinesis:cn-north-1:123456789012:stream/a.b-c_d", 7).unwrap();
+        assert_eq!(stream.id().as_str(), "123456789012:a.b-c_d:7");
+        let region = |client: Client| client.config().region().map(ToString::to_string);
+        assert_eq!(
+            region(stream.client(&client("eu-west-1"))).as_deref(),
+            Some("cn-north-1")
+        );
+        let named = StreamRef::new(stream.id().clone());
+        assert_eq!(
+            region(named.client(&client("eu-west-1"))).as_deref(),
+            Some("eu-west-1")
+        );
+        let own = stream.with_client(client("us-east-1"));
+        assert_eq!(
+            region(own.client(&client("eu-west-1"))).as_deref(),
+            Some("us-east-1")
+        );
+    }
+
+    #[test]
+    fn what_is_no_arn_of_a_stream_is_refused_with_what_was_expected() {
+        for arn in [
+            "",
+            "orders",
+            "arn:aws:kinesis:eu-west-1:123456789012:stream/",
+            "arn:aws:kinesis:eu-west-1:123456789012:stream/orders/consumer/c:1",
+            "arn:aws:kinesis:eu-west-1:12345:stream/orders",
+            "arn:aws:dynamodb:eu-west-1:123456789012:stream/orders",
+            "arn:aws:kinesis::123456789012:stream/orders",
+        ] {
+            let error = StreamRef::from_arn(arn, 1).unwrap_err().to_string();
+            assert!(error.contains("expected an ARN `arn:aws:kinesis:"), "{error}");
+        }
+        let error =
+            StreamRef::from_arn("arn:aws:kinesis:eu-west-1:123456789012:stream/orders", 0).unwrap_err();
+        assert!(
+            error.to_string().contains("the time at which it was created"),
+            "{error}"
+        );
+    }
+}
