@@ -1,7 +1,7 @@
 //! A worker in this process, and what it processed.
 
 use leasehold::aws::{dynamodb, kinesis};
-use leasehold::{Batch, Config, Control, Error, Notice, ReaderConfig, Report, Span, Worker};
+use leasehold::{Batch, CompleteBuilder, Config, Control, Error, Notice, ReaderConfig, Report, Span, Worker};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,13 +73,18 @@ impl Probe {
     /// # Panics
     /// If it cannot be built.
     pub fn start(kinesis: kinesis::Client, dynamodb: dynamodb::Client, stream: &str, table: &str) -> Self {
+        let builder = Worker::builder().kinesis(kinesis).dynamodb(dynamodb);
+        Self::of(builder.stream(stream).application(table))
+    }
+
+    /// Starts the worker of this builder, with quick options.
+    ///
+    /// # Panics
+    /// If it cannot be built.
+    pub fn of(builder: CompleteBuilder) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (told, processed) = (seen.clone(), seen.clone());
-        let worker = Worker::builder()
-            .kinesis(kinesis)
-            .dynamodb(dynamodb)
-            .stream(stream)
-            .application(table)
+        let worker = builder
             .worker_id("probe")
             .config(quick)
             .on_notice(move |notice| lock(&told).notices.push(notice.clone()))

@@ -15,6 +15,7 @@ mod pauses;
 mod rewind;
 mod sdk_rust;
 mod setup;
+mod several_streams;
 mod shards;
 mod signals;
 mod spans;

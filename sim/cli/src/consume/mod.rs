@@ -7,6 +7,7 @@
 //! | `writer`, `output` | the thread that writes them, and stdout |
 //! | `job`, `last` | what is being printed; the record after which `--max-records` ends |
 //! | `caught` | when `--until-caught-up` ends |
+//! | `streams` | the streams of a worker that reads several |
 //! | `names`, `flags`, `settings` | the worker's options as flags, variables and lines of a file |
 
 mod caught;
@@ -20,6 +21,7 @@ mod output;
 mod printer;
 mod settings;
 mod size;
+mod streams;
 mod writer;
 
 use crate::clients::Clients;
@@ -31,7 +33,7 @@ use flags::OptionFlags;
 use job::{Jobs, Unwritten};
 use last::Last;
 use leasehold::admin::Admin;
-use leasehold::{Batch, CompleteBuilder, Error, Fatal, Notice, Report, TraceFolder, Worker};
+use leasehold::{Batch, CompleteBuilder, Error, Fatal, Notice, Report, StreamRef, TraceFolder, Worker};
 use line::Payload;
 use output::Output;
 use printer::Printer;
@@ -60,9 +62,10 @@ use std::time::Instant;
     after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n  leasehold consume --config worker.toml --lease-duration \"20 s\" --until-caught-up\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
 )]
 pub(super) struct ConsumeArgs {
-    /// The stream's name.
-    #[arg(long)]
-    stream: Option<String>,
+    /// The stream's name. Given more than once, the worker reads all of these streams, in KCL's multi-stream mode: each is a name, an
+    /// ARN, or an identifier `<account>:<stream>:<creation time in seconds>`. One ARN or identifier means that mode, too.
+    #[arg(long, value_name = "STREAM")]
+    stream: Vec<String>,
     /// The application's name, which is also the name of its lease table.
     #[arg(long)]
     application: Option<String>,
@@ -125,7 +128,7 @@ pub(super) struct ConsumeArgs {
 
 impl ConsumeArgs {
     /// What flags, environment and file say together.
-    fn settings(&self) -> Result<Settings, Failure> {
+    fn settings(&self, streams: &[StreamRef]) -> Result<Settings, Failure> {
         let file = match &self.config {
             None => Values::new(),
             Some(path) => {
@@ -142,7 +145,7 @@ impl ConsumeArgs {
             let text = text.into_string();
             Some((name.into_string().ok()?, text.ok()?))
         });
-        Settings::resolve(self.flags(), settings::of_environment(variables)?, file)
+        Settings::resolve(self.flags(streams), settings::of_environment(variables)?, file)
     }
 
     /// Where the trace goes, if it goes to a folder.
@@ -161,12 +164,16 @@ impl ConsumeArgs {
         Ok(Some(folder.with_limit_bytes(limit)))
     }
 
-    fn flags(&self) -> Values {
+    fn flags(&self, streams: &[StreamRef]) -> Values {
+        let several: Vec<&str> = streams.iter().map(|stream| stream.id().as_str()).collect();
+        let several = (!several.is_empty()).then(|| several.join(","));
+        let one = self.stream.first().filter(|_| several.is_none());
         let mut values = self.options.0.clone();
         let seconds = |number: Option<u64>| number.map(settings::seconds);
         for (name, flag, text) in [
             ("application", "--application", self.application.clone()),
-            ("stream", "--stream", self.stream.clone()),
+            ("stream", "--stream", one.cloned()),
+            ("streams", "--stream", several),
             ("initial_position", "--from", self.from.clone()),
             ("format", "--format", self.format.clone()),
             ("worker_id", "--worker-id", self.worker_id.clone()),
@@ -190,15 +197,53 @@ impl ConsumeArgs {
     }
 }
 
+/// What a worker is told, the clients that it uses, and the streams that were looked up.
+struct Told {
+    settings: Settings,
+    clients: Clients,
+    found: Vec<StreamRef>,
+}
+
+impl ConsumeArgs {
+    /// Absent: the options were only to be printed, and are. Streams are looked up first, if several are given.
+    async fn told(&self) -> Result<Option<Told>, Failure> {
+        let several = streams::are_several(&self.stream);
+        if !several {
+            let settings = self.settings(&[])?;
+            if self.print_config {
+                exit::print(&settings.printed())?;
+                return Ok(None);
+            }
+        }
+        let clients = Clients::from_environment(self.endpoint_url.as_deref(), self.region.clone()).await?;
+        let found = match several {
+            true => streams::find(&clients.kinesis, &self.stream).await?,
+            false => Vec::new(),
+        };
+        let settings = self.settings(&found)?;
+        if self.print_config {
+            exit::print(&settings.printed())?;
+            return Ok(None);
+        }
+        Ok(Some(Told {
+            settings,
+            clients,
+            found,
+        }))
+    }
+}
+
 pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let began = Instant::now();
-    let settings = args.settings()?;
-    if args.print_config {
-        exit::print(&settings.printed())?;
-        return Ok(Verdict::Fine);
-    }
     let folder = args.trace_folder()?;
-    let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region).await?;
+    let Some(Told {
+        settings,
+        clients,
+        found,
+    }) = args.told().await?
+    else {
+        return Ok(Verdict::Fine);
+    };
     let goal = match args.until_caught_up {
         true => Some(goal(&clients, &settings, began)?),
         false => None,
@@ -209,8 +254,12 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let config = settings.config;
     let builder = Worker::builder()
         .kinesis(clients.kinesis)
-        .dynamodb(clients.dynamodb)
-        .stream(config.stream())
+        .dynamodb(clients.dynamodb);
+    let builder = match streams::known(config.streams(), found) {
+        None => builder.stream(config.stream()),
+        Some(streams) => builder.streams(streams),
+    };
+    let builder = builder
         .application(config.table())
         .format(settings.format)
         .config(|_| config)
@@ -269,6 +318,11 @@ fn recorded(builder: CompleteBuilder, file: Option<PathBuf>, folder: Option<Trac
 
 /// Where it is looked whether the worker has caught up.
 fn goal(clients: &Clients, settings: &Settings, began: Instant) -> Result<Goal, Failure> {
+    if !settings.config.streams().is_empty() {
+        return Err(Failure::unusable(
+            "expected one stream with --until-caught-up, found several; leave out --until-caught-up, or read one stream",
+        ));
+    }
     let table = settings.config.table();
     let admin = Admin::new(&clients.dynamodb, table, settings.format);
     Ok(Goal {

@@ -1,0 +1,53 @@
+//! The streams of a worker that reads several, as they are given.
+
+use crate::exit::Failure;
+use leasehold::aws::kinesis::Client;
+use leasehold::{StreamId, StreamRef};
+use leasehold_engine::stream_id::StreamSource;
+
+/// Whether what is given means KCL's multi-stream mode: more than one stream, or one that no name stands for.
+pub(super) fn are_several(given: &[String]) -> bool {
+    let named = |text: &String| text.starts_with("arn:") || text.parse::<StreamId>().is_ok();
+    given.len() > 1 || given.first().is_some_and(named)
+}
+
+/// Looks each stream up that is not given by its identifier.
+pub(super) async fn find(kinesis: &Client, given: &[String]) -> Result<Vec<StreamRef>, Failure> {
+    let mut found = Vec::new();
+    for text in given {
+        found.push(match text.parse::<StreamId>() {
+            Ok(id) => StreamRef::new(id),
+            Err(_) => StreamRef::find(kinesis, text).await.map_err(|error| {
+                Failure::unusable(format!(
+                    "{error}; correct --stream, which takes names, ARNs and identifiers"
+                ))
+            })?,
+        });
+    }
+    Ok(found)
+}
+
+/// The streams that the options name, each as it was found, if it was looked up. Absent: the worker reads one stream.
+pub(super) fn known(sources: &[StreamSource], found: Vec<StreamRef>) -> Option<Vec<StreamRef>> {
+    let streams = sources.iter().map(|source| {
+        let known = found.iter().find(|stream| *stream.id() == source.id);
+        known
+            .cloned()
+            .unwrap_or_else(|| StreamRef::new(source.id.clone()))
+    });
+    (!sources.is_empty()).then(|| streams.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_name_is_one_stream_and_everything_else_is_several() {
+        let several =
+            |given: &[&str]| are_several(&given.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(!several(&[]) && !several(&["orders"]));
+        assert!(several(&["orders", "returns"]) && several(&["123456789012:orders:1700000000"]));
+        assert!(several(&["arn:aws:kinesis:eu-west-1:123456789012:stream/orders"]));
+    }
+}

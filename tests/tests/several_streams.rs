@@ -1,0 +1,288 @@
+//! One worker that reads several streams, against the AWS in memory.
+
+use leasehold::aws::{dynamodb, kinesis};
+use leasehold::{CompleteBuilder, Error, Notice, Span, StreamId, StreamNews, StreamRef, Worker};
+use leasehold_tests::clients;
+use leasehold_tests::local::{Local, instant};
+use leasehold_tests::probe::Probe;
+use leasehold_tests::wait::until;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const APPLICATION: &str = "several";
+const SOON: Duration = Duration::from_secs(60);
+
+struct Scene {
+    _local: Local,
+    kinesis: kinesis::Client,
+    dynamodb: dynamodb::Client,
+}
+
+type Row = std::collections::HashMap<String, dynamodb::types::AttributeValue>;
+
+impl Scene {
+    /// A server with these streams, each of two shards.
+    async fn start(streams: &[&str]) -> Self {
+        let local = Local::start(instant()).await;
+        let scene = Self {
+            kinesis: clients::kinesis(&local.endpoint),
+            dynamodb: clients::dynamodb(&local.endpoint),
+            _local: local,
+        };
+        for stream in streams {
+            scene.create(stream).await;
+        }
+        scene
+    }
+
+    async fn create(&self, stream: &str) {
+        let create = self.kinesis.create_stream().stream_name(stream).shard_count(2);
+        create.send().await.expect("a stream");
+    }
+
+    async fn find(&self, stream: &str) -> StreamRef {
+        StreamRef::find(&self.kinesis, stream).await.expect("a stream")
+    }
+
+    /// Its ARN, as Kinesis tells it.
+    async fn arn(&self, stream: &str) -> String {
+        let answer = self
+            .kinesis
+            .describe_stream_summary()
+            .stream_name(stream)
+            .send()
+            .await;
+        let answer = answer.expect("a description");
+        answer
+            .stream_description_summary()
+            .expect("a summary")
+            .stream_arn()
+            .to_owned()
+    }
+
+    /// Puts a record into each half of the hash space.
+    async fn put(&self, stream: &str, data: &str) {
+        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
+            let put = self.kinesis.put_record().stream_name(stream);
+            let put = put.partition_key("k").explicit_hash_key(hash_key);
+            put.data(data.as_bytes().to_vec().into())
+                .send()
+                .await
+                .expect("a record");
+        }
+    }
+
+    fn builder(&self, streams: Vec<StreamRef>) -> CompleteBuilder {
+        Worker::builder()
+            .kinesis(self.kinesis.clone())
+            .dynamodb(self.dynamodb.clone())
+            .streams(streams)
+            .application(APPLICATION)
+    }
+
+    /// The rows of the lease table, by key.
+    async fn rows(&self) -> BTreeMap<String, Row> {
+        let answer = self
+            .dynamodb
+            .scan()
+            .table_name(APPLICATION)
+            .send()
+            .await
+            .expect("rows");
+        let rows = answer.items.unwrap_or_default().into_iter();
+        rows.map(|row| (row["leaseKey"].as_s().expect("a text").clone(), row))
+            .collect()
+    }
+}
+
+/// How many records of a stream were processed, those that came twice twice.
+fn processed(probe: &Probe, stream: &StreamId) -> usize {
+    let seen = probe.seen();
+    let shards = seen
+        .records
+        .iter()
+        .filter(|(shard, _)| shard.starts_with(stream.as_str()));
+    shards.map(|(_, records)| records.len()).sum()
+}
+
+async fn becomes(probe: &Probe, stream: &StreamId, count: usize) {
+    let what = format!("{count} records of {stream}");
+    until(&what, SOON, || async { processed(probe, stream) == count }).await;
+}
+
+fn text<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
+    row.get(name)?.as_s().ok().map(String::as_str)
+}
+
+#[tokio::test]
+async fn streams_by_name_and_by_arn_are_read_and_their_rows_are_kcls() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let orders = scene.find("orders").await;
+    let returns = scene.find(&scene.arn("returns").await).await;
+    let ids = [orders.id().clone(), returns.id().clone()];
+    let mut probe = Probe::of(scene.builder(vec![orders, returns]));
+    for stream in ["orders", "returns"] {
+        scene.put(stream, "a").await;
+    }
+    for id in &ids {
+        becomes(&probe, id, 2).await;
+    }
+
+    // A split: the children's rows name their parent by its id alone.
+    let shard = "shardId-000000000000";
+    let split = scene
+        .kinesis
+        .split_shard()
+        .stream_name("orders")
+        .shard_to_split(shard);
+    let split = split.new_starting_hash_key((u128::MAX / 4).to_string());
+    split.send().await.expect("a split");
+    for stream in ["orders", "returns"] {
+        scene.put(stream, "b").await;
+    }
+    for id in &ids {
+        becomes(&probe, id, 4).await;
+    }
+    probe.shutdown().await;
+
+    let rows = scene.rows().await;
+    let child = rows[&format!("{}:shardId-000000000002", ids[0])].clone();
+    assert_eq!(text(&child, "streamName"), Some(ids[0].as_str()));
+    assert_eq!(text(&child, "shardId"), Some("shardId-000000000002"));
+    assert_eq!(
+        child["parentShardId"].as_ss().expect("a set"),
+        &[shard.to_owned()]
+    );
+    let parent = &rows[&format!("{}:{shard}", ids[0])];
+    assert_eq!(text(parent, "checkpoint"), Some("SHARD_END"));
+    assert!(
+        rows.contains_key(&format!("{}:{shard}", ids[1])),
+        "{:?}",
+        rows.keys()
+    );
+}
+
+#[tokio::test]
+async fn streams_are_added_and_removed_while_the_worker_runs_and_go_on_where_they_were() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
+    let (first, second) = (orders.id().clone(), returns.id().clone());
+    let mut probe = Probe::of(scene.builder(vec![orders]));
+    scene.put("orders", "a").await;
+    scene.put("returns", "a").await;
+    becomes(&probe, &first, 2).await;
+    assert_eq!(processed(&probe, &second), 0);
+
+    let control = probe.control().clone();
+    control
+        .add_stream(returns.clone())
+        .expect("a worker of several streams");
+    becomes(&probe, &second, 2).await;
+    control
+        .remove_stream(&second)
+        .expect("a worker of several streams");
+    let released = |row: &Row| text(row, "leaseOwner").is_none();
+    until("the release of both leases", SOON, || async {
+        let rows = scene.rows().await;
+        let of_second = rows.iter().filter(|(key, _)| key.starts_with(second.as_str()));
+        of_second.filter(|(_, row)| released(row)).count() == 2
+    })
+    .await;
+
+    scene.put("returns", "b").await;
+    control.add_stream(returns).expect("a worker of several streams");
+    becomes(&probe, &second, 4).await;
+    assert_eq!(processed(&probe, &first), 2);
+    probe.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_deleted_is_told_and_the_other_is_read_on() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
+    let ids = [orders.id().clone(), returns.id().clone()];
+    let mut probe = Probe::of(scene.builder(vec![orders, returns]));
+    for stream in ["orders", "returns"] {
+        scene.put(stream, "a").await;
+    }
+    for id in &ids {
+        becomes(&probe, id, 2).await;
+    }
+    let delete = scene.kinesis.delete_stream().stream_name("returns");
+    delete.send().await.expect("a deletion");
+    let lost = |notice: &Notice| matches!(notice, Notice::Stream(StreamNews::Lost { stream, .. }) if *stream == ids[1].to_string());
+    probe.told("the loss of the stream", lost).await;
+    scene.put("orders", "b").await;
+    becomes(&probe, &ids[0], 4).await;
+    probe.shutdown().await;
+}
+
+#[tokio::test]
+async fn rows_of_a_removed_stream_go_when_that_is_wanted() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
+    let second = returns.id().clone();
+    let wanted = scene
+        .builder(vec![orders, returns])
+        .config(|config| config.with_stream_cleanup_delay(Span::from_secs(5)));
+    let mut probe = Probe::of(wanted);
+    scene.put("returns", "a").await;
+    becomes(&probe, &second, 2).await;
+    probe
+        .control()
+        .remove_stream(&second)
+        .expect("a worker of several streams");
+    until("the removal of both rows", Duration::from_secs(90), || async {
+        !scene
+            .rows()
+            .await
+            .keys()
+            .any(|key| key.starts_with(second.as_str()))
+    })
+    .await;
+    let forgot = |notice: &Notice| matches!(notice, Notice::Stream(StreamNews::Forgot { .. }));
+    probe.told("what was removed", forgot).await;
+    probe.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_said_with_what_was_expected() {
+    let scene = Scene::start(&["orders"]).await;
+    let error = StreamRef::find(&scene.kinesis, "nowhere")
+        .await
+        .expect_err("no such stream");
+    assert!(
+        error.to_string().contains("expected an answer that describes it"),
+        "{error}"
+    );
+    let error = scene.builder(Vec::new()).build().expect_err("nothing to read");
+    assert!(matches!(error, Error::NoStreams), "{error}");
+    let orders = scene.find("orders").await;
+    let twice = scene
+        .builder(vec![orders.clone(), orders.clone()])
+        .build()
+        .expect_err("twice");
+    assert!(
+        twice
+            .to_string()
+            .contains("option `streams`: expected each stream once"),
+        "{twice}"
+    );
+    let one = Worker::builder()
+        .kinesis(scene.kinesis.clone())
+        .dynamodb(scene.dynamodb.clone())
+        .stream("orders")
+        .application(APPLICATION)
+        .build()
+        .expect("a worker of one stream");
+    let refused = one
+        .control()
+        .add_stream(orders)
+        .expect_err("a worker of one stream");
+    assert!(
+        refused
+            .to_string()
+            .contains("expected a worker of several streams"),
+        "{refused}"
+    );
+}
