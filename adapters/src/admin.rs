@@ -218,7 +218,8 @@ impl Admin {
 /// What a plan needs to know of the stream.
 #[cfg(feature = "aws")]
 impl Admin {
-    /// All shards of a stream.
+    /// All shards of a stream, which is given by its name or, for an application of several streams, by its identifier
+    /// ([`StreamId`](crate::StreamId)): then the shards are named by the keys of their leases.
     ///
     /// # Errors
     /// If they cannot be listed.

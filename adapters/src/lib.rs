@@ -97,13 +97,13 @@ mod shards;
 mod signal;
 mod status;
 mod store;
-#[cfg(feature = "aws")]
-mod streams;
 mod trace;
 mod troubles;
 mod waits;
 mod worker;
 
+#[cfg(feature = "aws")]
+pub use aws::stream_ref::{BadStream, StreamRef};
 pub use batch::{Batch, BatchIter, ShardInfo};
 pub use bytes::Bytes;
 #[cfg(feature = "aws")]
@@ -140,8 +140,6 @@ pub use shards::ShardStream;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_on_signal;
 pub use status::{LeaseStatus, Phase, Stalled, Status};
-#[cfg(feature = "aws")]
-pub use streams::{BadStream, StreamRef};
 #[cfg(feature = "aws")]
 pub use worker::Rewind;
 pub use worker::{Builder, CompleteBuilder, Control, Worker, parts};

@@ -28,8 +28,6 @@ use crate::handler::{AnyHandler, Handler};
 use crate::metrics::Meter;
 use crate::observe::Observer;
 use crate::ports::Ports;
-#[cfg(feature = "aws")]
-use crate::ports::StreamsPort;
 use crate::pulse::{Polls, Pulse};
 use crate::recorder::{FileSink, Flight, Recorder, Sink};
 use crate::report::Report;
@@ -47,9 +45,6 @@ use std::sync::Arc;
 
 /// How many lines wait for the trace file before a gap is recorded.
 const TRACE_BACKLOG: usize = 65_536;
-
-/// The label `stream` of the metrics of a worker that reads several: the label `shard` names each one's shards.
-const SEVERAL: &str = "several";
 
 /// Makes the application's handler, given the runtime that runs handlers.
 type Door = Box<dyn FnOnce(&Arc<dyn Runtime>, &Polls) -> Arc<dyn AnyHandler> + Send>;
@@ -199,24 +194,15 @@ impl Worker {
             flight,
             board,
         } = self;
-        #[cfg(feature = "aws")]
-        let streams_of = settings.directory.clone();
         let sink = trace_sink(settings.sink, settings.trace)?;
         let store = Store::new(settings.misplaced, runtime.clone());
         let fences = Fences::default();
-        #[cfg(feature = "aws")]
-        let streams = several(streams_of, &settings.config, &stream, &runtime, &store);
-        #[cfg(not(feature = "aws"))]
-        let streams = None;
+        let streams = stream.several(settings.directory, &settings.config, &runtime, &store);
         let table = table.port(&settings.config, settings.format, &runtime);
         let stream = stream.port(&settings.config, &runtime, &store);
         let boot = boot_record(settings.config, settings.worker_id, settings.identity, &*runtime);
         let worker = WorkerId::of_life(&boot.worker, boot.incarnation);
-        let stream_label = match boot.config.streams() {
-            [] => boot.config.stream(),
-            _ => SEVERAL,
-        };
-        let meter = Meter::new(boot.config.table(), stream_label, worker.as_str());
+        let meter = Meter::new(boot.config.table(), stream_label(&boot.config), worker.as_str());
         board.begin(Life {
             worker,
             lease_duration: boot.config.lease_duration(),
@@ -265,18 +251,12 @@ impl Worker {
     }
 }
 
-/// The port to several streams, if the worker reads several.
-#[cfg(feature = "aws")]
-fn several(
-    directory: Option<crate::streams::Directory>,
-    config: &Config,
-    stream: &StreamSource,
-    runtime: &Arc<dyn Runtime>,
-    store: &Store,
-) -> Option<StreamsPort> {
-    let (directory, client) = (directory?, stream.client()?);
-    let port = crate::aws::SeveralStreams::new(&client, runtime, config, store.clone(), directory);
-    Some(Arc::new(port))
+/// The label `stream` of a worker's metrics. Of a worker of several streams, the label `shard` names each one's shards.
+fn stream_label(config: &Config) -> &str {
+    match config.streams() {
+        [] => config.stream(),
+        _ => "several",
+    }
 }
 
 /// Who the worker is. What was not given is drawn.

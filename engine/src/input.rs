@@ -1,12 +1,12 @@
 //! Everything that can be told to the engine.
 
-use crate::config::Config;
+use crate::config::{Config, StreamSource};
 use crate::ids::{FencingToken, LeaseKey, OpId};
 use crate::members::{Leader, MembersPage, Shared};
 use crate::position::Position;
 use crate::row::RowRead;
 use crate::shard::{ChildShard, Shard};
-use crate::stream_id::{StreamId, StreamSource};
+use crate::stream_id::StreamId;
 use crate::time::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -3,13 +3,10 @@
 //! In such an application the key of a lease is `<account>:<stream>:<creation time in seconds>:<shard id>`; what stands before the
 //! shard id is the stream's identifier. Within the engine a shard is then named by the key of its lease, so that shards of two
 //! streams never have the same name. Kinesis and the attributes of rows name shards by their ids alone: names are completed when an
-//! answer comes in ([`StreamId::qualify`]), and cut when a command goes out ([`StreamId::strip`]).
+//! answer comes in, and cut when a command goes out.
 
-use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, ShardId};
-use crate::input::{Outcome, Reply};
-use crate::output::StreamOp;
-use crate::shard::{ChildShard, Shard};
+use crate::shard::Shard;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
@@ -121,64 +118,20 @@ impl StreamId {
         LeaseKey::from(format!("{}:{shard}", self.0))
     }
 
-    fn qualified(&self, shard: &ShardId) -> ShardId {
+    /// The name of a shard of this id.
+    pub fn qualified(&self, shard: &ShardId) -> ShardId {
         ShardId::new(self.lease(shard.as_str()))
     }
 
-    fn qualify_shard(&self, shard: Shard) -> Shard {
+    /// The shard with all names as the engine names them.
+    #[must_use]
+    pub fn qualify_shard(&self, shard: Shard) -> Shard {
         Shard {
             id: self.qualified(&shard.id),
             parent: shard.parent.map(|parent| self.qualified(&parent)),
             adjacent_parent: shard.adjacent_parent.map(|parent| self.qualified(&parent)),
             ..shard
         }
-    }
-
-    fn qualify_child(&self, child: ChildShard) -> ChildShard {
-        ChildShard {
-            id: self.qualified(&child.id),
-            parents: child
-                .parents
-                .iter()
-                .map(|parent| self.qualified(parent))
-                .collect(),
-            ..child
-        }
-    }
-
-    /// The answer of Kinesis about this stream, with its shards named as the engine names them.
-    #[must_use]
-    pub fn qualify(&self, mut outcome: Outcome) -> Outcome {
-        match &mut outcome {
-            Outcome::Applied(Reply::Shards(page)) => {
-                let shards = std::mem::take(&mut page.shards).into_iter();
-                page.shards = shards.map(|shard| self.qualify_shard(shard)).collect();
-            }
-            Outcome::Applied(Reply::Records(fetched)) => {
-                let children = fetched.end.take();
-                fetched.end =
-                    children.map(|all| all.into_iter().map(|child| self.qualify_child(child)).collect());
-            }
-            _ => {}
-        }
-        outcome
-    }
-
-    /// The operation with its shard named as Kinesis names it.
-    #[must_use]
-    pub fn strip(&self, mut op: StreamOp) -> StreamOp {
-        match &mut op {
-            StreamOp::GetIterator { shard, .. } | StreamOp::GetRecords { shard, .. } => {
-                let bare = shard.as_str().strip_prefix(self.as_str());
-                let bare = bare.and_then(|rest| rest.strip_prefix(':'));
-                debug_assert!(bare.is_some(), "a shard is read of its own stream");
-                if let Some(bare) = bare.map(ShardId::from) {
-                    *shard = bare;
-                }
-            }
-            StreamOp::Describe | StreamOp::ListShards { .. } => {}
-        }
-        op
     }
 }
 
@@ -204,61 +157,6 @@ impl<'de> Deserialize<'de> for StreamId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// A stream of an application that reads several, and where its shards are started.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct StreamSource {
-    /// The stream.
-    pub id: StreamId,
-    /// Where its shards without a lease are started; absent: where the option `initial_position` says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub initial_position: Option<InitialPosition>,
-}
-
-impl From<StreamId> for StreamSource {
-    fn from(id: StreamId) -> Self {
-        Self {
-            id,
-            initial_position: None,
-        }
-    }
-}
-
-/// The streams that a worker begins with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Streams(Vec<StreamSource>);
-
-impl Streams {
-    /// The streams, in the order in which they were given.
-    pub fn as_slice(&self) -> &[StreamSource] {
-        &self.0
-    }
-
-    /// Whether there is none: then the worker reads the one stream that the option `stream` names.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The first stream that is there twice.
-    pub(crate) fn repeated(&self) -> Option<&StreamId> {
-        let mut seen = std::collections::BTreeSet::new();
-        let mut ids = self.0.iter().map(|source| &source.id);
-        ids.find(|id| !seen.insert(*id))
-    }
-}
-
-impl<S: Into<StreamSource>> FromIterator<S> for Streams {
-    fn from_iter<I: IntoIterator<Item = S>>(streams: I) -> Self {
-        Self(streams.into_iter().map(Into::into).collect())
-    }
-}
-
-impl<S: Into<StreamSource>> From<Vec<S>> for Streams {
-    fn from(streams: Vec<S>) -> Self {
-        streams.into_iter().collect()
     }
 }
 
@@ -306,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_completed_comes_back_when_it_is_cut(
+        fn the_parts_of_a_name_come_back(
             account in "[0-9]{1,12}",
             name in "[a-zA-Z0-9_.-]{1,128}",
             epoch in 1u64..,
@@ -316,10 +214,6 @@ mod tests {
             prop_assert_eq!((id.account(), id.name(), id.epoch()), (&*account, &*name, epoch));
             let key = id.lease(&shard);
             prop_assert_eq!(split_key(key.as_str()), Some((id.as_str(), &*shard)));
-            let from = crate::output::IteratorFrom::Latest;
-            let op = StreamOp::GetIterator { shard: key.to_shard(), from };
-            let bare = StreamOp::GetIterator { shard: ShardId::from(&*shard), from };
-            prop_assert_eq!(id.strip(op), bare);
         }
 
         #[test]

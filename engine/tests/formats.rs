@@ -30,6 +30,13 @@ fn text(checkpoint: Checkpoint) -> AttributeValue {
     AttributeValue::s(checkpoint.to_string())
 }
 
+fn never() -> Condition {
+    Condition::All(vec![
+        Condition::Exists("shard".into()),
+        Condition::NotExists("shard".into()),
+    ])
+}
+
 impl LeaseFormat for Toy {
     fn key_name(&self) -> &'static str {
         "shard"
@@ -134,13 +141,7 @@ impl LeaseFormat for Toy {
             | Change::Assign { .. }
             | Change::Offer { .. }
             | Change::SetRange { .. }
-            | Change::Forget { .. } => {
-                let never = Condition::All(vec![
-                    Condition::Exists("shard".into()),
-                    Condition::NotExists("shard".into()),
-                ]);
-                (never, Action::Update(Update::default()))
-            }
+            | Change::Forget { .. } => (never(), Action::Update(Update::default())),
         };
         ItemWrite {
             key: self.key(change.key()),

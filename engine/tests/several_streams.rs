@@ -1,7 +1,7 @@
 //! Scenes of an application that reads several streams. Rows are KCL's, changed as items of that format.
 
 use crate::rig::{Rig, Trick, asking};
-use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::config::{Config, InitialPosition, StreamSource};
 use leasehold_engine::format::Kcl;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::Call;
@@ -10,7 +10,7 @@ use leasehold_engine::notice::{Notice, StreamNews};
 use leasehold_engine::output::{ConsumerOp, Effect, EndReason, StreamOp, TableOp};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
-use leasehold_engine::stream_id::{StreamId, StreamSource};
+use leasehold_engine::stream_id::StreamId;
 use leasehold_engine::testkit::{Stream, shard_id};
 use leasehold_engine::time::{Span, Wall};
 

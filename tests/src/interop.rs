@@ -16,7 +16,7 @@
 //! | option | meaning |
 //! |---|---|
 //! | `--endpoint URL` | where Kinesis and DynamoDB are, in us-east-1, with any credentials |
-//! | `--stream NAME`, `--table NAME` | the stream, and the application |
+//! | `--stream NAME`, `--table NAME` | the stream, and the application; the program of KCL for Java also takes the identifiers of several streams, with commas between them |
 //! | `--worker NAME` | the worker's id; the client's name for kinsumer, which draws its id |
 //! | those in [`Library::quick`] | the library's own timers, in ms |
 //! | `--steal`, `--max-leases N` | vmware-go-kcl: lease stealing, and how many leases at most |

@@ -1,5 +1,6 @@
 //! One worker that reads several streams, against the AWS in memory.
 
+use leasehold::admin::{Stepped, To, Which};
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold::{CompleteBuilder, Error, Notice, Span, StreamId, StreamNews, StreamRef, Worker};
 use leasehold_tests::clients;
@@ -214,6 +215,43 @@ async fn a_stream_that_is_deleted_is_told_and_the_other_is_read_on() {
     probe.told("the loss of the stream", lost).await;
     scene.put("orders", "b").await;
     becomes(&probe, &ids[0], 4).await;
+    probe.shutdown().await;
+}
+
+#[tokio::test]
+async fn shards_of_one_stream_are_rewound_and_those_of_the_other_go_on() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
+    let ids = [orders.id().clone(), returns.id().clone()];
+    let mut probe = Probe::of(scene.builder(vec![orders, returns]));
+    for stream in ["orders", "returns"] {
+        scene.put(stream, "a").await;
+    }
+    for id in &ids {
+        becomes(&probe, id, 2).await;
+    }
+    let control = probe.control().clone();
+    let unknown = Which::Shards(vec!["shardId-000000000000".into()]);
+    let told = control
+        .rewind(&unknown, To::TrimHorizon)
+        .await
+        .expect_err("no name of such a worker");
+    assert!(
+        told.to_string()
+            .contains("expected the names of shards of this worker's streams"),
+        "{told}"
+    );
+    let which = Which::Shards(vec![ids[0].lease("shardId-000000000000")]);
+    let rewind = control.rewind(&which, To::TrimHorizon).await.expect("a plan");
+    assert_eq!(
+        (rewind.plan().steps.len(), rewind.plan().left.len()),
+        (1, 0),
+        "{rewind}"
+    );
+    let done = rewind.apply().await.expect("writes");
+    assert!(done.iter().all(|done| done.how == Stepped::Written), "{done:?}");
+    becomes(&probe, &ids[0], 3).await;
+    assert_eq!(processed(&probe, &ids[1]), 2);
     probe.shutdown().await;
 }
 

@@ -110,7 +110,7 @@ where
 }
 
 /// What failed, in words: what the service said, or else the innermost error, which knows best.
-fn why<E>(error: &SdkError<E, HttpResponse>) -> String
+pub(crate) fn why<E>(error: &SdkError<E, HttpResponse>) -> String
 where
     E: ProvideErrorMetadata + StdError + 'static,
 {

@@ -21,6 +21,7 @@ pub(crate) mod places;
 mod pool;
 mod sent;
 mod several;
+pub(crate) mod stream_ref;
 pub(crate) mod values;
 
 #[cfg(all(test, feature = "tokio-runtime"))]

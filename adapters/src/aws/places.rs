@@ -1,13 +1,14 @@
 //! Places in a stream, for an operator: its shards, and the record before a time.
 
+use super::classify::why;
 use super::kinesis_stream::shard_from_sdk;
 use super::values::wall_to_sdk;
 use crate::runtime::Runtime;
 use aws_sdk_kinesis::Client;
-use aws_sdk_kinesis::error::DisplayErrorContext;
 use aws_sdk_kinesis::types::ShardIteratorType;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::shard::Shard;
+use leasehold_engine::stream_id::{StreamId, split_key};
 use leasehold_engine::time::{Span, Wall};
 use std::sync::Arc;
 
@@ -21,8 +22,17 @@ const GROWTH: i64 = 8;
 /// No stream keeps records for longer than a year, in milliseconds.
 const YEAR: i64 = 366 * 24 * 3_600_000;
 
-/// All shards of a stream.
+/// The name of a stream that is given by name or by identifier, and how its shards are named in the lease table.
+fn named(stream: &str) -> (String, Option<StreamId>) {
+    match stream.parse::<StreamId>() {
+        Ok(id) => (id.name().to_owned(), Some(id)),
+        Err(_) => (stream.to_owned(), None),
+    }
+}
+
+/// All shards of a stream, which is given by name or by identifier.
 pub(crate) async fn shards(kinesis: &Client, stream: &str) -> Result<Vec<Shard>, String> {
+    let (stream, id) = named(stream);
     let mut shards = Vec::new();
     let mut token: Option<String> = None;
     loop {
@@ -30,17 +40,16 @@ pub(crate) async fn shards(kinesis: &Client, stream: &str) -> Result<Vec<Shard>,
         let request = match token {
             // A token stands for the stream, too, and may not be given together with it.
             Some(token) => request.next_token(token),
-            None => request.stream_name(stream),
+            None => request.stream_name(&stream),
         };
-        let answer = request
-            .send()
-            .await
-            .map_err(|error| DisplayErrorContext(error).to_string())?;
+        let answer = request.send().await.map_err(|error| why(&error))?;
         for shard in answer.shards() {
-            shards.push(
-                shard_from_sdk(shard)
-                    .map_err(|found| format!("expected a shard with its ranges, found {found}"))?,
-            );
+            let shard = shard_from_sdk(shard)
+                .map_err(|found| format!("expected a shard with its ranges, found {found}"))?;
+            shards.push(match &id {
+                Some(id) => id.qualify_shard(shard),
+                None => shard,
+            });
         }
         token = answer.next_token;
         if token.is_none() {
@@ -97,12 +106,12 @@ impl Searched<'_> {
             None => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
         };
         let answer = request.send().await;
-        let answer = answer.map_err(|error| DisplayErrorContext(error).to_string())?;
+        let answer = answer.map_err(|error| why(&error))?;
         let mut iterator = answer.shard_iterator;
         let mut around = Around::default();
         while let Some(via) = iterator {
             let answer = self.kinesis.get_records().shard_iterator(via).send().await;
-            let answer = answer.map_err(|error| DisplayErrorContext(error).to_string())?;
+            let answer = answer.map_err(|error| why(&error))?;
             for record in &answer.records {
                 let arrival = record.approximate_arrival_timestamp();
                 let arrival = arrival.and_then(|at| at.to_millis().ok()).unwrap_or(i64::MIN);
@@ -132,15 +141,16 @@ impl Searched<'_> {
             .send()
             .await
             .map(|_| ())
-            .map_err(|error| DisplayErrorContext(error).to_string())
+            .map_err(|error| why(&error))
     }
 
     fn iterator(
         &self,
     ) -> aws_sdk_kinesis::operation::get_shard_iterator::builders::GetShardIteratorFluentBuilder {
+        let shard = split_key(self.shard).map_or(self.shard, |(_, shard)| shard);
         self.kinesis
             .get_shard_iterator()
-            .stream_name(self.stream)
-            .shard_id(self.shard)
+            .stream_name(named(self.stream).0)
+            .shard_id(shard)
     }
 }

@@ -1,10 +1,10 @@
 //! The stream port of a worker that reads several streams.
 
 use super::KinesisStream;
+use crate::aws::stream_ref::Directory;
 use crate::ports::{Failure, Port};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::store::Store;
-use crate::streams::Directory;
 use aws_sdk_kinesis::Client;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::OpId;

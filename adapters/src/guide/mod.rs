@@ -30,6 +30,9 @@ pub mod operations {}
 #[doc = include_str!("fleets.md")]
 pub mod fleets {}
 
+#[doc = include_str!("streams.md")]
+pub mod streams {}
+
 #[doc = include_str!("testing.md")]
 pub mod testing {}
 

@@ -4,7 +4,7 @@ use super::Worker;
 use super::parts::{
     Application, DynamoDb, Given, Kinesis, Named, NoApplication, NoDynamoDb, NoKinesis, NoStream, Stream,
 };
-use super::services::{SharedFormat, StreamSource, TableSource};
+use super::services::{Directory, SharedFormat, StreamSource, TableSource};
 use crate::dead_letter::{AnyDeadLetter, DeadLetter, FailurePolicy, check_sink};
 use crate::error::Error;
 use crate::kpl::Misplaced;
@@ -13,10 +13,9 @@ use crate::ports::{StreamPort, TablePort};
 use crate::recorder::{Sink, TraceFolder};
 use crate::runtime::Runtime;
 use crate::store::Store;
-use leasehold_engine::config::{Config, InitialPosition};
+use leasehold_engine::config::{Config, InitialPosition, Streams};
 use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::notice::Notice;
-use leasehold_engine::stream_id::Streams;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,8 +91,7 @@ pub(super) struct Settings {
     pub(super) dump_on_fatal: Option<PathBuf>,
     pub(super) flight: Option<(usize, usize)>,
     /// How each of several streams is reached.
-    #[cfg(feature = "aws")]
-    pub(super) directory: Option<crate::streams::Directory>,
+    pub(super) directory: Option<Directory>,
 }
 
 impl<K, D, S, A> fmt::Debug for Builder<K, D, S, A> {
@@ -133,7 +131,6 @@ impl Default for Settings {
             trace: None,
             dump_on_fatal: None,
             flight: Some(FLIGHT),
-            #[cfg(feature = "aws")]
             directory: None,
         }
     }
@@ -230,7 +227,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
     #[cfg(feature = "aws")]
     pub fn streams(
         self,
-        streams: impl IntoIterator<Item = crate::streams::StreamRef>,
+        streams: impl IntoIterator<Item = crate::aws::stream_ref::StreamRef>,
     ) -> Builder<K, D, Stream, A> {
         self.named(Named::Several(streams.into_iter().collect()))
     }
@@ -443,7 +440,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
                     return Err(Error::NoStreams);
                 }
                 settings.config = settings.config.with_stream("").with_streams(sources);
-                settings.directory = Some(crate::streams::Directory::of(&streams));
+                settings.directory = Some(Directory::of(&streams));
             }
         }
         if let Some(policy) = settings.policy {

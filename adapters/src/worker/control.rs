@@ -5,14 +5,14 @@ use super::operator::{Operator, Rewind};
 #[cfg(feature = "aws")]
 use crate::admin::{AdminError, To, Which};
 use crate::asks::AskSender;
+#[cfg(feature = "aws")]
+use crate::aws::stream_ref::{Directory, StreamRef};
 use crate::board::Board;
 #[cfg(feature = "aws")]
 use crate::error::Error;
 use crate::health::Health;
 use crate::recorder::Flight;
 use crate::status::Status;
-#[cfg(feature = "aws")]
-use crate::streams::{Directory, StreamRef};
 use leasehold_engine::ids::ShardId;
 #[cfg(feature = "aws")]
 use leasehold_engine::input::Call;

@@ -3,8 +3,10 @@
 use super::builder::Settings;
 use super::services::{SharedFormat, StreamSource, TableSource};
 use crate::admin::{Admin, AdminError, Done, Plan, To, Which, rewind};
+use crate::aws::stream_ref::Directory;
 use crate::runtime::Runtime;
 use leasehold_engine::config::Config;
+use leasehold_engine::stream_id::{StreamId, split_key};
 use leasehold_engine::time::Span;
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ pub(super) struct Operator {
     table: TableSource,
     #[cfg(feature = "aws")]
     kinesis: Option<aws_sdk_kinesis::Client>,
+    directory: Option<Directory>,
     format: SharedFormat,
     config: Config,
     runtime: Option<Arc<dyn Runtime>>,
@@ -35,6 +38,7 @@ impl Operator {
             table: table.clone(),
             #[cfg(feature = "aws")]
             kinesis: stream.client(),
+            directory: settings.directory.clone(),
             format: settings.format.clone(),
             config: settings.config.clone(),
             runtime: settings.runtime.clone(),
@@ -64,21 +68,65 @@ impl Operator {
                  builder",
             ));
         };
-        if !self.config.streams().is_empty() {
-            return Err(AdminError::new(
-                "plan a rewind",
-                "expected a worker of one stream, found one of several; use `leasehold admin rewind` with one of its streams",
-            ));
-        }
-        let (admin, stream) = (self.admin()?, self.config.stream());
+        let admin = self.admin()?;
         admin.check(which, to)?;
-        let shards = admin.shards(kinesis, stream).await?;
+        let streams = self.streams(kinesis);
+        self.knows(&streams, which)?;
+        let mut listed = Vec::new();
+        for (kinesis, stream) in streams {
+            let shards = admin.shards(&kinesis, &stream).await?;
+            listed.push((kinesis, stream, shards));
+        }
         // Each live owner renews meanwhile.
         let watch = self.config.renew_interval().times(2).min(WATCH);
         let (view, report) = admin.watch(watch, self.config.lease_duration()).await?;
-        let place = admin.place(kinesis, stream, &shards, &view, which, to).await?;
-        let plan = rewind(&view, &shards, which, &place, &report.alive());
+        let mut plan = Plan::default();
+        for (kinesis, stream, shards) in listed {
+            let (mut view, mut which) = (view.clone(), which.clone());
+            if let Ok(id) = stream.parse::<StreamId>() {
+                view.keep_stream(&id);
+                if let Which::Shards(keys) = &mut which {
+                    keys.retain(|key| key.as_str().starts_with(id.lease("").as_str()));
+                }
+            }
+            let place = admin.place(&kinesis, &stream, &shards, &view, &which, to).await?;
+            let of_stream = rewind(&view, &shards, &which, &place, &report.alive());
+            plan.steps.extend(of_stream.steps);
+            plan.left.extend(of_stream.left);
+        }
         Ok(Rewind { admin, plan })
+    }
+
+    /// That the shards that are meant are of streams of this worker, if it reads several.
+    fn knows(&self, streams: &[(aws_sdk_kinesis::Client, String)], which: &Which) -> Result<(), AdminError> {
+        let (Some(_), Which::Shards(keys)) = (&self.directory, which) else {
+            return Ok(());
+        };
+        let known = |key: &str| {
+            let of = split_key(key).map(|(stream, _)| stream);
+            streams.iter().any(|(_, stream)| of == Some(stream.as_str()))
+        };
+        match keys.iter().find(|key| !known(key.as_str())) {
+            None => Ok(()),
+            Some(key) => Err(AdminError::new(
+                "plan a rewind",
+                format!(
+                    "expected the names of shards of this worker's streams, which are the keys of their leases, found {:?}",
+                    key.as_str()
+                ),
+            )),
+        }
+    }
+
+    /// The client and the name of the stream that the worker reads, or the client and the identifier of each.
+    fn streams(&self, kinesis: &aws_sdk_kinesis::Client) -> Vec<(aws_sdk_kinesis::Client, String)> {
+        let Some(directory) = &self.directory else {
+            return vec![(kinesis.clone(), self.config.stream().to_owned())];
+        };
+        let streams = directory.all().into_iter();
+        streams
+            .map(|stream| (stream.client(kinesis), stream.id().to_string()))
+            .collect()
     }
 }
 

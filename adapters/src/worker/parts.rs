@@ -64,7 +64,7 @@ pub struct Stream(pub(super) Named);
 pub(super) enum Named {
     One(String),
     #[cfg(feature = "aws")]
-    Several(Vec<crate::streams::StreamRef>),
+    Several(Vec<crate::aws::stream_ref::StreamRef>),
 }
 
 /// The builder has the application's name.

@@ -1,7 +1,7 @@
 //! The services of a worker: clients of AWS, or ports that stand in their place.
 
 use crate::error::Error;
-use crate::ports::{StreamPort, TablePort};
+use crate::ports::{StreamPort, StreamsPort, TablePort};
 use crate::runtime::Runtime;
 use crate::store::Store;
 use leasehold_engine::config::Config;
@@ -10,6 +10,15 @@ use std::sync::Arc;
 
 pub(super) type SharedFormat = Arc<dyn LeaseFormat + Send + Sync>;
 pub(super) type MakeStream = Box<dyn FnOnce(Store) -> StreamPort + Send>;
+
+/// How each of several streams is reached.
+#[cfg(feature = "aws")]
+pub(super) type Directory = crate::aws::stream_ref::Directory;
+
+/// Without the SDK, no worker reads several streams.
+#[cfg(not(feature = "aws"))]
+#[derive(Clone, Debug)]
+pub(super) enum Directory {}
 
 /// What a worker keeps its leases in.
 #[derive(Clone)]
@@ -88,6 +97,22 @@ impl StreamSource {
             Self::Client(client) => Some(client.clone()),
             Self::Port(_) => None,
         }
+    }
+
+    /// The port to several streams, if these are read.
+    pub(super) fn several(
+        &self,
+        directory: Option<Directory>,
+        config: &Config,
+        runtime: &Arc<dyn Runtime>,
+        store: &Store,
+    ) -> Option<StreamsPort> {
+        #[cfg(feature = "aws")]
+        if let (Some(directory), Self::Client(client)) = (directory, self) {
+            let port = crate::aws::SeveralStreams::new(client, runtime, config, store.clone(), directory);
+            return Some(Arc::new(port));
+        }
+        None
     }
 
     pub(super) fn port(self, config: &Config, runtime: &Arc<dyn Runtime>, store: &Store) -> StreamPort {

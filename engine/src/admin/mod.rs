@@ -24,6 +24,7 @@ pub use step::{Deed, Done, LeftAlone, Plan, Step, Stepped};
 
 use crate::ids::{LeaseKey, WorkerId};
 use crate::row::{LeaseRow, RowRead};
+use crate::stream_id::{StreamId, split_key};
 use std::collections::BTreeMap;
 
 /// The rows of a table, as one scan showed them.
@@ -54,6 +55,14 @@ impl FromIterator<RowRead> for View {
             }
         }
         view
+    }
+}
+
+impl View {
+    /// Only the leases of this stream, of an application that reads several.
+    pub fn keep_stream(&mut self, stream: &StreamId) {
+        let of_stream = |key: &LeaseKey| split_key(key.as_str()).is_some_and(|(id, _)| id == stream.as_str());
+        self.leases.retain(|key, _| of_stream(key));
     }
 }
 

@@ -4,16 +4,19 @@
 //! |---|---|
 //! | `options` | every option, once: name, meaning, default, range; fields, getters, setters and the list come from it |
 //! | `text` | options by name, from texts and as texts |
+//! | `streams` | the streams of a worker that reads several |
 //! | `check` | the limits, and the error that names the option, what was expected and what was found |
 
 mod check;
 mod options;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use check::BadConfig;
 pub use options::{Config, MembersConfig, OptionInfo, ReaderConfig};
+pub use streams::{StreamSource, Streams};
 pub use text::BadOption;
 
 use crate::time::{Span, Wall};

@@ -5,9 +5,8 @@
 //! engine an option is a field.
 
 use super::text::Value;
-use super::{FailureAction, InitialPosition};
+use super::{FailureAction, InitialPosition, StreamSource, Streams};
 use crate::policy::Policies;
-use crate::stream_id::{StreamSource, Streams};
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Options as texts: for configuration files, environments and command lines.
 
-use super::{Config, FailureAction, InitialPosition, MembersConfig, ReaderConfig};
+use super::{Config, FailureAction, InitialPosition, MembersConfig, ReaderConfig, Streams};
 use crate::policy::Policies;
-use crate::stream_id::{StreamId, Streams};
+use crate::stream_id::StreamId;
 use crate::time::Span;
 use std::fmt;
 

@@ -3,14 +3,13 @@
 use super::backoff::doubled;
 use super::phase::Phase;
 use super::stream_set::{StreamIx, StreamSet};
-use crate::config::{Config, InitialPosition};
+use crate::config::{Config, InitialPosition, StreamSource};
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::notice::{Fatal, ListReason, Notice, TakeReason};
 use crate::output::{Command, ConsumerOp, Effect, EndReason, Output, StreamOp, TableOp};
 use crate::policy::{Assign, Finished, Lineage, Steal};
 use crate::row::Change;
-use crate::stream_id::StreamSource;
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -242,8 +241,8 @@ impl Context {
 
     /// Reads a stream, too. Absent: it is read already, or this worker reads one stream only.
     pub(super) fn add_stream(&mut self, source: &StreamSource) -> Option<StreamIx> {
-        let several = self.streams.are_several();
-        several.then(|| self.streams.add(source, &self.config)).flatten()
+        let may = self.is_running() && self.streams.are_several();
+        may.then(|| self.streams.add(source, &self.config)).flatten()
     }
 
     /// Reads a stream no more. Whether it was read.

@@ -19,6 +19,7 @@
 mod assignment;
 mod backoff;
 mod context;
+mod hopeless;
 mod leadership;
 mod lease;
 mod lease_table;
@@ -38,7 +39,7 @@ use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::input::{Boot, Call, Outcome};
 use crate::notice::{Fatal, Notice, Stall, StreamNews};
 use crate::output::{EndReason, Output};
-use crate::stream_id::{StreamId, StreamSource};
+use crate::stream_id::StreamId;
 use crate::time::{Mono, Span, Wall};
 use assignment::Assignment;
 use context::{Context, Request, Waiter};
@@ -212,9 +213,8 @@ impl Worker {
     }
 
     /// Reads a stream, too.
-    fn add_stream(&mut self, source: &StreamSource) {
-        let running = self.cx.is_running();
-        let Some(stream) = running.then(|| self.cx.add_stream(source)).flatten() else {
+    fn add_stream(&mut self, source: &crate::config::StreamSource) {
+        let Some(stream) = self.cx.add_stream(source) else {
             return;
         };
         self.streams.begin(stream);

@@ -5,7 +5,7 @@
 use super::backoff::Backoff;
 use super::context::{Context, Request, Waiter};
 use super::describe;
-use super::stream_watch::hopeless;
+use super::hopeless::hopeless;
 use crate::config::TABLE_PATIENCE;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, TableState, Why};

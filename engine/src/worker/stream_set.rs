@@ -3,10 +3,12 @@
 //! A worker of one stream has one, without an identifier: its leases are named by shard ids alone. A worker of several streams tells by
 //! the key of a lease which stream it is of. A stream that is read no more keeps its number, and is read again under it.
 
-use crate::config::{Config, InitialPosition};
-use crate::input::Outcome;
+use crate::config::{Config, InitialPosition, StreamSource};
+use crate::ids::ShardId;
+use crate::input::{Outcome, Reply};
 use crate::output::{Effect, EndReason, StreamOp};
-use crate::stream_id::{StreamId, StreamSource, split_key};
+use crate::shard::ChildShard;
+use crate::stream_id::{StreamId, split_key};
 use std::collections::BTreeMap;
 
 /// Stands for one stream within one engine.
@@ -160,7 +162,7 @@ impl StreamSet {
     /// The operation on this stream, with its shard named as Kinesis names it.
     pub(super) fn effect(&self, ix: StreamIx, op: StreamOp) -> Effect {
         match self.id(ix) {
-            Some(id) => Effect::StreamOf(id.clone(), id.strip(op)),
+            Some(id) => Effect::StreamOf(id.clone(), stripped(id, op)),
             None => Effect::Stream(op),
         }
     }
@@ -168,10 +170,51 @@ impl StreamSet {
     /// The answer to an operation on this stream, with its shards named as the engine names them.
     pub(super) fn qualify(&self, ix: StreamIx, outcome: Outcome) -> Outcome {
         match self.id(ix) {
-            Some(id) => id.qualify(outcome),
+            Some(id) => qualified(id, outcome),
             None => outcome,
         }
     }
+}
+
+fn qualify_child(id: &StreamId, child: ChildShard) -> ChildShard {
+    ChildShard {
+        id: id.qualified(&child.id),
+        parents: child.parents.iter().map(|parent| id.qualified(parent)).collect(),
+        ..child
+    }
+}
+
+/// An answer of Kinesis about a stream, with its shards named as the engine names them.
+fn qualified(id: &StreamId, mut outcome: Outcome) -> Outcome {
+    match &mut outcome {
+        Outcome::Applied(Reply::Shards(page)) => {
+            let shards = std::mem::take(&mut page.shards).into_iter();
+            page.shards = shards.map(|shard| id.qualify_shard(shard)).collect();
+        }
+        Outcome::Applied(Reply::Records(fetched)) => {
+            let children = fetched.end.take();
+            let all = |all: Vec<ChildShard>| all.into_iter().map(|child| qualify_child(id, child)).collect();
+            fetched.end = children.map(all);
+        }
+        _ => {}
+    }
+    outcome
+}
+
+/// An operation with its shard named as Kinesis names it.
+fn stripped(id: &StreamId, mut op: StreamOp) -> StreamOp {
+    match &mut op {
+        StreamOp::GetIterator { shard, .. } | StreamOp::GetRecords { shard, .. } => {
+            let bare = shard.as_str().strip_prefix(id.as_str());
+            let bare = bare.and_then(|rest| rest.strip_prefix(':'));
+            debug_assert!(bare.is_some(), "a shard is read of its own stream");
+            if let Some(bare) = bare.map(ShardId::from) {
+                *shard = bare;
+            }
+        }
+        StreamOp::Describe | StreamOp::ListShards { .. } => {}
+    }
+    op
 }
 
 #[cfg(test)]
@@ -198,6 +241,24 @@ mod tests {
         assert_eq!(set.add(&id("a").into(), &config), Some(a));
         assert!(set.reads(a) && !set.is_recognised(a));
         assert_eq!(set.add(&id("c").into(), &config), Some(StreamIx(2)));
+    }
+
+    #[test]
+    fn names_are_cut_for_kinesis_and_completed_in_its_answers() {
+        let id = id("a");
+        let op = |shard: &str| StreamOp::GetIterator {
+            shard: ShardId::from(shard),
+            from: crate::output::IteratorFrom::Latest,
+        };
+        assert_eq!(stripped(&id, op("1:a:2:shardId-0")), op("shardId-0"));
+        let child = ChildShard {
+            id: "shardId-1".into(),
+            parents: vec!["shardId-0".into()],
+            range: crate::shard::HashRange::ALL,
+        };
+        let child = qualify_child(&id, child);
+        assert_eq!(child.id.as_str(), "1:a:2:shardId-1");
+        assert_eq!(child.parents[0].as_str(), "1:a:2:shardId-0");
     }
 
     #[test]

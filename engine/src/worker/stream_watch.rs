@@ -3,9 +3,10 @@
 use super::backoff::Backoff;
 use super::context::{Context, Request, Waiter};
 use super::describe;
+use super::hopeless::hopeless;
 use super::stream_set::StreamIx;
 use crate::ids::OpId;
-use crate::input::{Cause, Outcome, Reply, StreamState, Why};
+use crate::input::{Outcome, Reply, StreamState, Why};
 use crate::notice::{Fatal, ListReason, Notice};
 use crate::output::StreamOp;
 use crate::time::{Mono, Span, Wall};
@@ -22,8 +23,6 @@ const LISTING_REST: u64 = 4;
 /// asks about once a minute, whatever its size, up to so many workers; DescribeStreamSummary allows an account 20 calls a second.
 const WATCH_LEASES: u64 = 6;
 const WATCH_WORKERS: u32 = 10;
-/// How often in a row credentials may be missing, or the client unable to make a request, at start-up before the worker gives up.
-pub(super) const CLIENT_PATIENCE: u32 = 5;
 
 /// The watch over one stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -198,25 +197,5 @@ impl StreamWatch {
             how: describe(outcome),
             again_in,
         });
-    }
-}
-
-/// Why a worker that starts gives up after this outcome, if it does. `denied`: whether a refusal for lack of permission is a reason.
-pub(super) fn hopeless(what: &str, outcome: &Outcome, failures: u32, denied: bool) -> Option<Fatal> {
-    let what = what.to_owned();
-    match outcome {
-        Outcome::Refused(refusal) if refusal.why == Why::Denied && denied => Some(Fatal::Denied {
-            what,
-            detail: refusal.detail.clone(),
-        }),
-        Outcome::NotSent(Cause::Credentials) if failures >= CLIENT_PATIENCE => Some(Fatal::Denied {
-            what,
-            detail: "no usable credentials were found".into(),
-        }),
-        Outcome::NotSent(Cause::Client) if failures >= CLIENT_PATIENCE => Some(Fatal::Client {
-            what,
-            detail: "see the warnings before this".into(),
-        }),
-        _ => None,
     }
 }

@@ -2,14 +2,14 @@
 
 use super::world::{KEYS, OWNERS};
 use super::{Dice, members};
-use leasehold_engine::config::{Config, FailureAction, InitialPosition};
+use leasehold_engine::config::{Config, FailureAction, InitialPosition, StreamSource};
 use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetVersion, FleetWorker};
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
 use leasehold_engine::input::*;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::row::{HandsOver, LeaseRow, RowRead};
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
-use leasehold_engine::stream_id::{StreamId, StreamSource};
+use leasehold_engine::stream_id::StreamId;
 use leasehold_engine::time::{Span, Wall};
 
 /// How much an outcome brings.

@@ -85,6 +85,12 @@ impl Fleet {
         self.until(what, shards, |owners| *owners == by).await;
     }
 
+    /// The same of shards that are named as their leases are.
+    pub(super) async fn until_leases_are_read(&self, what: &str, leases: &BTreeSet<String>, by: &[&str]) {
+        let by: BTreeSet<&str> = by.iter().copied().collect();
+        self.until_named(what, leases, |owners| *owners == by).await;
+    }
+
     /// The same, but a worker may have none.
     pub(super) async fn until_read_among(&self, what: &str, shards: &[u32], by: &[&str]) {
         let by: BTreeSet<&str> = by.iter().copied().collect();
@@ -93,10 +99,19 @@ impl Fleet {
 
     async fn until(&self, what: &str, shards: &[u32], right_owners: impl Fn(&BTreeSet<&str>) -> bool) {
         let shards: BTreeSet<String> = shards.iter().map(|number| shard(*number)).collect();
+        self.until_named(what, &shards, right_owners).await;
+    }
+
+    async fn until_named(
+        &self,
+        what: &str,
+        shards: &BTreeSet<String>,
+        right_owners: impl Fn(&BTreeSet<&str>) -> bool,
+    ) {
         let began = Instant::now();
         loop {
             let (owners, readers) = self.owners_and_readers();
-            let right = owners.keys().eq(&shards)
+            let right = owners.keys().eq(shards)
                 && right_owners(&owners.values().map(String::as_str).collect())
                 && owners
                     .iter()
@@ -174,9 +189,13 @@ impl Fleet {
     }
 
     /// Ends it all: every record was printed, in order and without a hole by each owner, and the table says so.
-    pub(super) async fn finish(self, producer: Producer, mut workers: Vec<Worker>) {
+    pub(super) async fn finish(self, producer: Producer, workers: Vec<Worker>) {
+        self.finish_with(producer.finish().await, workers).await;
+    }
+
+    /// The same, when these records were put.
+    pub(super) async fn finish_with(self, put: Put, mut workers: Vec<Worker>) {
         let Self { test, watch, .. } = &self;
-        let put = producer.finish().await;
         let what = format!("{test}: every record to be printed");
         until(&what, SOON, || async {
             history::missing(&watch.seen(), &put).is_empty()

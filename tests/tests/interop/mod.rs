@@ -86,6 +86,19 @@ impl World {
         Consumer::start(&target, name)
     }
 
+    /// Creates another stream of three shards, and has workers read it, too, in an application of several streams. Their identifiers.
+    async fn read_several(&mut self, other: &str) -> [String; 2] {
+        let stream = self.kinesis.create_stream().stream_name(other).shard_count(3);
+        stream.send().await.expect("a stream");
+        let mut ids = Vec::new();
+        for name in [STREAM, other] {
+            let found = leasehold::StreamRef::find(&self.kinesis, name).await;
+            ids.push(found.expect("a stream").id().to_string());
+        }
+        self.place.stream = ids.join(",");
+        ids.try_into().expect("two streams")
+    }
+
     async fn shards(&self) -> Vec<Shard> {
         let answer = self.kinesis.list_shards().stream_name(STREAM).send().await;
         answer.expect("the shards").shards.unwrap_or_default()

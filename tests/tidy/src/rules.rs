@@ -177,6 +177,8 @@ const HOUSES: &[House] = &[
             ("row_writes", &[]),
             ("shard_sync", &[]),
             ("startup", &[]),
+            ("stream_watch", &[]),
+            ("streams", &["shard_sync", "stream_watch"]),
         ],
         others: &[("lease_table", &["lease"]), ("testing", &["lease"])],
         open: &[],

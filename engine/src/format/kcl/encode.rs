@@ -27,10 +27,16 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Claim { from, .. } => {
             Condition::All(vec![owned_by(name::OWNER, from), not_exists(name::OLD_OWNER)])
         }
-        // KCL's leader checks the owners alone. The counter is added: an owner that renewed since is not robbed.
+        // KCL's leader checks the owners alone, and forgets without a condition. The counter is added: an owner that renewed since is not robbed.
         Change::Assign {
             counter,
             from,
+            handing_over,
+            ..
+        }
+        | Change::Forget {
+            counter,
+            owner: from,
             handing_over,
             ..
         } => Condition::All(vec![
@@ -68,18 +74,6 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Delete { counter, .. } => Condition::All(vec![
             counts(*counter),
             equals(name::CHECKPOINT, AttributeValue::s(sentinel::SHARD_END)),
-        ]),
-        // KCL's leader removes such rows without a condition, and with them what a worker does that reads the stream again.
-        Change::Forget {
-            counter,
-            owner,
-            handing_over,
-            ..
-        } => Condition::All(vec![
-            Condition::Exists(name::KEY.into()),
-            counts(*counter),
-            named(name::OWNER, owner.as_ref()),
-            named(name::OLD_OWNER, handing_over.as_ref()),
         ]),
     }
 }

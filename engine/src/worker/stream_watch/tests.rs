@@ -1,8 +1,10 @@
 use super::*;
 use crate::config::Config;
 use crate::format::Format;
+use crate::input::Cause;
 use crate::output::Effect;
 use crate::stream_id::StreamId;
+use crate::worker::hopeless::CLIENT_PATIENCE;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, refused, seconds, starting};
 

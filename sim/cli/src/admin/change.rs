@@ -5,7 +5,7 @@ use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
 use clap::{ArgGroup, Args};
 use leasehold::admin::{self, Done, Plan, Stepped, To, Which};
-use leasehold::{LeaseKey, Wall};
+use leasehold::{LeaseKey, StreamId, Wall};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -54,7 +54,8 @@ pub(super) struct ReleaseArgs {
 pub(super) struct RewindArgs {
     #[command(flatten)]
     table: TableArgs,
-    /// The stream's name: places are compared with its shards, and times are looked up in them.
+    /// The stream's name, or, where the table holds leases of several, its identifier `<account>:<stream>:<creation time in
+    /// seconds>`: places are compared with its shards, and times are looked up in them. Only its leases are meant.
     #[arg(long)]
     stream: String,
     /// The shard whose lease is meant. May be given more than once.
@@ -92,13 +93,25 @@ pub(super) async fn release(args: ReleaseArgs) -> Result<Verdict, Failure> {
 }
 
 pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
-    let which = if args.all { Which::All } else { shards(&args.shard) };
+    let id = args.stream.parse::<StreamId>().ok();
+    let meant = args.shard.iter().map(|shard| match &id {
+        // By the key of its lease, or by its id alone.
+        Some(id) if !shard.contains(':') => id.lease(shard).to_string(),
+        _ => shard.clone(),
+    });
+    let which = match args.all {
+        true => Which::All,
+        false => shards(&meant.collect::<Vec<_>>()),
+    };
     let checked = args.to.check(&which, this_moment());
     checked.map_err(Failure::unusable)?;
     let table = args.table.open().await?;
     let listed = table.admin.shards(&table.clients.kinesis, &args.stream).await;
     let listed = listed.map_err(under_way)?;
-    let (view, report) = table.watched().await?;
+    let (mut view, report) = table.watched().await?;
+    if let Some(id) = &id {
+        view.keep_stream(id);
+    }
     let (admin, kinesis) = (&table.admin, &table.clients.kinesis);
     let place = admin.place(kinesis, &args.stream, &listed, &view, &which, args.to);
     let place = place.await.map_err(under_way)?;

@@ -62,9 +62,9 @@ use std::time::Instant;
     after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n  leasehold consume --config worker.toml --lease-duration \"20 s\" --until-caught-up\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
 )]
 pub(super) struct ConsumeArgs {
-    /// The stream's name. Given more than once, the worker reads all of these streams, in KCL's multi-stream mode: each is a name, an
+    /// The stream's name. Given more than once, or with commas between several, the worker reads all of these streams, in KCL's multi-stream mode: each is a name, an
     /// ARN, or an identifier `<account>:<stream>:<creation time in seconds>`. One ARN or identifier means that mode, too.
-    #[arg(long, value_name = "STREAM")]
+    #[arg(long, value_name = "STREAM", value_delimiter = ',')]
     stream: Vec<String>,
     /// The application's name, which is also the name of its lease table.
     #[arg(long)]
@@ -275,17 +275,9 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .map_err(failure)?;
     let control = worker.control();
     let payload = if args.text { Payload::Text } else { Payload::Base64 };
+    let (most, ending) = (args.max_records, control.clone());
     let printer = Output::stdout()
-        .and_then(|output| {
-            Printer::start(
-                output,
-                payload,
-                args.max_records,
-                jobs.clone(),
-                last.clone(),
-                control.clone(),
-            )
-        })
+        .and_then(|output| Printer::start(output, payload, most, jobs.clone(), last.clone(), ending))
         .map_err(|error| Failure::unusable(format!("stdout cannot be used: {error}")))?;
     let printer = Arc::new(printer);
     let interrupted = control.clone();

@@ -142,7 +142,8 @@ impl Settings {
             settings.sources.insert(name, given.source.clone());
         }
         for name in ["application", "stream"] {
-            if !values.contains_key(name) {
+            let several = name == "stream" && values.contains_key("streams");
+            if !values.contains_key(name) && !several {
                 let known = Name::of(name);
                 return Err(Failure::unusable(format!(
                     "expected the name of the {name}, found none; give {}, set {}, or write `{name} = \"…\"` into the file of --config",

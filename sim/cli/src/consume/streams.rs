@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use leasehold::aws::kinesis::Client;
 use leasehold::{StreamId, StreamRef};
-use leasehold_engine::stream_id::StreamSource;
+use leasehold_engine::config::StreamSource;
 
 /// Whether what is given means KCL's multi-stream mode: more than one stream, or one that no name stands for.
 pub(super) fn are_several(given: &[String]) -> bool {

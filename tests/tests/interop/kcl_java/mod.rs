@@ -5,6 +5,7 @@
 //! | `beside.rs` | both in one fleet: joining, leaving, crashes of either, a split, a merge; KCL 2, and KCL 3 as it runs beside KCL 2 |
 //! | `replace.rs` | a fleet that is moved over worker by worker, and back; a fleet on its way from KCL 2 to KCL 3, and back |
 //! | `kcl3.rs` | KCL 3 as it runs by default: its leader assigns leases to ours, and ours to its workers |
+//! | `several_streams.rs` | an application of several streams, read by both: KCL 2, and KCL 3 as it runs by default |
 //! | `migrate.rs` | a fleet that goes over from the rules of KCL 2 to those of KCL 3, and back; takes a quarter of an hour |
 //!
 //! Leases last 3 s here, and scans are two of them apart, so each scene takes about a minute.
@@ -13,3 +14,4 @@ mod beside;
 mod kcl3;
 mod migrate;
 mod replace;
+mod several_streams;

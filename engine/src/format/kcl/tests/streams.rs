@@ -79,3 +79,17 @@ fn a_row_that_lacks_its_names_is_read_by_its_key() {
     item.remove("shardId");
     assert_eq!(Kcl.decode(&item), RowRead::Lease(row));
 }
+
+/// Whether a row is the one that is to be forgotten.
+pub(super) fn forgets(row: &LeaseRow, change: &Change) -> bool {
+    let Change::Forget {
+        counter,
+        owner,
+        handing_over,
+        ..
+    } = change
+    else {
+        return false;
+    };
+    row.counter == *counter && row.owner == *owner && row.handing_over == *handing_over
+}

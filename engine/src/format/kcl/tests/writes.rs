@@ -356,8 +356,7 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
             row.counter == *counter && row.owner == *from
         }
         Change::Claim { from, by, .. } => {
-            new.owner = Some(by.clone());
-            new.handing_over = Some(from.clone());
+            (new.owner, new.handing_over) = (Some(by.clone()), Some(from.clone()));
             let free = row.handing_over.is_none() && row.owner.as_ref() == Some(from);
             return free.then_some(Some(new));
         }
@@ -398,15 +397,7 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         Change::Delete { counter, .. } => {
             return (row.counter == *counter && row.checkpoint.is_end()).then_some(None);
         }
-        Change::Forget {
-            counter,
-            owner,
-            handing_over,
-            ..
-        } => {
-            let same = row.counter == *counter && row.owner == *owner && row.handing_over == *handing_over;
-            return same.then_some(None);
-        }
+        Change::Forget { .. } => return super::streams::forgets(row, change).then_some(None),
     };
     new.counter = row.counter.wrapping_add(1);
     allowed.then_some(Some(new))

@@ -26,13 +26,17 @@ final class Processor implements ShardRecordProcessor {
     private String shard = "";
     private long sinceCheckpoint;
 
-    Processor(long checkpointEvery) {
+    /** What the name of the shard begins with: nothing, or the stream. */
+    private final String before;
+
+    Processor(long checkpointEvery, String before) {
         this.checkpointEvery = checkpointEvery;
+        this.before = before;
     }
 
     @Override
     public void initialize(InitializationInput input) {
-        shard = input.shardId();
+        shard = before + input.shardId();
         event("initialised", input.extendedSequenceNumber().sequenceNumber());
     }
 

@@ -28,7 +28,6 @@ import software.amazon.kinesis.leases.LeaseManagementConfig;
 import software.amazon.kinesis.metrics.MetricsConfig;
 import software.amazon.kinesis.metrics.MetricsLevel;
 import software.amazon.kinesis.metrics.NullMetricsFactory;
-import software.amazon.kinesis.processor.SingleStreamTracker;
 import software.amazon.kinesis.retrieval.RetrievalConfig;
 import software.amazon.kinesis.retrieval.polling.PollingConfig;
 
@@ -86,8 +85,8 @@ public final class Worker {
                 InitialPositionInStream.valueOf(options.text("position", "TRIM_HORIZON")));
         long checkpointEvery = options.number("checkpoint-every").orElse(0);
         ConfigsBuilder configs = new ConfigsBuilder(
-                new SingleStreamTracker(stream, position), options.need("table"), kinesis, dynamo, cloudWatch,
-                options.need("worker"), () -> new Processor(checkpointEvery));
+                Streams.tracker(stream, position), options.need("table"), kinesis, dynamo, cloudWatch,
+                options.need("worker"), Streams.processors(checkpointEvery));
 
         CoordinatorConfig coordinator = configs.coordinatorConfig();
         options.set("dispatch-ms", coordinator::shardConsumerDispatchPollIntervalMillis);
@@ -98,7 +97,7 @@ public final class Worker {
         options.set("audit-ms", leases::leasesRecoveryAuditorExecutionFrequencyMillis);
         options.set("steal", most -> leases.maxLeasesToStealAtOneTime(Math.toIntExact(most)));
         Version.set(options, coordinator, leases);
-        PollingConfig polling = new PollingConfig(stream, kinesis);
+        PollingConfig polling = Streams.areSeveral(stream) ? new PollingConfig(kinesis) : new PollingConfig(stream, kinesis);
         options.set("idle-ms", polling::idleTimeBetweenReadsInMillis);
         RetrievalConfig retrieval = configs.retrievalConfig().retrievalSpecificConfig(polling);
         MetricsConfig metrics = configs.metricsConfig()

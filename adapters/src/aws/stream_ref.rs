@@ -1,10 +1,10 @@
 //! The streams of a worker that reads several: which they are, and how each is reached.
 
+use super::classify::why;
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::config::Region;
-use aws_sdk_kinesis::error::DisplayErrorContext;
-use leasehold_engine::config::InitialPosition;
-use leasehold_engine::stream_id::{StreamId, StreamSource};
+use leasehold_engine::config::{InitialPosition, StreamSource};
+use leasehold_engine::stream_id::StreamId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -151,7 +151,7 @@ impl StreamRef {
             found,
         };
         let answer = request.send().await;
-        let answer = answer.map_err(|error| bad(DisplayErrorContext(error).to_string()))?;
+        let answer = answer.map_err(|error| bad(why(&error)))?;
         let summary = answer.stream_description_summary();
         let summary = summary.ok_or_else(|| bad("none".to_owned()))?;
         let epoch = u64::try_from(summary.stream_creation_timestamp().secs()).unwrap_or(0);
@@ -222,6 +222,12 @@ impl Directory {
     pub(crate) fn insert(&self, stream: StreamRef) {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         streams.insert(stream.id().clone(), stream);
+    }
+
+    /// All streams that were ever given, in the order of their identifiers.
+    pub(crate) fn all(&self) -> Vec<StreamRef> {
+        let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.values().cloned().collect()
     }
 
     pub(crate) fn get(&self, id: &StreamId) -> Option<StreamRef> {

@@ -1,0 +1,60 @@
+//! The streams of a worker that reads several, as it is told them.
+
+use super::InitialPosition;
+use crate::stream_id::StreamId;
+use serde::{Deserialize, Serialize};
+
+/// A stream of an application that reads several, and where its shards are started.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StreamSource {
+    /// The stream.
+    pub id: StreamId,
+    /// Where its shards without a lease are started; absent: where the option `initial_position` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_position: Option<InitialPosition>,
+}
+
+impl From<StreamId> for StreamSource {
+    fn from(id: StreamId) -> Self {
+        Self {
+            id,
+            initial_position: None,
+        }
+    }
+}
+
+/// The streams that a worker begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Streams(Vec<StreamSource>);
+
+impl Streams {
+    /// The streams, in the order in which they were given.
+    pub fn as_slice(&self) -> &[StreamSource] {
+        &self.0
+    }
+
+    /// Whether there is none: then the worker reads the one stream that the option `stream` names.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first stream that is there twice.
+    pub(crate) fn repeated(&self) -> Option<&StreamId> {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut ids = self.0.iter().map(|source| &source.id);
+        ids.find(|id| !seen.insert(*id))
+    }
+}
+
+impl<S: Into<StreamSource>> FromIterator<S> for Streams {
+    fn from_iter<I: IntoIterator<Item = S>>(streams: I) -> Self {
+        Self(streams.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<S: Into<StreamSource>> From<Vec<S>> for Streams {
+    fn from(streams: Vec<S>) -> Self {
+        streams.into_iter().collect()
+    }
+}
