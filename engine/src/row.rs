@@ -281,6 +281,15 @@ pub enum Change {
         /// The next owner.
         to: WorkerId,
     },
+    /// Say how much is read of the shard. Does not touch the counter.
+    Weigh {
+        /// The row.
+        key: LeaseKey,
+        /// The owner, which must not be handing the lease over.
+        owner: WorkerId,
+        /// In millionths of KiB/s.
+        throughput: u64,
+    },
     /// Remove a row, finished or not: its stream is read no more.
     Forget {
         /// The row.
@@ -311,6 +320,7 @@ impl Change {
             | Change::SetRange { key, .. }
             | Change::Reset { key, .. }
             | Change::Delete { key, .. }
+            | Change::Weigh { key, .. }
             | Change::Forget { key, .. } => key,
         }
     }
@@ -318,7 +328,7 @@ impl Change {
     /// The counter it relies on.
     pub fn guard(&self) -> Option<u64> {
         match self {
-            Change::Create(_) | Change::Offer { .. } | Change::SetRange { .. } => None,
+            Change::Create(_) | Change::Offer { .. } | Change::SetRange { .. } | Change::Weigh { .. } => None,
             Change::Renew { guard, .. }
             | Change::Checkpoint { guard, .. }
             | Change::End { guard, .. }
@@ -349,6 +359,7 @@ impl Change {
             | Change::Offer { .. }
             | Change::SetRange { .. }
             | Change::Delete { .. }
+            | Change::Weigh { .. }
             | Change::Forget { .. } => None,
         }
     }
@@ -369,6 +380,7 @@ impl Change {
             Change::SetRange { .. } => "set range",
             Change::Reset { .. } => "reset",
             Change::Delete { .. } => "delete",
+            Change::Weigh { .. } => "weigh",
             Change::Forget { .. } => "forget",
         }
     }

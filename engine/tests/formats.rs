@@ -141,6 +141,7 @@ impl LeaseFormat for Toy {
             | Change::Assign { .. }
             | Change::Offer { .. }
             | Change::SetRange { .. }
+            | Change::Weigh { .. }
             | Change::Forget { .. } => (never(), Action::Update(Update::default())),
         };
         ItemWrite {

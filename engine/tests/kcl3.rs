@@ -5,9 +5,9 @@ use crate::rig::{Rig, asking};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::Call;
 use leasehold_engine::notice::{FleetRules, Notice, TakeReason};
-use leasehold_engine::output::{ConsumerOp, EndReason};
+use leasehold_engine::output::{ConsumerOp, Effect, EndReason, TableOp};
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::LeaseRow;
+use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::table::{AttributeValue, Item};
 
 const JAVA: &str = "java";
@@ -457,4 +457,30 @@ fn two_of_ours_never_lead_at_once() {
             .count(),
         1
     );
+}
+
+/// The leader of KCL moves leases by their throughput, and moves none while no row tells any.
+#[test]
+fn a_member_says_in_its_rows_how_much_it_reads_and_only_beside_workers_of_kcl_3() {
+    let mut rig = fleet(2, 1);
+    let weighs = |rig: &Rig| {
+        let sent = rig.workers[0].sent.iter();
+        let weighs =
+            sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(Change::Weigh { .. }))));
+        weighs.count()
+    };
+    rig.secs(100);
+    assert_eq!(weighs(&rig), 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    rig.put(0, 1_000);
+    rig.secs(40);
+    assert!(
+        rig.row(0).throughput.is_some_and(|told| told > 0),
+        "{:?}",
+        rig.row(0)
+    );
+    assert_eq!(rig.row(1).throughput, Some(0));
+    let before = weighs(&rig);
+    rig.secs(300);
+    assert!(weighs(&rig) - before <= 2 * 11, "once in 30 s for each lease");
 }

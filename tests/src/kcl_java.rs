@@ -71,6 +71,15 @@ impl Program {
     /// # Panics
     /// If it cannot be started.
     pub fn start(&self, place: &Place, name: &str, more: &[&str]) -> Member {
+        let options: Vec<&str> = QUICK.iter().chain(more).copied().collect();
+        self.start_by_default(place, name, &options)
+    }
+
+    /// Starts a worker with the library's own timers, but for these options.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn start_by_default(&self, place: &Place, name: &str, more: &[&str]) -> Member {
         let mut command = Command::new("java");
         command
             // Several run beside each other, for a minute each.
@@ -79,7 +88,6 @@ impl Program {
             .arg("-Dorg.slf4j.simpleLogger.showDateTime=true")
             .arg("-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS")
             .args(["-cp", &self.class_path, "leasehold.kcl.Worker"])
-            .args(QUICK)
             .args(more);
         Member::launch(command, place, name)
     }

@@ -38,7 +38,9 @@ fn holds(row: &LeaseRow, change: &Change) -> bool {
         Change::Create(_) => false,
         Change::Take { counter, from, .. } => row.counter == *counter && row.owner == *from,
         Change::Claim { from, .. } => row.owner.as_ref() == Some(from) && row.handing_over.is_none(),
-        Change::Offer { from, .. } => row.owner.as_ref() == Some(from) && row.handing_over.is_none(),
+        Change::Offer { from, .. } | Change::Weigh { owner: from, .. } => {
+            row.owner.as_ref() == Some(from) && row.handing_over.is_none()
+        }
         Change::Assign {
             counter,
             from,
@@ -86,6 +88,7 @@ fn apply(row: &mut LeaseRow, change: &Change) {
     match change {
         Change::Create(_) | Change::Delete { .. } | Change::Forget { .. } | Change::Renew { .. } => {}
         Change::SetRange { range, .. } => row.range = Some(*range),
+        Change::Weigh { throughput, .. } => row.throughput = Some(*throughput),
         Change::Claim { by, .. } => row.handing_over = row.owner.replace(by.clone()),
         Change::Offer { to, .. } => {
             row.handing_over = row.owner.replace(to.clone());

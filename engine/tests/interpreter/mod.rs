@@ -351,6 +351,7 @@ fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
             Change::Create(_)
             | Change::Claim { .. }
             | Change::SetRange { .. }
+            | Change::Weigh { .. }
             | Change::Reset { .. }
             | Change::Delete { .. }
             | Change::Forget { .. },

@@ -65,6 +65,16 @@ impl Fleet {
         Worker { name, process }
     }
 
+    /// With the timers that the library has by default, but for reads.
+    pub(super) fn theirs_by_default(&self, program: &Program, name: &str) -> Worker {
+        let member = program.start_by_default(&self.world.place, name, &["--idle-ms=200"]);
+        self.watch.add(&member.name, &member.output);
+        Worker {
+            name: member.name,
+            process: member.process,
+        }
+    }
+
     pub(super) fn ours(&self, name: &str) -> Worker {
         self.ours_with(name, LIKE_THEIRS)
     }
@@ -85,10 +95,18 @@ impl Fleet {
         self.until(what, shards, |owners| *owners == by).await;
     }
 
+    /// As [`until_read`](Self::until_read), within another time.
+    pub(super) async fn until_owned_within(&self, what: &str, shards: &[u32], by: &[&str], within: Duration) {
+        let by: BTreeSet<&str> = by.iter().copied().collect();
+        let shards: BTreeSet<String> = shards.iter().map(|number| shard(*number)).collect();
+        self.until_named(what, &shards, within, |owners| *owners == by)
+            .await;
+    }
+
     /// The same of shards that are named as their leases are.
     pub(super) async fn until_leases_are_read(&self, what: &str, leases: &BTreeSet<String>, by: &[&str]) {
         let by: BTreeSet<&str> = by.iter().copied().collect();
-        self.until_named(what, leases, |owners| *owners == by).await;
+        self.until_named(what, leases, SOON, |owners| *owners == by).await;
     }
 
     /// The same, but a worker may have none.
@@ -99,13 +117,14 @@ impl Fleet {
 
     async fn until(&self, what: &str, shards: &[u32], right_owners: impl Fn(&BTreeSet<&str>) -> bool) {
         let shards: BTreeSet<String> = shards.iter().map(|number| shard(*number)).collect();
-        self.until_named(what, &shards, right_owners).await;
+        self.until_named(what, &shards, SOON, right_owners).await;
     }
 
     async fn until_named(
         &self,
         what: &str,
         shards: &BTreeSet<String>,
+        within: Duration,
         right_owners: impl Fn(&BTreeSet<&str>) -> bool,
     ) {
         let began = Instant::now();
@@ -120,8 +139,8 @@ impl Fleet {
                 return;
             }
             assert!(
-                began.elapsed() < SOON,
-                "{}: expected {what} within {SOON:?}, found the owners {owners:?} and the readers {readers:?}",
+                began.elapsed() < within,
+                "{}: expected {what} within {within:?}, found the owners {owners:?} and the readers {readers:?}",
                 self.test
             );
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -47,10 +47,12 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             still(table, *checkpoint),
         ]),
         // No leader assigns leases of these formats, and a table is of one stream: this never takes place.
-        Change::Assign { .. } | Change::Offer { .. } | Change::Forget { .. } => Condition::All(vec![
-            Condition::Exists(key.into()),
-            Condition::NotExists(key.into()),
-        ]),
+        Change::Assign { .. } | Change::Offer { .. } | Change::Weigh { .. } | Change::Forget { .. } => {
+            Condition::All(vec![
+                Condition::Exists(key.into()),
+                Condition::NotExists(key.into()),
+            ])
+        }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }
@@ -172,7 +174,7 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
                 None => update,
             }
         }
-        Change::Assign { .. } | Change::Offer { .. } | Change::Forget { .. } => {
+        Change::Assign { .. } | Change::Offer { .. } | Change::Weigh { .. } | Change::Forget { .. } => {
             Update::default().remove(table.claim)
         }
         // A claim stays: it says whose turn it is.

@@ -45,7 +45,7 @@ pub(super) fn condition(change: &Change) -> Condition {
             named(name::OWNER, from.as_ref()),
             named(name::OLD_OWNER, handing_over.as_ref()),
         ]),
-        Change::Offer { from, .. } => {
+        Change::Offer { from, .. } | Change::Weigh { owner: from, .. } => {
             Condition::All(vec![owned_by(name::OWNER, from), not_exists(name::OLD_OWNER)])
         }
         Change::Renew { guard, .. }
@@ -159,10 +159,18 @@ pub(super) fn action(change: &Change) -> Action {
         Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
             counted(guard.next).remove(name::OLD_OWNER)
         }
+        Change::Weigh { throughput, .. } => Update::default().set(name::THROUGHPUT, weight(*throughput)),
         Change::SetRange { range, .. } => Update::default()
             .set(name::RANGE_START, AttributeValue::s(range.start.to_string()))
             .set(name::RANGE_END, AttributeValue::s(range.end.to_string())),
     })
+}
+
+/// Millionths of KiB/s, as KCL spells KiB/s.
+fn weight(throughput: u64) -> AttributeValue {
+    AttributeValue::n(super::fleet::decimal(
+        i64::try_from(throughput).unwrap_or(i64::MAX),
+    ))
 }
 
 fn counted(next: u64) -> Update {

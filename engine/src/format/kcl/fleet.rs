@@ -101,7 +101,7 @@ pub(super) fn millionths(value: &AttributeValue) -> Option<i64> {
 }
 
 /// Millionths as a decimal.
-fn decimal(millionths: i64) -> String {
+pub(super) fn decimal(millionths: i64) -> String {
     let sign = if millionths < 0 { "-" } else { "" };
     let (whole, part) = (
         millionths.unsigned_abs() / 1_000_000,

@@ -158,6 +158,7 @@ pub(super) fn condition(change: &Change) -> Condition {
         | Change::Assign { .. }
         | Change::Offer { .. }
         | Change::HandOver { .. }
+        | Change::Weigh { .. }
         | Change::SetRange { .. } => Condition::All(vec![
             Condition::Exists(KEY.into()),
             Condition::NotExists(KEY.into()),
@@ -226,6 +227,7 @@ pub(super) fn action(change: &Change) -> Action {
         | Change::Assign { .. }
         | Change::Offer { .. }
         | Change::HandOver { .. }
+        | Change::Weigh { .. }
         | Change::SetRange { .. } => Update::default().remove(START),
     })
 }

@@ -11,6 +11,7 @@
 //! * At most one command to the application is in flight, but for `Abort`.
 
 use super::failure::Poison;
+use super::flow::Flow;
 use super::lane::{Lane, Wish};
 use super::lane_answers::{Answer, From};
 use super::stage::{Stage, Waiting};
@@ -77,6 +78,7 @@ pub(in crate::worker) struct HeldLease {
     pub(super) open_after: Mono,
     /// When it last moved.
     pub(super) movement: Movement,
+    pub(super) flow: Flow,
     pub(super) key: LeaseKey,
     pub(super) token: FencingToken,
     /// The children of the shard, sorted, once it was processed to its end: an end that is written may become known when the shard
@@ -113,6 +115,7 @@ impl HeldLease {
             stream: taken.stream,
             open_after: taken.open_after,
             movement: Movement::new(now),
+            flow: Flow::new(now),
             key: taken.key,
             token: taken.token,
             children: Vec::new(),
@@ -198,6 +201,7 @@ impl HeldLease {
             self.emit(cx, leases, kind);
         }
         self.stall_step(cx, leases);
+        self.flow_step(cx, leases);
         self.check();
         let closed = matches!(self.stage, Stage::Closed(_));
         // Without its table, nothing can be given up.

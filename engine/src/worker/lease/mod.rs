@@ -14,12 +14,14 @@
 //! | `shard_end` | the children's leases, before a shard's end is written |
 //! | `missing` | what a listing says of a shard that was not found |
 //! | `paused` | shards of which nothing is handed over because the application wants it so |
+//! | `flow` | how much is read of a shard, for leaders of KCL 3.x |
 //! | `stall` | noticing leases that do not move, and saying why |
 //!
 //! Every lease has one step function that may be called at any time and does what is due.
 
 mod acquisition;
 mod failure;
+mod flow;
 mod held;
 mod kept;
 mod lane;

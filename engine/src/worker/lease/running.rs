@@ -273,6 +273,7 @@ impl HeldLease {
         if let Outcome::Applied(Reply::Records(answer)) = &outcome {
             let waiting = reading.reader.buffered_batches();
             self.movement.fetched(answer, waiting, now);
+            self.flow.read(answer.bytes);
         }
         match event {
             Some(Event::ShardMissing) => {

@@ -108,6 +108,17 @@ impl LeaseTable {
         }
     }
 
+    /// The row says how much we read of the shard.
+    pub(in crate::worker) fn weighed(&mut self, key: &str, throughput: u64) {
+        let lease = self.find(key).and_then(|ix| self.get_mut(ix));
+        if let Some(row) = lease
+            .filter(|lease| lease.is_ours())
+            .and_then(|lease| lease.row.as_mut())
+        {
+            row.throughput = Some(throughput);
+        }
+    }
+
     /// The row is to get the hash range that it lacks.
     pub(in crate::worker) fn set_range(&mut self, ix: LeaseIx, range: HashRange) {
         if let Some(row) = self.get_mut(ix).and_then(|lease| lease.row.as_mut()) {

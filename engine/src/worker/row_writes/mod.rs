@@ -276,6 +276,7 @@ impl RowWrites {
         debug_assert!(write.flight.is_none(), "what is settled is not in flight");
         let applied = matches!(outcome, Outcome::Applied(_));
         let lease = write.change.key().clone();
+        let weighs = matches!(write.change, Change::Weigh { .. });
         match write.change {
             Change::Create(row) if applied => {
                 cx.notify(Notice::Created {
@@ -285,6 +286,7 @@ impl RowWrites {
                 });
                 leases.observe_now(cx, *row);
             }
+            Change::Weigh { throughput, .. } if applied => leases.weighed(lease.as_str(), throughput),
             Change::Forget { .. } if applied => cx.notify(Notice::Stream(StreamNews::Forgot { lease })),
             Change::Delete { .. } if applied => {
                 leases.removed(lease.as_str());
@@ -295,7 +297,7 @@ impl RowWrites {
         if let Some(parent) = write.child_of {
             leases.with_held(parent, |held, _| held.on_child_written());
             leases.wake(parent, cx.now());
-        } else if self.is_idle() {
+        } else if self.is_idle() && !weighs {
             // What was just created has no owner yet.
             cx.request(Request::Rescan(cx.now()));
         }

@@ -220,7 +220,7 @@ pub(super) fn condition(change: &Change) -> String {
             format!(" if the row still has counter {counter}")
         }
         Change::Delete { counter, .. } => format!(" if the row is finished and still has counter {counter}"),
-        Change::SetRange { .. } => String::new(),
+        Change::SetRange { .. } | Change::Weigh { .. } => String::new(),
     }
 }
 

@@ -32,7 +32,8 @@ pub(crate) fn verb(change: &Change) -> Verb {
         // No worker of a world makes a reset: to the world it gives a lease up.
         Change::Release { .. } | Change::Reset { .. } => Verb::Release,
         Change::HandOver { .. } => Verb::HandOver,
-        Change::SetRange { .. } => Verb::SetRange,
+        // Beside the lanes, without the counter.
+        Change::SetRange { .. } | Change::Weigh { .. } => Verb::SetRange,
         Change::Delete { .. } | Change::Forget { .. } => Verb::Delete,
     }
 }

@@ -184,6 +184,11 @@ pub(super) fn of_a_leader() -> impl Strategy<Value = Change> {
                 to
             }),
         (workers(), workers()).prop_map(|(from, to)| Change::Offer { key: key(), from, to }),
+        (workers(), 0..1u64 << 40).prop_map(|(owner, throughput)| Change::Weigh {
+            key: key(),
+            owner,
+            throughput
+        }),
     ]
 }
 
@@ -203,6 +208,12 @@ pub(super) fn after(row: &LeaseRow, mut new: LeaseRow, change: &Change) -> Optio
             new.switches += u64::from(switched);
             new.counter = row.counter.wrapping_add(1);
             row.counter == *counter && row.owner == *from && row.handing_over == *handing_over
+        }
+        Change::Weigh {
+            owner, throughput, ..
+        } => {
+            new.throughput = Some(*throughput);
+            row.owner.as_ref() == Some(owner) && row.handing_over.is_none()
         }
         Change::Offer { from, to, .. } => {
             new.owner = Some(to.clone());

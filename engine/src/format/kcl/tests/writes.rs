@@ -360,7 +360,7 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
             let free = row.handing_over.is_none() && row.owner.as_ref() == Some(from);
             return free.then_some(Some(new));
         }
-        Change::Assign { .. } | Change::Offer { .. } => {
+        Change::Assign { .. } | Change::Offer { .. } | Change::Weigh { .. } => {
             return super::fleet::after(row, new, change).map(Some);
         }
         Change::Checkpoint { guard, position, .. } => {
@@ -448,10 +448,15 @@ proptest! {
             (Ok(()), Some(None)) => prop_assert_eq!(table, None),
             (Ok(()), Some(Some(expected))) => {
                 let item = table.unwrap();
-                let takes = matches!(change, Change::Take { .. });
-                let expected = LeaseRow { throughput: (!takes).then_some(1), ..expected };
+                let throughput = match change {
+                    Change::Take { .. } => None,
+                    Change::Weigh { throughput, .. } => Some(throughput),
+                    _ => Some(1),
+                };
+                let weighs = matches!(change, Change::Take { .. } | Change::Weigh { .. });
+                let expected = LeaseRow { throughput, ..expected };
                 prop_assert_eq!(Kcl.decode(&item), RowRead::Lease(expected));
-                for (name, value) in foreign.iter().filter(|(name, _)| !takes || *name != name::THROUGHPUT) {
+                for (name, value) in foreign.iter().filter(|(name, _)| !weighs || *name != name::THROUGHPUT) {
                     prop_assert_eq!(item.get(*name), Some(value));
                 }
             }
