@@ -6,6 +6,14 @@ pub use crate::digest::Digest;
 pub use crate::draw::{draw, draw_below};
 pub use crate::migration::{Conflict, Step, copied, next};
 
+/// What one worker takes for itself.
+pub mod own_share {
+    pub use crate::own_share::{
+        Balance, Counting, Ours, Standing, Stealing, Taking, Way, ask, by_load, drawn, is_plainly_of,
+        may_be_asked, next, number, steal, take,
+    };
+}
+
 /// One shard being read.
 pub mod reader {
     pub use crate::reader::{BatchRef, Ctx, Event, How, Reader, Start, Want};
@@ -13,7 +21,10 @@ pub mod reader {
 
 /// How a leader of KCL 3.x shares leases out.
 pub mod share_out {
-    pub use crate::share_out::{Candidate, LoadOptions, Move, Owner, Portion, by_count, by_load};
+    pub use crate::share_out::{
+        Candidate, LoadOptions, Move, Owner, Portion, Rules, by_count, by_load, candidates, is_fresh,
+        portion, rules,
+    };
 }
 
 /// Which leases are missing.

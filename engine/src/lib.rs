@@ -17,7 +17,7 @@
 //! In forty minutes: [`input`], [`output`] and [`row`] are all there is to say; [`config`] is how a worker is told to
 //! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`mod@format`] (rows as
 //! table items), and the private modules `sync` (which leases are missing), `leader` (who acts first), `rank` (whose turn a shard
-//! is), `share_out` (who gets which lease, as a leader of KCL 3.x decides it) and `reader` (one shard being read). What ties
+//! is), `own_share` (what a worker takes for itself), `share_out` (who gets which lease, as a leader of KCL 3.x decides it) and `reader` (one shard being read). What ties
 //! them together is the private module `worker`; begin with its table of rooms.
 //!
 //! The feature `testkit` adds the module `testkit`: it carries out an engine's commands in memory, for tests and benchmarks.
@@ -44,6 +44,7 @@ pub mod members;
 mod migration;
 pub mod notice;
 pub mod output;
+mod own_share;
 pub mod policy;
 pub mod position;
 mod rank;

@@ -68,11 +68,14 @@
 mod by_count;
 mod by_load;
 mod measure;
+mod rows;
 #[cfg(test)]
 mod tests;
 
 pub use by_count::by_count;
 pub use by_load::{LoadOptions, by_load};
+pub(crate) use rows::whole_seconds;
+pub use rows::{Rules, candidates, is_fresh, portion, rules};
 
 use crate::fleet::FleetMetric;
 use crate::ids::WorkerId;

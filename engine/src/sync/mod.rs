@@ -4,10 +4,12 @@ mod audit;
 mod identity;
 mod lineage;
 mod plan;
+mod unread;
 
 pub(crate) use audit::first_hole;
 pub use audit::holes;
 pub(crate) use identity::misfits;
 pub use lineage::{BadListing, Lineage};
 pub(crate) use lineage::{Children, has_leased_descendant, shows_all_children, will_come};
-pub use plan::{Finding, Plan, PlannedLease, plan, unread};
+pub use plan::{Finding, Plan, PlannedLease, plan};
+pub use unread::unread;

@@ -1,7 +1,7 @@
 //! Which leases are missing, and where each is to start.
 //!
 //! The core is the algorithm of KCL for Java 3.5 (`HierarchicalShardSyncer`), so that mixed fleets agree. It never
-//! creates a shard below a leased one: the owner of that one does, when it reaches the end. Five things are better
+//! creates a shard below a leased one, however far: the owner of that one does, when it reaches the end. Five things are better
 //! here, each because the original loses data or stalls:
 //!
 //! - *Holes are filled.* If the lease above an uncovered open shard has ended, nobody is left to create what follows
@@ -15,7 +15,8 @@
 //!   The original creates it anew if a row below it was lost, and reads it beside its descendants.
 //! - *A shard of a single hash key is like any other.*
 
-use super::{BadListing, Children, Lineage};
+use super::unread::brings_unlisted;
+use super::{BadListing, Lineage};
 use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, ShardId};
 use crate::position::Checkpoint;
@@ -114,65 +115,10 @@ pub fn plan(
     let mut survey = Survey::new(leases, &lineage, initial);
     survey.brings_unlisted = brings_unlisted(leases, unreadable, shards);
     survey.mark_passed();
+    survey.mark_what_follows();
     survey.mark_needed();
     survey.descend();
     Ok(survey.into_plan())
-}
-
-/// Where the rows of finished shards stay as long as their shards are listed: every listed shard without one, which nobody
-/// can have read. Those that `planned_already` has are left out. The leases that are `unreadable` end by nobody's doing.
-///
-/// There are such only from the trim horizon. From elsewhere, what was there before is not wanted. A shard whose parent is
-/// neither listed nor leased waits as long as an unfinished lease of a shard that is not listed either may bring that parent.
-pub fn unread(
-    leases: &BTreeMap<LeaseKey, Checkpoint>,
-    unreadable: &BTreeSet<LeaseKey>,
-    shards: &[Shard],
-    initial: InitialPosition,
-    planned_already: &[PlannedLease],
-) -> Vec<PlannedLease> {
-    if initial != InitialPosition::TrimHorizon {
-        return Vec::new();
-    }
-    let known: BTreeSet<_> = planned_already
-        .iter()
-        .map(|lease| lease.row.key.as_str())
-        .collect();
-    let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
-    let brings_unlisted = brings_unlisted(leases, unreadable, shards);
-    let lost = |parent: &ShardId| !listed.contains(parent.as_str()) && !leases.contains_key(parent.as_str());
-    shards
-        .iter()
-        .filter(|shard| !leases.contains_key(shard.id.as_str()) && !known.contains(shard.id.as_str()))
-        .filter(|shard| !brings_unlisted || !shard.parents().any(lost))
-        .map(|shard| {
-            planned(
-                shard,
-                Checkpoint::TrimHorizon,
-                "its shard is listed, and nobody has read it".to_owned(),
-            )
-        })
-        .collect()
-}
-
-/// Whether there is an unfinished lease of a shard that is not listed, whose end may bring shards that are not either.
-fn brings_unlisted(
-    leases: &BTreeMap<LeaseKey, Checkpoint>,
-    unreadable: &BTreeSet<LeaseKey>,
-    shards: &[Shard],
-) -> bool {
-    let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
-    let mut forgotten = leases
-        .iter()
-        .filter(|(lease, checkpoint)| !checkpoint.is_end() && !listed.contains(lease.as_str()))
-        .map(|(lease, _)| lease)
-        .filter(|lease| !unreadable.contains(*lease))
-        .peekable();
-    if forgotten.peek().is_none() {
-        return false;
-    }
-    let children = Children::of(shards);
-    forgotten.any(|lease| !children.all_shown(lease.as_str()))
 }
 
 /// Of a listing that shows more than one moment, the shards that were open when the application's reading begins: without a
@@ -219,7 +165,7 @@ fn sentinel(initial: InitialPosition) -> Checkpoint {
     }
 }
 
-fn planned(shard: &Shard, checkpoint: Checkpoint, reason: String) -> PlannedLease {
+pub(super) fn planned(shard: &Shard, checkpoint: Checkpoint, reason: String) -> PlannedLease {
     let mut row = LeaseRow::new(shard.id.to_lease(), checkpoint);
     row.parents = shard.parents().cloned().collect();
     row.parents.sort();
@@ -241,6 +187,10 @@ struct Mark<'a> {
     below: bool,
     /// Needed, and with nothing above it that is or will be leased: created if anything below it needs that.
     root: bool,
+    /// The nearest ancestor whose lease is unfinished, however many shards without a lease lie between.
+    unfinished: Option<&'a ShardId>,
+    /// Below a leased shard, however far: the application had begun before it came to this one.
+    follows: bool,
     /// Needed, and below this shard, which is passed and was not read: what is above that one does not count.
     skipped: Option<&'a ShardId>,
     /// The nearest unfinished ancestor that keeps it waiting.
@@ -302,6 +252,25 @@ impl<'a> Survey<'a> {
         }
     }
 
+    /// Looks down from every lease: what is below an unfinished one is begun when that comes to it.
+    fn mark_what_follows(&mut self) {
+        let lineage = self.lineage;
+        for n in lineage.ancestors_first().iter().copied() {
+            for parent in lineage.shard(n).parents() {
+                let lease = self.lease(parent);
+                let above = lineage.find(parent).map(|p| &self.marks[p]);
+                let follows = lease.is_some() || above.is_some_and(|above| above.follows);
+                let unfinished = match lease {
+                    Some(at) => Some(parent).filter(|_| !at.is_end()),
+                    None => above.and_then(|above| above.unfinished),
+                };
+                let mark = &mut self.marks[n];
+                mark.follows |= follows;
+                mark.unfinished = mark.unfinished.or(unfinished);
+            }
+        }
+    }
+
     /// Walks up from every open shard without a lease, as far as there are none.
     fn mark_needed(&mut self) {
         let mut stack: Vec<usize> = (0..self.lineage.len())
@@ -342,6 +311,7 @@ impl<'a> Survey<'a> {
             || parents
                 .iter()
                 .any(|p| self.marks[*p].below || self.marks[*p].root || self.marks[*p].read)
+            || self.marks[n].unfinished.is_some()
             || self.may_come(shard).is_some();
         self.marks[n].below = below;
         if !below {
@@ -373,7 +343,11 @@ impl<'a> Survey<'a> {
                 None => "it is open, and neither it nor any listed ancestor has a lease".to_owned(),
                 Some(before) => format!("it is open and has no lease, and {}", begun_after(before)),
             };
-            mark.create = Some((sentinel(self.initial), reason));
+            let start = match mark.follows {
+                true => Checkpoint::TrimHorizon,
+                false => sentinel(self.initial),
+            };
+            mark.create = Some((start, reason));
         }
     }
 
@@ -450,6 +424,8 @@ impl<'a> Survey<'a> {
                 )
             };
             self.marks[n].create = Some((Checkpoint::TrimHorizon, reason));
+        } else {
+            self.marks[n].behind = self.marks[n].unfinished;
         }
     }
 

@@ -1,25 +1,31 @@
 //! `leasehold plan`: what shard sync would do to a table, and what is wrong with it, from two files and without a network.
 
+#[cfg(test)]
+mod engine_tests;
+mod fleet;
 mod other;
+mod rounds;
 mod start;
 pub(crate) mod survey;
 
 use crate::exit::{self, Failure, Verdict};
 use crate::input;
 use crate::position::{parse_moment, parse_position};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use fleet::{Fleet, Rule};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::format::{Format, LeaseFormat as _};
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::time::Wall;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use survey::Asked;
 
-/// Say what shard sync would create in a lease table and why, what waits for what, what is wrong with the table, and who would
-/// get what.
+/// Say what workers would do if they looked at a lease table now: what they create and why, what waits for what, what is wrong with
+/// the table, and which worker gets which lease, round by round until nothing moves.
 ///
 /// Nothing is asked of AWS and nothing is changed. The files are what `aws kinesis list-shards` and `aws dynamodb scan`
 /// print: one object, several after one another (pages), or an array of them.
@@ -28,9 +34,14 @@ use survey::Asked;
 /// when these have been read. For a time, a worker asks the service which shards were open. This command takes it from the
 /// sequence numbers in the list, which tell whole seconds: within two seconds after a reshard, it names the parents still, of
 /// which a worker reads nothing that is older than the time.
+///
+/// Leases are assigned by the rule that the table shows: each worker takes its share, or a leader of a fleet of KCL 3.x assigns them.
+/// In a round, each worker looks at the table once, in the order of their names. An owner counts as alive unless it has reported, in the
+/// lease table or in --workers, and does not any more. Which ones of several leases move is drawn by each worker: here too, so that
+/// others may move than those named.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --format vmware-go-kcl --shards shards.json --leases leases.json"
+    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --shards shards.json --leases leases.json --assign count\n  leasehold plan --format vmware-go-kcl --shards shards.json --leases leases.json"
 )]
 pub(super) struct PlanArgs {
     /// The shards of the stream: what ListShards answered.
@@ -45,8 +56,8 @@ pub(super) struct PlanArgs {
     /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer (its table of checkpoints).
     #[arg(long, alias = "dialect", default_value_t = Format::Kcl, value_name = "FORMAT")]
     format: Format,
-    /// KCL 3's worker metrics: what Scan of their table answered, or of a lease table that holds them. Workers that have not
-    /// reported for a minute are taken for dead, and their leases are assigned to others.
+    /// KCL 3's worker metrics, if they are in a table of their own: what Scan of it answered. Workers that have not reported for a minute
+    /// are taken for dead, and their leases are assigned to others.
     #[arg(long, value_name = "FILE")]
     workers: Option<PathBuf>,
     /// The time at which the files were written, as of RFC 3339; by default this moment.
@@ -55,9 +66,21 @@ pub(super) struct PlanArgs {
     /// The stream that the table should belong to: rows that name another one are told, and left out of everything else.
     #[arg(long, value_name = "NAME", value_parser = other::parse_stream)]
     stream: Option<String>,
+    /// How a leader shares leases out, in a fleet of KCL 3.x: by their load, as workers do, or by their number.
+    #[arg(long, value_name = "HOW")]
+    assign: Option<Assign>,
     /// Results as one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// How a leader shares leases out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Assign {
+    /// By how busy workers and leases are.
+    Load,
+    /// By the number of leases.
+    Count,
 }
 
 /// A lease that shard sync would create.
@@ -89,12 +112,23 @@ pub(crate) struct Finding {
     pub(crate) detail: String,
 }
 
-/// A lease without an owner, and the worker that would take it.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Assignment {
+/// A lease that another worker gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Assignment {
     lease_key: String,
+    /// Its owner, who may be dead.
+    from: Option<String>,
     to: String,
+    /// `take` or `assign`: nobody renews it; `ask`, `steal`, `move` or `hand-over`: its owner lives.
+    how: &'static str,
     reason: String,
+}
+
+impl Assignment {
+    /// Whether its owner lives.
+    fn is_move(&self) -> bool {
+        !matches!(self.how, "take" | "assign")
+    }
 }
 
 /// All of it.
@@ -103,7 +137,14 @@ pub(crate) struct Survey {
     pub(crate) create: Vec<Creation>,
     wait: Vec<Wait>,
     pub(crate) findings: Vec<Finding>,
+    /// By which rule leases are assigned.
+    rule: Option<Rule>,
+    /// What workers do when they look at the table now.
     assign: Vec<Assignment>,
+    /// What they do when they look again, until nothing moves.
+    next_rounds: Vec<Vec<Assignment>>,
+    /// Nothing moves after that; or else the search was given up.
+    rests: bool,
     /// The list of shards cannot be used, so nothing can be planned.
     #[serde(skip)]
     hopeless: bool,
@@ -134,7 +175,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     }
     let shards = input::shards(&args.shards)?;
     let mut items = input::items(&args.leases, format.key_name())?;
-    let heartbeats = match &args.workers {
+    let mut heartbeats = match &args.workers {
         Some(path) => input::heartbeats(path)?,
         None => Vec::new(),
     };
@@ -148,14 +189,24 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         .zip(&items)
         .filter_map(|(row, item)| incomplete(row.lease()?, &format.lacks(item)));
     let incomplete: Vec<Finding> = incomplete.collect();
+    let now = args.now.unwrap_or_else(this_moment);
+    let in_table = fleet::in_table(&rows, now);
+    let all_old = in_table.is_none() && heartbeats.is_empty();
+    heartbeats.extend(in_table.unwrap_or_default());
     let asked = Asked {
         from: args.from,
         policies: format.policies(),
         heartbeats: &heartbeats,
-        now: args.now.unwrap_or_else(this_moment),
+        now,
     };
     let mut survey = survey::survey(&shards, &rows, &asked);
     survey.findings.splice(0..0, others.into_iter().chain(incomplete));
+    if all_old {
+        let detail = "no worker has reported into the table for a minute, so that reports tell nothing of who lives: if the files \
+                      are older than that, name their time with --now";
+        survey.find("old-reports", None, detail.to_owned());
+    }
+    survey.share(&rows, &asked, args.assign)?;
     if args.json {
         exit::print_json(&survey)?;
     } else {
@@ -166,6 +217,43 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     } else {
         Verdict::Fine
     })
+}
+
+impl Survey {
+    /// Who gets which lease, and by which rule.
+    fn share(&mut self, rows: &[RowRead], asked: &Asked<'_>, assign: Option<Assign>) -> Result<(), Failure> {
+        let fleet = Fleet::read(rows, asked.heartbeats, asked.now);
+        let load = assign != Some(Assign::Count);
+        let rule = fleet.rule(asked.policies, load);
+        if assign.is_some() && rule.leader.is_none() {
+            return Err(Failure::unusable(format!(
+                "expected --assign for a table whose leases a leader assigns, found another rule: {}; leave --assign out",
+                rule.detail
+            )));
+        }
+        // A row that the file has twice is one.
+        let leases = rows.iter().filter_map(RowRead::lease);
+        let leases: BTreeMap<_, _> = leases.map(|lease| (&lease.key, lease)).collect();
+        let leases: Vec<&LeaseRow> = leases.into_values().collect();
+        let course = rounds::course(&leases, &fleet, asked.policies, load);
+        let moves = |round: &Vec<Assignment>| round.iter().any(Assignment::is_move);
+        let (most, least) = (course.most(), course.least());
+        if rule.leader.is_none()
+            && course.rounds.iter().any(moves)
+            && let (Some(most), Some(least)) = (most, least)
+        {
+            let detail = format!(
+                "{} has {} leases and {} has {}: workers move some",
+                most.0, most.1, least.0, least.1
+            );
+            self.find("unbalanced", None, detail);
+        }
+        let mut rounds = course.rounds.into_iter();
+        self.assign = rounds.next().unwrap_or_default();
+        self.next_rounds = rounds.collect();
+        (self.rests, self.rule) = (course.rests, Some(rule));
+        Ok(())
+    }
 }
 
 fn this_moment() -> Wall {
@@ -192,20 +280,45 @@ fn describe(survey: &Survey) -> String {
     for wait in &survey.wait {
         let _ = writeln!(text, "wait {}: {}", wait.lease_key, wait.reason);
     }
-    for assignment in &survey.assign {
-        let _ = writeln!(
-            text,
-            "assign {} to {}: {}",
-            assignment.lease_key, assignment.to, assignment.reason
-        );
-    }
+    describe_shares(&mut text, survey);
+    let rounds = || std::iter::once(&survey.assign).chain(&survey.next_rounds);
+    let moves = rounds().flatten().filter(|step| step.is_move()).count();
     let _ = write!(
         text,
-        "{} findings, {} leases to create, {} to create later, {} to assign",
+        "{} findings, {} leases to create, {} to create later, {} to assign, {moves} to move",
         survey.findings.len(),
         survey.create.len(),
         survey.wait.len(),
-        survey.assign.len()
+        rounds().flatten().count() - moves
     );
     text
+}
+
+/// By which rule leases are assigned, and what each round does.
+fn describe_shares(text: &mut String, survey: &Survey) {
+    if let Some(rule) = &survey.rule {
+        let _ = writeln!(text, "rule {}: {}", rule.by, rule.detail);
+    }
+    let rounds = std::iter::once(&survey.assign).chain(&survey.next_rounds);
+    for (number, steps) in (1..).zip(rounds) {
+        let round = match number {
+            1 => String::new(),
+            later => format!("round {later}: "),
+        };
+        for step in steps {
+            let (key, to, reason) = (&step.lease_key, &step.to, &step.reason);
+            let _ = match step.from.as_ref().filter(|_| step.is_move()) {
+                Some(from) => writeln!(text, "{round}move {key} from {from} to {to}: {reason}"),
+                None => writeln!(text, "{round}assign {key} to {to}: {reason}"),
+            };
+        }
+    }
+    if !survey.rests {
+        let _ = writeln!(
+            text,
+            "what comes after round {} is not known: workers measure how busy their hosts are when leases have moved, or leases move \
+             for longer than is worked out here",
+            survey.next_rounds.len() + 1
+        );
+    }
 }

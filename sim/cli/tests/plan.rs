@@ -56,7 +56,14 @@ fn a_table_is_compared_with_its_stream() {
         .collect();
     assert_eq!(
         kinds,
-        ["foreign-row", "foreign-row", "ended-without-children", "hole"]
+        [
+            "foreign-row",
+            "foreign-row",
+            "ended-without-children",
+            "hole",
+            // w2's report in the table is a day old, and w1's is not.
+            "stale-worker"
+        ]
     );
     assert_eq!(plan["create"][0]["lease_key"], "shardId-000000000097");
 }
@@ -144,7 +151,8 @@ fn an_empty_table_is_filled_with_what_was_open_at_a_time() {
             "create shardId-000000000091 at AT_TIMESTAMP: there are no leases yet, and the stream is read from AT_TIMESTAMP",
             "wait shardId-000000000097: shardId-000000000090 comes before it, and has not been processed to its end",
             "wait shardId-000000000095: shardId-000000000090 comes before it, and has not been processed to its end",
-            "1 findings, 2 leases to create, 2 to create later, 0 to assign",
+            "rule count: each worker takes its share of the leases, counted by the owners in the rows",
+            "1 findings, 2 leases to create, 2 to create later, 0 to assign, 0 to move",
         ]
     );
 }
@@ -181,6 +189,13 @@ fn the_dead_are_told_by_their_heartbeats() {
     let late = json_of(&plan(&["--workers", &leases]));
     assert_eq!(findings(&late, "stale-worker").len(), 2);
     assert_eq!(late["assign"], json!([]));
+    // The table alone tells the same, unless all reports in it are old: then the file may be, too.
+    let alone = json_of(&plan(&["--now", "2025-10-09T08:54:00Z"]));
+    assert_eq!(alone["assign"], soon["assign"]);
+    let old = json_of(&plan(&[]));
+    assert_eq!(findings(&old, "stale-worker").len(), 0);
+    assert_eq!(findings(&old, "old-reports").len(), 1);
+    assert_eq!(old["rests"], true);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::position::{Position, SequenceNumber};
 use crate::shard::{HashKey, HashRange};
+use crate::sync::unread;
 use crate::time::Wall;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -267,6 +268,35 @@ fn leases_where_the_application_began_show_no_holes_beside_them() {
             assert_eq!(plan(read, initial), one("b", Checkpoint::TrimHorizon));
         }
     }
+}
+
+/// One worker listed the shards before two splits, the other one after them, and a write of it was lost.
+#[test]
+fn an_open_shard_beside_one_at_latest_waits_for_an_unfinished_ancestor() {
+    let shards = [
+        shard("a", &[], false),
+        shard("b", &["a"], false),
+        shard("c", &["b"], true),
+        shard("d", &["b"], true),
+    ];
+    let plan = |above| {
+        let leased = leases(&[("a", above), ("c", Checkpoint::Latest)]);
+        plan(&leased, &shards, LATEST, false).unwrap()
+    };
+    let waiting = plan(Checkpoint::Latest);
+    assert_eq!(created(&waiting), []);
+    assert_eq!(
+        waiting.findings,
+        [Finding::Waits {
+            shard: "d".into(),
+            behind: "a".into()
+        }]
+    );
+    // Nobody brings it any more, and what came after the end of the first shard is wanted.
+    assert_eq!(
+        created(&plan(Checkpoint::ShardEnd)),
+        one("d", Checkpoint::TrimHorizon)
+    );
 }
 
 #[test]
@@ -689,8 +719,39 @@ fn covered(id: &ShardId, shards: &BTreeMap<&str, &Shard>, leases: &Leases) -> bo
         })
 }
 
+/// What is above a shard, as far as the listing tells.
+fn above(id: &ShardId, shards: &[Shard]) -> BTreeSet<ShardId> {
+    let mut found = BTreeSet::new();
+    let mut stack = vec![id.clone()];
+    while let Some(id) = stack.pop() {
+        let shard = shards.iter().find(|shard| shard.id == id);
+        for parent in shard.into_iter().flat_map(Shard::parents) {
+            if found.insert(parent.clone()) {
+                stack.push(parent.clone());
+            }
+        }
+    }
+    found
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// What an unfinished lease leads to is not begun at LATEST: the records before that would be lost. This holds of half-filled
+    /// tables, too.
+    #[test]
+    fn no_open_shard_is_begun_at_latest_below_an_unfinished_ancestor((shards, leases) in worlds()) {
+        for lease in plan(&leases, &shards, LATEST, false).unwrap().create {
+            let id = lease.row.key.to_shard();
+            let open = shards.iter().any(|shard| shard.id == id && shard.is_open());
+            if open && lease.row.checkpoint == Checkpoint::Latest {
+                for above in above(&id, &shards) {
+                    let held = leases.get(above.as_str());
+                    prop_assert!(held.is_none_or(|held| held.is_end()), "{id} begins at LATEST below {above}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn agrees_with_the_original_where_nothing_is_to_be_bettered((shards, leases) in worlds(), initial in positions()) {
@@ -752,6 +813,8 @@ proptest! {
                 .parents
                 .iter()
                 .any(|parent| leases.contains_key(parent.as_str()) || read.contains(parent));
+            let open = by_id[lease.row.key.as_str()].is_open();
+            let below = below || open && above(&lease.row.key.to_shard(), &shards).iter().any(|id| leases.contains_key(id.as_str()));
             let start = if below { Checkpoint::TrimHorizon } else { sentinel(initial) };
             prop_assert_eq!(lease.row.checkpoint, start);
         }

@@ -5,11 +5,11 @@
 //! leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and take a lease in the
 //! midst of one.
 
-use super::by_count::{ByCount, drawn, is_plainly_of};
+use super::by_count::{ByCount, drawn};
 use super::{MAX_TAKES, Way, report_choice};
 use crate::ids::{LeaseIx, LeaseKey, WorkerId};
 use crate::notice::TakeReason;
-use crate::row::HandsOver;
+use crate::own_share;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, LeaseTable};
 use std::cell::LazyCell;
@@ -49,25 +49,18 @@ impl ByCount {
                 !lease.busy() && lease.row().is_some_and(|row| row.owner.as_ref() != Some(cx.me()))
             })
         });
-        let mut lacks = need.saturating_sub(pending.count() as u32);
-        let lacked = lacks;
+        let lacks = need.saturating_sub(pending.count() as u32);
         // Made once for all owners: of a large table, that takes as long as the rest.
         let leases_of = LazyCell::new(|| leases.by_owner());
-        let leases_of = |owner| leases_of.get(owner).map_or(&[][..], Vec::as_slice);
-        for (owner, theirs) in by_load(cx, balance) {
-            let spare = theirs.saturating_sub(balance.target()).min(lacks);
-            if spare == 0 {
-                break;
-            }
-            lacks -= self.ask_owner(cx, leases, balance, owner, leases_of(owner), spare);
-        }
-        if lacks == lacked
-            && lacks > 1
-            && let Some((owner, theirs)) = by_load(cx, balance).into_iter().next()
-            && theirs >= balance.target()
-        {
-            self.ask_owner(cx, leases, balance, owner, leases_of(owner), 1);
-        }
+        let me = cx.me().clone();
+        let counting = own_share::Counting {
+            me: &me,
+            ..leases.counting(cx)
+        };
+        own_share::ask(&counting, balance, lacks, |owner, most| {
+            let theirs = leases_of.get(owner).map_or(&[][..], Vec::as_slice);
+            self.ask_owner(cx, leases, balance, owner, theirs, most)
+        });
     }
 
     /// Asks one owner for so many of `theirs`, the leases whose rows name it. Returns how many were asked for.
@@ -82,8 +75,8 @@ impl ByCount {
     ) -> u32 {
         let theirs = theirs.iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
         let theirs = theirs.filter(|(_, lease)| {
-            let hands_over = lease.row().is_some_and(|row| row.hands_over == HandsOver::Yes);
-            hands_over && is_plainly_of(lease, owner) && self.claims.may_claim(cx, lease)
+            let may_be_asked = lease.row().is_some_and(|row| own_share::may_be_asked(row, owner));
+            may_be_asked && !lease.busy() && self.claims.may_claim(cx, lease)
         });
         let order: Vec<LeaseIx> = drawn(cx, leases, "ask", theirs.map(|(ix, _)| ix));
         let most = most.min(order.len() as u32);
@@ -121,12 +114,4 @@ fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: 
         };
         cx.request(Request::Take(ix, why));
     }
-}
-
-/// The other workers, the one with the most leases first.
-fn by_load<'a>(cx: &Context, balance: &'a Balance) -> Vec<(&'a WorkerId, u32)> {
-    let others = balance.counts().iter().filter(|(worker, _)| *worker != cx.me());
-    let mut others: Vec<_> = others.map(|(worker, count)| (worker, *count)).collect();
-    others.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
-    others
 }

@@ -9,8 +9,8 @@ use super::by_count::{ByCount, drawn, is_plainly_of};
 use super::{MAX_TAKES, Way, report_choice};
 use crate::ids::{LeaseIx, WorkerId};
 use crate::notice::Notice;
-use crate::row::Change;
-use crate::share_out::{self, Candidate, LoadOptions, Owner, Portion};
+use crate::row::{Change, LeaseRow};
+use crate::share_out::{self, Candidate, LoadOptions, Portion};
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable, silence};
@@ -87,44 +87,16 @@ pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, balance: &Balance, r
 
 /// The workers that live, and we, in the order of their names.
 fn candidates(cx: &Context, leases: &LeaseTable) -> Vec<Candidate> {
-    let live = leases.fleet().live(cx.now());
-    let mut candidates: BTreeMap<WorkerId, Candidate> = live
-        .map(|worker| {
-            let candidate = Candidate {
-                id: worker.id.clone(),
-                metrics: worker.metrics.clone(),
-                most: None,
-            };
-            (worker.id.clone(), candidate)
-        })
-        .collect();
-    let us = candidates.entry(cx.me().clone()).or_insert_with(|| Candidate {
-        id: cx.me().clone(),
-        metrics: Vec::new(),
-        most: None,
-    });
-    us.most = Some(cx.config().max_leases).filter(|most| *most > 0);
-    candidates.into_values().collect()
+    let most = Some(cx.config().max_leases).filter(|most| *most > 0);
+    share_out::candidates(leases.fleet().live(cx.now()), cx.me(), most)
 }
 
 fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate]) -> Portion {
-    let row = lease.row();
-    // A lease that is being handed over counts for its next owner.
-    let owner = row.and_then(|row| row.owner.as_ref());
-    let index = |owner: &WorkerId| candidates.binary_search_by(|other| other.id.cmp(owner)).ok();
-    Portion {
-        owner: match (owner, owner.and_then(index)) {
-            (_, Some(index)) => Owner::Candidate(index),
-            (Some(_), None) if !available => Owner::Other,
-            _ => Owner::Nobody,
-        },
-        throughput: row.and_then(|row| row.throughput),
-        available,
-        movable: owner.is_some_and(|owner| match owner == cx.me() {
-            true => lease.is_ours() && row.is_some_and(|row| row.handing_over.is_none()),
-            false => is_plainly_of(lease, owner),
-        }),
-    }
+    let is_settled = |row: &LeaseRow, owner: &WorkerId| match owner == cx.me() {
+        true => lease.is_ours() && row.handing_over.is_none(),
+        false => is_plainly_of(lease, owner),
+    };
+    share_out::portion(lease.row(), available, candidates, is_settled)
 }
 
 /// Makes the worker with the fewest leases the owner of one that we gave up.

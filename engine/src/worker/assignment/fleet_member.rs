@@ -8,11 +8,12 @@ use crate::ids::{OpId, WorkerId};
 use crate::input::{Outcome, Why};
 use crate::notice::{FleetRules, Notice};
 use crate::output::TableOp;
+use crate::share_out::Rules;
 use crate::time::Mono;
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
-use crate::worker::lease_table::{Fleet, LeaseTable, Rules};
+use crate::worker::lease_table::{Fleet, LeaseTable};
 
 /// Our part in the fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

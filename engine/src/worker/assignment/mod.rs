@@ -30,15 +30,13 @@ use super::lease_table::{Balance, LeaseTable};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::input::Outcome;
 use crate::notice::{Choice, Notice};
+use crate::own_share::MAX_TAKES;
 use crate::shard::Shard;
 use crate::time::Mono;
 use by_count::ByCount;
 use fleet_member::FleetMember;
 use members::Members;
 use std::collections::BTreeMap;
-
-/// No more than this many leases are taken after one scan, to spare the table a burst.
-const MAX_TAKES: u32 = 1_000;
 
 /// The room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

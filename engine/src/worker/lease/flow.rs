@@ -5,9 +5,10 @@ use super::held::HeldLease;
 use super::stage::Stage;
 use crate::fleet::REPORT_INTERVAL;
 use crate::row::Change;
+use crate::share_out::Rules;
 use crate::time::Mono;
 use crate::worker::context::Context;
-use crate::worker::lease_table::{LeaseTable, Rules};
+use crate::worker::lease_table::LeaseTable;
 
 /// What was read since the row last said how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

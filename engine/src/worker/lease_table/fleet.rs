@@ -6,21 +6,10 @@
 
 use crate::fleet::{FORGET_AFTER, FleetLeader, FleetRow, FleetVersion, FleetWorker, WORKER_EXPIRY, seconds};
 use crate::ids::WorkerId;
+use crate::share_out::{Rules, is_fresh, rules, whole_seconds};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use std::collections::BTreeMap;
-
-/// How this worker comes by leases beside workers of KCL 3.x.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(in crate::worker) enum Rules {
-    /// There is no fleet of KCL 3.x: as the format's policies say.
-    #[default]
-    Own,
-    /// The same. But the fleet waits for the reports of all workers, to move on to the rules of KCL 3.x.
-    Reporting,
-    /// A leader assigns leases. No worker takes what was not assigned to it.
-    Led,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SeenWorker {
@@ -81,10 +70,7 @@ impl Fleet {
         let changed_at = match known {
             Some(seen) if seen.row.at == row.at => seen.changed_at,
             Some(_) => Some(cx.now()),
-            None => {
-                let age = seconds(cx.wall()).saturating_sub(row.at);
-                (age < whole_seconds(WORKER_EXPIRY)).then_some(cx.now())
-            }
+            None => is_fresh(&row, cx.wall()).then_some(cx.now()),
         };
         self.workers.insert(
             row.id.clone(),
@@ -113,12 +99,8 @@ impl Fleet {
             Some(seen) if !seen.row.released => None,
             _ => Some(self.leaderless_since.unwrap_or(cx.now())),
         };
-        self.rules = match self.version() {
-            None | Some(FleetVersion::Version2x) => Rules::Own,
-            Some(FleetVersion::UpgradeFrom2x) => Rules::Reporting,
-            Some(_) if self.others(cx.now()).next().is_some() => Rules::Led,
-            Some(_) => Rules::Reporting,
-        };
+        let others_live = self.others(cx.now()).next().is_some();
+        self.rules = rules(self.version(), others_live);
     }
 
     /// How this worker comes by leases.
@@ -171,8 +153,4 @@ impl Fleet {
         let dead = |seen: &&SeenWorker| seen.changed_at.is_none() && seen.row.at < oldest;
         self.workers.values().find(dead).map(|seen| &seen.row)
     }
-}
-
-fn whole_seconds(span: Span) -> i64 {
-    i64::try_from(span.0 / 1_000_000).unwrap_or(i64::MAX)
 }

@@ -31,14 +31,14 @@ mod timers;
 mod unread;
 mod unreadable;
 
-pub(super) use balance::Balance;
-pub(super) use fleet::{Fleet, Rules, silence};
+pub(super) use fleet::{Fleet, silence};
 pub(super) use lease::Lease;
 pub(super) use scan::{Scan, Scanned, Scans};
 
 use super::lease::{Acquisition, HeldLease};
 use super::stream_set::StreamIx;
 use crate::ids::{LeaseIx, LeaseKey};
+pub(super) use crate::own_share::Balance;
 use crate::position::Checkpoint;
 use crate::rank::Turns;
 use crate::row::LeaseRow;

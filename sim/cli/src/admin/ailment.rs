@@ -164,6 +164,10 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             let advice = forgotten(ended, repair.is_some());
             ("a lease of a shard that the stream lists", advice)
         }
+        "multi-stream" => (
+            "leases of this stream alone",
+            "see to it that these streams are meant to be in this table",
+        ),
         "stuck-handoff" => {
             let key = key.as_ref()?;
             // What moves is a hand-over under way.

@@ -4,8 +4,11 @@
 
 use super::Finding;
 use leasehold_engine::format::{Kcl, LeaseFormat as _};
+use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_local_aws::kinesis::is_stream_name;
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// What multi-stream mode calls a stream, in a row of it.
 const STREAM_NAME: &str = "streamName";
@@ -21,29 +24,61 @@ pub(super) fn parse_stream(text: &str) -> Result<String, String> {
     }
 }
 
-/// Takes out the rows that name another stream, and tells of each.
+/// Leases of one stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    leases: usize,
+    unfinished: usize,
+}
+
+impl Count {
+    pub(super) fn add(&mut self, lease: &LeaseRow) {
+        self.leases += 1;
+        self.unfinished += usize::from(!lease.checkpoint.is_end());
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { leases, unfinished } = self;
+        let s = if *leases == 1 { "" } else { "s" };
+        write!(f, "{leases} lease{s} ({unfinished} unfinished)")
+    }
+}
+
+/// The stream in a key of multi-stream mode: `account:stream:epoch` of `account:stream:epoch:shard`.
+pub(super) fn stream_of(key: &str) -> Option<&str> {
+    let (stream, _) = key.rsplit_once(':')?;
+    parts(stream).map(|_| stream)
+}
+
+/// Takes out the rows that name another stream, and tells of each such stream.
 pub(super) fn take_out(items: &mut Vec<Item>, stream: &str) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut others: BTreeMap<String, Count> = BTreeMap::new();
     items.retain(|item| {
         let Some(named) = named(item).filter(|named| !is_same(named, stream)) else {
             return true;
         };
-        findings.push(Finding {
-            kind: "other-stream",
-            lease_key: text(item, Kcl.key_name()).map(str::to_owned),
-            detail: format!("it names the stream {named}, and the table should belong to {stream}; it is left out of the plan"),
-        });
+        let count = others.entry(named.to_owned()).or_default();
+        match Kcl.decode(item) {
+            RowRead::Lease(lease) => count.add(&lease),
+            RowRead::Foreign { .. } | RowRead::Unreadable { .. } => count.leases += 1,
+        }
         false
     });
-    findings
+    let finding = |(named, count): (String, Count)| Finding {
+        kind: "other-stream",
+        lease_key: None,
+        detail: format!(
+            "{count} of the stream {named}, and the table should belong to {stream}: left out of the plan"
+        ),
+    };
+    others.into_iter().map(finding).collect()
 }
 
 /// The stream that a row names, if it names one.
 fn named(item: &Item) -> Option<&str> {
-    text(item, STREAM_NAME).or_else(|| {
-        let (stream, _) = text(item, Kcl.key_name())?.rsplit_once(':')?;
-        parts(stream).map(|_| stream)
-    })
+    text(item, STREAM_NAME).or_else(|| stream_of(text(item, Kcl.key_name())?))
 }
 
 /// Whether both mean one stream; either may be the name alone.
@@ -90,17 +125,29 @@ mod tests {
             ),
             item("a:b", None),
         ];
-        let others = |stream| {
+        let left = |stream| {
             let mut items = rows.to_vec();
             let findings = take_out(&mut items, stream);
-            assert_eq!(items.len() + findings.len(), rows.len());
             assert!(findings.iter().all(|finding| finding.kind == "other-stream"));
-            let number = |finding: Finding| finding.lease_key.and_then(|key| key.chars().last());
-            findings.into_iter().filter_map(number).collect::<String>()
+            let number = |item: &Item| text(item, "leaseKey").and_then(|key| key.chars().last());
+            let told = findings.into_iter().map(|finding| finding.detail);
+            let told: Vec<String> = told
+                .map(|detail| detail.split(", and").next().map(str::to_owned))
+                .map(Option::unwrap_or_default)
+                .collect();
+            (items.iter().filter_map(number).collect::<String>(), told)
         };
-        assert_eq!(others("orders"), "245");
-        assert_eq!(others("12:orders:1700000000"), "245");
-        assert_eq!(others("12:orders:1800000000"), "2345");
+        let of = |count: &str, stream: &str| format!("{count} of the stream {stream}");
+        let one = "1 lease (0 unfinished)";
+        let bills = [
+            of("2 leases (0 unfinished)", "12:bills:1700000000"),
+            of(one, "bills"),
+        ];
+        assert_eq!(left("orders"), ("013b".to_owned(), bills.to_vec()));
+        assert_eq!(left("12:orders:1700000000"), ("013b".to_owned(), bills.to_vec()));
+        let older = of(one, "12:orders:1700000000");
+        let all = [bills[0].clone(), older, bills[1].clone()];
+        assert_eq!(left("12:orders:1800000000"), ("01b".to_owned(), all.to_vec()));
     }
 
     #[test]

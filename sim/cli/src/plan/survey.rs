@@ -1,12 +1,15 @@
 //! A table and a list of shards, compared.
 
+use super::fleet::last_reports;
+use super::other;
 use super::start::{OpenAt, open_at};
-use super::{Assignment, Creation, Finding, Survey, Wait};
+use super::{Creation, Finding, Survey, Wait};
 use crate::input::Heartbeat;
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::internals::share_out::is_fresh;
 use leasehold_engine::internals::sync;
-use leasehold_engine::policy::{Assign, Finished, Policies};
+use leasehold_engine::policy::{Finished, Policies};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
@@ -25,11 +28,7 @@ pub(crate) struct Asked<'a> {
     pub now: Wall,
 }
 
-/// A worker that has not reported for so long is taken for dead, in ms: twice the interval of reports, as KCL 3 has it. A
-/// lease duration would be too short, since reports are made every 30 s.
-const STALE_MS: i64 = 60_000;
-
-/// Everything there is to say about them.
+/// Everything there is to say about them, but who gets which lease.
 pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> Survey {
     let mut survey = Survey::default();
     let mut leases: BTreeMap<LeaseKey, &LeaseRow> = BTreeMap::new();
@@ -62,29 +61,14 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
         }
     }
     survey.judge(shards, &leases, asked.policies.finished);
+    survey.other_streams(&leases);
     survey.plan(shards, &leases, &occupied, asked);
-    let ages = ages(asked);
-    survey.stale(&ages, &leases);
-    // Where ranks decide, rows do not tell who lives.
-    if asked.policies.assign == Assign::Count {
-        survey.assign(&leases, &ages);
-    }
+    survey.stale(asked, &leases);
     survey
 }
 
-/// How long ago each worker reported last, in ms. It may have reported into two tables.
-fn ages(asked: &Asked<'_>) -> BTreeMap<WorkerId, i64> {
-    let mut ages = BTreeMap::new();
-    for Heartbeat { worker, at } in asked.heartbeats {
-        let age = asked.now.0.saturating_sub(at.0);
-        let least = ages.entry(worker.clone()).or_insert(age);
-        *least = age.min(*least);
-    }
-    ages
-}
-
 impl Survey {
-    fn find(&mut self, kind: &'static str, lease_key: Option<&str>, detail: String) {
+    pub(super) fn find(&mut self, kind: &'static str, lease_key: Option<&str>, detail: String) {
         self.findings.push(Finding {
             kind,
             lease_key: lease_key.map(str::to_owned),
@@ -98,12 +82,11 @@ impl Survey {
         let lineage = sync::Lineage::new(shards);
         for (key, lease) in leases {
             let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
+            if other::stream_of(key.as_str()).is_some() {
+                continue;
+            }
             let Some(shard) = listed.get(key.as_str()) else {
-                let detail = if let Some((_, shard)) = key.as_str().rsplit_once(':') {
-                    format!(
-                        "it is a row of KCL's multi-stream mode, which is not taken for the lease of {shard}"
-                    )
-                } else if lease.checkpoint.is_end() && finished == Finished::Never {
+                let detail = if lease.checkpoint.is_end() && finished == Finished::Never {
                     continue;
                 } else if lease.checkpoint.is_end() {
                     "its shard is not listed any more; it is finished, and will be removed".to_owned()
@@ -151,11 +134,28 @@ impl Survey {
         }
         let ranges = leases
             .iter()
-            .filter(|(_, lease)| !lease.checkpoint.is_end())
+            .filter(|(key, lease)| !lease.checkpoint.is_end() && other::stream_of(key.as_str()).is_none())
             .filter_map(|(key, lease)| lease.range.or_else(|| Some(listed.get(key.as_str())?.range)));
         for HashRange { start, end } in sync::holes(ranges) {
             let detail = format!("no unfinished lease covers the hash keys {start} to {end}");
             self.find("hole", None, detail);
+        }
+    }
+
+    /// Leases of KCL's multi-stream mode, by their streams.
+    fn other_streams(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+        let mut streams: BTreeMap<&str, other::Count> = BTreeMap::new();
+        for (key, lease) in leases {
+            if let Some(stream) = other::stream_of(key.as_str()) {
+                streams.entry(stream).or_default().add(lease);
+            }
+        }
+        for (stream, count) in streams {
+            let detail = format!(
+                "{count} of the stream {stream}, in the way of KCL's multi-stream mode: they are not compared with this list of \
+                 shards"
+            );
+            self.find("multi-stream", None, detail);
         }
     }
 
@@ -265,55 +265,17 @@ impl Survey {
     }
 
     /// Workers that have not reported for too long.
-    fn stale(&mut self, ages: &BTreeMap<WorkerId, i64>, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
-        for (worker, age) in ages.iter().filter(|(_, age)| **age > STALE_MS) {
+    fn stale(&mut self, asked: &Asked<'_>, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+        let reports = last_reports(asked.heartbeats);
+        for (worker, report) in reports.iter().filter(|(_, report)| !is_fresh(report, asked.now)) {
             let owns =
                 |lease: &&&LeaseRow| !lease.checkpoint.is_end() && lease.actual_owner() == Some(worker);
             let detail = format!(
                 "{worker} reported last {} s ago, and has {} unfinished leases, to be taken",
-                age / 1_000,
+                asked.now.0.div_euclid(1_000).saturating_sub(report.at),
                 leases.values().filter(owns).count()
             );
             self.find("stale-worker", None, detail);
-        }
-    }
-
-    /// Which workers would take the leases without a live owner: those with the fewest leases, as a scan would show them.
-    fn assign(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>, ages: &BTreeMap<WorkerId, i64>) {
-        let is_stale = |worker: &WorkerId| ages.get(worker).is_some_and(|age| *age > STALE_MS);
-        let owner = |lease: &LeaseRow| lease.actual_owner().filter(|owner| !is_stale(owner)).cloned();
-        let unfinished = || leases.iter().filter(|(_, lease)| !lease.checkpoint.is_end());
-        let alive = ages.keys().filter(|worker| !is_stale(worker));
-        let mut counts: BTreeMap<WorkerId, usize> = alive.map(|worker| (worker.clone(), 0)).collect();
-        for owner in unfinished().filter_map(|(_, lease)| owner(lease)) {
-            *counts.entry(owner).or_default() += 1;
-        }
-        let share = unfinished().count().div_ceil(counts.len().max(1));
-        for (key, lease) in unfinished().filter(|(_, lease)| owner(lease).is_none()) {
-            let Some((worker, count)) = counts.iter_mut().min_by_key(|(_, count)| **count) else {
-                break;
-            };
-            let who = match lease.actual_owner() {
-                Some(dead) => format!("{dead} has it and does not report any more"),
-                None => "no worker has it".to_owned(),
-            };
-            let (to, reason) = (
-                worker.to_string(),
-                format!("{who}, and {worker} has only {count} of a fair share of {share}"),
-            );
-            *count += 1;
-            self.assign.push(Assignment {
-                lease_key: key.to_string(),
-                to,
-                reason,
-            });
-        }
-        let (most, least) = (counts.values().max(), counts.values().min());
-        if let (Some(most), Some(least)) = (most, least)
-            && *most > least + 1
-        {
-            let detail = format!("one worker has {most} leases and another {least}; {share} would be fair");
-            self.find("unbalanced", None, detail);
         }
     }
 }

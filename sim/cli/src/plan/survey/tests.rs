@@ -234,22 +234,7 @@ fn a_row_that_cannot_be_read_keeps_its_key() {
 }
 
 #[test]
-fn a_free_lease_goes_to_the_worker_with_the_fewest_and_an_uneven_share_is_told() {
-    let rows = [
-        lease("a", Some("w1"), Checkpoint::TrimHorizon),
-        lease("b", Some("w1"), Checkpoint::TrimHorizon),
-        lease("c", Some("w1"), Checkpoint::TrimHorizon),
-        lease("d", Some("w2"), Checkpoint::TrimHorizon),
-        lease("e", None, Checkpoint::TrimHorizon),
-    ];
-    let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
-    assert_eq!(survey.assign.len(), 1);
-    assert_eq!((&*survey.assign[0].lease_key, &*survey.assign[0].to), ("e", "w2"));
-    assert!(!kinds(&survey).contains(&"unbalanced"), "3 and 2 are even enough");
-}
-
-#[test]
-fn leases_of_a_worker_that_reports_no_more_are_taken() {
+fn a_worker_that_reports_no_more_is_told() {
     let rows = [
         lease("a", Some("dead"), Checkpoint::TrimHorizon),
         lease("b", Some("dead"), Checkpoint::TrimHorizon),
@@ -289,17 +274,31 @@ fn leases_of_a_worker_that_reports_no_more_are_taken() {
             .starts_with("dead reported last 60 s ago, and has 2 "),
         "{stale:?}"
     );
-    let taken: Vec<_> = survey
-        .assign
-        .iter()
-        .map(|given| (&*given.lease_key, &*given.to))
-        .collect();
+    assert!(!kinds(&at(99_999)).contains(&"stale-worker"));
+}
+
+#[test]
+fn leases_of_other_streams_are_told_by_stream() {
+    let one = "12:bills:1700000000:shardId-000000000000";
+    let two = "12:bills:1700000000:shardId-000000000001";
+    let rows = [
+        lease(one, Some("w1"), Checkpoint::TrimHorizon),
+        lease(two, None, Checkpoint::ShardEnd),
+        lease("12:orders:1700000000:a", Some("w1"), Checkpoint::TrimHorizon),
+        lease("a:b", None, Checkpoint::ShardEnd),
+        lease("b", Some("w1"), Checkpoint::TrimHorizon),
+        lease("c", Some("w1"), Checkpoint::TrimHorizon),
+    ];
+    let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
+    assert_eq!(kinds(&survey), ["orphan", "multi-stream", "multi-stream"]);
+    let told = |n: usize| survey.findings[n].detail.split(", in").next().unwrap_or_default();
     assert_eq!(
-        taken,
-        [("a", "new"), ("b", "alive")],
-        "one that never reported is left alone"
+        [told(1), told(2)],
+        [
+            "2 leases (1 unfinished) of the stream 12:bills:1700000000",
+            "1 lease (1 unfinished) of the stream 12:orders:1700000000"
+        ]
     );
-    assert!(!kinds(&at(100_000)).contains(&"stale-worker") && at(100_000).assign.is_empty());
 }
 
 #[test]

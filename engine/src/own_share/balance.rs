@@ -1,0 +1,240 @@
+//! How the leases lie: which worker has how many, and which leases can be taken.
+
+use crate::ids::{LeaseIx, WorkerId};
+use crate::notice::Choice;
+use crate::row::LeaseRow;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who counts, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Counting<'a> {
+    /// Us.
+    pub me: &'a WorkerId,
+    /// Owners hand leases over: when they are asked to, or as a leader says.
+    pub asks: bool,
+    /// The most leases that we may have; 0: as many as come.
+    pub max_leases: u32,
+}
+
+/// What is known of a lease beside its row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standing<'a> {
+    /// Its row has stood still for a lease duration: its owner counts as dead.
+    pub expired: bool,
+    /// If it is being handed over: not for so long yet that it counts for its owner again.
+    pub young: bool,
+    /// We hold it, or are taking it.
+    pub ours: Option<Ours<'a>>,
+}
+
+/// A lease that we hold, or are taking.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ours<'a> {
+    /// To whom we hand it over.
+    pub next: Option<&'a WorkerId>,
+    /// The owner that has renewed it since we began to take it.
+    pub renewed_by: Option<&'a WorkerId>,
+}
+
+/// How the leases lie.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Balance {
+    counts: BTreeMap<WorkerId, u32>,
+    available: Vec<LeaseIx>,
+    given: Vec<LeaseIx>,
+    promised: Vec<LeaseIx>,
+    held: u32,
+    unfinished: u32,
+    target: u32,
+    /// Live owners that do not say in any row that they hand leases over.
+    silent: BTreeSet<WorkerId>,
+    /// Worked out when it is asked for.
+    busiest: OnceCell<Vec<(WorkerId, u32)>>,
+}
+
+impl Balance {
+    /// Unfinished leases by live owner. We are always in it. Where leases are asked for, a lease that is promised counts for the
+    /// worker that it is promised to.
+    pub fn counts(&self) -> &BTreeMap<WorkerId, u32> {
+        &self.counts
+    }
+
+    /// Unfinished leases that are free or expired, and can be taken. In no order that means anything.
+    pub fn available(&self) -> &[LeaseIx] {
+        &self.available
+    }
+
+    /// In key order: leases whose rows name us as their owner, and that we have not taken: we asked for them, and were given them; or a take of
+    /// ours landed late. Only where leases are asked for: elsewhere these are among the available ones.
+    pub fn given(&self) -> &[LeaseIx] {
+        &self.given
+    }
+
+    /// In key order: leases that live owners are to hand over to us. Only where leases are asked for.
+    pub fn promised(&self) -> &[LeaseIx] {
+        &self.promised
+    }
+
+    /// How many leases we hold, or are taking.
+    pub fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// All unfinished leases.
+    pub fn unfinished(&self) -> u32 {
+        self.unfinished
+    }
+
+    /// How many of them one worker should have.
+    pub fn target(&self) -> u32 {
+        self.target
+    }
+
+    /// How many leases we have, or are about to have.
+    pub fn of(&self, worker: &WorkerId) -> u32 {
+        self.counts.get(worker).copied().unwrap_or(0)
+    }
+
+    /// The owners that are seen to live, and we.
+    pub fn workers(&self) -> u32 {
+        self.counts.len() as u32
+    }
+
+    /// Whether some live owner does not say that it hands leases over.
+    pub fn has_other_programs(&self) -> bool {
+        !self.silent.is_empty()
+    }
+
+    /// The workers with the most leases, by that and by name, at most [`Choice::MOST`]. We are among them in any case.
+    pub fn busiest(&self, me: &WorkerId) -> &[(WorkerId, u32)] {
+        self.busiest.get_or_init(|| {
+            let mut counts: Vec<_> = self.counts.iter().collect();
+            counts.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
+            let us = counts.iter().position(|(worker, _)| *worker == me);
+            debug_assert!(us.is_some(), "we are always counted");
+            if let Some(us) = us.filter(|us| *us >= Choice::MOST) {
+                counts.swap(us, Choice::MOST - 1);
+            }
+            counts.truncate(Choice::MOST);
+            let busiest = counts.into_iter();
+            busiest.map(|(worker, count)| (worker.clone(), *count)).collect()
+        })
+    }
+}
+
+/// How it comes about: [`begin`](Balance::begin), every unfinished lease, [`hear`](Balance::hear), [`settle`](Balance::settle).
+impl Balance {
+    /// We are counted, and `plain`: of each other worker that lives, how many leases it has that are not being handed over, and how many
+    /// of their rows do not say that it hands them over. These leases are not counted once more.
+    pub fn begin<'a>(counting: &Counting<'_>, plain: impl Iterator<Item = (&'a WorkerId, u32, u32)>) -> Self {
+        let mut balance = Self::default();
+        let counts = plain.map(|(owner, leases, silent)| {
+            balance.unfinished += leases;
+            if silent > 0 {
+                balance.silent.insert(owner.clone());
+            }
+            (owner.clone(), leases)
+        });
+        balance.counts = counts.collect();
+        balance.see(counting.me);
+        balance
+    }
+
+    /// A worker lives, and has a share.
+    fn see(&mut self, worker: &WorkerId) {
+        if !self.counts.contains_key(worker) {
+            self.counts.insert(worker.clone(), 0);
+        }
+    }
+
+    /// Counts an unfinished lease. `can_take` is asked of one without a live owner: may we take it as far as the rest goes?
+    pub fn count(
+        &mut self,
+        counting: &Counting<'_>,
+        ix: LeaseIx,
+        row: &LeaseRow,
+        standing: &Standing<'_>,
+        can_take: impl FnOnce() -> bool,
+    ) {
+        debug_assert!(!row.checkpoint.is_end(), "only what is unfinished is shared");
+        self.unfinished += 1;
+        let (me, asks) = (counting.me, counting.asks);
+        if let Some(ours) = &standing.ours {
+            // A worker that is to have a lease need not live. While its owner does not come to hand it over, it is the owner's.
+            let next = ours.next.filter(|_| asks && standing.young);
+            self.held += u32::from(next.is_none());
+            self.add(next.unwrap_or(me));
+            if let Some(owner) = ours.renewed_by.filter(|owner| !standing.expired && *owner != me) {
+                // It counts as ours until the take has an answer. Its owner lives, and has a share, too.
+                self.see(owner);
+                self.note(owner, row);
+            }
+            return;
+        }
+        let owner = row.actual_owner().filter(|_| !standing.expired);
+        if let Some(owner) = owner.filter(|owner| *owner != me) {
+            self.note(owner, row);
+            let young = standing.young;
+            let next = row.owner.as_ref().filter(|next| asks && (young || *next == me));
+            let next = next.unwrap_or(owner);
+            self.add(next);
+            if next == me {
+                self.promised.push(ix);
+            }
+            if next != owner {
+                // An owner from which all was asked lives, and has a share, too.
+                self.see(owner);
+            }
+            return;
+        }
+        if !can_take() {
+            return;
+        }
+        if asks && row.owner.as_ref() == Some(me) && row.handing_over.is_none() {
+            self.add(me);
+            self.given.push(ix);
+        } else {
+            self.available.push(ix);
+        }
+    }
+
+    fn note(&mut self, owner: &WorkerId, row: &LeaseRow) {
+        if row.hands_over.is_no() && !self.silent.contains(owner) {
+            self.silent.insert(owner.clone());
+        }
+    }
+
+    fn add(&mut self, worker: &WorkerId) {
+        match self.counts.get_mut(worker) {
+            Some(count) => *count += 1,
+            None => {
+                self.counts.insert(worker.clone(), 1);
+            }
+        }
+    }
+
+    /// These workers say in some row that they hand leases over. A row that another program wrote says nothing; what its owner took
+    /// itself does.
+    pub fn hear<'a>(&mut self, owners: impl Iterator<Item = &'a WorkerId>) {
+        if self.has_other_programs() {
+            for owner in owners {
+                self.silent.remove(owner);
+            }
+        }
+    }
+
+    /// All leases are counted: works our share out. `by_key` is an order of the leases.
+    pub fn settle<K: Ord>(&mut self, counting: &Counting<'_>, mut by_key: impl FnMut(&LeaseIx) -> K) {
+        self.target = self.unfinished.div_ceil(self.workers());
+        if counting.max_leases > 0 {
+            self.target = self.target.min(counting.max_leases);
+        }
+        self.given.sort_by_key(&mut by_key);
+        self.promised.sort_by_key(&mut by_key);
+        debug_assert!(
+            self.counts.values().sum::<u32>() + self.available.len() as u32 <= self.unfinished,
+            "every unfinished lease is counted once at most"
+        );
+    }
+}

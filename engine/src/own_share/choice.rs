@@ -1,0 +1,200 @@
+//! What a worker does about its share, by how the leases lie.
+
+use super::{Balance, Counting};
+use crate::ids::{LeaseIx, WorkerId};
+use crate::row::{HandsOver, LeaseRow};
+
+/// No more than this many leases are taken after one scan, to spare the table a burst.
+pub(crate) const MAX_TAKES: u32 = 1_000;
+
+/// How a worker comes by what it lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It takes what is free or expired.
+    Take,
+    /// It asks the owners that have more than their share, and they hand leases over.
+    Ask,
+    /// It steals from the owner that has the most.
+    Steal,
+}
+
+/// How many leases we lack, and how we come by them. Absent: we have our share.
+pub fn next(counting: &Counting<'_>, balance: &Balance) -> Option<(Way, u32)> {
+    let mine = balance.of(counting.me);
+    let need = balance.target().saturating_sub(mine);
+    if need == 0 {
+        return None;
+    }
+    if !balance.available().is_empty() {
+        Some((Way::Take, need))
+    } else if counting.asks && !balance.has_other_programs() {
+        Some((Way::Ask, need))
+    } else {
+        Some((Way::Steal, need))
+    }
+}
+
+/// Leases to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taking {
+    /// What can be taken, in the order in which it is.
+    pub order: Vec<LeaseIx>,
+    /// So many of these are taken now.
+    pub now: u32,
+    /// What is left to others for a moment is ours if they do not take it.
+    pub more: bool,
+}
+
+/// What we take of what is free or expired, in the `order` drawn, if we lack `need`. A part of it may be left to others for a moment:
+/// `meeting` says whether workers that start at the same time may not have seen each other yet.
+pub fn take<'a>(
+    counting: &Counting<'_>,
+    balance: &Balance,
+    need: u32,
+    order: Vec<LeaseIx>,
+    meeting: bool,
+    row_of: impl Fn(LeaseIx) -> Option<&'a LeaseRow>,
+) -> Taking {
+    debug_assert!(
+        need > 0 && need <= balance.target(),
+        "no more is needed than a share"
+    );
+    // Where leases are handed over, another worker that starts has its share within moments anyway.
+    let evens_out = counting.asks && !balance.has_other_programs();
+    let (order, most) = if meeting && !evens_out {
+        leave_half(balance, order, &row_of)
+    } else {
+        let all = order.len() as u32;
+        (order, all)
+    };
+    let most = most.min(need).min(MAX_TAKES);
+    let more = need > most && order.len() > most as usize;
+    Taking {
+        order,
+        now: most,
+        more,
+    }
+}
+
+/// Puts behind the rest, in the order drawn, what is left to others for a moment. Returns how many may be taken at once, too.
+///
+/// When workers start together, none sees the others before they have something. So of what another that starts may be
+/// about to take, half is left. That is what no worker ever had; and what was given up, if no other worker is seen to live:
+/// then the whole fleet may be starting. What a worker that died or gave up left to a live fleet is taken at once.
+fn leave_half<'a>(
+    balance: &Balance,
+    order: Vec<LeaseIx>,
+    row_of: impl Fn(LeaseIx) -> Option<&'a LeaseRow>,
+) -> (Vec<LeaseIx>, u32) {
+    let alone = balance.workers() == 1;
+    let mut take = false;
+    let (mut at_once, left): (Vec<_>, Vec<_>) = order.into_iter().partition(|ix| {
+        let anybodys = row_of(*ix).is_some_and(|row| row.never_owned() || row.owner.is_none() && alone);
+        take ^= anybodys;
+        take || !anybodys
+    });
+    let most = at_once.len() as u32;
+    debug_assert!(at_once.len() >= left.len(), "no more than half is left");
+    at_once.extend(left);
+    (at_once, most)
+}
+
+/// Leases to be stolen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stealing<'a> {
+    /// From this worker.
+    pub victim: &'a WorkerId,
+    /// How many it has.
+    pub theirs: u32,
+    /// How many we have, or asked for.
+    pub ours: u32,
+    /// How many are stolen.
+    pub spare: u32,
+}
+
+/// KCL's rule: from the most loaded worker, what it has above its share, or one if we lack two and more. We lack `need` of which
+/// `claimed` are asked for already, and steal no more than `most`.
+pub fn steal<'a>(
+    counting: &Counting<'_>,
+    balance: &'a Balance,
+    need: u32,
+    claimed: u32,
+    most: u32,
+) -> Option<Stealing<'a>> {
+    let (ours, need) = (balance.of(counting.me) + claimed, need.saturating_sub(claimed));
+    if need == 0 {
+        return None;
+    }
+    let others = balance.counts().iter().filter(|(owner, _)| *owner != counting.me);
+    let (victim, theirs) = others.max_by_key(|(_, count)| **count)?;
+    let mut spare = need.min(theirs.saturating_sub(balance.target()));
+    if spare == 0 && need > 1 && *theirs >= balance.target() {
+        spare = 1;
+    }
+    let spare = spare.min(most);
+    if spare == 0 {
+        return None;
+    }
+    // A worker that has some to spare has two more than we at least: one taken leaves us more even, or leases would wander.
+    debug_assert!(*theirs > ours + 1, "a steal evens out");
+    Some(Stealing {
+        victim,
+        theirs: *theirs,
+        ours,
+        spare,
+    })
+}
+
+/// Asks for what we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its share and
+/// we lack several, one owner is asked for one. `ask_owner` asks an owner for so many, and returns for how many it did: some of
+/// its leases may not be had yet.
+pub fn ask<'a>(
+    counting: &Counting<'_>,
+    balance: &'a Balance,
+    mut lacks: u32,
+    mut ask_owner: impl FnMut(&'a WorkerId, u32) -> u32,
+) {
+    let lacked = lacks;
+    for (owner, theirs) in by_load(counting, balance) {
+        let spare = theirs.saturating_sub(balance.target()).min(lacks);
+        if spare == 0 {
+            break;
+        }
+        lacks -= ask_owner(owner, spare);
+    }
+    if lacks == lacked
+        && lacks > 1
+        && let Some((owner, theirs)) = by_load(counting, balance).into_iter().next()
+        && theirs >= balance.target()
+    {
+        ask_owner(owner, 1);
+    }
+}
+
+/// The other workers, the one with the most leases first.
+pub fn by_load<'a>(counting: &Counting<'_>, balance: &'a Balance) -> Vec<(&'a WorkerId, u32)> {
+    let others = balance
+        .counts()
+        .iter()
+        .filter(|(worker, _)| *worker != counting.me);
+    let mut others: Vec<_> = others.map(|(worker, count)| (worker, *count)).collect();
+    others.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
+    others
+}
+
+/// Whether an unfinished lease is this worker's, and is not being handed over.
+pub fn is_plainly_of(row: &LeaseRow, owner: &WorkerId) -> bool {
+    !row.checkpoint.is_end() && row.handing_over.is_none() && row.owner.as_ref() == Some(owner)
+}
+
+/// Whether its owner may be asked for a lease: the row says that it hands the lease over.
+pub fn may_be_asked(row: &LeaseRow, owner: &WorkerId) -> bool {
+    row.hands_over == HandsOver::Yes && is_plainly_of(row, owner)
+}
+
+/// Leases in the order of what is drawn for each.
+pub fn drawn(some: impl Iterator<Item = (u64, LeaseIx)>) -> Vec<LeaseIx> {
+    let mut order: Vec<(u64, LeaseIx)> = some.collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, ix)| ix).collect()
+}

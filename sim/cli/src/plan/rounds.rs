@@ -1,0 +1,401 @@
+//! Which worker gets which lease, round by round, until nothing moves: by the functions by which a worker decides.
+//!
+//! In a round, each worker looks at the table once and acts, one after another in the order of their names; then what was asked for is
+//! handed over. Which ones of several leases move is drawn by each worker from its own seed, which no file tells: here too, they are drawn.
+
+use super::Assignment;
+use super::fleet::Fleet;
+use leasehold_engine::config::Config;
+use leasehold_engine::ids::{LeaseIx, WorkerId};
+use leasehold_engine::internals::draw;
+use leasehold_engine::internals::own_share::{
+    self, Balance, Counting, Ours, Standing, Way, drawn, is_plainly_of, may_be_asked, number,
+};
+use leasehold_engine::internals::share_out::{
+    self, Candidate, LoadOptions, Portion, Rules, by_count, by_load, candidates,
+};
+use leasehold_engine::policy::{Assign, Policies, Steal};
+use leasehold_engine::row::{HandsOver, LeaseRow};
+use std::collections::BTreeSet;
+
+/// No more than so many rounds are looked at.
+const MAX_ROUNDS: usize = 1_000;
+/// Nor more than so many looks at a row in all, but twenty rounds at least.
+const MAX_LOOKS: usize = 50_000_000;
+const MIN_ROUNDS: usize = 20;
+
+/// How assignment goes on.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Course {
+    /// What each round moves. The last one moves something.
+    pub rounds: Vec<Vec<Assignment>>,
+    /// It comes to rest.
+    pub rests: bool,
+    /// Leases by worker before the first round.
+    pub counts: Vec<(WorkerId, usize)>,
+}
+
+impl Course {
+    /// The worker with the most leases before the first round.
+    pub(super) fn most(&self) -> Option<&(WorkerId, usize)> {
+        self.counts.iter().max_by_key(|(_, count)| *count)
+    }
+
+    /// The worker with the fewest.
+    pub(super) fn least(&self) -> Option<&(WorkerId, usize)> {
+        self.counts.iter().min_by_key(|(_, count)| *count)
+    }
+}
+
+/// The rows of unfinished leases, in the order of their keys, and what is known of the workers.
+struct Table<'a> {
+    rows: Vec<LeaseRow>,
+    fleet: &'a Fleet,
+    policies: Policies,
+    workers: BTreeSet<WorkerId>,
+}
+
+/// How assignment goes on from these leases. `load`: a leader assigns by load.
+pub(super) fn course(leases: &[&LeaseRow], fleet: &Fleet, policies: Policies, load: bool) -> Course {
+    if policies.assign == Assign::Rank {
+        return Course {
+            rests: true,
+            ..Course::default()
+        };
+    }
+    let mut table = Table::new(leases, fleet, policies);
+    let mut course = Course {
+        counts: table.counts(),
+        ..Course::default()
+    };
+    let looks = (table.rows.len() * table.workers.len()).max(1);
+    let most = (MAX_LOOKS / looks).clamp(MIN_ROUNDS, MAX_ROUNDS);
+    for round in 1..=most as u64 {
+        let mut steps = match fleet.rules() {
+            Rules::Led => table.led_round(round, load),
+            Rules::Own | Rules::Reporting => table.own_round(round),
+        };
+        let promised = table.hand_over(round, &mut steps);
+        if steps.is_empty() && !promised {
+            course.rests = true;
+            break;
+        }
+        // Workers that measure their hosts do so anew after leases have moved: no file tells what comes of that.
+        let measured = load && fleet.rules() == Rules::Led && fleet.measures();
+        let unknown = measured && steps.iter().any(|step| step.how == "move");
+        course.rounds.push(steps);
+        if unknown {
+            break;
+        }
+    }
+    course
+}
+
+/// A draw of a worker, as its engine makes it, but for the seed.
+fn drawn_by(worker: &WorkerId, purpose: &str, row: &LeaseRow, round: u64) -> u64 {
+    let seed = draw(0, "plan", worker.as_str(), 0);
+    draw(seed, purpose, row.key.as_str(), round)
+}
+
+impl<'a> Table<'a> {
+    fn new(leases: &[&LeaseRow], fleet: &'a Fleet, policies: Policies) -> Self {
+        let unfinished = leases.iter().filter(|lease| !lease.checkpoint.is_end());
+        let mut rows: Vec<LeaseRow> = unfinished.map(|lease| (*lease).clone()).collect();
+        rows.sort_by(|a, b| a.key.cmp(&b.key));
+        let owners = rows.iter().filter_map(LeaseRow::actual_owner);
+        let mut workers: BTreeSet<WorkerId> = owners.filter(|owner| !fleet.is_dead(owner)).cloned().collect();
+        workers.extend(fleet.reporting().cloned());
+        Self {
+            rows,
+            fleet,
+            policies,
+            workers,
+        }
+    }
+
+    fn counts(&self) -> Vec<(WorkerId, usize)> {
+        let owns = |worker: &WorkerId, row: &&LeaseRow| row.actual_owner() == Some(worker);
+        let count = |worker: &WorkerId| self.rows.iter().filter(|row| owns(worker, row)).count();
+        let counts = self.workers.iter().map(|worker| (worker.clone(), count(worker)));
+        counts.collect()
+    }
+
+    /// Whether nobody renews this lease.
+    fn is_left(&self, row: &LeaseRow) -> bool {
+        row.actual_owner().is_none_or(|owner| self.fleet.is_dead(owner))
+    }
+
+    fn counting<'w>(&self, me: &'w WorkerId) -> Counting<'w> {
+        Counting {
+            me,
+            asks: self.policies.steal == Steal::Ask,
+            max_leases: Config::default().max_leases(),
+        }
+    }
+
+    /// How the leases lie for a worker that holds what the rows say it owns.
+    fn look(&self, counting: &Counting<'_>) -> Balance {
+        let mut balance = Balance::begin(counting, std::iter::empty());
+        for (index, row) in self.rows.iter().enumerate() {
+            let held = row.actual_owner() == Some(counting.me);
+            let next = row.owner.as_ref().filter(|_| row.handing_over.is_some());
+            let standing = Standing {
+                expired: self.is_left(row),
+                // A hand-over to a worker that is dead does not come to an end.
+                young: row.owner.as_ref().is_none_or(|next| !self.fleet.is_dead(next)),
+                ours: held.then_some(Ours {
+                    next,
+                    renewed_by: None,
+                }),
+            };
+            balance.count(counting, number(index), row, &standing, || true);
+        }
+        let speaking = self.rows.iter().filter(|row| !row.hands_over.is_no());
+        balance.hear(speaking.filter_map(LeaseRow::actual_owner));
+        balance.settle(counting, |ix| *ix);
+        balance
+    }
+
+    /// Each worker takes its share.
+    fn own_round(&mut self, round: u64) -> Vec<Assignment> {
+        let mut steps = Vec::new();
+        for me in self.workers.clone() {
+            let counting = self.counting(&me);
+            let balance = self.look(&counting);
+            match own_share::next(&counting, &balance) {
+                None => {}
+                Some((Way::Take, need)) => self.take(&counting, &balance, need, round, &mut steps),
+                Some((Way::Ask, need)) => self.ask(&counting, &balance, need, round, &mut steps),
+                Some((Way::Steal, need)) => self.steal(&counting, &balance, need, round, &mut steps),
+            }
+        }
+        steps
+    }
+
+    fn order(
+        &self,
+        me: &WorkerId,
+        purpose: &str,
+        some: impl Iterator<Item = LeaseIx>,
+        round: u64,
+    ) -> Vec<LeaseIx> {
+        drawn(some.map(|ix| (drawn_by(me, purpose, &self.rows[ix.index()], round), ix)))
+    }
+
+    /// The leases for which this holds.
+    fn which(&self, holds: impl Fn(&LeaseRow) -> bool) -> impl Iterator<Item = LeaseIx> {
+        let rows = self.rows.iter().enumerate();
+        rows.filter(move |(_, row)| holds(row))
+            .map(|(index, _)| number(index))
+    }
+
+    fn take(
+        &mut self,
+        counting: &Counting<'_>,
+        balance: &Balance,
+        need: u32,
+        round: u64,
+        steps: &mut Vec<Assignment>,
+    ) {
+        let available = balance.available().iter().copied();
+        let order = self.order(counting.me, "take", available, round);
+        let row_of = |ix: LeaseIx| self.rows.get(ix.index());
+        let taking = own_share::take(counting, balance, need, order, false, row_of);
+        for (ix, more) in taking.order.into_iter().take(taking.now as usize).zip(0..) {
+            let row = &self.rows[ix.index()];
+            let reason = format!(
+                "{}, and {} has only {} of a fair share of {}",
+                self.why_left(row),
+                counting.me,
+                balance.of(counting.me) + more,
+                balance.target()
+            );
+            steps.push(step(row, "take", counting.me, reason));
+            self.give(ix, counting.me);
+        }
+    }
+
+    fn ask(
+        &mut self,
+        counting: &Counting<'_>,
+        balance: &Balance,
+        need: u32,
+        round: u64,
+        steps: &mut Vec<Assignment>,
+    ) {
+        own_share::ask(counting, balance, need, |owner, most| {
+            let order = self.order(
+                counting.me,
+                "ask",
+                self.which(|row| may_be_asked(row, owner)),
+                round,
+            );
+            let most = most.min(order.len() as u32);
+            for ix in order.into_iter().take(most as usize) {
+                let reason = uneven(
+                    balance,
+                    owner,
+                    balance.of(owner),
+                    counting.me,
+                    balance.of(counting.me),
+                );
+                let reason = format!("{reason}; its owner is asked for it and hands it over");
+                steps.push(step(&self.rows[ix.index()], "ask", counting.me, reason));
+                self.promise(ix, counting.me);
+            }
+            most
+        });
+    }
+
+    fn steal(
+        &mut self,
+        counting: &Counting<'_>,
+        balance: &Balance,
+        need: u32,
+        round: u64,
+        steps: &mut Vec<Assignment>,
+    ) {
+        let claims = self.policies.steal == Steal::Claim;
+        let promised = |row: &LeaseRow| row.handing_over.is_some() && row.owner.as_ref() == Some(counting.me);
+        let claimed = if claims {
+            self.which(promised).count() as u32
+        } else {
+            0
+        };
+        let most = Config::default().max_steals();
+        let Some(stealing) = own_share::steal(counting, balance, need, claimed, most) else {
+            return;
+        };
+        let theirs = self.which(|row| is_plainly_of(row, stealing.victim));
+        let order = self.order(counting.me, "steal", theirs, round);
+        for ix in order.into_iter().take(stealing.spare as usize) {
+            let reason = uneven(
+                balance,
+                stealing.victim,
+                stealing.theirs,
+                counting.me,
+                stealing.ours,
+            );
+            let row = &self.rows[ix.index()];
+            if claims {
+                let reason = format!("{reason}; its owner is asked for it and gives it up");
+                steps.push(step(row, "ask", counting.me, reason));
+                self.promise(ix, counting.me);
+            } else {
+                let reason =
+                    format!("{reason}; some owner does not say that it hands leases over, so it is stolen");
+                steps.push(step(row, "steal", counting.me, reason));
+                self.give(ix, counting.me);
+            }
+        }
+    }
+
+    /// The leader assigns what nobody renews, and moves leases of workers that have too much.
+    fn led_round(&mut self, round: u64, load: bool) -> Vec<Assignment> {
+        let Some((leader, _)) = self.fleet.leader() else {
+            return Vec::new();
+        };
+        let candidates: Vec<Candidate> = candidates(self.fleet.live(), leader, None);
+        let portion = |row: &LeaseRow| {
+            let available = self.is_left(row);
+            share_out::portion(Some(row), available, &candidates, is_plainly_of)
+        };
+        let portions: Vec<Portion> = self.rows.iter().map(portion).collect();
+        let draw = |lease: usize| drawn_by(leader, "share out", &self.rows[lease], round);
+        let moves = match load {
+            true => by_load(&candidates, &portions, &LoadOptions::default(), true, draw),
+            false => by_count(&candidates, &portions, true),
+        };
+        let measure = if load { "load" } else { "leases" };
+        let mut steps = Vec::new();
+        for one in moves {
+            let (row, to) = (&self.rows[one.lease], &candidates[one.to].id);
+            let ix = number(one.lease);
+            if portions[one.lease].available {
+                let who = self.why_left(row);
+                let reason = format!("{who}, and {to} has the least {measure}");
+                steps.push(step(row, "assign", to, reason));
+                self.give(ix, to);
+            } else {
+                let reason = format!("its owner has more {measure} than {to}, and hands it over");
+                steps.push(step(row, "move", to, reason));
+                self.promise(ix, to);
+            }
+        }
+        steps
+    }
+
+    fn why_left(&self, row: &LeaseRow) -> String {
+        match row.actual_owner() {
+            Some(dead) => format!("{dead} has it and does not report any more"),
+            None => "no worker has it".to_owned(),
+        }
+    }
+
+    /// Whether a worker hands over what it takes: one of ours does, where leases are asked for.
+    fn hands_over(&self, worker: &WorkerId) -> HandsOver {
+        let mut of_it = self
+            .rows
+            .iter()
+            .filter(|row| row.actual_owner() == Some(worker))
+            .peekable();
+        let has_none = of_it.peek().is_none();
+        let says = has_none || of_it.any(|row| !row.hands_over.is_no());
+        match self.policies.steal == Steal::Ask && self.fleet.is_ours(worker).unwrap_or(says) {
+            true => HandsOver::Yes,
+            false => HandsOver::No,
+        }
+    }
+
+    fn give(&mut self, ix: LeaseIx, to: &WorkerId) {
+        let hands_over = self.hands_over(to);
+        let row = &mut self.rows[ix.index()];
+        row.owner = Some(to.clone());
+        row.handing_over = None;
+        row.hands_over = hands_over;
+    }
+
+    fn promise(&mut self, ix: LeaseIx, to: &WorkerId) {
+        let row = &mut self.rows[ix.index()];
+        row.handing_over = row.owner.replace(to.clone());
+    }
+
+    /// What was asked for is handed over. In the first round, that may have been asked for before. Whether there was any.
+    fn hand_over(&mut self, round: u64, steps: &mut Vec<Assignment>) -> bool {
+        let mut any = false;
+        for at in 0..self.rows.len() {
+            let row = &self.rows[at];
+            let (Some(from), Some(to)) = (row.handing_over.clone(), row.owner.clone()) else {
+                continue;
+            };
+            if self.fleet.is_dead(&from) || self.fleet.is_dead(&to) {
+                continue;
+            }
+            any = true;
+            if round == 1 && !steps.iter().any(|step| step.lease_key == row.key.as_str()) {
+                let reason = format!("{from} was asked for it before, and hands it over");
+                steps.push(step(row, "hand-over", &to, reason));
+            }
+            self.give(number(at), &to);
+        }
+        any
+    }
+}
+
+fn uneven(balance: &Balance, owner: &WorkerId, theirs: u32, me: &WorkerId, ours: u32) -> String {
+    let target = balance.target();
+    format!("{owner} has {theirs} leases and {me} {ours}, {target} would be fair")
+}
+
+fn step(row: &LeaseRow, how: &'static str, to: &WorkerId, reason: String) -> Assignment {
+    Assignment {
+        lease_key: row.key.to_string(),
+        from: row.actual_owner().map(ToString::to_string),
+        to: to.to_string(),
+        how,
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! `leasehold plan` from outside: which worker gets which lease, by which rule, and how leases of other streams are told.
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn file(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/plan")
+        .join(name);
+    path.to_str().expect("a path of text").to_owned()
+}
+
+fn json_of(output: &Output) -> Value {
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+fn findings(plan: &Value, kind: &str) -> Vec<Value> {
+    let all = plan["findings"].as_array().expect("a list");
+    all.iter()
+        .filter(|finding| finding["kind"] == kind)
+        .cloned()
+        .collect()
+}
+
+/// A file of this test's own.
+fn written(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).expect("a file for the test");
+    path
+}
+
+/// A fleet of KCL 3.x with a leader: two workers report, and one of them has all leases.
+fn led_table() -> PathBuf {
+    let lease = |shard: u32, owner: &str, throughput: &str| {
+        json!({
+            "leaseKey": {"S": format!("shardId-{shard:012}")}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": owner},
+            "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}, "throughputKBps": {"N": throughput}
+        })
+    };
+    let report = |worker: &str| {
+        json!({
+            "leaseKey": {"S": worker}, "entityType": {"S": "WORKER_METRIC_STATS"}, "lut": {"N": "1760000000"},
+            "sts": {"M": {}}, "opr": {"M": {}}
+        })
+    };
+    let table = json!({"Items": [
+        lease(91, "w1", "8.0"), lease(95, "w1", "1.0"), lease(97, "w1", "1.0"), lease(98, "w1", "1.0"),
+        report("w1"), report("w2"),
+        {"leaseKey": {"S": "Leader"}, "entityType": {"S": "LEADER"}, "ownerName": {"S": "w2"}, "leaseDuration": {"S": "120000"},
+         "recordVersionNumber": {"S": "v"}},
+        {"leaseKey": {"S": "Migration3.0"}, "entityType": {"S": "CLIENT_VERSION_MIGRATION"}, "cv": {"S": "CLIENT_VERSION_3X"}}
+    ]});
+    written("led.json", &table.to_string())
+}
+
+#[test]
+fn a_leader_assigns_by_load_and_by_count_if_that_is_asked_for() {
+    let (shards, table) = (file("shards.json"), led_table());
+    let at = |now: &str, more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_leasehold"))
+            .args(["plan", "--now", now, "--shards", &shards, "--leases"])
+            .arg(&table)
+            .args(more)
+            .output()
+            .expect("the command starts")
+    };
+    let run = |more: &[&str]| at("2025-10-09T08:53:30Z", more);
+    let a_minute_later = "2025-10-09T08:55:00Z";
+    let moved = |plan: &Value| {
+        let rounds = plan["next_rounds"].as_array().expect("a list").iter();
+        let rounds = std::iter::once(&plan["assign"]).chain(rounds);
+        let steps = rounds.flat_map(|round| round.as_array().expect("a list"));
+        steps.filter(|step| step["how"] == "move").count()
+    };
+    let load = json_of(&run(&["--json"]));
+    assert_eq!(load["rule"]["by"], "leader");
+    assert_eq!(load["rule"]["leader"], "w2");
+    assert_eq!(load["rests"], true);
+    assert_eq!(load["assign"][0]["from"], "w1");
+    // The three light leases, which are less than half of the load.
+    assert_eq!(moved(&load), 3, "{load}");
+    let count = json_of(&run(&["--json", "--assign", "count"]));
+    assert_eq!((moved(&count), &count["next_rounds"]), (2, &json!([])), "{count}");
+    let said = String::from_utf8(run(&[]).stdout).expect("text");
+    let line = |start: &str| said.lines().find(|line| line.starts_with(start));
+    let rule =
+        line("rule leader: w2 assigns leases by load, as CLIENT_VERSION_3X says, and w2 holds the lock");
+    assert!(rule.is_some(), "{said}");
+    assert!(line("move shardId-0000000000").is_some(), "{said}");
+    assert!(
+        said.lines()
+            .last()
+            .is_some_and(|line| line.ends_with(", 0 to assign, 3 to move")),
+        "{said}"
+    );
+    // A minute later, nobody reports any more: no leader assigns leases.
+    let later = json_of(&at(a_minute_later, &["--json"]));
+    assert_eq!(later["rule"]["by"], "count");
+    let refused = at(a_minute_later, &["--assign", "load"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("expected --assign for a table whose leases a leader assigns"),
+        "{said}"
+    );
+}
+
+#[test]
+fn leases_are_followed_until_nothing_moves() {
+    let rows: Vec<Value> = (90..96)
+        .map(|shard| {
+            json!({
+                "leaseKey": {"S": format!("shardId-{shard:012}")}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": "w1"},
+                "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}
+            })
+        })
+        .collect();
+    let leases = written("uneven.json", &json!({"Items": rows}).to_string());
+    let beat = r#"{"Items": [{"wid": {"S": "w2"}, "lut": {"N": "1760000000"}}]}"#;
+    let workers = written("beats.json", beat);
+    let shards = file("shards.json");
+    let run = |more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_leasehold"))
+            .args([
+                "plan",
+                "--now",
+                "2025-10-09T08:53:30Z",
+                "--shards",
+                &shards,
+                "--leases",
+            ])
+            .arg(&leases)
+            .arg("--workers")
+            .arg(&workers)
+            .args(more)
+            .output()
+            .expect("the command starts")
+    };
+    // Workers of KCL do not say that they hand leases over: one is stolen in each round.
+    let plan = json_of(&run(&["--json"]));
+    assert_eq!(plan["assign"][0]["how"], "steal");
+    assert_eq!(plan["assign"].as_array().map(Vec::len), Some(1));
+    assert_eq!(plan["next_rounds"].as_array().map(Vec::len), Some(2));
+    assert_eq!(findings(&plan, "unbalanced").len(), 1);
+    let said = String::from_utf8(run(&[]).stdout).expect("text");
+    let third = said
+        .lines()
+        .find(|line| line.starts_with("round 3: move shardId-"));
+    assert!(
+        third
+            .is_some_and(|line| line.contains(" from w1 to w2: w1 has 4 leases and w2 2, 3 would be fair; ")),
+        "{said}"
+    );
+}
+
+#[test]
+fn leases_of_many_streams_are_told_in_a_line_for_each_stream() {
+    let rows: Vec<Value> = ["bills:1700000000", "orders:1800000000"]
+        .iter()
+        .flat_map(|stream| (0..3).map(move |shard| format!("123456789012:{stream}:shardId-{shard:012}")))
+        .map(|key| {
+            json!({
+                "leaseKey": {"S": key}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseCounter": {"N": "1"},
+                "ownerSwitchesSinceCheckpoint": {"N": "0"}
+            })
+        })
+        .collect();
+    let leases = written("many-streams.json", &json!({"Items": rows}).to_string());
+    let (shards, leases) = (
+        file("shards.json"),
+        leases.to_str().expect("a path of text").to_owned(),
+    );
+    let run = |more: &[&str]| {
+        let args = ["plan", "--json", "--shards", &shards, "--leases", &leases];
+        let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
+            .args(args)
+            .args(more)
+            .output();
+        json_of(&output.expect("it starts"))
+    };
+    let all = run(&[]);
+    assert_eq!(findings(&all, "orphan").len(), 0, "{all}");
+    assert_eq!(findings(&all, "multi-stream").len(), 2, "{all}");
+    let one = run(&["--stream", "orders"]);
+    let other = findings(&one, "other-stream");
+    assert_eq!(
+        (other.len(), findings(&one, "multi-stream").len()),
+        (1, 1),
+        "{one}"
+    );
+    let detail = other[0]["detail"].as_str().expect("a sentence");
+    assert!(
+        detail.starts_with("3 leases (3 unfinished) of the stream 123456789012:bills:1700000000"),
+        "{detail}"
+    );
+}
