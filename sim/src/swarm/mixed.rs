@@ -2,10 +2,15 @@
 
 use super::Plan;
 use crate::draws::Draws;
-use crate::faults::{ApplicationFaults, Faults, InterruptionKind, ProcessFaults, StreamFaults};
-use crate::peers::{Fleet, Program};
+use crate::faults::{ApplicationFaults, Faults, Interruption, InterruptionKind, ProcessFaults, StreamFaults};
+use crate::peers::{Assignment, Fleet, Program};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::format::Format;
+use leasehold_engine::time::Span;
+
+/// A world with workers of version 3 of the Java KCL lasts for so long at least, in µs: they report every 30 s, and a leader's lock lasts
+/// for 120 s.
+const LED_US: u64 = 150_000_000;
 
 impl Plan {
     /// The same world with workers of the program that its tables come from beside ours. If its workers are upgraded, all
@@ -17,12 +22,17 @@ impl Plan {
         let other = match self.format {
             Format::VmwareGoKcl => Program::VmwareGoKcl,
             Format::Kinsumer => Program::Kinsumer,
+            Format::Kcl if Draws::new(self.seed).coin("mixed", 2) => Program::Kcl3,
             Format::Kcl => Program::Kcl2,
             // Workers of kcl-rb and ours must never meet.
             _ => return self,
         };
         let draws = Draws::new(self.seed);
-        let (workers, shards, length_us) = (self.workers.clamp(2, 6), self.shards.min(32), self.fault_us);
+        let (workers, shards) = (self.workers.clamp(2, 6), self.shards.min(32));
+        let length_us = match other {
+            Program::Kcl3 => self.fault_us.max(LED_US),
+            _ => self.fault_us,
+        };
         let mut plan = self.resized(workers, shards, length_us);
         let programs = match draws.coin("mixed", 0) {
             _ if !plan.faults.upgrade.turns.is_empty() => vec![other],
@@ -32,6 +42,10 @@ impl Plan {
         plan.fleet = Fleet {
             programs,
             stealing: other == Program::VmwareGoKcl && draws.coin("mixed", 1),
+            assignment: match other == Program::Kcl3 && draws.coin("mixed", 3) {
+                true => Assignment::Load,
+                false => Assignment::Count,
+            },
             ..Fleet::default()
         };
         plan.upgraded = None;
@@ -42,7 +56,47 @@ impl Plan {
                 .with_initial_position(InitialPosition::TrimHorizon)
         });
         plan.faults = survivable(plan.faults, &plan.fleet);
+        if other == Program::Kcl3 {
+            plan.led(draws);
+        }
         plan
+    }
+
+    /// What a fleet with a leader needs, and what befalls its leaders.
+    fn led(&mut self, draws: Draws) {
+        // The periods of their leader follow from this: with a shorter one, it takes for dead whoever has only just found out what it
+        // was assigned. And who is assigned a lease must look for it once in a lease duration, as they do.
+        let lease = Span::from_secs(10);
+        self.configure(|config| {
+            let (scan, quick) = (config.scan_interval().min(lease), config.quick_scan_interval());
+            let cleanup = match config.cleanup_delay() {
+                Span::ZERO => Span::ZERO,
+                delay => delay.max(lease.times(7)),
+            };
+            config
+                .with_lease_duration(lease)
+                .with_cleanup_delay(cleanup)
+                .with_scan_interval(scan)
+                .with_quick_scan_interval(quick.min(scan))
+        });
+        // Whoever leads may die, and who comes after it, too; or it stands still for longer than its lock lasts.
+        let mut roll = draws.roll("leaders", 0);
+        for _ in 0..roll.below(4) {
+            let (at, worker) = (
+                roll.between(LED_US / 3, self.fault_us),
+                roll.below(u64::from(self.workers)) as u32,
+            );
+            let (down_us, still) = (roll.magnitude(1_000_000, LED_US), roll.below(3) == 0);
+            let ours = self.fleet.program(worker as usize) == Program::Leasehold;
+            let kind = match ours && still {
+                true => InterruptionKind::Pause { us: LED_US + down_us },
+                false => InterruptionKind::Crash { down_us, loops: 0 },
+            };
+            let interruption = Interruption { at, worker, kind };
+            self.faults.process.interruptions.push(interruption);
+        }
+        let interruptions = &mut self.faults.process.interruptions;
+        interruptions.sort_by_key(|interruption| interruption.at);
     }
 }
 
@@ -92,7 +146,6 @@ fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
 mod tests {
     use super::*;
     use crate::run::{Options, run_plan};
-    use leasehold_engine::time::Span;
 
     #[test]
     fn every_mixed_world_has_both_programs_and_can_be_told() {
@@ -100,6 +153,9 @@ mod tests {
             for format in [Format::Kcl, Format::VmwareGoKcl, Format::Kinsumer] {
                 let plan = Plan::draw(seed).with_format(format).mixed();
                 assert_eq!(plan.fleet.check(format), Ok(()));
+                for config in plan.configs() {
+                    assert_eq!(config.check(), Ok(()), "seed {seed}");
+                }
                 assert!(plan.is_mixed(), "seed {seed}");
             }
         }
@@ -111,7 +167,7 @@ mod tests {
         assert_eq!(plan.clone().mixed(), plan);
     }
 
-    /// Nobody reports our workers to a leader of version 3 yet, so it assigns them nothing: such fleets are not mixed.
+    /// Before they are mixed with ours.
     #[test]
     fn fleets_of_the_java_kcl_come_right_by_themselves() {
         for (program, seeds) in [(Program::Kcl2, 0..8), (Program::Kcl3, 0..8)] {
