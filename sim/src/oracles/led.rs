@@ -1,7 +1,9 @@
 //! In a fleet that has a leader, as in version 3 of the Java KCL: who leads assigns, and who does not leaves leases to it.
 //!
 //! * `one-leader`: who assigns leases or moves them has the leader's lock, or is stopping and passes its own leases on.
-//! * `fair-shares`: who does not lead takes what was assigned to it, and else only what nobody has read for long.
+//! * `fair-shares`: who does not lead takes what was assigned to it, and else only what nobody has read for long. Who leads leaves
+//!   owners the time to find out what they were assigned.
+//! * `requests-on-time`: who lives says so.
 //! * `leases-owned`: what was assigned to a worker that lives, it takes soon; to a worker that died long ago, nothing is assigned.
 //! * `stops-cleanly`: who stops leaves neither a report nor a lock, or leases would be assigned to it.
 
@@ -43,6 +45,8 @@ pub(super) struct Led {
     /// For so long a lease is left to the leader, and what is handed over to its owner.
     patience: Time,
     overdue: Time,
+    /// For so long a leader takes an owner for alive that does not renew a lease.
+    silence: Time,
     /// So long after something happened, every worker knows it, and has ended what it began before.
     doubt: Time,
     rows: Vec<Truth>,
@@ -67,6 +71,7 @@ impl Led {
             is_on: terms.led && !terms.clocks_beyond,
             lease: terms.at_least(lease),
             patience: terms.at_least(lease.times(5)),
+            silence: terms.at_least(lease.scaled(5, 2)),
             overdue: terms.at_least(terms.least(|config| config.hand_over_timeout()).times(3)),
             doubt: 2 * known + SLACK_US,
             rows: Vec::new(),
@@ -184,31 +189,38 @@ impl Led {
         verdict: &mut Verdict,
     ) {
         let stopping = self.lives.get(&life).is_some_and(|life| life.stopping);
-        match verb {
-            Verb::Take => {
-                let truth = self.rows.get(shard as usize).copied().unwrap_or_default();
-                let early = before
-                    .filter(is_open)
-                    .and_then(|row| self.early(now, life, row, truth));
-                if let Some(why) = early.filter(|_| !self.leads(now, life) && self.is_led(now, others)) {
-                    verdict.report(Property::FairShares, now, || {
-                        format!("life {life} takes shard {shard}, {why}, and it is the leader's to assign")
-                    });
-                }
-            }
-            Verb::Assign | Verb::BeginHandOver => {
-                let to = after.and_then(|row| row.next.or(row.owner));
-                if !stopping && !self.leads(now, life) {
-                    verdict.report(Property::OneLeader, now, || {
-                        format!(
-                            "life {life} gives shard {shard} to {to:?}, and the leader's lock is that of life {:?}",
-                            self.lock
-                        )
-                    });
-                }
-                self.judge_target(now, (life, shard), to, verdict);
-            }
-            _ => {}
+        if matches!(verb, Verb::Take | Verb::Assign) && !stopping && self.is_led(now, others) {
+            self.judge_early(now, (life, shard), before, verdict);
+        }
+        if !matches!(verb, Verb::Assign | Verb::BeginHandOver) {
+            return;
+        }
+        let to = after.and_then(|row| row.next.or(row.owner));
+        if !stopping && !self.leads(now, life) {
+            verdict.report(Property::OneLeader, now, || {
+                format!(
+                    "life {life} gives shard {shard} to {to:?}, and the leader's lock is that of life {:?}",
+                    self.lock
+                )
+            });
+        }
+        self.judge_target(now, (life, shard), to, verdict);
+    }
+
+    /// A worker of ours takes a lease or gives it to another one.
+    fn judge_early(
+        &self,
+        now: Time,
+        (life, shard): (LifeNo, ShardNo),
+        before: Option<Row>,
+        verdict: &mut Verdict,
+    ) {
+        let truth = self.rows.get(shard as usize).copied().unwrap_or_default();
+        let row = before.filter(is_open);
+        if let Some(why) = row.and_then(|row| self.early(now, life, row, truth)) {
+            verdict.report(Property::FairShares, now, || {
+                format!("life {life} takes or assigns shard {shard}, {why}: it is too early, or another worker's to assign")
+            });
         }
     }
 
@@ -232,19 +244,23 @@ impl Led {
         }
     }
 
-    /// Why a lease is not to be taken yet by a worker that does not lead.
+    /// Why a lease is not to be taken or assigned yet by a worker.
     fn early(&self, now: Time, life: LifeNo, row: Row, truth: Truth) -> Option<String> {
         let (named, renewed) = (now - truth.named, now - truth.renewed);
-        let me = Some(Owner::Life(life));
+        let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
         let ms = |us: Time| us / 1_000;
+        let patience = match leads {
+            true => self.silence,
+            false => self.patience + self.lease,
+        };
         match row.owner {
             owner if owner == me => None,
-            None if named < self.patience => Some(format!("which is free for {} ms", ms(named))),
+            None if !leads && named < self.patience => Some(format!("which is free for {} ms", ms(named))),
             Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => Some(format!(
                 "which {owner:?} is to hand over to it for {} ms",
                 ms(named)
             )),
-            Some(owner) if row.next != me && renewed < self.patience + self.lease => {
+            Some(owner) if row.next != me && renewed < patience => {
                 Some(format!("which {owner:?} renewed {} ms ago", ms(renewed)))
             }
             _ => None,
@@ -271,6 +287,7 @@ impl Led {
         if !self.is_on {
             return;
         }
+        self.look_for_silent(now, others, verdict);
         for (shard, truth) in self.rows.iter_mut().enumerate() {
             let owner = truth.row.filter(is_open).and_then(|row| row.owner);
             let Some(Owner::Life(owner)) = owner else { continue };
@@ -289,6 +306,29 @@ impl Led {
                         "life {owner} was assigned shard {shard} {} ms ago, and has not taken it",
                         (now - truth.named) / 1_000
                     )
+                });
+            }
+        }
+    }
+}
+
+impl Led {
+    fn look_for_silent(&mut self, now: Time, others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
+        let (led, period) = (self.is_led(now, others), REPORT_INTERVAL.0 + self.doubt);
+        let ours = self
+            .lives
+            .iter_mut()
+            .filter(|(life, _)| led && !others.contains(life));
+        for (life, known) in ours {
+            let lives = known.over.is_none() && !known.stopping && !known.stands;
+            let last = known
+                .reports
+                .map_or(known.since, |(_, last)| last.max(known.since));
+            if lives && last + period < known.scanned {
+                known.reports = known.reports.map(|(since, _)| (since, now));
+                verdict.report(Property::RequestsOnTime, now, || {
+                    let ms = (now - last) / 1_000;
+                    format!("life {life} has not said for {ms} ms that it lives: a leader takes it for dead")
                 });
             }
         }

@@ -1,16 +1,11 @@
 //! Drawing fleets in which our workers stand beside those of another program, or take their places one by one.
 
-use super::Plan;
+use super::{Plan, led};
 use crate::draws::Draws;
-use crate::faults::{ApplicationFaults, Faults, Interruption, InterruptionKind, ProcessFaults, StreamFaults};
+use crate::faults::{ApplicationFaults, Faults, InterruptionKind, ProcessFaults, StreamFaults};
 use crate::peers::{Assignment, Fleet, Program};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::format::Format;
-use leasehold_engine::time::Span;
-
-/// A world with workers of version 3 of the Java KCL lasts for so long at least, in µs: they report every 30 s, and a leader's lock lasts
-/// for 120 s.
-const LED_US: u64 = 150_000_000;
 
 impl Plan {
     /// The same world with workers of the program that its tables come from beside ours. If its workers are upgraded, all
@@ -30,7 +25,7 @@ impl Plan {
         let draws = Draws::new(self.seed);
         let (workers, shards) = (self.workers.clamp(2, 6), self.shards.min(32));
         let length_us = match other {
-            Program::Kcl3 => self.fault_us.max(LED_US),
+            Program::Kcl3 => self.fault_us.max(led::least_us(draws)),
             _ => self.fault_us,
         };
         let mut plan = self.resized(workers, shards, length_us);
@@ -60,43 +55,6 @@ impl Plan {
             plan.led(draws);
         }
         plan
-    }
-
-    /// What a fleet with a leader needs, and what befalls its leaders.
-    fn led(&mut self, draws: Draws) {
-        // The periods of their leader follow from this: with a shorter one, it takes for dead whoever has only just found out what it
-        // was assigned. And who is assigned a lease must look for it once in a lease duration, as they do.
-        let lease = Span::from_secs(10);
-        self.configure(|config| {
-            let (scan, quick) = (config.scan_interval().min(lease), config.quick_scan_interval());
-            let cleanup = match config.cleanup_delay() {
-                Span::ZERO => Span::ZERO,
-                delay => delay.max(lease.times(7)),
-            };
-            config
-                .with_lease_duration(lease)
-                .with_cleanup_delay(cleanup)
-                .with_scan_interval(scan)
-                .with_quick_scan_interval(quick.min(scan))
-        });
-        // Whoever leads may die, and who comes after it, too; or it stands still for longer than its lock lasts.
-        let mut roll = draws.roll("leaders", 0);
-        for _ in 0..roll.below(4) {
-            let (at, worker) = (
-                roll.between(LED_US / 3, self.fault_us),
-                roll.below(u64::from(self.workers)) as u32,
-            );
-            let (down_us, still) = (roll.magnitude(1_000_000, LED_US), roll.below(3) == 0);
-            let ours = self.fleet.program(worker as usize) == Program::Leasehold;
-            let kind = match ours && still {
-                true => InterruptionKind::Pause { us: LED_US + down_us },
-                false => InterruptionKind::Crash { down_us, loops: 0 },
-            };
-            let interruption = Interruption { at, worker, kind };
-            self.faults.process.interruptions.push(interruption);
-        }
-        let interruptions = &mut self.faults.process.interruptions;
-        interruptions.sort_by_key(|interruption| interruption.at);
     }
 }
 
@@ -146,6 +104,7 @@ fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
 mod tests {
     use super::*;
     use crate::run::{Options, run_plan};
+    use leasehold_engine::time::Span;
 
     #[test]
     fn every_mixed_world_has_both_programs_and_can_be_told() {

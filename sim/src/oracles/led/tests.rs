@@ -41,6 +41,7 @@ fn judge(facts: impl IntoIterator<Item = (Time, Fact)>) -> Vec<Property> {
         Property::FairShares,
         Property::LeasesOwned,
         Property::StopsCleanly,
+        Property::RequestsOnTime,
     ];
     found
         .map(|found| found.property)
@@ -98,6 +99,28 @@ fn what_a_live_worker_renews_is_not_stolen() {
     let owned = write(190, 0, Verb::Take, (None, 0), (Some(0), 1));
     let stolen = write(191, 1, Verb::Take, (Some(0), 1), (Some(1), 2));
     assert_eq!(judge([leads(50, 0), owned, stolen]), [Property::FairShares]);
+}
+
+#[test]
+fn a_leader_gives_owners_time() {
+    let owned = write(190, 0, Verb::Take, (None, 0), (Some(0), 1));
+    let assigns = |at| write(at, 1, Verb::Assign, (Some(0), 1), (Some(2), 2));
+    assert_eq!(
+        judge([leads(50, 1), owned.clone(), assigns(200)]),
+        [Property::FairShares]
+    );
+    assert_eq!(judge([leads(50, 1), owned, assigns(290)]), []);
+}
+
+#[test]
+fn who_lives_says_so() {
+    let reports = |at: u64| (at * S, Fact::Reports { life: 1, there: true });
+    let scans = |at: u64| (at * S, Fact::ScanEnded { life: 1 });
+    let said = (10..900).step_by(30).map(reports);
+    assert_eq!(judge(said.chain([scans(900)])), []);
+    assert_eq!(judge([reports(10), scans(900)]), [Property::RequestsOnTime]);
+    // It is cut off.
+    assert_eq!(judge([reports(10), scans(20)]), []);
 }
 
 #[test]
