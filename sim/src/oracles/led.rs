@@ -58,6 +58,9 @@ pub(super) struct Led {
 
 const SLACK_US: Time = 5_000_000;
 
+/// A report tells its time in whole seconds, so it may count for so much less.
+const REPORTED_US: Time = 1_000_000;
+
 impl Led {
     pub(super) fn new(terms: &Terms) -> Self {
         let most = |us: fn(&leasehold_engine::config::Config) -> leasehold_engine::time::Span| {
@@ -166,7 +169,8 @@ impl Led {
         let unsure = self.doubt + REPORT_INTERVAL.0;
         others.iter().filter_map(|life| self.lives.get(life)).any(|life| {
             // Who is cut off says nothing more.
-            let lives = |(since, last)| since + self.doubt <= now && now < last + WORKER_EXPIRY.0;
+            let lives =
+                |(since, last)| since + self.doubt <= now && now + REPORTED_US < last + WORKER_EXPIRY.0;
             let known = life.reports.is_some_and(lives);
             let idle = life.idle.is_some_and(|last| last + unsure > now);
             known && life.over.is_none() && !idle
