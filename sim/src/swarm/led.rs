@@ -31,7 +31,7 @@ fn are_gone(draws: Draws) -> bool {
 impl Plan {
     /// What a fleet with a leader needs, and what befalls its leaders.
     pub(super) fn led(&mut self, draws: Draws) {
-        // The periods of their leader follow from this: with a shorter one, it takes for dead whoever has only just found out what it
+        // The periods of their leader follow from this: with a shorter one, it takes for dead a worker that has only just found out what it
         // was assigned. And who is assigned a lease must look for it once in a lease duration, as they do.
         let lease = Span::from_secs(10);
         self.configure(|config| {
@@ -55,7 +55,7 @@ impl Plan {
         self.faults.process.interruptions = interruptions;
     }
 
-    /// Whoever leads may die, and who comes after it, too; or it stands still for longer than its lock lasts.
+    /// The leader may die, and its successor, too; or it stands still for longer than its lock lasts.
     fn deaths_of_leaders(&self, draws: Draws) -> Vec<Interruption> {
         let mut roll = draws.roll("leaders", 0);
         let deaths = 0..roll.below(4);
