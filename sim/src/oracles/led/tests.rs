@@ -125,16 +125,25 @@ fn who_lives_says_so() {
 
 #[test]
 fn what_was_assigned_is_taken_soon() {
+    let judge = |facts: Vec<(Time, Fact)>| {
+        let reports = (10..900)
+            .step_by(30)
+            .map(|at| (at * S, Fact::Reports { life: 1, there: true }));
+        judge(reports.chain(facts))
+    };
     let assigned = write(190, 0, Verb::Take, (None, 0), (Some(1), 1));
     let taken = write(191, 1, Verb::Take, (Some(1), 1), (Some(1), 2));
     let later = (900 * S, Fact::ScanEnded { life: 1 });
     assert_eq!(
-        judge([leads(50, 0), assigned.clone(), later.clone()]),
+        judge(vec![leads(50, 0), assigned.clone(), later.clone()]),
         [Property::LeasesOwned]
     );
-    assert_eq!(judge([leads(50, 0), assigned.clone(), taken, later.clone()]), []);
+    assert_eq!(
+        judge(vec![leads(50, 0), assigned.clone(), taken, later.clone()]),
+        []
+    );
     let dies = (192 * S, Fact::Died { life: 1 });
-    assert_eq!(judge([leads(50, 0), assigned, dies, later]), []);
+    assert_eq!(judge(vec![leads(50, 0), assigned, dies, later]), []);
 }
 
 #[test]
