@@ -243,6 +243,21 @@ fn a_fleet_without_java_works_by_our_own_rules() {
 }
 
 #[test]
+fn a_report_is_as_old_as_it_says_when_it_is_seen_first() {
+    let mut rig = fleet(8, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    lock(&mut rig, JAVA, "v1");
+    reports(&mut rig);
+    // The Java worker died 50 s ago: it counts for 10 s more.
+    rig.secs(50);
+    rig.join();
+    rig.secs(8);
+    assert_eq!(held(&rig, 0), 0);
+    rig.secs(5);
+    assert_eq!(held(&rig, 0), 8);
+}
+
+#[test]
 fn a_fleet_that_migrates_gets_reports_and_is_counted_as_before() {
     for (state, reported) in [
         ("CLIENT_VERSION_UPGRADE_FROM_2X", true),

@@ -3,6 +3,7 @@
 //! Every world is small in its own way: few workers or many, short leases, tiny pages, a handful of fault families. What
 //! is drawn here fixes the run; a [`Plan`] can be printed, and is all there is to know about a world beforehand.
 
+mod led;
 mod mixed;
 
 use crate::draws::Draws;

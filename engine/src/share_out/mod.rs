@@ -74,8 +74,8 @@ mod tests;
 
 pub use by_count::by_count;
 pub use by_load::{LoadOptions, by_load};
-pub(crate) use rows::whole_seconds;
 pub use rows::{Rules, candidates, is_fresh, portion, rules};
+pub(crate) use rows::{left_of, whole_seconds};
 
 use crate::fleet::FleetMetric;
 use crate::ids::WorkerId;

@@ -1,6 +1,6 @@
 //! `fair-shares`: after quiet, leases stop moving. This keeps when the last one moved; the liveness phase requires an end.
 
-use super::fact::Verb;
+use super::fact::{Mark, Verb};
 use super::{Fact, Time};
 
 #[derive(Clone, Debug, Default)]
@@ -13,11 +13,16 @@ impl Balance {
         self.last_move
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool) {
         if let Fact::RowChanged {
             verb, before, after, ..
         } = fact
         {
+            // A leader of version 3 of the Java KCL assigns leases that have ended, too, again and again to a worker of ours, which
+            // does not renew them.
+            if of_others && before.is_some_and(|row| row.checkpoint == Mark::End) {
+                return;
+            }
             let owner = |row: &Option<super::fact::Row>| row.and_then(|row| row.owner);
             if owner(before) != owner(after) || *verb == Some(Verb::Take) {
                 self.last_move = now;
@@ -28,7 +33,6 @@ impl Balance {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Mark;
     use super::super::history::{changed, row};
     use super::*;
 
@@ -47,8 +51,14 @@ mod tests {
             (7, Verb::Take, rows(Some(0), Some(1)), 7),
             (8, Verb::Release, rows(Some(1), None), 8),
         ] {
-            balance.observe(at, &changed(0, Some(0), verb, before, after));
+            balance.observe(at, &changed(0, Some(0), verb, before, after), false);
             assert_eq!(balance.last_move(), last);
         }
+        let ended = |owner| Some(row(owner, 3, Mark::End));
+        let assigned = changed(0, Some(0), Verb::Take, ended(None), ended(Some(1)));
+        balance.observe(9, &assigned, true);
+        assert_eq!(balance.last_move(), 8);
+        balance.observe(9, &assigned, false);
+        assert_eq!(balance.last_move(), 9);
     }
 }

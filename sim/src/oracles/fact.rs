@@ -407,6 +407,11 @@ pub enum Fact {
     Yields { life: LifeNo, shard: ShardNo },
     /// A worker has said what it holds: all that it said and did not take back.
     Said { life: LifeNo },
+
+    /// The lock of the leader of a fleet is this life's from now on.
+    Leads { life: Option<LifeNo> },
+    /// A life says to a fleet that it lives, or takes that back.
+    Reports { life: LifeNo, there: bool },
 }
 
 impl Fact {
@@ -421,6 +426,7 @@ impl Fact {
             | Fact::Foreign
             | Fact::Given { .. } => None,
             Fact::RowChanged { by, .. } => by,
+            Fact::Leads { life } => life,
             Fact::Booted { life, .. }
             | Fact::Died { life }
             | Fact::ShutdownAsked { life }
@@ -462,7 +468,8 @@ impl Fact {
             | Fact::Holds { life, .. }
             | Fact::HoldsNoMore { life, .. }
             | Fact::Yields { life, .. }
-            | Fact::Said { life } => Some(life),
+            | Fact::Said { life }
+            | Fact::Reports { life, .. } => Some(life),
         }
     }
 }

@@ -18,6 +18,7 @@ mod heed;
 mod identity;
 mod isolation;
 mod leadership;
+mod led;
 mod lifecycle;
 mod lineage;
 mod memory;
@@ -152,6 +153,8 @@ pub struct Terms {
     pub deaf_us: u64,
     /// How long a handler takes to heed an abort, in µs.
     pub abort_us: u64,
+    /// In the fleet somebody leads, and assigns the leases, as in version 3 of the Java KCL.
+    pub led: bool,
     /// Whether the canary is to fire.
     pub canary: bool,
 }
@@ -165,6 +168,7 @@ impl Terms {
             clocks_beyond: false,
             deaf_us: 0,
             abort_us: 1_000,
+            led: false,
             canary: false,
         }
     }
@@ -212,6 +216,7 @@ pub struct Oracles {
     birth: birth::Birth,
     quota: quota::Quota,
     leadership: leadership::Leadership,
+    led: led::Led,
     view: view::View,
     lifecycle: lifecycle::Lifecycle,
     overlap: overlap::Overlap,
@@ -255,6 +260,7 @@ impl Oracles {
             birth: birth::Birth::new(terms),
             quota: quota::Quota::new(terms),
             leadership: leadership::Leadership::default(),
+            led: led::Led::new(terms),
             view: view::View::default(),
             lifecycle: lifecycle::Lifecycle::new(terms),
             overlap: overlap::Overlap::new(terms),
@@ -295,6 +301,8 @@ impl Oracles {
             .is_some_and(|life| self.lives_of_others.contains(&life));
         self.verdict.of_others = of_others;
         self.moves.observe(now, fact);
+        self.led
+            .observe(now, fact, &self.lives_of_others, &mut self.verdict);
         let verdict = &mut self.verdict;
         match fact {
             Fact::Holds { .. } => {
@@ -378,7 +386,7 @@ impl Oracles {
                     self.again.observe(now, fact, edit.is_some(), verdict);
                 }
                 self.isolation.observe(now, fact, verdict);
-                self.balance.observe(now, fact);
+                self.balance.observe(now, fact, of_others);
                 self.quota.observe(now, fact, verdict);
                 self.leadership.observe(now, fact, verdict);
                 self.view.observe(now, judged, verdict);
@@ -416,6 +424,7 @@ impl Oracles {
         self.stalls.look(now);
         self.isolation.look(now, &mut self.verdict);
         self.waiting.look(now, &mut self.verdict);
+        self.led.look(now, &self.lives_of_others, &mut self.verdict);
         self.canary.look(now, &mut self.verdict);
     }
 

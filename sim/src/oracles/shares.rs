@@ -95,6 +95,8 @@ pub(super) struct Shares {
     doubt: u64,
     rows: Vec<Truth>,
     lives: Vec<Vec<Stake>>,
+    /// Who leads a fleet gives itself a share by load, not by count.
+    leader: Option<LifeNo>,
 }
 
 fn at<T: Clone + Default>(list: &mut Vec<T>, index: u32) -> &mut T {
@@ -122,6 +124,7 @@ impl Shares {
             doubt: terms.at_most(terms.most(|config| config.table_timeout())),
             rows: Vec::new(),
             lives: Vec::new(),
+            leader: None,
         }
     }
 
@@ -188,6 +191,7 @@ impl Shares {
                 let stake = self.stake(life, shard);
                 (stake.held, stake.chosen, stake.asked) = (false, false, None);
             }
+            Fact::Leads { life } => self.leader = life,
             Fact::Died { life } | Fact::Stopped { life, .. } => at(&mut self.lives, life).clear(),
             _ => {}
         }
@@ -277,7 +281,8 @@ impl Shares {
         }
         // A claim follows an owner that renews. A take that failed is weighed anew before it is repeated.
         let follows = goes_on && verb == Verb::Claim;
-        if follows || given || !self.is_open(shard as usize) {
+        let leads = self.leader == Some(life);
+        if follows || given || leads || !self.is_open(shard as usize) {
             return;
         }
         self.stake(life, shard).chosen = true;

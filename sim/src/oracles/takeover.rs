@@ -117,7 +117,8 @@ impl Takeover {
             least => least,
         };
         Self {
-            counted: policies.assign == Assign::Count && !terms.clocks_beyond,
+            // What is free is left to a leader, if there is one.
+            counted: policies.assign == Assign::Count && !terms.clocks_beyond && !terms.led,
             asks: policies.steal == Steal::Ask,
             listed: policies.lineage == Lineage::Listed,
             most: quota as usize,

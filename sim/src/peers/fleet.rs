@@ -76,6 +76,26 @@ pub struct Fleet {
     pub name: Option<String>,
     /// What applications do otherwise than checkpoint each batch after it was processed.
     pub application: Application,
+    /// By what a leader of version 3 of the Java KCL shares leases out.
+    #[serde(skip_serializing_if = "Assignment::is_default")]
+    pub assignment: Assignment,
+}
+
+/// By what a leader of version 3 of the Java KCL shares leases out: its `LeaseAssignmentStrategy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assignment {
+    /// By their number: `LEASE_COUNT_BASED`.
+    #[default]
+    Count,
+    /// By the load of the workers, the default of its users: `WORKER_UTILIZATION_AWARE`.
+    Load,
+}
+
+impl Assignment {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// An application on another's program.
@@ -121,6 +141,11 @@ impl Fleet {
     /// Whether what the workers hold, they keep.
     pub fn keeps_leases(&self) -> bool {
         self.programs.iter().all(|program| program.keeps_leases())
+    }
+
+    /// Whether one of the workers leads the others and assigns the leases, as in version 3 of the Java KCL.
+    pub fn is_led(&self) -> bool {
+        self.programs.contains(&Program::Kcl3)
     }
 
     /// Whether what the workers hold, they renew.

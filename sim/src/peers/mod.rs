@@ -22,6 +22,6 @@ pub(crate) mod sdk;
 mod time;
 mod vmware_go_kcl;
 
-pub use fleet::{Fleet, Program};
+pub use fleet::{Assignment, Fleet, Program};
 pub(crate) use host::{Ask, ItemOp, Request};
 pub(crate) use process::{Exit, Process};

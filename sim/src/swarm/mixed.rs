@@ -1,9 +1,9 @@
 //! Drawing fleets in which our workers stand beside those of another program, or take their places one by one.
 
-use super::Plan;
+use super::{Plan, led};
 use crate::draws::Draws;
 use crate::faults::{ApplicationFaults, Faults, InterruptionKind, ProcessFaults, StreamFaults};
-use crate::peers::{Fleet, Program};
+use crate::peers::{Assignment, Fleet, Program};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::format::Format;
 
@@ -17,12 +17,17 @@ impl Plan {
         let other = match self.format {
             Format::VmwareGoKcl => Program::VmwareGoKcl,
             Format::Kinsumer => Program::Kinsumer,
+            Format::Kcl if Draws::new(self.seed).coin("mixed", 2) => Program::Kcl3,
             Format::Kcl => Program::Kcl2,
             // Workers of kcl-rb and ours must never meet.
             _ => return self,
         };
         let draws = Draws::new(self.seed);
-        let (workers, shards, length_us) = (self.workers.clamp(2, 6), self.shards.min(32), self.fault_us);
+        let (workers, shards) = (self.workers.clamp(2, 6), self.shards.min(32));
+        let length_us = match other {
+            Program::Kcl3 => self.fault_us.max(led::least_us(draws)),
+            _ => self.fault_us,
+        };
         let mut plan = self.resized(workers, shards, length_us);
         let programs = match draws.coin("mixed", 0) {
             _ if !plan.faults.upgrade.turns.is_empty() => vec![other],
@@ -32,6 +37,10 @@ impl Plan {
         plan.fleet = Fleet {
             programs,
             stealing: other == Program::VmwareGoKcl && draws.coin("mixed", 1),
+            assignment: match other == Program::Kcl3 && draws.coin("mixed", 3) {
+                true => Assignment::Load,
+                false => Assignment::Count,
+            },
             ..Fleet::default()
         };
         plan.upgraded = None;
@@ -42,6 +51,9 @@ impl Plan {
                 .with_initial_position(InitialPosition::TrimHorizon)
         });
         plan.faults = survivable(plan.faults, &plan.fleet);
+        if other == Program::Kcl3 {
+            plan.led(draws);
+        }
         plan
     }
 }
@@ -100,6 +112,9 @@ mod tests {
             for format in [Format::Kcl, Format::VmwareGoKcl, Format::Kinsumer] {
                 let plan = Plan::draw(seed).with_format(format).mixed();
                 assert_eq!(plan.fleet.check(format), Ok(()));
+                for config in plan.configs() {
+                    assert_eq!(config.check(), Ok(()), "seed {seed}");
+                }
                 assert!(plan.is_mixed(), "seed {seed}");
             }
         }
@@ -111,7 +126,7 @@ mod tests {
         assert_eq!(plan.clone().mixed(), plan);
     }
 
-    /// Nobody reports our workers to a leader of version 3 yet, so it assigns them nothing: such fleets are not mixed.
+    /// Before they are mixed with ours.
     #[test]
     fn fleets_of_the_java_kcl_come_right_by_themselves() {
         for (program, seeds) in [(Program::Kcl2, 0..8), (Program::Kcl3, 0..8)] {

@@ -203,6 +203,7 @@ fn terms(plan: &Plan) -> Terms {
         clocks_beyond: plan.faults.clock.beyond,
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
+        led: plan.fleet.is_led(),
         canary: canary::fires(plan.seed),
     }
 }

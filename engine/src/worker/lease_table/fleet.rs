@@ -2,11 +2,12 @@
 //! all work.
 //!
 //! Whether a worker lives is judged by whether its row changes, on our own clock. Only a row that is seen for the first time is
-//! judged by the time in it: a worker that died long ago must not count, and a live one must not be overlooked.
+//! judged by the time in it, and is as old as that says: a worker that died must not count for longer than its report, and a
+//! live one must not be overlooked.
 
 use crate::fleet::{FORGET_AFTER, FleetLeader, FleetRow, FleetVersion, FleetWorker, WORKER_EXPIRY, seconds};
 use crate::ids::WorkerId;
-use crate::share_out::{Rules, is_fresh, rules, whole_seconds};
+use crate::share_out::{Rules, left_of, rules, whole_seconds};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use std::collections::BTreeMap;
@@ -14,8 +15,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SeenWorker {
     row: FleetWorker,
-    /// When it was first seen as it is; absent: it was old when it was seen first.
-    changed_at: Option<Mono>,
+    /// Until when its worker counts as one that lives; absent: it was too old when it was seen first.
+    until: Option<Mono>,
     /// A lease of its own has expired since. KCL's leader takes it for alive for a minute more, and goes on to assign leases to it.
     dead: bool,
     seen_by: u64,
@@ -67,16 +68,16 @@ impl Fleet {
     fn see_worker(&mut self, cx: &Context, scan: u64, row: FleetWorker) {
         let known = self.workers.get(&row.id);
         let dead = known.is_some_and(|seen| seen.dead && seen.row.at == row.at);
-        let changed_at = match known {
-            Some(seen) if seen.row.at == row.at => seen.changed_at,
-            Some(_) => Some(cx.now()),
-            None => is_fresh(&row, cx.wall()).then_some(cx.now()),
+        let until = match known {
+            Some(seen) if seen.row.at == row.at => seen.until,
+            Some(_) => Some(cx.now() + WORKER_EXPIRY),
+            None => left_of(&row, cx.wall()).map(|left| cx.now() + left),
         };
         self.workers.insert(
             row.id.clone(),
             SeenWorker {
                 row,
-                changed_at,
+                until,
                 dead,
                 seen_by: scan,
             },
@@ -130,10 +131,7 @@ impl Fleet {
 
     /// The reports of workers that live.
     pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
-        let lives = move |seen: &&SeenWorker| {
-            let changed = seen.changed_at;
-            !seen.dead && changed.is_some_and(|changed| now.since(changed) < WORKER_EXPIRY)
-        };
+        let lives = move |seen: &&SeenWorker| !seen.dead && seen.until.is_some_and(|until| now < until);
         self.workers.values().filter(lives).map(|seen| &seen.row)
     }
 
@@ -150,7 +148,7 @@ impl Fleet {
     /// A report that is so old that it is removed.
     pub(in crate::worker) fn stale(&self, cx: &Context) -> Option<&FleetWorker> {
         let oldest = seconds(cx.wall()).saturating_sub(whole_seconds(FORGET_AFTER));
-        let dead = |seen: &&SeenWorker| seen.changed_at.is_none() && seen.row.at < oldest;
+        let dead = |seen: &&SeenWorker| seen.until.is_none() && seen.row.at < oldest;
         self.workers.values().find(dead).map(|seen| &seen.row)
     }
 }

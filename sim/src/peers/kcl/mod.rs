@@ -16,6 +16,7 @@ mod table;
 mod taker;
 mod v3;
 
+use super::fleet::Assignment;
 use super::host::Host;
 use super::sdk::{Failure, Sdk};
 use consumer::{Consumer, Reason};
@@ -60,8 +61,8 @@ const ATTEMPTS: u32 = 20;
 /// For so long its operator waits until all consumers have been told to stop.
 const GRACE_US: u64 = 20_000_000;
 
-/// The program, from its start until it has stopped.
-pub(super) async fn run(host: Host, me: String, config: Config, is_v3: bool) {
+/// The program, from its start until it has stopped. `assignment`: how its leader assigns leases; none: it is of version 2.
+pub(super) async fn run(host: Host, me: String, config: Config, assignment: Option<Assignment>) {
     let sdk = |attempts, pause_us| Sdk {
         host: host.clone(),
         attempts,
@@ -70,14 +71,14 @@ pub(super) async fn run(host: Host, me: String, config: Config, is_v3: bool) {
     };
     let table = Table {
         sdk: sdk(9, 25_000),
-        hands_over: is_v3,
+        hands_over: assignment.is_some(),
     };
     let failover_us = config.lease_duration().0;
     let worker = Rc::new(Worker {
         host: host.clone(),
         kinesis: sdk(4, 100_000),
         table: table.clone(),
-        fleet: is_v3.then(|| v3::Member::new(&table, &me)),
+        fleet: assignment.map(|assignment| v3::Member::new(&table, &me, assignment)),
         renewer: Rc::new(Renewer::new(host.clone(), table, failover_us)),
         me,
         settings: Settings {
@@ -92,7 +93,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, is_v3: bool) {
     }
     worker.renewer.regain(&worker.me).await;
     host.spawn(worker.renewer.clone().run());
-    if is_v3 {
+    if assignment.is_some() {
         worker.join();
     } else {
         let taker = Taker {

@@ -4,6 +4,7 @@ use crate::oracles::ShardNo;
 use crate::world::context::Context;
 use crate::world::services::Services;
 use leasehold_engine::config::{Config, TABLE_PATIENCE};
+use leasehold_engine::fleet::{LEADER_BEAT, LEADER_LEASE, REPORT_INTERVAL, WORKER_EXPIRY};
 use leasehold_engine::policy::Assign;
 use leasehold_engine::time::Span;
 
@@ -33,7 +34,8 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         }
         _ => 0,
     };
-    let take = take + turns;
+    let (led, assigned) = led(cx);
+    let take = take + turns + assigned;
     // Missing leases are noticed, planned and created.
     let confidence = u64::from(plan.most(|config| config.audit_confidence()));
     let sync = (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay());
@@ -69,7 +71,23 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         true => 2 * TABLE_PATIENCE.0,
         false => 0,
     };
-    (services.depth() + 2) * generation + balance + stuck + patience + quiet(cx, services)
+    (services.depth() + 2) * generation + balance + stuck + patience + led + quiet(cx, services)
+}
+
+/// How much longer it takes in a fleet of version 3 of the Java KCL: once, until somebody leads who knows which workers live;
+/// and each time that leases change hands.
+fn led(cx: &Context) -> (u64, u64) {
+    if !cx.plan().fleet.is_led() {
+        return (0, 0);
+    }
+    // The lock of a dead leader is over, others look at it now and then, and reports of the dead are over.
+    let lock = LEADER_LEASE.0 + 3 * LEADER_BEAT.0 + WORKER_EXPIRY.0 + REPORT_INTERVAL.0;
+    // In every second round an owner that died is seen to; in every third, leases are moved, and owners have time to hand
+    // them over. Workers look for what was assigned to them, and for parents that have ended.
+    let lease = cx.plan().config.lease_duration().0;
+    let rounds = 3 * (2 * lease);
+    let hand_over = 30_000_000 + lease;
+    (lock, rounds + hand_over + lease + 12_000_000)
 }
 
 fn rows_at_most(services: &Services) -> u64 {

@@ -103,6 +103,9 @@ impl Net {
             let (key, verb) = (change.key().clone(), verb(change));
             services.row_written(cx, &key, Some(verb), Some(flight.life));
         }
+        if let (Request::Table(TableOp::Fleet(write)), Outcome::Applied(_)) = (&flight.request, &outcome) {
+            services.fleet_written(cx, &write.key());
+        }
         if let (Request::Item(request), Outcome::Applied(_)) = (&flight.request, &outcome) {
             services.item_written(cx, request, flight.life);
         }

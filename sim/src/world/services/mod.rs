@@ -7,10 +7,12 @@
 //! | [`truth`] | the rows as they are, and what oracles are told when one changes |
 //! | [`given`] | a stream and a table that are there when the world begins |
 //! | [`producer`], [`by_hand`], [`permanent_loss`] | what producers and operators do to them |
+//! | [`fleet_rows`] | who leads a fleet, and who says that it lives |
 //! | [`described`] | whether rows say of their shards what is so |
 
 mod by_hand;
 mod described;
+mod fleet_rows;
 mod given;
 mod items;
 mod members;
@@ -27,7 +29,7 @@ use crate::draws::{Draws, Roll};
 use crate::faults::LossKind;
 use crate::names::Names;
 use crate::oracles::fact::Owner;
-use crate::oracles::{Coverage, ShardNo, Time};
+use crate::oracles::{Coverage, LifeNo, ShardNo, Time};
 use crate::peers::{Program, Request};
 use crate::swarm::Plan;
 use leasehold_engine::format::LeaseFormat;
@@ -60,6 +62,8 @@ pub(super) struct Services {
     attributes: Vec<LeaseKey>,
     /// What was taken away for good.
     lost: Option<LossKind>,
+    /// The life that has the lock of a fleet's leader.
+    leader: Option<LifeNo>,
 }
 
 impl Services {
@@ -85,6 +89,7 @@ impl Services {
             strangers: Vec::new(),
             attributes: Vec::new(),
             lost: None,
+            leader: None,
         }
     }
 

@@ -164,7 +164,7 @@ impl Services {
     /// A write of another program was executed.
     pub(in crate::world) fn item_written(&mut self, cx: &mut Context, request: &peers::Request, by: u32) {
         let (Some(verb), Some(key)) = (request.verb, request.lease(self.table.format)) else {
-            return;
+            return self.other_item_written(cx, request);
         };
         let is_new = shard_of(&key).is_some_and(|shard| self.row(shard as usize).is_none());
         let verb = if is_new && verb == Verb::Take {

@@ -1,10 +1,11 @@
 //! What the leader does: it looks at the table and decides who is to have which lease.
 
+use super::super::super::fleet::Assignment;
 use super::super::super::host::Host;
 use super::super::super::sdk::Failure;
 use super::super::Worker;
 use super::super::lease::Lease;
-use super::{count, report};
+use super::{count, report, variance};
 use crate::oracles::fact::Verb;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -102,13 +103,27 @@ impl Assigner {
         let (leases, workers) = self.load().await?;
         let host = self.host().clone();
         self.note(leases, host.mono_us());
-        let mut seen: Vec<Seen> = self.before.values().cloned().collect();
-        let mut moves = count::assign_free(&mut seen, &workers);
-        if self.round.is_multiple_of(BALANCE_EVERY) {
-            count::balance(&mut seen, &workers, host.mono_us(), &mut moves);
-        }
+        let balance = self.round.is_multiple_of(BALANCE_EVERY);
+        let moves = self.decide(&workers, balance);
         self.round += 1;
         self.write(moves).await
+    }
+
+    fn decide(&self, workers: &[String], balance: bool) -> Moves {
+        let host = self.host();
+        let mut seen: Vec<Seen> = self.before.values().cloned().collect();
+        match self.worker.fleet.as_ref().map(|fleet| fleet.assignment) {
+            Some(Assignment::Load) => {
+                variance::share_out(&seen, workers, balance, |below| host.below("shuffle", below))
+            }
+            _ => {
+                let mut moves = count::assign_free(&mut seen, workers);
+                if balance {
+                    count::balance(&mut seen, workers, host.mono_us(), &mut moves);
+                }
+                moves
+            }
+        }
     }
 
     fn host(&self) -> &Host {

@@ -10,7 +10,9 @@ mod discover;
 mod handoff;
 mod lock;
 mod report;
+mod variance;
 
+use super::super::fleet::Assignment;
 use super::super::host::Host;
 use super::super::sdk::{Failure, key_only};
 use super::Worker;
@@ -29,16 +31,19 @@ pub(super) struct Member {
     table: Table,
     me: String,
     pub lock: Lock,
+    /// How it assigns leases when it leads.
+    assignment: Assignment,
     /// It could not say which version it is, and never will.
     is_broken: Cell<bool>,
 }
 
 impl Member {
-    pub(super) fn new(table: &Table, me: &str) -> Self {
+    pub(super) fn new(table: &Table, me: &str, assignment: Assignment) -> Self {
         Self {
             table: table.clone(),
             me: me.to_owned(),
             lock: Lock::new(table.sdk.clone(), me),
+            assignment,
             is_broken: Cell::new(false),
         }
     }

@@ -1,0 +1,347 @@
+//! In a fleet that has a leader, as in version 3 of the Java KCL: who leads assigns, and who does not leaves leases to it.
+//!
+//! * `one-leader`: who assigns leases or moves them has the leader's lock, or is stopping and passes its own leases on.
+//! * `fair-shares`: who does not lead takes what was assigned to it, and else only what nobody has read for long. Who leads leaves
+//!   owners the time to find out what they were assigned.
+//! * `requests-on-time`: who lives says so.
+//! * `leases-owned`: what was assigned to a worker that lives, it takes soon; to a worker that died long ago, nothing is assigned.
+//! * `stops-cleanly`: who stops leaves neither a report nor a lock, or leases would be assigned to it.
+
+use super::fact::{Mark, Owner, Row, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::fleet::{REPORT_INTERVAL, WORKER_EXPIRY};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A lease as it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Truth {
+    row: Option<Row>,
+    /// When its counter grew last, and since when it names these owners.
+    renewed: Time,
+    named: Time,
+    /// It was assigned to this life, which has not taken it yet.
+    assigned: Option<LifeNo>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    /// Since when it runs.
+    since: Time,
+    over: Option<Time>,
+    stopping: bool,
+    stands: bool,
+    /// Since when its report is there, and when it was last written.
+    reports: Option<(Time, Time)>,
+    /// When it was last shown all rows.
+    scanned: Time,
+    /// When a lease of its own was last not renewed for so long that others may take it for dead until it reports again.
+    idle: Option<Time>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Led {
+    is_on: bool,
+    lease: Time,
+    /// For so long a lease is left to the leader, and what is handed over to its owner.
+    patience: Time,
+    overdue: Time,
+    /// For so long a leader takes an owner for alive that does not renew a lease.
+    silence: Time,
+    /// So long after something happened, every worker knows it, and has ended what it began before.
+    doubt: Time,
+    rows: Vec<Truth>,
+    lives: BTreeMap<LifeNo, Life>,
+    lock: Option<LifeNo>,
+    /// Who had the lock before, and when it lost it.
+    before: Option<(LifeNo, Time)>,
+}
+
+const SLACK_US: Time = 5_000_000;
+
+/// A report tells its time in whole seconds, so it may count for so much less.
+const REPORTED_US: Time = 1_000_000;
+
+impl Led {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let most = |us: fn(&leasehold_engine::config::Config) -> leasehold_engine::time::Span| {
+            terms.at_most(terms.most(us))
+        };
+        let known = most(|config| config.scan_interval().scaled(21, 20))
+            + most(|config| config.table_timeout())
+            + most(|config| config.retry_max());
+        let lease = terms.config.lease_duration();
+        Self {
+            is_on: terms.led && !terms.clocks_beyond,
+            lease: terms.at_least(lease),
+            patience: terms.at_least(lease.times(5)),
+            silence: terms.at_least(lease.scaled(5, 2)),
+            overdue: terms.at_least(terms.least(|config| config.hand_over_timeout()).times(3)),
+            doubt: 2 * known + SLACK_US,
+            rows: Vec::new(),
+            lives: BTreeMap::new(),
+            lock: None,
+            before: None,
+        }
+    }
+
+    pub(super) fn observe(
+        &mut self,
+        now: Time,
+        fact: &Fact,
+        others: &BTreeSet<LifeNo>,
+        verdict: &mut Verdict,
+    ) {
+        if !self.is_on {
+            return;
+        }
+        match *fact {
+            Fact::RowChanged {
+                shard,
+                by,
+                verb,
+                before,
+                after,
+                ..
+            } => {
+                if let (Some(life), Some(verb)) = (by.filter(|life| !others.contains(life)), verb) {
+                    self.judge(now, (life, shard, verb), (before, after), others, verdict);
+                }
+                self.changed(now, shard, by, after);
+            }
+            Fact::Leads { life } => {
+                self.before = self.lock.map(|life| (life, now));
+                self.lock = life;
+            }
+            Fact::Reports { life, there } => {
+                let known = self.lives.entry(life).or_default();
+                let since = known.reports.map_or(now, |(since, _)| since);
+                known.reports = there.then_some((since, now));
+            }
+            Fact::Booted { life, .. } => self.lives.entry(life).or_default().since = now,
+            Fact::ScanEnded { life } => self.lives.entry(life).or_default().scanned = now,
+            Fact::Paused { life } => self.lives.entry(life).or_default().stands = true,
+            Fact::Resumed { life, .. } => {
+                let life = self.lives.entry(life).or_default();
+                (life.stands, life.since) = (false, now);
+            }
+            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
+                self.lives.entry(life).or_default().stopping = true;
+            }
+            Fact::Died { life } => self.lives.entry(life).or_default().over = Some(now),
+            Fact::Stopped { life, fatal } => {
+                self.lives.entry(life).or_default().over = Some(now);
+                if !fatal && !others.contains(&life) {
+                    self.judge_stop(now, life, verdict);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn changed(&mut self, now: Time, shard: ShardNo, by: Option<LifeNo>, after: Option<Row>) {
+        if self.rows.len() <= shard as usize {
+            self.rows.resize_with(shard as usize + 1, Truth::default);
+        }
+        let truth = &mut self.rows[shard as usize];
+        let names = |row: Option<Row>| row.map(|row| (row.owner, row.next));
+        if names(truth.row) != names(after) {
+            (truth.named, truth.assigned) = (now, None);
+            if let Some(Row {
+                owner: Some(Owner::Life(owner)),
+                next: None,
+                ..
+            }) = after.filter(is_open)
+            {
+                truth.assigned = Some(owner).filter(|owner| by != Some(*owner));
+            }
+        }
+        if truth.row.map(|row| row.counter) != after.map(|row| row.counter) {
+            truth.renewed = now;
+        }
+        if by.is_some() && by == truth.assigned || !after.is_some_and(|row| is_open(&row)) {
+            truth.assigned = None;
+        }
+        truth.row = after;
+    }
+
+    /// Whether every worker has known for a while that some other program's worker lives, so that a leader assigns.
+    fn is_led(&self, now: Time, others: &BTreeSet<LifeNo>) -> bool {
+        let unsure = self.doubt + REPORT_INTERVAL.0;
+        others.iter().filter_map(|life| self.lives.get(life)).any(|life| {
+            // Who is cut off says nothing more.
+            let lives =
+                |(since, last)| since + self.doubt <= now && now + REPORTED_US < last + WORKER_EXPIRY.0;
+            let known = life.reports.is_some_and(lives);
+            let idle = life.idle.is_some_and(|last| last + unsure > now);
+            known && life.over.is_none() && !idle
+        })
+    }
+
+    /// Whether a life has the lock, or had it when it decided what it does now.
+    fn leads(&self, now: Time, life: LifeNo) -> bool {
+        let had = |(before, until): (LifeNo, Time)| before == life && now <= until + self.doubt;
+        self.lock == Some(life) || self.before.is_some_and(had)
+    }
+
+    /// A worker of ours wrote a row.
+    fn judge(
+        &self,
+        now: Time,
+        (life, shard, verb): (LifeNo, ShardNo, Verb),
+        (before, after): (Option<Row>, Option<Row>),
+        others: &BTreeSet<LifeNo>,
+        verdict: &mut Verdict,
+    ) {
+        let stopping = self.lives.get(&life).is_some_and(|life| life.stopping);
+        if matches!(verb, Verb::Take | Verb::Assign) && !stopping && self.is_led(now, others) {
+            self.judge_early(now, (life, shard), before, verdict);
+        }
+        if !matches!(verb, Verb::Assign | Verb::BeginHandOver) {
+            return;
+        }
+        let to = after.and_then(|row| row.next.or(row.owner));
+        if !stopping && !self.leads(now, life) {
+            verdict.report(Property::OneLeader, now, || {
+                format!(
+                    "life {life} gives shard {shard} to {to:?}, and the leader's lock is that of life {:?}",
+                    self.lock
+                )
+            });
+        }
+        self.judge_target(now, (life, shard), to, verdict);
+    }
+
+    /// A worker of ours takes a lease or gives it to another one.
+    fn judge_early(
+        &self,
+        now: Time,
+        (life, shard): (LifeNo, ShardNo),
+        before: Option<Row>,
+        verdict: &mut Verdict,
+    ) {
+        let truth = self.rows.get(shard as usize).copied().unwrap_or_default();
+        let row = before.filter(is_open);
+        if let Some(why) = row.and_then(|row| self.early(now, life, row, truth)) {
+            verdict.report(Property::FairShares, now, || {
+                format!("life {life} takes or assigns shard {shard}, {why}: it is too early, or another worker's to assign")
+            });
+        }
+    }
+
+    fn judge_target(
+        &self,
+        now: Time,
+        (life, shard): (LifeNo, ShardNo),
+        to: Option<Owner>,
+        verdict: &mut Verdict,
+    ) {
+        let Some(Owner::Life(to)) = to else { return };
+        let over = self.lives.get(&to).and_then(|life| life.over);
+        let expiry = WORKER_EXPIRY.0 + self.doubt;
+        if let Some(over) = over.filter(|over| over + expiry < now) {
+            verdict.report(Property::LeasesOwned, now, || {
+                format!(
+                    "life {life} gives shard {shard} to life {to}, which ended {} ms ago",
+                    (now - over) / 1_000
+                )
+            });
+        }
+    }
+
+    /// Why a lease is not to be taken or assigned yet by a worker.
+    fn early(&self, now: Time, life: LifeNo, row: Row, truth: Truth) -> Option<String> {
+        let (named, renewed) = (now - truth.named, now - truth.renewed);
+        let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
+        let ms = |us: Time| us / 1_000;
+        let patience = match leads {
+            true => self.silence,
+            false => self.patience + self.lease,
+        };
+        match row.owner {
+            owner if owner == me => None,
+            None if !leads && named < self.patience => Some(format!("which is free for {} ms", ms(named))),
+            Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => Some(format!(
+                "which {owner:?} is to hand over to it for {} ms",
+                ms(named)
+            )),
+            Some(owner) if row.next != me && renewed < patience => {
+                Some(format!("which {owner:?} renewed {} ms ago", ms(renewed)))
+            }
+            _ => None,
+        }
+    }
+
+    fn judge_stop(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        if self.lives.get(&life).is_some_and(|life| life.reports.is_some()) {
+            verdict.report(Property::StopsCleanly, now, || {
+                format!("life {life} stopped, and its report is still there: leases will be assigned to it")
+            });
+        }
+        if self.lock == Some(life) {
+            verdict.report(Property::StopsCleanly, now, || {
+                format!(
+                    "life {life} stopped, and the leader's lock is still its own: nobody leads for a while"
+                )
+            });
+        }
+    }
+
+    /// What is never taken is not seen when it is taken.
+    pub(super) fn look(&mut self, now: Time, others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
+        if !self.is_on {
+            return;
+        }
+        self.look_for_silent(now, others, verdict);
+        for (shard, truth) in self.rows.iter_mut().enumerate() {
+            let owner = truth.row.filter(is_open).and_then(|row| row.owner);
+            let Some(Owner::Life(owner)) = owner else { continue };
+            let Some(life) = self.lives.get_mut(&owner) else {
+                continue;
+            };
+            if truth.renewed + 2 * self.lease < now {
+                life.idle = Some(now);
+            }
+            let lives = life.over.is_none() && !life.stopping && !life.stands && !others.contains(&owner);
+            let due = truth.named.max(life.since) + self.doubt;
+            if lives && truth.assigned == Some(owner) && due < life.scanned {
+                truth.assigned = None;
+                verdict.report(Property::LeasesOwned, now, || {
+                    format!(
+                        "life {owner} was assigned shard {shard} {} ms ago, and has not taken it",
+                        (now - truth.named) / 1_000
+                    )
+                });
+            }
+        }
+    }
+}
+
+impl Led {
+    fn look_for_silent(&mut self, now: Time, others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
+        let (led, period) = (self.is_led(now, others), REPORT_INTERVAL.0 + self.doubt);
+        let ours = self
+            .lives
+            .iter_mut()
+            .filter(|(life, _)| led && !others.contains(life));
+        for (life, known) in ours {
+            let lives = known.over.is_none() && !known.stopping && !known.stands;
+            let last = known
+                .reports
+                .map_or(known.since, |(_, last)| last.max(known.since));
+            if lives && last + period < known.scanned {
+                known.reports = known.reports.map(|(since, _)| (since, now));
+                verdict.report(Property::RequestsOnTime, now, || {
+                    let ms = (now - last) / 1_000;
+                    format!("life {life} has not said for {ms} ms that it lives: a leader takes it for dead")
+                });
+            }
+        }
+    }
+}
+
+fn is_open(row: &Row) -> bool {
+    row.checkpoint != Mark::End
+}
+
+#[cfg(test)]
+mod tests;

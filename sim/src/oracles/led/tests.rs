@@ -1,0 +1,173 @@
+//! Good and bad histories of a fleet that has a leader. Life 0 is of another program, the others are ours.
+
+use super::super::Oracles;
+use super::super::history::{changed, config, row};
+use super::*;
+
+const S: u64 = 1_000_000;
+
+fn begin() -> Vec<(Time, Fact)> {
+    let mut facts: Vec<(Time, Fact)> = (0..3)
+        .map(|life| (0, Fact::Booted { life, worker: life }))
+        .collect();
+    facts.push((S, Fact::Reports { life: 0, there: true }));
+    facts
+}
+
+fn judge(facts: impl IntoIterator<Item = (Time, Fact)>) -> Vec<Property> {
+    let terms = Terms {
+        led: true,
+        ..Terms::plain(config())
+    };
+    let reports = (30..1_000)
+        .step_by(30)
+        .map(|at| (at * S, Fact::Reports { life: 0, there: true }));
+    let mut facts: Vec<(Time, Fact)> = begin().into_iter().chain(reports).chain(facts).collect();
+    facts.sort_by_key(|(at, _)| *at);
+    // Who is dead says nothing.
+    let dies = |(at, fact): &(Time, Fact)| matches!(fact, Fact::Died { life: 0 }).then_some(*at);
+    let dies = facts.iter().find_map(dies).unwrap_or(Time::MAX);
+    facts.retain(|(at, fact)| *at <= dies || !matches!(fact, Fact::Reports { life: 0, .. }));
+    let mut oracles = Oracles::new(&terms);
+    oracles.note_other(0);
+    for (at, fact) in facts {
+        oracles.look(at);
+        oracles.observe(at, &fact);
+        oracles.look(at);
+    }
+    let found = oracles.verdict.violations().iter();
+    let of_ours = [
+        Property::OneLeader,
+        Property::FairShares,
+        Property::LeasesOwned,
+        Property::StopsCleanly,
+        Property::RequestsOnTime,
+    ];
+    found
+        .map(|found| found.property)
+        .filter(|property| of_ours.contains(property))
+        .collect()
+}
+
+fn leads(at: u64, life: u32) -> (Time, Fact) {
+    (at * S, Fact::Leads { life: Some(life) })
+}
+
+fn write(
+    at: u64,
+    by: u32,
+    verb: Verb,
+    before: (Option<u32>, u64),
+    after: (Option<u32>, u64),
+) -> (Time, Fact) {
+    let [before, after] = [before, after].map(|(owner, counter)| Some(row(owner, counter, Mark::At(1))));
+    (at * S, changed(0, Some(by), verb, before, after))
+}
+
+#[test]
+fn who_has_the_lock_assigns() {
+    let assigns = |by| write(90, by, Verb::Assign, (None, 0), (Some(2), 1));
+    assert_eq!(judge([leads(50, 1), assigns(1)]), []);
+    assert_eq!(judge([leads(50, 1), assigns(2)]), [Property::OneLeader]);
+    // What it decided before it lost the lock may come late; but not long after.
+    assert_eq!(judge([leads(50, 1), leads(89, 0), assigns(1)]), []);
+    let late = write(190, 1, Verb::Assign, (None, 0), (Some(2), 1));
+    assert_eq!(judge([leads(50, 1), leads(89, 0), late]), [Property::OneLeader]);
+    // Who stops passes its own leases on.
+    let stops = (80 * S, Fact::ShutdownAsked { life: 1 });
+    let stopped = (91 * S, Fact::Died { life: 1 });
+    assert_eq!(judge([leads(50, 0), stops, assigns(1), stopped]), []);
+}
+
+#[test]
+fn what_is_free_is_left_to_the_leader() {
+    let born = write(190, 0, Verb::Create, (None, 0), (None, 0));
+    let takes = |at, by| write(at, by, Verb::Take, (None, 0), (Some(by), 1));
+    assert_eq!(
+        judge([leads(50, 0), born.clone(), takes(191, 1)]),
+        [Property::FairShares]
+    );
+    assert_eq!(judge([leads(50, 1), born.clone(), takes(191, 1)]), []);
+    assert_eq!(judge([leads(50, 0), born.clone(), takes(900, 1)]), []);
+    // No other worker lives that would want a leader.
+    let dies = (100 * S, Fact::Died { life: 0 });
+    assert_eq!(judge([leads(50, 0), dies, born, takes(191, 1)]), []);
+}
+
+#[test]
+fn what_a_live_worker_renews_is_not_stolen() {
+    let owned = write(190, 0, Verb::Take, (None, 0), (Some(0), 1));
+    let stolen = write(191, 1, Verb::Take, (Some(0), 1), (Some(1), 2));
+    assert_eq!(judge([leads(50, 0), owned, stolen]), [Property::FairShares]);
+}
+
+#[test]
+fn a_leader_gives_owners_time() {
+    let owned = write(190, 0, Verb::Take, (None, 0), (Some(0), 1));
+    let assigns = |at| write(at, 1, Verb::Assign, (Some(0), 1), (Some(2), 2));
+    assert_eq!(
+        judge([leads(50, 1), owned.clone(), assigns(200)]),
+        [Property::FairShares]
+    );
+    assert_eq!(judge([leads(50, 1), owned, assigns(290)]), []);
+}
+
+#[test]
+fn who_lives_says_so() {
+    let reports = |at: u64| (at * S, Fact::Reports { life: 1, there: true });
+    let scans = |at: u64| (at * S, Fact::ScanEnded { life: 1 });
+    let said = (10..900).step_by(30).map(reports);
+    assert_eq!(judge(said.chain([scans(900)])), []);
+    assert_eq!(judge([reports(10), scans(900)]), [Property::RequestsOnTime]);
+    // It is cut off.
+    assert_eq!(judge([reports(10), scans(20)]), []);
+}
+
+#[test]
+fn what_was_assigned_is_taken_soon() {
+    let judge = |facts: Vec<(Time, Fact)>| {
+        let reports = (10..900)
+            .step_by(30)
+            .map(|at| (at * S, Fact::Reports { life: 1, there: true }));
+        judge(reports.chain(facts))
+    };
+    let assigned = write(190, 0, Verb::Take, (None, 0), (Some(1), 1));
+    let taken = write(191, 1, Verb::Take, (Some(1), 1), (Some(1), 2));
+    let later = (900 * S, Fact::ScanEnded { life: 1 });
+    assert_eq!(
+        judge(vec![leads(50, 0), assigned.clone(), later.clone()]),
+        [Property::LeasesOwned]
+    );
+    assert_eq!(
+        judge(vec![leads(50, 0), assigned.clone(), taken, later.clone()]),
+        []
+    );
+    let dies = (192 * S, Fact::Died { life: 1 });
+    assert_eq!(judge(vec![leads(50, 0), assigned, dies, later]), []);
+}
+
+#[test]
+fn nothing_is_assigned_to_who_died_long_ago() {
+    let dies = |at| (at * S, Fact::Died { life: 0 });
+    let assigns = write(900, 1, Verb::Assign, (None, 0), (Some(0), 1));
+    assert_eq!(
+        judge([leads(50, 1), dies(100), assigns.clone()]),
+        [Property::LeasesOwned]
+    );
+    assert_eq!(judge([leads(50, 1), dies(890), assigns]), []);
+}
+
+#[test]
+fn who_stops_leaves_no_report_and_no_lock() {
+    let reports = |there| (10 * S, Fact::Reports { life: 1, there });
+    let stops = (
+        90 * S,
+        Fact::Stopped {
+            life: 1,
+            fatal: false,
+        },
+    );
+    assert_eq!(judge([reports(true), stops.clone()]), [Property::StopsCleanly]);
+    assert_eq!(judge([reports(true), reports(false), stops.clone()]), []);
+    assert_eq!(judge([leads(50, 1), stops]), [Property::StopsCleanly]);
+}

@@ -1,0 +1,60 @@
+//! The rows by which workers of version 3 of the Java KCL know each other, as they are: who leads, and who says that it lives.
+
+use super::Services;
+use crate::oracles::Fact;
+use crate::oracles::fact::Owner;
+use crate::peers;
+use crate::world::context::Context;
+use leasehold_engine::fleet::{FleetRow, LEADER_KEY};
+use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::row::RowRead;
+use leasehold_engine::table::AttributeValue;
+
+impl Services {
+    /// Another program wrote an item that is no lease.
+    pub(super) fn other_item_written(&mut self, cx: &mut Context, request: &peers::Request) {
+        let item = match &request.op {
+            peers::ItemOp::Update { key, .. } | peers::ItemOp::Delete { key, .. } => key,
+            peers::ItemOp::Put { item, .. } => item,
+            peers::ItemOp::Get { .. } | peers::ItemOp::Scan { .. } => return,
+        };
+        let name = item
+            .get(self.table.format.key_name())
+            .and_then(AttributeValue::as_s);
+        if let Some(name) = name.filter(|_| request.table == peers::sdk::LEASES) {
+            self.fleet_written(cx, &LeaseKey::from(name));
+        }
+    }
+
+    /// The truth about a row of a fleet may have changed.
+    pub(in crate::world) fn fleet_written(&mut self, cx: &mut Context, key: &LeaseKey) {
+        let read = self.table.item(key).map(|item| self.table.format.decode(item));
+        if key.as_str() != LEADER_KEY {
+            if let Owner::Life(life) = cx.names().owner(&WorkerId::from(key.as_str())) {
+                let there = read.is_some();
+                cx.fact(Fact::Reports { life, there });
+            }
+            return;
+        }
+        let lock = match read {
+            Some(RowRead::Foreign { says: Some(says), .. }) => match *says {
+                FleetRow::Leader(lock) if !lock.released => Some(lock.id),
+                _ => None,
+            },
+            _ => None,
+        };
+        let life = lock.and_then(|id| match cx.names().owner(&id) {
+            Owner::Life(life) => Some(life),
+            Owner::Stranger => None,
+        });
+        if self.leader != life {
+            self.leader = life;
+            cx.fact(Fact::Leads { life });
+            let worker = life.map(|life| cx.names().worker(life));
+            cx.line(|| match worker {
+                Some(worker) => format!("w{worker} leads the fleet"),
+                None => "nobody leads the fleet".to_owned(),
+            });
+        }
+    }
+}
