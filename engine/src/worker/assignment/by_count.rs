@@ -124,7 +124,7 @@ impl ByCount {
         // A worker that has some to spare has two more than we at least: one taken leaves us more even, or leases would wander.
         debug_assert!(*theirs > ours + 1, "a steal evens out");
         let from_victim = leases.perhaps_of(victim);
-        let from_victim = from_victim.filter(|(_, lease)| is_plainly_of(lease, victim));
+        let from_victim = from_victim.filter(|(_, lease)| is_plainly_of(cx, lease, victim));
         let from_victim =
             from_victim.filter(|(_, lease)| policy != Steal::Claim || self.claims.may_claim(cx, lease));
         let order = drawn(cx, leases, "steal", from_victim.map(|(ix, _)| ix));
@@ -157,9 +157,10 @@ impl ByCount {
     }
 }
 
-/// Whether a lease is this worker's, and nothing is going on with it.
-pub(super) fn is_plainly_of(lease: &Lease, owner: &WorkerId) -> bool {
-    let row = lease.unfinished_row().filter(|_| !lease.busy());
+/// Whether a lease is this worker's, nothing is going on with it, and its stream is known.
+pub(super) fn is_plainly_of(cx: &Context, lease: &Lease, owner: &WorkerId) -> bool {
+    let plain = !lease.busy() && cx.may_take(lease.stream());
+    let row = lease.unfinished_row().filter(|_| plain);
     row.is_some_and(|row| row.handing_over.is_none() && row.owner.as_ref() == Some(owner))
 }
 

@@ -122,7 +122,7 @@ fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate
         available,
         movable: owner.is_some_and(|owner| match owner == cx.me() {
             true => lease.is_ours() && row.is_some_and(|row| row.handing_over.is_none()),
-            false => is_plainly_of(lease, owner),
+            false => is_plainly_of(cx, lease, owner),
         }),
     }
 }
