@@ -23,7 +23,8 @@ impl Plan {
         };
         let draws = Draws::new(self.seed);
         let (workers, shards, length_us) = (self.workers.clamp(2, 6), self.shards.min(32), self.fault_us);
-        let mut plan = self.resized(workers, shards, length_us);
+        // The models of other programs read one stream.
+        let mut plan = self.of_streams(1).resized(workers, shards, length_us);
         let programs = match draws.coin("mixed", 0) {
             _ if !plan.faults.upgrade.turns.is_empty() => vec![other],
             true => vec![other, Program::Leasehold],

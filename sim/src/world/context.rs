@@ -37,7 +37,7 @@ impl Context {
             draws: Draws::new(plan.seed),
             now: 0,
             heap: Heap::default(),
-            names: Names::default(),
+            names: Names::of(plan.streams()),
             healed: false,
             lost: false,
             record: Record::new(&terms(&plan), plan.workers, options),
@@ -204,5 +204,6 @@ fn terms(plan: &Plan) -> Terms {
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
         canary: canary::fires(plan.seed),
+        streams: plan.streams,
     }
 }

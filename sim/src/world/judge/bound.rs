@@ -73,7 +73,8 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
 }
 
 fn rows_at_most(services: &Services) -> u64 {
-    services.shards().len() as u64 + 20
+    let shards = services.shards().iter();
+    shards.filter(|family| family.exists()).count() as u64 + 20
 }
 
 /// How long the pages of a scan take.
