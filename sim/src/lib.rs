@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`draws`], [`span`] | keyed randomness; lengths of time as texts |
+//! | [`draws`], [`span`], `streams` | keyed randomness; lengths of time as texts; the names of several streams |
 //! | [`oracles`] | facts about a world, and what judges them |
 //! | [`report`], [`recording`], [`marks`] | what is kept of a world, to be counted, shown and compared |
 //! | [`faults`] | everything that can go wrong |
@@ -39,6 +39,7 @@ pub mod scenario;
 pub mod shrink;
 pub mod span;
 pub mod start;
+mod streams;
 pub mod swarm;
 pub mod timeline;
 pub mod what_if;

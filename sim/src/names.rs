@@ -2,6 +2,7 @@
 
 use crate::oracles::fact::{Mark, Owner, Row};
 use crate::oracles::{LifeNo, ShardNo};
+use crate::streams::{self, Streams};
 use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
 use leasehold_engine::position::{Position, SequenceNumber};
 use leasehold_engine::row::LeaseRow;
@@ -11,6 +12,10 @@ use std::collections::BTreeMap;
 /// Both ways between names and numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
+    streams: Streams,
+    /// By the number in the id.
+    ids: Vec<ShardId>,
+    /// By the number of the shard, where there are several streams.
     shards: Vec<ShardId>,
     owners: BTreeMap<WorkerId, LifeNo>,
     /// The worker of every life.
@@ -18,10 +23,36 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// The names of a world of these streams.
+    pub(crate) fn of(streams: Streams) -> Self {
+        Self {
+            streams,
+            ..Self::default()
+        }
+    }
+
+    /// The streams of the world.
+    pub(crate) fn streams(&self) -> Streams {
+        self.streams
+    }
+
+    /// The id of a shard in its stream.
+    pub(crate) fn id(&mut self, index: ShardIndex) -> &ShardId {
+        while self.ids.len() <= index.0 as usize {
+            let name = ShardIndex(self.ids.len() as u32).to_string();
+            self.ids.push(ShardId::from(name));
+        }
+        &self.ids[index.0 as usize]
+    }
+
+    /// What the engine calls a shard.
     pub(crate) fn shard(&mut self, shard: ShardNo) -> &ShardId {
+        if !self.streams.are_several() {
+            return self.id(ShardIndex(shard));
+        }
         while self.shards.len() <= shard as usize {
-            let name = ShardIndex(self.shards.len() as u32).to_string();
-            self.shards.push(ShardId::from(name));
+            self.shards
+                .push(self.streams.name_of(self.shards.len() as ShardNo));
         }
         &self.shards[shard as usize]
     }
@@ -70,15 +101,9 @@ pub(crate) fn shard_of(key: &LeaseKey) -> Option<ShardNo> {
     number(key.as_str())
 }
 
+/// The number of the shard that has this name within the engine.
 pub(crate) fn number(name: &str) -> Option<ShardNo> {
-    let digits = name.strip_prefix("shardId-")?;
-    if digits.len() != 12 {
-        return None;
-    }
-    digits.bytes().try_fold(0u32, |sum, digit| match digit {
-        b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u32::from(digit - b'0')),
-        _ => None,
-    })
+    streams::number(name)
 }
 
 /// The place of a record in its shard, from 1.
@@ -99,11 +124,11 @@ mod tests {
 
     #[test]
     fn shard_names_are_numbers() {
-        assert_eq!(number("shardId-000000000012"), Some(12));
-        for other in ["shardId-12", "shardId-00000000001x", "worker-1", ""] {
-            assert_eq!(number(other), None, "{other}");
-        }
         assert_eq!(Names::default().shard(12).as_str(), "shardId-000000000012");
+        let mut names = Names::of(Streams::new(2));
+        assert_eq!(names.id(ShardIndex(1)).as_str(), "shardId-000000000001");
+        let shard = names.shard(5).clone();
+        assert_eq!(number(shard.as_str()), Some(5));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod led;
 mod mixed;
+mod several;
 
 use crate::draws::Draws;
 use crate::faults::{Faults, Setting, UpgradeFaults, churns};
@@ -40,7 +41,9 @@ pub struct Plan {
     pub workers: u32,
     /// Which programs they run.
     pub fleet: Fleet,
-    /// How many shards at the beginning.
+    /// How many streams the workers read: 1, or several in KCL's multi-stream mode.
+    pub streams: u32,
+    /// How many shards at the beginning, those of all streams.
     pub shards: u32,
     /// How long faults last, in µs.
     pub fault_us: u64,
@@ -105,8 +108,19 @@ impl Plan {
     }
 
     /// The same world with its leases spelled otherwise.
-    pub fn with_format(mut self, format: Format) -> Self {
-        self.format = format;
+    pub fn with_format(self, format: Format) -> Self {
+        let mut plan = match format {
+            Format::Kcl => self,
+            // Only KCL's table holds leases of several streams.
+            _ => self.of_one_stream(),
+        };
+        plan.format = format;
+        plan.spelled()
+    }
+
+    /// What follows from the format.
+    fn spelled(mut self) -> Self {
+        let format = self.format;
         let policies = policies(format, self.asks);
         let lead = 1 + self.seed % 3;
         self.configure(|config| {
@@ -135,6 +149,11 @@ impl Plan {
             0 => 200,
             _ => draws.magnitude("shards", 0, 1, 32) as u32,
         };
+        let streams = match draws.below("streams", 0, 16) {
+            0 => 4,
+            1 | 2 => 2,
+            _ => 1,
+        };
         let config = config(draws);
         let load = Load {
             before: if draws.coin("before", 0) {
@@ -152,6 +171,7 @@ impl Plan {
             asks: asks(draws),
             workers: 0,
             fleet: Fleet::default(),
+            streams: 1,
             shards: 0,
             fault_us: 0,
             upgraded: upgraded(draws, &config),
@@ -160,11 +180,8 @@ impl Plan {
             faults: Faults::default(),
             start: None,
         };
-        plan.resized(
-            workers,
-            shards,
-            draws.magnitude("length", 0, 10_000_000, 300_000_000),
-        )
+        let length_us = draws.magnitude("length", 0, 10_000_000, 300_000_000);
+        plan.of_streams(streams).resized(workers, shards, length_us)
     }
 
     /// More shards than a page of ListShards has, and all else modest, or it would take for ever.
@@ -177,7 +194,7 @@ impl Plan {
         self.load.every_us = self.load.every_us.max(1_000_000);
         self.load.burst = self.load.burst.min(10);
         let (workers, length_us) = (self.workers.min(3), self.fault_us.min(20_000_000));
-        let mut plan = self.resized(workers, WIDE, length_us);
+        let mut plan = self.of_streams(1).resized(workers, WIDE, length_us);
         plan.faults.upgrade.turns.clear();
         (plan.faults.table.tiny_page, plan.faults.table.slow_page_us) = (0, 0);
         plan.faults.stream.list_page = 0;
@@ -218,8 +235,10 @@ impl Plan {
 
     /// A world of this size and length instead, configured alike, with faults drawn anew for it.
     pub fn resized(mut self, workers: u32, shards: u32, fault_us: u64) -> Self {
+        let shards = shards.next_multiple_of(self.streams);
         let setting = Setting {
             workers: u64::from(workers),
+            streams: u64::from(self.streams),
             shards: u64::from(shards),
             length_us: fault_us,
             lease_us: self.config.lease_duration().0,
@@ -228,7 +247,7 @@ impl Plan {
         };
         (self.workers, self.shards, self.fault_us) = (workers, shards, fault_us);
         self.faults = Faults::draw(Draws::new(self.seed), setting);
-        self.limited()
+        self.limited().forgetful()
     }
 
     /// Now and then, no worker takes more leases than its share would be if all lived, or a few more.
@@ -257,8 +276,12 @@ impl Plan {
 
     /// The configuration in one line.
     pub fn summary(&self) -> String {
+        let streams = match self.streams {
+            1 => String::new(),
+            streams => format!("{streams} streams, "),
+        };
         format!(
-            "{} workers, {} shards, {} s of faults, lease {}, renew {}, scan {}, start {:?}",
+            "{} workers, {streams}{} shards, {} s of faults, lease {}, renew {}, scan {}, start {:?}",
             self.workers,
             self.shards,
             self.fault_us / 1_000_000,

@@ -99,7 +99,12 @@ impl Config {
         if let Some(id) = self.streams.repeated() {
             ensure(option, false, "each stream once", format!("{id} twice"))?;
         }
-        let kcl = self.policies == Policies::default();
+        // Whether leases are asked for or stolen says nothing of the table.
+        let kcls = Policies {
+            steal: self.policies.steal,
+            ..Policies::default()
+        };
+        let kcl = self.policies == kcls;
         ensure(
             option,
             kcl,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::format::{Format, LeaseFormat};
-use crate::policy::{Assign, Finished};
+use crate::policy::{Assign, Finished, Policies, Steal};
 use crate::stream_id::StreamId;
 
 fn good() -> Config {
@@ -73,6 +73,11 @@ fn several_streams_are_named_once_each_and_stand_in_kcls_table_without_a_stream_
         "streams"
     );
     assert_eq!(refused(several.clone().with_stream("orders")), "stream");
+    let steals = Policies {
+        steal: Steal::Take,
+        ..Policies::default()
+    };
+    assert_eq!(several.clone().with_policies(steals).check(), Ok(()));
     assert_eq!(
         refused(several.clone().with_policies(Format::Kinsumer.policies())),
         "streams"

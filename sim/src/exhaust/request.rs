@@ -8,6 +8,7 @@ use crate::draws::Draws;
 use crate::names::{record_of, shard_of};
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::streams::Streams;
 use crate::world::net::ask::{table_ask, verb};
 use crate::world::net::stream::stream_request;
 use crate::world::services::stream::Carry;
@@ -211,7 +212,7 @@ impl World {
         let (life, local) = (worker.life, worker.clock.mono(now));
         let source = Arc::make_mut(&mut self.source);
         let names = &mut Arc::make_mut(&mut self.truth).names;
-        let (request, ask, about) = stream_request(&worker.adapter, stream_op);
+        let (request, ask, about) = stream_request(&worker.adapter, (Streams::default(), 0), stream_op);
         let (outcome, carry) = request.map_or_else(
             || (gone(), Carry::Nothing),
             |request| {

@@ -66,7 +66,7 @@ impl World {
 
     /// The first thing that is not as it should be.
     fn unmet(&self) -> Option<String> {
-        let stream = self.source.truth()?;
+        let stream = self.source.truth(0)?;
         for shard in stream.shards() {
             let number: ShardNo = shard.index().0;
             let records = shard.next_position() - 1;

@@ -222,7 +222,7 @@ impl World {
         let now_ms = wall_ms(self.now);
         let source = Arc::make_mut(&mut self.source);
         let range = source
-            .truth()
+            .truth(0)
             .and_then(|stream| stream.shard(ShardIndex(0)))
             .map(|shard| shard.hash_range());
         let Some(range) = range else { return };
@@ -230,8 +230,8 @@ impl World {
         let done = source.split(now_ms, 0, middle);
         debug_assert!(done.is_ok(), "{done:?}");
         source.advance(now_ms);
-        source.put(now_ms, range.start);
-        source.put(now_ms, range.end);
+        source.put(now_ms, 0, range.start);
+        source.put(now_ms, 0, range.end);
         self.observe_stream();
     }
 

@@ -9,6 +9,7 @@ use crate::names::{self, Names, record_of, shard_of};
 use crate::oracles::fact::{Mark, Verb};
 use crate::oracles::{Fact, LifeNo, Oracles, ShardNo, Terms, Time, Violation};
 use crate::report::is_worth_a_line;
+use crate::streams::Streams;
 use crate::swarm::Load;
 use crate::world::fleet::clock::Clock;
 use crate::world::fleet::worker::Adapter;
@@ -126,11 +127,11 @@ impl World {
             update_ms: 0,
             ..StreamFaults::default()
         };
-        let mut source = Source::new(scope.shards, &load, &stream_faults)
+        let mut source = Source::new(Streams::default(), scope.shards, &load, &stream_faults)
             .unwrap_or_else(|error| panic!("the stream of a scope was refused: {error}"));
         for shard in 0..u128::from(scope.shards) {
             for _ in 0..scope.records {
-                source.put(wall_ms(0), u128::MAX / u128::from(scope.shards) * shard + 1);
+                source.put(wall_ms(0), 0, u128::MAX / u128::from(scope.shards) * shard + 1);
             }
         }
         let table = LeaseTable::new(scope.format, &Faults::default());
@@ -299,7 +300,9 @@ impl World {
     /// Tells the oracles what became of the shards.
     pub(super) fn observe_stream(&mut self) {
         let mut facts = Vec::new();
-        let Some(stream) = self.source.truth() else { return };
+        let Some(stream) = self.source.truth(0) else {
+            return;
+        };
         let closed = &mut Arc::make_mut(&mut self.truth).closed;
         for shard in stream.shards().skip(closed.len()) {
             let mut parents = shard.parents().map(|parent| parent.0);

@@ -11,6 +11,7 @@ mod outage;
 mod permanent_loss;
 mod process;
 mod request_fault;
+mod several;
 mod storm;
 mod stream;
 mod table;
@@ -24,6 +25,7 @@ pub use outage::{Direction, Outage, OutageFaults};
 pub use permanent_loss::{LossKind, PermanentLoss};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
 pub use request_fault::{Chance, Deed, RequestFault, Site};
+pub use several::{Absence, SeveralFaults, Trouble, TroubleKind};
 pub use storm::{Service, Storm, StormFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults, Trim};
 pub use table::{RowEdit, RowEditKind, TableFaults};
@@ -52,6 +54,9 @@ pub struct Faults {
     pub table: TableFaults,
     /// The stream.
     pub stream: StreamFaults,
+    /// What is with single streams, where there are several.
+    #[serde(skip_serializing_if = "is_plain")]
+    pub several: SeveralFaults,
     /// The application.
     pub application: ApplicationFaults,
     /// What is taken away for good.
@@ -62,11 +67,17 @@ pub struct Faults {
     pub request_faults: Option<Vec<RequestFault>>,
 }
 
+fn is_plain(faults: &SeveralFaults) -> bool {
+    *faults == SeveralFaults::default()
+}
+
 /// What the families need to know about the world they are drawn for.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// How many workers there are.
     pub workers: u64,
+    /// How many streams there are.
+    pub streams: u64,
     /// How many shards there are at the beginning.
     pub shards: u64,
     /// How long faults last, in µs.
@@ -91,6 +102,7 @@ impl Faults {
             clock: ClockFaults::draw(draws, setting),
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
+            several: SeveralFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
             permanent_loss: PermanentLoss::draw(draws, setting),
             request_faults: None,

@@ -149,6 +149,7 @@ mod tests {
     fn a_swizzle_cuts_off_one_by_one_and_ends_one_by_one_in_another_order() {
         let setting = Setting {
             workers: 6,
+            streams: 1,
             shards: 1,
             length_us: 60_000_000,
             lease_us: 4_000_000,

@@ -8,9 +8,9 @@
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
 //! | scan pages | (8·`W/s` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may bring a scan forward, up to eight an interval, and the pause after a failure is the least again with the next page |
-//! | ListShards pages | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
+//! | ListShards pages, for each stream | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
 //! | about members | (10 + `lives`/`page`)·`m` + `R`·2 + 30: every check reads the list of members, in pages |
-//! | table and stream descriptions | `W`/1 s·2 + `R` + 20 |
+//! | descriptions, of the table and of each stream | `W`/1 s·2 + `R` + 20 |
 //!
 //! where `c` is how often the application asked for a checkpoint, `s` = `quick_scan_interval` if leases are asked for and `scan_interval` otherwise, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
 //! `W/retry_max`) + 4 what doubling pauses after failures allow. Constants are generous; the growth is what counts.
@@ -55,6 +55,7 @@ pub(super) struct Cost {
     page: u64,
     rows: u64,
     lives: u64,
+    streams: u64,
     counts: BTreeMap<(LifeNo, Kind), Count>,
 }
 
@@ -93,6 +94,7 @@ impl Cost {
             page: 1,
             rows: 0,
             lives: 0,
+            streams: u64::from(terms.streams),
             counts: BTreeMap::new(),
         }
     }
@@ -104,10 +106,11 @@ impl Cost {
             Kind::Iterators(_) => self.fetches + self.retries + 4,
             Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) * 3 / 2 + 2 * self.retries,
             Kind::List => {
-                2 * (self.rounds + self.checks + 3) * (self.rows / self.page + 2) + 2 * self.retries
+                let pages = self.rows / self.page + 2;
+                self.streams * (2 * (self.rounds + self.checks + 3) * pages + 2 * self.retries)
             }
             Kind::Members => (10 + self.lives / self.page) * self.checks + 2 * self.retries + 30,
-            Kind::Setup => 2 * WINDOW_US / 1_000_000 + self.retries + 20,
+            Kind::Setup => self.streams * (2 * WINDOW_US / 1_000_000 + self.retries + 20),
         }
     }
 

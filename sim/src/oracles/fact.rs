@@ -1,5 +1,6 @@
 //! What is known to have happened in a world: the only thing an oracle may look at.
 
+use crate::streams::StreamNo;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::output::EndReason;
 use leasehold_engine::position::Checkpoint;
@@ -104,8 +105,10 @@ pub enum Verb {
 /// A request of a worker, by what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// DescribeTable, CreateTable, DescribeStreamSummary.
+    /// DescribeTable, CreateTable.
     Setup,
+    /// DescribeStreamSummary of the stream of this number.
+    DescribeStream(StreamNo),
     /// One page of a scan.
     ScanPage,
     /// One row.
@@ -401,6 +404,21 @@ pub enum Fact {
         open: bool,
         until: Time,
     },
+    /// A worker of several streams was shown the last page of a stream's shards.
+    ShardsListed { life: LifeNo, stream: StreamNo },
+    /// A stream of several was deleted, and does not come back.
+    StreamGone { stream: StreamNo },
+    /// The application takes a stream away from a worker of several.
+    StreamTakenAway { life: LifeNo, stream: StreamNo },
+    /// A worker reads a stream of several no more. `lost`: not because its application took it away.
+    StreamLeft {
+        life: LifeNo,
+        stream: StreamNo,
+        lost: bool,
+    },
+    /// A worker reads a stream again that it read no more.
+    StreamBack { life: LifeNo, stream: StreamNo },
+
     /// A worker says no more that it holds this.
     HoldsNoMore { life: LifeNo, shard: ShardNo },
     /// A worker lets go of a shard that it still holds: it is another's turn.
@@ -424,6 +442,7 @@ impl Fact {
             | Fact::Forgotten { .. }
             | Fact::LostForGood
             | Fact::Foreign
+            | Fact::StreamGone { .. }
             | Fact::Given { .. } => None,
             Fact::RowChanged { by, .. } => by,
             Fact::Leads { life } => life,
@@ -468,6 +487,10 @@ impl Fact {
             | Fact::Holds { life, .. }
             | Fact::HoldsNoMore { life, .. }
             | Fact::Yields { life, .. }
+            | Fact::ShardsListed { life, .. }
+            | Fact::StreamTakenAway { life, .. }
+            | Fact::StreamLeft { life, .. }
+            | Fact::StreamBack { life, .. }
             | Fact::Said { life }
             | Fact::Reports { life, .. } => Some(life),
         }

@@ -7,13 +7,15 @@
 //! * a checkpoint, a checkpoint interval after the last one, or at once if the application asked for it, or if the shard is
 //!   being let go of and no handler is at it any more;
 //! * a scan, a scan interval after the last one;
-//! * a look at the stream, or at the table itself, that failed;
+//! * a look at a stream, or at the table itself, that failed;
 //! * but after failures in a row no sooner than their pause, which doubles with each of them.
+
+mod bounds;
 
 use super::fact::{Ask, How, Mark, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
-use leasehold_engine::config::Config;
-use leasehold_engine::time::Span;
+use crate::streams::StreamNo;
+use bounds::{Bounds, SLACK_US};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests of one kind, one after the other.
@@ -51,24 +53,12 @@ struct Progress {
 struct Life {
     leases: BTreeMap<ShardNo, (Lane, Progress)>,
     scans: Lane,
-    /// Looks at the stream and at the table itself: nothing is due unless one failed.
-    setups: Lane,
+    /// Looks at each stream and at the table itself: nothing is due unless one failed.
+    setups: BTreeMap<Option<StreamNo>, Lane>,
     /// It listed the shards: it may rest after that before it looks for what is missing.
     listed: bool,
     stands: bool,
     stopping: bool,
-}
-
-/// How long a lane may be left alone, in µs.
-#[derive(Clone, Debug)]
-struct Bounds {
-    renewal: u64,
-    checkpoint: u64,
-    scan: u64,
-    setup: u64,
-    rest: u64,
-    /// The longest pause after so many failures in a row, less one.
-    pauses: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -79,35 +69,6 @@ pub(super) struct Isolation {
     durable: Vec<Option<Mark>>,
     /// They take no more records.
     closed: BTreeSet<ShardNo>,
-}
-
-const SLACK_US: u64 = 250_000;
-
-impl Bounds {
-    fn new(terms: &Terms) -> Self {
-        let of = |span: &dyn Fn(&Config) -> Span| terms.at_most(terms.most(span)) + SLACK_US;
-        let pause = |failures: u32| {
-            of(&move |config: &Config| config.retry_min().times(1 << failures).min(config.retry_max()))
-        };
-        Self {
-            renewal: of(&|config| config.renew_interval()),
-            checkpoint: of(&|config| config.checkpoint_interval()),
-            scan: of(&|config| config.scan_interval() + config.scan_interval().per(20) + Span(1)),
-            // What is in a passing state is looked at once a second, or as often as may be.
-            setup: of(&|config| config.retry_min().max(Span::from_secs(1))),
-            rest: of(&|config| config.scan_interval().max(Span::from_secs(2))),
-            pauses: (0..20).map(pause).collect(),
-        }
-    }
-
-    /// The longest pause after so many failures.
-    fn pause(&self, failures: u32) -> u64 {
-        let longest = self.pauses.len() - 1;
-        match failures {
-            0 => SLACK_US,
-            _ => self.pauses[longest.min(failures as usize - 1)],
-        }
-    }
 }
 
 impl Lane {
@@ -132,6 +93,27 @@ impl Lane {
             How::Applied if ask == Ask::Read => {}
             How::Applied => self.failures = 0,
             _ => self.failures = self.failures.saturating_add(1),
+        }
+    }
+}
+
+impl Life {
+    /// The lane of looks at what this request looks at.
+    fn setup(&mut self, ask: Ask) -> &mut Lane {
+        let of = |ask| {
+            if let Ask::DescribeStream(stream) = ask {
+                Some(stream)
+            } else {
+                None
+            }
+        };
+        self.setups.entry(of(ask)).or_default()
+    }
+
+    /// What failed to be looked at waits from now on.
+    fn rest(&mut self, now: Time) {
+        for lane in self.setups.values_mut() {
+            lane.last = now;
         }
     }
 }
@@ -242,26 +224,27 @@ impl Isolation {
                 life,
                 ask: Ask::ListShards | Ask::ListMore,
                 ..
-            } => self.life(life).setups.last = now,
+            } => self.life(life).rest(now),
             Fact::Asked {
                 life,
-                ask: Ask::Setup,
+                ask: ask @ (Ask::Setup | Ask::DescribeStream(_)),
                 op,
                 ..
             } => {
                 self.compare_setups(now, life, verdict);
-                self.life(life).setups.asked(now, op);
+                self.life(life).setup(ask).asked(now, op);
             }
             Fact::Answered {
                 life,
-                ask: ask @ Ask::Setup,
+                ask: ask @ (Ask::Setup | Ask::DescribeStream(_)),
                 op,
                 how,
                 ..
             } => {
-                let life = self.life(life);
-                life.setups.answered(now, op, ask, how);
-                life.setups.used = life.setups.failures > 0 && !life.stopping;
+                let stopping = self.life(life).stopping;
+                let lane = self.life(life).setup(ask);
+                lane.answered(now, op, ask, how);
+                lane.used = lane.failures > 0 && !stopping;
             }
             Fact::Holds {
                 life, shard, until, ..
@@ -359,17 +342,20 @@ impl Isolation {
             }
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 let life = self.life(life);
-                (life.scans.used, life.setups.used, life.stopping) = (false, false, true);
+                (life.scans.used, life.stopping) = (false, true);
+                life.setups.clear();
                 for (_, progress) in life.leases.values_mut() {
                     progress.leaving = true;
                     progress.expect_now(now);
                 }
             }
+            Fact::StreamLeft { life, stream, .. } => drop(self.life(life).setups.remove(&Some(stream))),
             Fact::Paused { life } => self.life(life).stands = true,
             Fact::Resumed { life, .. } => {
                 let life = self.life(life);
                 life.stands = false;
-                (life.scans.last, life.setups.last) = (now, now);
+                life.scans.last = now;
+                life.rest(now);
                 for (lane, progress) in life.leases.values_mut() {
                     lane.last = now;
                     progress.put_off(now);
@@ -455,23 +441,21 @@ impl Isolation {
         let Some(life_of) = self.lives.get_mut(life as usize) else {
             return;
         };
-        let setups = &mut life_of.setups;
         let every = match life_of.listed {
             true => bounds.setup.max(bounds.rest),
             false => bounds.setup,
         };
-        if now > setups.due(every, bounds) {
-            let idle = now - setups.last;
-            setups.last = now;
-            verdict.report(Property::RequestsOnTime, now, || {
-                format!(
-                    "life {life} could not look at the stream or the table, and did not try again for {} ms after {} failures, \
-                     {} ms are allowed",
-                    idle / 1_000,
-                    setups.failures,
-                    every.max(bounds.pause(setups.failures)) / 1_000
-                )
-            });
+        for (of, lane) in &mut life_of.setups {
+            if now > lane.due(every, bounds) {
+                let idle = now - lane.last;
+                lane.last = now;
+                verdict.report(Property::RequestsOnTime, now, || {
+                    let what = of.map_or("the table".to_owned(), |stream| format!("stream {stream}"));
+                    let allowed = every.max(bounds.pause(lane.failures)) / 1_000;
+                    let (idle, failures) = (idle / 1_000, lane.failures);
+                    format!("life {life} did not look at {what} for {idle} ms after {failures} failures, {allowed} ms are allowed")
+                });
+            }
         }
     }
 }

@@ -25,10 +25,12 @@ mod memory;
 mod moves;
 mod overlap;
 mod pace;
+mod partial;
 mod pauses;
 mod progress;
 mod property;
 mod quota;
+mod reading;
 mod resign;
 mod resolution;
 mod shares;
@@ -157,6 +159,8 @@ pub struct Terms {
     pub led: bool,
     /// Whether the canary is to fire.
     pub canary: bool,
+    /// How many streams the workers read.
+    pub streams: u32,
 }
 
 impl Terms {
@@ -170,6 +174,7 @@ impl Terms {
             abort_us: 1_000,
             led: false,
             canary: false,
+            streams: 1,
         }
     }
 
@@ -238,6 +243,7 @@ pub struct Oracles {
     failure_policy: failure_policy::FailurePolicy,
     ends: ends::Ends,
     resign: resign::Resign,
+    reading: reading::Reading,
     canary: canary::Canary,
     /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
     /// do not.
@@ -282,6 +288,7 @@ impl Oracles {
             failure_policy: failure_policy::FailurePolicy::new(terms),
             ends: ends::Ends::default(),
             resign: resign::Resign::default(),
+            reading: reading::Reading::new(terms),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),
             verdict: Verdict::default(),
@@ -336,7 +343,10 @@ impl Oracles {
                 self.birth.observe(now, fact, verdict);
                 self.takeover.observe(now, fact, verdict);
             }
-            Fact::ScanEnded { .. } => self.takeover.observe(now, fact, verdict),
+            Fact::ScanEnded { .. } => {
+                self.shares.observe(now, fact, verdict);
+                self.takeover.observe(now, fact, verdict);
+            }
             Fact::Asked { .. } | Fact::Answered { .. } => {
                 self.resolution.observe(now, fact, verdict);
                 if !of_others {
@@ -346,6 +356,7 @@ impl Oracles {
                     self.takeover.observe(now, fact, verdict);
                     self.birth.observe(now, fact, verdict);
                     self.ends.observe(now, fact, verdict);
+                    self.reading.observe(now, fact, verdict);
                 }
                 self.leadership.observe(now, fact, verdict);
                 self.quota.observe(now, fact, verdict);
@@ -410,6 +421,7 @@ impl Oracles {
                     self.failure_policy.observe(now, fact, verdict);
                     self.ends.observe(now, fact, verdict);
                     self.resign.observe(now, fact, verdict);
+                    self.reading.observe(now, fact, verdict);
                 }
                 self.waiting.observe(now, fact);
             }

@@ -125,6 +125,8 @@ impl Moves {
             | Fact::GivesUp { .. }
             | Fact::Paused { .. }
             | Fact::Resumed { .. }
+            | Fact::StreamLeft { .. }
+            | Fact::StreamBack { .. }
             | Fact::Foreign
             | Fact::LostForGood => self.disturb(now),
             _ => {}

@@ -10,7 +10,9 @@
 //! it may take for living, and what it has, from above. Rows that people changed are not judged.
 
 use super::fact::{Ask, Mark, Owner, Row, Verb};
+use super::partial::Partial;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use crate::streams::{StreamNo, Streams};
 use leasehold_engine::policy::{Assign, Lineage, Steal};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,8 +67,8 @@ impl Stake {
 struct Life {
     booted: Time,
     stopping: bool,
-    /// When it first asked for a lease: it knows by then that the table is of its stream.
-    first: Option<Time>,
+    /// When it first asked for a lease of each stream: it knows by then that these leases are of that stream.
+    first: BTreeMap<StreamNo, Time>,
     /// When the scan began that is under way.
     scan: Option<Time>,
     /// A scan has just ended: so many leases are to be asked for, and so many were.
@@ -92,6 +94,9 @@ pub(super) struct Takeover {
     pause: u64,
     rows: Vec<Truth>,
     lives: BTreeMap<LifeNo, Life>,
+    streams: Streams,
+    /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
+    partial: Partial,
 }
 
 /// A clock tells whole microseconds.
@@ -128,6 +133,8 @@ impl Takeover {
             pause: terms.at_most(terms.most(|config| config.retry_max())) + SLACK_US,
             rows: Vec::new(),
             lives: BTreeMap::new(),
+            streams: Streams::new(terms.streams),
+            partial: Partial::default(),
         }
     }
 
@@ -204,9 +211,10 @@ impl Takeover {
                 ..
             } => {
                 self.stake(life, shard).asked += 1;
+                let streams = self.streams;
                 if ask == Ask::Write(Verb::Take) {
                     let life = self.lives.entry(life).or_default();
-                    life.first.get_or_insert(now);
+                    life.first.entry(streams.of(shard)).or_insert(now);
                     life.takes += 1;
                 }
             }
@@ -219,7 +227,22 @@ impl Takeover {
                 let stake = self.stake(life, shard);
                 (stake.asked, stake.quiet) = (stake.asked.saturating_sub(1), now);
             }
+            // It looks at the stream anew.
+            Fact::StreamLeft { life, stream, .. } => {
+                self.partial.observe(fact);
+                self.lives.entry(life).or_default().first.remove(&stream);
+            }
+            // What it was shown of the stream before counts for nothing.
+            Fact::StreamBack { life, stream } => {
+                self.partial.observe(fact);
+                let streams = self.streams;
+                let leases = &mut self.lives.entry(life).or_default().leases;
+                let of = leases.iter_mut().enumerate();
+                let of = of.filter(|(shard, _)| streams.of(*shard as ShardNo) == stream);
+                of.for_each(|(_, stake)| (stake.seen, stake.known) = (None, 0));
+            }
             Fact::ScanEnded { life } => {
+                self.partial.observe(fact);
                 let due = self.due(now, life);
                 let life = self.lives.entry(life).or_default();
                 (life.due, life.takes) = (due, 0);
@@ -252,8 +275,10 @@ impl Takeover {
     /// How many leases a life must ask for as its scan ends, at least. Absent: it need not know what is free.
     fn due(&self, now: Time, no: LifeNo) -> Option<usize> {
         let life = self.lives.get(&no).filter(|life| !life.stopping)?;
-        let (first, began) = (life.first?, life.scan?);
-        let starts = now < first + self.meeting;
+        if self.partial.has(no) || life.first.is_empty() {
+            return None;
+        }
+        let began = life.scan?;
         let (mut unfinished, mut mine, mut free) = (0, 0, 0);
         // Rows of which it is not known whose they are.
         let mut unknown = 0;
@@ -301,8 +326,11 @@ impl Takeover {
             }
             let is_known = surely_open && !busy && stake.quiet < began && self.is_known(life, truth);
             let as_it_is = truth.row == Some(seen.row) && truth.changed < began && !truth.edited;
+            let Some(first) = life.first.get(&self.streams.of(shard as ShardNo)) else {
+                continue;
+            };
             let is_free = match seen.row.owner {
-                None => !starts,
+                None => now >= first + self.meeting,
                 Some(owner) => expired && owner != Owner::Life(no),
             };
             free += usize::from(is_known && as_it_is && is_free && seen.row.next.is_none());

@@ -7,6 +7,7 @@
 
 use super::fact::{Ask, How, Mark, Owner};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use crate::streams::Streams;
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -133,6 +134,12 @@ impl Waiting {
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 self.stopping.insert(life);
                 self.of_life(life).for_each(|shard| shard.leaving = true);
+            }
+            Fact::StreamLeft { life, stream, .. } => {
+                let streams = Streams::new(self.terms.streams);
+                let of = self.shards.iter_mut();
+                let of = of.filter(|((shard, of), _)| *of == life && streams.of(*shard) == stream);
+                of.for_each(|(_, shard)| shard.leaving = true);
             }
             Fact::Paused { life } => self.of_life(life).for_each(|shard| shard.stands = true),
             Fact::Resumed { life, .. } => self.of_life(life).for_each(|shard| {

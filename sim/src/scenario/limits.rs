@@ -35,6 +35,16 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     let rate = |name: &str, per_mille: u32| within(name, per_mille.into(), 0, 1_000);
     within("workers", plan.workers.into(), 1, 100)?;
     within("shards", plan.shards.into(), 1, 10_000)?;
+    within("streams", plan.streams.into(), 1, crate::streams::MOST.into())?;
+    if !plan.shards.is_multiple_of(plan.streams) {
+        return Err(format!(
+            "`shards`: expected as many for each of {} streams, found {}",
+            plan.streams, plan.shards
+        ));
+    }
+    if plan.streams > 1 && (plan.start.is_some() || plan.has_others()) {
+        return Err("`streams`: expected 1 with `start` or a fleet of other programs, found more".to_owned());
+    }
     plan.fleet.check(plan.format)?;
     if let Some(start) = &plan.start {
         start
@@ -101,6 +111,25 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for storm in &plan.faults.storm.storms {
         span("faults.storm.storms.until", storm.until)?;
         rate("faults.storm.storms.throttled", storm.throttled)?;
+    }
+    let of_stream = |name: &str, stream: u32| {
+        let streams = plan.streams;
+        if stream < streams && streams > 1 {
+            Ok(())
+        } else {
+            Err(format!(
+                "`{name}`: expected one of several streams, found {stream} where there are {streams}"
+            ))
+        }
+    };
+    for absence in &plan.faults.several.absences {
+        of_worker("faults.several.absences.worker", absence.worker.into())?;
+        of_stream("faults.several.absences.stream", absence.stream)?;
+        span("faults.several.absences.until", absence.until.max(absence.at))?;
+    }
+    for trouble in &plan.faults.several.troubles {
+        of_stream("faults.several.troubles.stream", trouble.stream)?;
+        span("faults.several.troubles.until", trouble.until.max(trouble.from))?;
     }
     let process = &plan.faults.process;
     for interruption in &process.interruptions {

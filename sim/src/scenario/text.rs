@@ -35,7 +35,7 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 16 << 20;
 
 /// The options of a configuration that are lengths of time.
-const SPANS: [&str; 16] = [
+const SPANS: [&str; 17] = [
     "lease_duration",
     "renew_interval",
     "scan_interval",
@@ -47,6 +47,7 @@ const SPANS: [&str; 16] = [
     "retry_max",
     "checkpoint_interval",
     "cleanup_delay",
+    "stream_cleanup_delay",
     "bootstrap_delay",
     "shutdown_timeout",
     "flush_timeout",
@@ -74,6 +75,8 @@ struct Text {
     workers: u32,
     #[serde(default)]
     fleet: Fleet,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    streams: u32,
     shards: u32,
     #[serde(with = "span::micros")]
     faults_last: u64,
@@ -91,6 +94,14 @@ struct Text {
 
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 fn is_kcl(format: &Format) -> bool {
@@ -125,6 +136,7 @@ impl FromStr for Scenario {
             asks: text.asks,
             workers: text.workers,
             fleet: text.fleet,
+            streams: 1,
             shards: text.shards,
             fault_us: text.faults_last,
             config,
@@ -133,7 +145,8 @@ impl FromStr for Scenario {
             faults: text.faults,
             start: text.start.map(Arc::new),
         }
-        .with_format(text.format);
+        .with_format(text.format)
+        .of_streams(text.streams.max(1));
         limits::check(&plan).map_err(BadScenario)?;
         let bug = text.mutant.as_deref().map(Bug::named).transpose();
         let bug = bug.map_err(|sentence| BadScenario(format!("`mutant`: {sentence}")))?;
@@ -236,6 +249,7 @@ impl fmt::Display for Scenario {
             asks: self.plan.asks,
             workers: self.plan.workers,
             fleet: self.plan.fleet.clone(),
+            streams: self.plan.streams,
             shards: self.plan.shards,
             faults_last: self.plan.fault_us,
             load: self.plan.load.clone(),
@@ -266,7 +280,10 @@ fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Erro
     let config = config
         .clone()
         .with_policies(plain.policies())
-        .with_members(plain.members().clone());
+        .with_members(plain.members().clone())
+        // What they read follows from how many streams there are.
+        .with_stream(plain.stream())
+        .with_streams(plain.streams().to_vec());
     let mut given = Table::try_from(config)?;
     prune(&mut given, &Table::try_from(plain)?);
     let to_text = |table: &mut Table, name: &str| {
@@ -332,6 +349,7 @@ fn section(page: &mut String, path: &str, table: &Table) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_engine::time::Span;
     use proptest::prelude::*;
 
     fn of_seed(seed: u64) -> Scenario {
@@ -377,7 +395,9 @@ mod tests {
 
     #[test]
     fn every_length_of_time_in_a_configuration_is_listed() {
-        let whole = Table::try_from(Config::default()).unwrap_or_default();
+        // One that is 0 by default is left out.
+        let config = Config::default().with_stream_cleanup_delay(Span::from_secs(60));
+        let whole = Table::try_from(config).unwrap_or_default();
         let suffixes = [
             "_duration",
             "_interval",

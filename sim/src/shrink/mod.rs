@@ -193,6 +193,7 @@ impl Search {
             if first.is_mixed() {
                 plan = plan.mixed();
             }
+            plan = plan.of_streams(first.streams);
             plan.start = first.start.clone();
             if plan.start.is_some() {
                 plan.start_at(first.config.initial_position());

@@ -1,8 +1,8 @@
 //! The faults of a world as a list of parts that can each be taken away.
 
 use crate::faults::{
-    Interruption, InterruptionKind, Outage, PermanentLoss, RequestFault, Reshard, RowEdit, Storm, Trim,
-    Upgrade, WallStep,
+    Absence, Interruption, InterruptionKind, Outage, PermanentLoss, RequestFault, Reshard, RowEdit,
+    SeveralFaults, Storm, Trim, Trouble, Upgrade, WallStep,
 };
 use crate::swarm::Plan;
 
@@ -19,6 +19,8 @@ pub(super) enum Part {
     Edit(RowEdit),
     Trim(Trim),
     PermanentLoss(PermanentLoss),
+    Absence(Absence),
+    Trouble(Trouble),
 }
 
 /// All faults of a world; the longest-lasting first, since they go with the most else.
@@ -40,6 +42,8 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
     );
     parts.extend(faults.stream.reshards.iter().cloned().map(Part::Reshard));
     parts.extend(faults.stream.trims.iter().cloned().map(Part::Trim));
+    parts.extend(faults.several.troubles.iter().cloned().map(Part::Trouble));
+    parts.extend(faults.several.absences.iter().cloned().map(Part::Absence));
     parts.extend(faults.permanent_loss.iter().cloned().map(Part::PermanentLoss));
     parts.extend(
         faults
@@ -65,6 +69,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     faults.process.interruptions.clear();
     faults.stream.reshards.clear();
     faults.stream.trims.clear();
+    faults.several = SeveralFaults::default();
     faults.permanent_loss = None;
     let mut request_faults = Vec::new();
     for part in parts.iter().cloned() {
@@ -78,6 +83,8 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
             Part::Reshard(reshard) => faults.stream.reshards.push(reshard),
             Part::Edit(edit) => faults.table.edits.push(edit),
             Part::Trim(trim) => faults.stream.trims.push(trim),
+            Part::Absence(absence) => faults.several.absences.push(absence),
+            Part::Trouble(trouble) => faults.several.troubles.push(trouble),
             Part::PermanentLoss(loss) => faults.permanent_loss = Some(loss),
         }
     }
@@ -99,6 +106,8 @@ pub(super) fn until(plan: &mut Plan, end: u64) {
         .retain(|interruption| interruption.at < end);
     faults.stream.reshards.retain(|reshard| reshard.at < end);
     faults.stream.trims.retain(|trim| trim.at < end);
+    faults.several.absences.retain(|absence| absence.at < end);
+    faults.several.troubles.retain(|trouble| trouble.from < end);
     faults.permanent_loss.take_if(|loss| loss.at >= end);
 }
 
@@ -107,12 +116,20 @@ pub(super) fn keep_possible(plan: &mut Plan) {
     if let Some(start) = &plan.start {
         plan.shards = start.shards.len() as u32;
     }
+    plan.shards = plan.shards.next_multiple_of(plan.streams);
     let workers = plan.workers;
     let faults = &mut plan.faults;
     faults.outage.outages.retain(|outage| outage.worker < workers);
     faults.upgrade.turns.retain(|turn| turn.worker < workers);
     faults.clock.steps.retain(|step| step.worker < workers);
     faults.clock.rate_ppm.truncate(workers as usize);
+    let (several, streams) = (&mut faults.several, plan.streams);
+    several
+        .absences
+        .retain(|absence| absence.worker < workers && absence.stream < streams && streams > 1);
+    several
+        .troubles
+        .retain(|trouble| trouble.stream < streams && streams > 1);
     faults
         .process
         .interruptions
@@ -157,6 +174,14 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     }
     for trim in &mut faults.stream.trims {
         sooner(&mut trim.at);
+    }
+    for absence in &mut faults.several.absences {
+        sooner(&mut absence.at);
+        sooner(&mut absence.until);
+    }
+    for trouble in &mut faults.several.troubles {
+        sooner(&mut trouble.from);
+        sooner(&mut trouble.until);
     }
     if let Some(loss) = &mut faults.permanent_loss {
         sooner(&mut loss.at);

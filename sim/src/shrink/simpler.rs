@@ -8,8 +8,10 @@ use toml::{Table, Value};
 pub(super) const CHANGES: &[fn(&mut Plan)] = &[
     |plan| plan.workers = plan.workers.min(2),
     |plan| plan.workers = (plan.workers - 1).max(1),
+    |plan| *plan = plan.clone().of_streams(1),
+    |plan| *plan = plan.clone().of_streams(plan.streams.min(2)),
     |plan| plan.shards = plan.shards.min(2),
-    |plan| plan.shards = (plan.shards - 1).max(1),
+    |plan| plan.shards = plan.shards.saturating_sub(plan.streams).max(1),
     |plan| plan.load.before = 0,
     |plan| plan.load.before /= 2,
     |plan| plan.load.burst = 1,

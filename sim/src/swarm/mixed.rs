@@ -28,7 +28,8 @@ impl Plan {
             Program::Kcl3 => self.fault_us.max(led::least_us(draws)),
             _ => self.fault_us,
         };
-        let mut plan = self.resized(workers, shards, length_us);
+        // The models of other programs read one stream.
+        let mut plan = self.of_streams(1).resized(workers, shards, length_us);
         let programs = match draws.coin("mixed", 0) {
             _ if !plan.faults.upgrade.turns.is_empty() => vec![other],
             true => vec![other, Program::Leasehold],

@@ -211,7 +211,7 @@ fn is_stormy(cx: &Context, site: Site) -> bool {
 /// The deed that a request is.
 pub(super) fn deed(ask: Ask) -> Deed {
     match ask {
-        Ask::Setup => Deed::Setup,
+        Ask::Setup | Ask::DescribeStream(_) => Deed::Setup,
         Ask::Members => Deed::Members,
         Ask::ScanPage => Deed::Scan,
         Ask::Read => Deed::Read,

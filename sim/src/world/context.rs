@@ -37,7 +37,7 @@ impl Context {
             draws: Draws::new(plan.seed),
             now: 0,
             heap: Heap::default(),
-            names: Names::default(),
+            names: Names::of(plan.streams()),
             healed: false,
             lost: false,
             record: Record::new(&terms(&plan), plan.workers, options),
@@ -205,5 +205,6 @@ fn terms(plan: &Plan) -> Terms {
         abort_us: application.abort_us,
         led: plan.fleet.is_led(),
         canary: canary::fires(plan.seed),
+        streams: plan.streams,
     }
 }

@@ -56,6 +56,13 @@ pub(super) enum What {
         generation: u32,
         loops: u32,
     },
+    /// The application takes a stream away from a worker, or gives it back.
+    ReadStream {
+        worker: u16,
+        generation: u32,
+        stream: u32,
+        reads: bool,
+    },
     /// Records are put.
     Produce,
     /// The next entry of the script.

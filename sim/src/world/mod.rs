@@ -88,6 +88,7 @@ impl World {
         fleet.set_up(&mut cx);
         services.set_up(&mut cx);
         let script = Script::new(&mut cx);
+        script::mark_streams(&mut cx);
         cx.push(cx.plan().load.every_us, What::Produce);
         cx.push(look_every(&cx), What::Look);
         let mut world = Self {
@@ -194,6 +195,18 @@ impl World {
                     let outcome = Outcome::Applied(Reply::Done);
                     let op = OpId { life, n: op };
                     self.handle(w, Body::Done { op, outcome });
+                }
+            }
+            What::ReadStream {
+                worker,
+                generation,
+                stream,
+                reads,
+            } => {
+                if let Some(w) = self.fleet.awake(worker, generation, what)
+                    && let Some(call) = self.fleet.read_stream(cx, w, stream, reads)
+                {
+                    self.handle(w, Body::Call(call));
                 }
             }
             What::Resume { .. } | What::Crash { .. } | What::Stop { .. } | What::Start { .. } => {
@@ -431,6 +444,8 @@ impl World {
             Entry::Edit(edit) => services.edit(cx, &edit),
             Entry::Trim(trim) => services.trim(cx, &trim),
             Entry::PermanentLoss(loss) => services.lose(cx, loss.kind, loss.pick),
+            Entry::Absence(absence) => self.fleet.begin_absence(cx, &absence),
+            Entry::Trouble(trouble) => services.delete_one_stream(cx, &trouble),
             Entry::Heal => self.heal(),
         }
     }

@@ -2,7 +2,9 @@
 
 use super::context::Context;
 use super::heap::What;
-use crate::faults::{InterruptionKind, LossKind, PermanentLoss, Reshard, RowEdit, Trim};
+use crate::faults::{
+    Absence, InterruptionKind, LossKind, PermanentLoss, Reshard, RowEdit, Trim, Trouble, TroubleKind,
+};
 use crate::oracles::Time;
 
 /// One thing that is done at a set time.
@@ -14,6 +16,8 @@ pub(super) enum Entry {
     Edit(RowEdit),
     Trim(Trim),
     PermanentLoss(PermanentLoss),
+    Absence(Absence),
+    Trouble(Trouble),
     Heal,
 }
 
@@ -76,6 +80,11 @@ impl Script {
             loss.filter(|loss| loss.kind != LossKind::TableOfAnother)
                 .map(|loss| (loss.at, Entry::PermanentLoss(loss.clone()))),
         );
+        let absences = faults.several.absences.iter();
+        script.extend(absences.map(|absence| (absence.at, Entry::Absence(absence.clone()))));
+        let troubles = faults.several.troubles.iter();
+        let deletions = troubles.filter(|trouble| trouble.kind == TroubleKind::Deleted);
+        script.extend(deletions.map(|trouble| (trouble.from, Entry::Trouble(trouble.clone()))));
         script.push((cx.plan().fault_us, Entry::Heal));
         for (entry, (at, _)) in script.iter().enumerate() {
             cx.push(*at, What::Script { entry: entry as u32 });
@@ -87,5 +96,14 @@ impl Script {
     pub(super) fn entry(&self, entry: u32) -> Option<Entry> {
         let (_, entry) = self.entries.get(entry as usize)?;
         Some(entry.clone())
+    }
+}
+
+/// Counts worlds of several streams.
+pub(super) fn mark_streams(cx: &mut Context) {
+    match cx.plan().streams {
+        2 => cx.mark("streams-2"),
+        4 => cx.mark("streams-4"),
+        _ => {}
     }
 }

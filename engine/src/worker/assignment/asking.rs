@@ -76,7 +76,7 @@ impl ByCount {
         let theirs = theirs.iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
         let theirs = theirs.filter(|(_, lease)| {
             let may_be_asked = lease.row().is_some_and(|row| own_share::may_be_asked(row, owner));
-            may_be_asked && !lease.busy() && self.claims.may_claim(cx, lease)
+            may_be_asked && !lease.busy() && cx.may_take(lease.stream()) && self.claims.may_claim(cx, lease)
         });
         let order: Vec<LeaseIx> = drawn(cx, leases, "ask", theirs.map(|(ix, _)| ix));
         let most = most.min(order.len() as u32);
@@ -101,7 +101,7 @@ fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: 
         .iter()
         .filter_map(|ix| Some((*ix, leases.get(*ix)?)));
     let overdue: Vec<_> = promised
-        .filter(|(_, lease)| lease.promised_for(cx.now()) >= patience)
+        .filter(|(_, lease)| lease.promised_for(cx.now()) >= patience && cx.may_take(lease.stream()))
         .filter_map(|(ix, lease)| Some((ix, lease.row()?.actual_owner()?.clone())))
         .take(most)
         .collect();

@@ -93,7 +93,7 @@ impl ByCount {
         };
         let (victim, spare) = (stealing.victim, stealing.spare as usize);
         let from_victim = leases.perhaps_of(victim);
-        let from_victim = from_victim.filter(|(_, lease)| is_plainly_of(lease, victim));
+        let from_victim = from_victim.filter(|(_, lease)| is_plainly_of(cx, lease, victim));
         let from_victim =
             from_victim.filter(|(_, lease)| policy != Steal::Claim || self.claims.may_claim(cx, lease));
         let order = drawn(cx, leases, "steal", from_victim.map(|(ix, _)| ix));
@@ -134,12 +134,12 @@ impl ByCount {
     }
 }
 
-/// Whether a lease is this worker's, and nothing is going on with it.
-pub(super) fn is_plainly_of(lease: &Lease, owner: &WorkerId) -> bool {
-    !lease.busy()
-        && lease
-            .row()
-            .is_some_and(|row| own_share::is_plainly_of(row, owner))
+/// Whether a lease is this worker's, nothing is going on with it, and its stream is known.
+pub(super) fn is_plainly_of(cx: &Context, lease: &Lease, owner: &WorkerId) -> bool {
+    let row = lease
+        .row()
+        .filter(|_| !lease.busy() && cx.may_take(lease.stream()));
+    row.is_some_and(|row| own_share::is_plainly_of(row, owner))
 }
 
 /// Leases in an order that is drawn anew after each scan.

@@ -94,7 +94,7 @@ fn candidates(cx: &Context, leases: &LeaseTable) -> Vec<Candidate> {
 fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate]) -> Portion {
     let is_settled = |row: &LeaseRow, owner: &WorkerId| match owner == cx.me() {
         true => lease.is_ours() && row.handing_over.is_none(),
-        false => is_plainly_of(lease, owner),
+        false => is_plainly_of(cx, lease, owner),
     };
     share_out::portion(lease.row(), available, candidates, is_settled)
 }

@@ -7,10 +7,12 @@
 //! | [`program`] | a worker whose program others wrote |
 //! | [`handler`] | the application: a handler for every open shard |
 //! | [`shard_pause`] | the application pauses a shard for a while |
+//! | [`absence`] | the application takes a stream away from a worker, and gives it back |
 //! | [`told`] | what workers say: notices, and what they hold |
 //! | [`novelty`] | kinds of states that leases were in |
 //! | [`transcript`] | the digest of inputs and outputs |
 
+mod absence;
 pub(crate) mod clock;
 mod handler;
 mod handling;

@@ -5,10 +5,11 @@ use super::Fleet;
 use crate::names;
 use crate::oracles::fact::Mark;
 use crate::oracles::{Fact, LifeNo, ShardNo};
+use crate::streams;
 use crate::world::context::Context;
 use leasehold_engine::Held;
 use leasehold_engine::ids::{LeaseIx, LeaseKey};
-use leasehold_engine::notice::Notice;
+use leasehold_engine::notice::{Notice, StreamNews};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
 
@@ -86,6 +87,9 @@ impl Fleet {
                 _ => {}
             }
         }
+        if let Notice::Stream(news) = notice {
+            self.told_of_stream(cx, w, news);
+        }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());
             let life = self.workers[w].life;
@@ -93,6 +97,27 @@ impl Fleet {
         }
         if crate::report::is_worth_a_line(notice) {
             cx.line(|| format!("w{w}: {notice}"));
+        }
+    }
+
+    /// A worker of several streams says something of one.
+    fn told_of_stream(&self, cx: &mut Context, w: usize, news: &StreamNews) {
+        let life = self.workers[w].life;
+        let number = |id: &str| streams::place_of(id).map(|(stream, _)| stream);
+        let fact = match news {
+            StreamNews::Added { stream } => number(stream).map(|stream| Fact::StreamBack { life, stream }),
+            StreamNews::Removed { stream } => number(stream).map(|stream| {
+                let lost = false;
+                Fact::StreamLeft { life, stream, lost }
+            }),
+            StreamNews::Lost { stream, .. } => number(stream).map(|stream| {
+                let lost = true;
+                Fact::StreamLeft { life, stream, lost }
+            }),
+            _ => None,
+        };
+        if let Some(fact) = fact {
+            cx.fact(fact);
         }
     }
 

@@ -91,7 +91,8 @@ fn led(cx: &Context) -> (u64, u64) {
 }
 
 fn rows_at_most(services: &Services) -> u64 {
-    services.shards().len() as u64 + 20
+    let shards = services.shards().iter();
+    shards.filter(|family| family.exists()).count() as u64 + 20
 }
 
 /// How long the pages of a scan take.

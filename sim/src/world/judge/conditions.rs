@@ -32,6 +32,12 @@ impl Scene<'_> {
             .or_else(|| self.undelivered())
     }
 
+    /// Whether a shard is of a stream that is well in the end.
+    pub(super) fn is_well(&self, shard: ShardNo) -> bool {
+        let stream = self.cx.names().streams().of(shard);
+        !self.cx.plan().faults.several.lasts(stream)
+    }
+
     fn without_core(&self) -> Option<(Property, String)> {
         let runs = self
             .fleet
@@ -71,7 +77,10 @@ impl Scene<'_> {
     }
 
     fn uncovered(&self) -> Option<(Property, String)> {
-        let shards = self.services.coverage(self.cx);
+        let mut shards = self.services.coverage(self.cx);
+        for shard in &mut shards {
+            shard.open &= self.is_well(shard.shard);
+        }
         uncovered(&shards).map(|shard| {
             (
                 Property::HashSpaceCovered,
@@ -84,7 +93,7 @@ impl Scene<'_> {
     fn handing_over(&self) -> Option<(Property, String)> {
         let mut rows = self.services.rows().iter().enumerate();
         rows.find_map(|(shard, lease)| {
-            let row = lease.row()?;
+            let row = lease.row().filter(|_| self.is_well(shard as ShardNo))?;
             let (old, next) = (row.handing_over.as_ref()?, &row.owner);
             if self.fleet.keeps_what_is_claimed(self.cx, old) {
                 return None;
@@ -102,7 +111,7 @@ impl Scene<'_> {
         let patience = 2 * self.cx.plan().config.lease_duration().0;
         for (shard, lease) in self.services.rows().iter().enumerate() {
             let Some(row) = lease.row() else { continue };
-            if row.checkpoint.is_end() {
+            if row.checkpoint.is_end() || !self.is_well(shard as ShardNo) {
                 continue;
             }
             let stays = row
@@ -160,7 +169,10 @@ impl Scene<'_> {
 
     /// A shard whose records have not all been processed and checkpointed.
     fn undelivered(&self) -> Option<(Property, String)> {
-        for (shard, family) in self.services.shards().iter().enumerate() {
+        let shards = self.services.shards().iter().enumerate();
+        for (shard, family) in
+            shards.filter(|(shard, family)| family.exists() && self.is_well(*shard as ShardNo))
+        {
             let records = self.services.records(shard as ShardNo);
             let lease = self.services.rows().get(shard);
             if lease.is_none_or(|lease| !lease.existed()) {

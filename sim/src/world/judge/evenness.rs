@@ -17,6 +17,10 @@ impl Scene<'_> {
         if plan.config.policies().assign != Assign::Count || plan.has_others() {
             return None;
         }
+        // Leases of a stream that cannot be read count, and a worker that was started since cannot take them.
+        if plan.faults.several.any_lasts() {
+            return None;
+        }
         let working = |worker: &&Worker| {
             worker.is_core() && worker.lives() && !worker.is_stopping() && worker.fatal().is_none()
         };

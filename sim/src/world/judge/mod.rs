@@ -102,7 +102,9 @@ impl Judge {
             (None, since) => Some(since.unwrap_or(now)),
         };
         self.settling = Some(settling);
-        let last_move = if cx.plan().fleet.keeps_leases() {
+        // The leases of a stream that cannot be read may go to and fro.
+        let is_well = !cx.plan().faults.several.any_lasts();
+        let last_move = if cx.plan().fleet.keeps_leases() && is_well {
             cx.oracles().last_move()
         } else {
             0
@@ -149,13 +151,18 @@ impl Judge {
                 w.is_some_and(|w| !chances.is_cut_off_for_ever(w))
             })
             .collect();
-        if listers.len() > 1 {
+        let is_well = !cx.plan().faults.several.any_lasts();
+        // Who was started since must list a stream itself before it may take leases of it: one that cannot be read, for ever.
+        if listers.len() > 1 && is_well {
             cx.report(Property::OneLeader, || {
                 format!("after quiet, lives {listers:?} all listed shards")
             });
         }
         let is_ours = |worker: &Worker| worker.is_core() && worker.is_ours();
-        cx.look_at_end(settling.since, fleet.workers().iter().any(is_ours));
+        // Nor are finished rows of that stream removed.
+        if is_well {
+            cx.look_at_end(settling.since, fleet.workers().iter().any(is_ours));
+        }
         self.ending = Some(Ending::Settled {
             after_us: now - settling.since,
             bound_us: settling.bound_us(),

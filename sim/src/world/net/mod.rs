@@ -15,6 +15,7 @@ use super::services::table::wall_ms;
 use crate::names::shard_of;
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo};
+use crate::world::net::stream::StreamRequest;
 use ask::{Request, outcome_mark, verb};
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply};
@@ -142,6 +143,13 @@ impl Net {
         let (w, life, op) = (usize::from(flight.worker), flight.life, flight.op);
         let (ask, about) = (flight.ask, flight.about);
         let local = matches!(flight.request, Request::Gone);
+        let streams = cx.names().streams();
+        let listed = match &flight.request {
+            Request::Stream(request @ StreamRequest::List { .. }) if streams.are_several() => {
+                Some(request.stream(streams))
+            }
+            _ => None,
+        };
         // An answer that is told before the service has executed the request would be the harness's own fault.
         let (outcome, carry) = flight
             .outcome
@@ -188,6 +196,11 @@ impl Net {
             && page.next.is_none()
         {
             cx.fact(Fact::ScanEnded { life });
+        }
+        if let (Some(stream), Outcome::Applied(Reply::Shards(page))) = (listed, &outcome)
+            && !page.more
+        {
+            cx.fact(Fact::ShardsListed { life, stream });
         }
         Some(Answer {
             w,

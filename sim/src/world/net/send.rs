@@ -1,7 +1,7 @@
 //! How a request fares: whether it reaches the service, when, and what its worker is told.
 
 use super::ask::{Request, table_ask};
-use super::stream::stream_request;
+use super::stream::{stream_no, stream_request};
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
 use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Site};
@@ -9,15 +9,18 @@ use crate::oracles::fact::{Ask, Owner};
 use crate::oracles::{Fact, ShardNo, Time};
 use crate::peers;
 use crate::recording::RequestNo;
+use crate::streams::StreamNo;
 use crate::world::chances::{Chances, deed};
 use crate::world::context::Context;
 use crate::world::fleet::Fleet;
+use crate::world::fleet::worker::Adapter;
 use crate::world::heap::What;
 use crate::world::services::Services;
 use crate::world::services::stream::Carry;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Why};
-use leasehold_engine::output::{Command, Effect};
+use leasehold_engine::output::{Command, Effect, StreamOp};
+use leasehold_engine::stream_id::StreamId;
 use leasehold_engine::time::Mono;
 
 /// Nobody waits longer than this in a world, whatever an engine asks for.
@@ -38,6 +41,8 @@ struct Sent {
     asked: Option<RequestNo>,
     site: Site,
     of_table: bool,
+    /// The stream that is asked.
+    stream: Option<StreamNo>,
     /// When it gets there, when its answer is back, and when its worker gives up, if nothing goes wrong.
     there: Time,
     back: Time,
@@ -60,12 +65,8 @@ impl Net {
                 let (ask, about, guard, leaves) = table_ask(&table_op);
                 (Request::Table(table_op), ask, about, guard, leaves)
             }
-            // The workers of a world read one stream.
-            Effect::Stream(stream_op) | Effect::StreamOf(_, stream_op) => {
-                let (request, ask, about) = stream_request(worker.adapter(), stream_op);
-                let request = request.map_or(Request::Gone, Request::Stream);
-                (request, ask, about, None, None)
-            }
+            Effect::Stream(stream_op) => stream_ask(cx, worker.adapter(), None, stream_op),
+            Effect::StreamOf(id, stream_op) => stream_ask(cx, worker.adapter(), Some(&id), stream_op),
             Effect::Consumer(_) => {
                 debug_assert!(false, "the application has no network");
                 return;
@@ -135,8 +136,13 @@ impl Net {
         if ask == Ask::ScanPage {
             back += cx.plan().faults.table.slowness(&mut roll);
         }
+        let stream = match &request {
+            Request::Stream(request) => Some(request.stream(cx.names().streams())),
+            _ => None,
+        };
         let sent = Sent {
             w,
+            stream,
             asked: Some((life, op.n, letter.about)),
             site,
             of_table: matches!(request, Request::Table(_) | Request::Item(_)),
@@ -222,6 +228,8 @@ impl Sent {
         let fate = if chances.is_cut_off_for_ever(w) {
             cx.fault("cut-off", Some(w), self.asked);
             Fate::silent(Reach::Never)
+        } else if let Some(fate) = self.trouble(cx) {
+            fate
         } else if cx.is_healed() {
             Fate::plain(self.there, self.back)
         } else if self.of_table && !chances.reaches_table(now, w) {
@@ -240,6 +248,15 @@ impl Sent {
             way.unwrap_or(Fate::plain(self.there, self.back))
         };
         (fate, struck)
+    }
+
+    /// What becomes of it if its stream is in trouble.
+    fn trouble(&self, cx: &mut Context) -> Option<Fate> {
+        let several = &cx.plan().faults.several;
+        let trouble = several.trouble(self.stream?, cx.now(), cx.is_healed())?;
+        let (fate, family) = (trouble.fate(self.there, self.back)?, trouble.family());
+        cx.fault(family, Some(self.w), self.asked);
+        Some(fate)
     }
 
     /// What becomes of it if its worker is cut off from the service.
@@ -317,6 +334,25 @@ impl Sent {
             }
         }
     }
+}
+
+/// What an operation on a stream asks for.
+fn stream_ask(
+    cx: &Context,
+    adapter: &Adapter,
+    id: Option<&StreamId>,
+    op: StreamOp,
+) -> (Request, Ask, Option<ShardNo>, Option<u64>, Option<u64>) {
+    let streams = cx.names().streams();
+    let stream = stream_no(streams, id);
+    let (request, ask, about) = stream_request(adapter, (streams, stream), op);
+    (
+        request.map_or(Request::Gone, Request::Stream),
+        ask,
+        about,
+        None,
+        None,
+    )
 }
 
 /// When a worker is told something, and what: it waits no longer than until it gives up.

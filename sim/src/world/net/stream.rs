@@ -4,17 +4,23 @@ use crate::draws::Roll;
 use crate::names::Names;
 use crate::oracles::fact::Ask;
 use crate::oracles::{ShardNo, Time};
+use crate::streams::{self, StreamNo, Streams};
 use crate::world::fleet::worker::Adapter;
-use crate::world::services::stream::{Carry, Source, shard_no};
+use crate::world::services::stream::{Carry, Source};
+use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::Outcome;
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
-use leasehold_local_aws::kinesis::ShardIterator;
+use leasehold_engine::stream_id::StreamId;
+use leasehold_local_aws::kinesis::{ShardIndex, ShardIterator};
 
 /// A request to the stream, with the iterator or page token that the command refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum StreamRequest {
-    Describe,
+    Describe {
+        stream: StreamNo,
+    },
     List {
+        stream: StreamNo,
         filter: ShardFilter,
         token: Option<String>,
     },
@@ -29,18 +35,39 @@ pub(crate) enum StreamRequest {
     },
 }
 
-/// The request that a command becomes, its kind, and the shard that it is about. There is no request if the adapter does not
-/// have the iterator or page token any more.
+/// The stream of this identifier; without one, the only one.
+///
+/// # Panics
+/// If a worker asks for a stream that no world has: the engine's or the world's own fault.
+pub(crate) fn stream_no(streams: Streams, id: Option<&StreamId>) -> StreamNo {
+    let asked = id.map_or(Some((0, 1)), |id| streams::place_of(id.as_str()));
+    let (stream, count) = asked.unwrap_or_else(|| panic!("expected a stream of the world, found {id:?}"));
+    assert!(streams.are(count), "expected one of {streams:?}, found {id:?}");
+    stream
+}
+
+/// The request that a command about a stream becomes, its kind, and the shard that it is about. There is no request if the adapter
+/// does not have the iterator or page token any more.
 pub(crate) fn stream_request(
     adapter: &Adapter,
+    (streams, stream): (Streams, StreamNo),
     op: StreamOp,
 ) -> (Option<StreamRequest>, Ask, Option<ShardNo>) {
+    let shard_no = |id: &ShardId| {
+        let index = streams::number(id.as_str())?;
+        Some(streams.shard(stream, ShardIndex(index)))
+    };
     match op {
-        StreamOp::Describe => (Some(StreamRequest::Describe), Ask::Setup, None),
+        StreamOp::Describe => (
+            Some(StreamRequest::Describe { stream }),
+            Ask::DescribeStream(stream),
+            None,
+        ),
         StreamOp::ListShards { filter, after } => {
             let request = match after.map(|op| adapter.token(op.n).map(str::to_owned)) {
                 Some(None) => None,
                 token => Some(StreamRequest::List {
+                    stream,
                     filter,
                     token: token.flatten(),
                 }),
@@ -67,6 +94,16 @@ pub(crate) fn stream_request(
 }
 
 impl StreamRequest {
+    /// The stream that is asked.
+    pub(crate) fn stream(&self, streams: Streams) -> StreamNo {
+        match self {
+            StreamRequest::Describe { stream } | StreamRequest::List { stream, .. } => *stream,
+            StreamRequest::Iterator { shard, .. } | StreamRequest::Records { shard, .. } => {
+                streams.of(*shard)
+            }
+        }
+    }
+
     /// The answer of the stream. `empty`: it brings no records, though there are some. `roll`: how far a listing is behind.
     pub(crate) fn answer(
         &self,
@@ -77,8 +114,12 @@ impl StreamRequest {
         roll: &mut Roll,
     ) -> (Outcome, Carry) {
         match self {
-            StreamRequest::Describe => (source.describe(now), Carry::Nothing),
-            StreamRequest::List { filter, token } => source.list(now, *filter, token.as_deref(), names, roll),
+            StreamRequest::Describe { stream } => (source.describe(now, *stream), Carry::Nothing),
+            StreamRequest::List {
+                stream,
+                filter,
+                token,
+            } => source.list(now, *stream, *filter, token.as_deref(), names, roll),
             StreamRequest::Iterator { shard, from } => source.iterator(now, *shard, *from),
             StreamRequest::Records {
                 shard,

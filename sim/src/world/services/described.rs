@@ -7,7 +7,6 @@ use crate::oracles::{LifeNo, Property, ShardNo};
 use crate::world::context::Context;
 use leasehold_engine::format::Format;
 use leasehold_engine::row::LeaseRow;
-use leasehold_local_aws::kinesis::ShardIndex;
 
 impl Services {
     /// Compares what one of our workers wrote of a shard's place in the stream with the stream. Only where rows hold all of it.
@@ -40,7 +39,7 @@ impl Services {
     }
 
     fn wrong_range(&self, shard: ShardNo, row: &LeaseRow) -> Option<String> {
-        let truth = self.source.truth()?.shard(ShardIndex(shard))?.hash_range();
+        let truth = self.source.shard(shard)?.hash_range();
         let found = row.range.map(|range| (range.start.0, range.end.0));
         (found != Some((truth.start, truth.end))).then(|| {
             format!(
@@ -51,7 +50,10 @@ impl Services {
     }
 
     fn wrong_children(&self, shard: ShardNo, row: &LeaseRow) -> Option<String> {
-        let truth = self.source.truth()?.shard(ShardIndex(shard))?.children();
+        let streams = self.source.streams();
+        let (stream, _) = streams.place(shard);
+        let truth = self.source.shard(shard)?.children().iter();
+        let truth: Vec<ShardNo> = truth.map(|child| streams.shard(stream, *child)).collect();
         let named = |number| {
             row.children
                 .iter()
@@ -59,8 +61,8 @@ impl Services {
         };
         // What the stream has forgotten nobody can name.
         let forgotten =
-            self.source.is_forgotten(shard) || truth.iter().any(|child| self.source.is_forgotten(child.0));
-        let all = truth.iter().all(|child| named(child.0)) || forgotten;
+            self.source.is_forgotten(shard) || truth.iter().any(|child| self.source.is_forgotten(*child));
+        let all = truth.iter().all(|child| named(*child)) || forgotten;
         let more = row.children.len() > truth.len();
         (!all || more).then(|| format!("the children {:?}, expected {truth:?}", row.children))
     }

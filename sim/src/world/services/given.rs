@@ -135,13 +135,8 @@ impl Services {
         if let Some(position) = self.source.position(shard, record) {
             return Some(position.sequence);
         }
-        let shard_of =
-            |stream: &leasehold_local_aws::kinesis::Stream| Some(stream.shard(ShardIndex(shard))?.info());
-        let parts = self
-            .source
-            .truth()
-            .and_then(shard_of)
-            .and_then(|info| info.starting_sequence.parts());
+        let info = self.source.shard(shard).map(|shard| shard.info());
+        let parts = info.and_then(|info| info.starting_sequence.parts());
         parts.map(|parts| {
             sequence(SequenceNumber::new(SequenceParts {
                 position: record,

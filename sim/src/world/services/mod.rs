@@ -39,7 +39,7 @@ use leasehold_engine::output::TableOp;
 use leasehold_engine::position::Position;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::table::Item;
-use leasehold_local_aws::kinesis::{ApiError, ShardIndex};
+use leasehold_local_aws::kinesis::ApiError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::{Carry, Source};
@@ -54,6 +54,8 @@ pub(super) struct Services {
     rows: Vec<Lease>,
     /// Shards known to the oracles.
     shards: Vec<Family>,
+    /// How many of each stream.
+    known: Vec<usize>,
     /// How many records were put.
     puts: u64,
     /// Items that nobody but people touch, as they were put.
@@ -77,7 +79,7 @@ impl Services {
             .min(plan.least(|config| config.scan_interval()).as_millis() as i64 * 3 / 4);
         let source = match &plan.start {
             Some(start) => Source::given(start, Draws::new(plan.seed), &plan.load, &stream_faults),
-            None => Source::new(plan.shards, &plan.load, &stream_faults),
+            None => Source::new(plan.streams(), plan.shards, &plan.load, &stream_faults),
         }
         .unwrap_or_else(|error: ApiError| panic!("a planned stream was refused: {error}"));
         Self {
@@ -85,6 +87,7 @@ impl Services {
             source,
             rows: Vec::new(),
             shards: Vec::new(),
+            known: vec![0; plan.streams().all().len()],
             puts: 0,
             strangers: Vec::new(),
             attributes: Vec::new(),
@@ -194,7 +197,7 @@ impl Services {
         let coverage = |(shard, family): (usize, &Family)| Coverage {
             shard: shard as ShardNo,
             parents: family.both(),
-            open: !family.is_closed(),
+            open: family.exists() && !family.is_closed(),
             lease: self.row(shard).map(|row| cx.names().row(row).checkpoint),
         };
         shards.map(coverage).collect()
@@ -208,7 +211,7 @@ impl Services {
             if !seen.insert(n) {
                 continue;
             }
-            let key = LeaseKey::from(ShardIndex(n).to_string());
+            let key = self.source.streams().name_of(n).to_lease();
             match self.table.item(&key).map(|item| self.table.format.decode(item)) {
                 Some(RowRead::Unreadable { detail, .. }) => {
                     return format!(", since the row of shard {n} cannot be read: {detail}");

@@ -2,8 +2,9 @@
 
 use super::Services;
 use super::table::wall_ms;
-use crate::faults::LossKind;
+use crate::faults::{LossKind, Trouble};
 use crate::oracles::{Fact, ShardNo};
+use crate::streams::StreamNo;
 use crate::world::context::Context;
 use crate::world::heap::What;
 use leasehold_engine::position::{Checkpoint, Position};
@@ -20,9 +21,9 @@ impl Services {
         self.observe_stream(cx);
         let now_ms = wall_ms(cx.now());
         let done = match kind {
-            LossKind::StreamDeleted => self.source.delete(now_ms),
+            LossKind::StreamDeleted => self.delete_streams(now_ms),
             // Leases that nobody has begun with would be right for any stream of this shape.
-            LossKind::StreamRemade => self.has_progress() && self.source.delete(now_ms),
+            LossKind::StreamRemade => self.has_progress() && self.delete_streams(now_ms),
             LossKind::TableDeleted => self.delete_table(cx),
             LossKind::TableOfAnother => self.plant_table(cx, pick),
         };
@@ -41,19 +42,53 @@ impl Services {
         }
     }
 
-    /// Another stream takes the name of the deleted one.
+    /// All streams, or a worker would go on with those that are left.
+    fn delete_streams(&mut self, now_ms: i64) -> bool {
+        let mut done = true;
+        for stream in self.source.streams().all() {
+            done &= self.source.delete(now_ms, stream);
+        }
+        done
+    }
+
+    /// Another stream takes the name of each deleted one.
     pub(in crate::world) fn remake_stream(&mut self, cx: &mut Context) {
-        let shards = self.shards.len() as u32;
-        if self.source.remake(wall_ms(cx.now()), shards.clamp(1, 400)) {
+        let now_ms = wall_ms(cx.now());
+        let mut remade = true;
+        for stream in self.source.streams().all() {
+            let shards = self.known[stream as usize] as u32;
+            remade &= self.source.remake(now_ms, stream, shards.clamp(1, 400));
+        }
+        if remade {
             cx.line(|| "another stream has the name of the deleted one".to_owned());
             cx.fact(Fact::Foreign);
         }
     }
 
+    /// One stream of several is deleted, and does not come back.
+    pub(in crate::world) fn delete_one_stream(&mut self, cx: &mut Context, trouble: &Trouble) {
+        let stream = trouble.stream;
+        self.observe_stream(cx);
+        if cx.is_lost_for_good() || !self.source.delete(wall_ms(cx.now()), stream) {
+            return;
+        }
+        cx.fault(trouble.family(), None, None);
+        cx.line(|| format!("stream {stream} is deleted"));
+        cx.fact(Fact::StreamGone { stream });
+    }
+
+    /// Whether something was read of each stream.
     fn has_progress(&self) -> bool {
-        let rows = self.rows.iter().filter_map(|lease| lease.row.as_ref());
-        let mut checkpoints = rows.map(|row| row.checkpoint);
-        checkpoints.any(|checkpoint| matches!(checkpoint, Checkpoint::At(_)))
+        let streams = self.source.streams();
+        let begun = |stream: StreamNo| {
+            let mut rows = self.rows.iter().enumerate();
+            rows.any(|(shard, lease)| {
+                let row = lease.row.as_ref();
+                streams.of(shard as ShardNo) == stream
+                    && row.is_some_and(|row| matches!(row.checkpoint, Checkpoint::At(_)))
+            })
+        };
+        streams.all().all(begun)
     }
 
     fn delete_table(&mut self, cx: &mut Context) -> bool {

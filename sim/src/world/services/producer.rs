@@ -4,9 +4,9 @@ use super::Services;
 use super::table::wall_ms;
 use crate::faults::{ReshardKind, Trim};
 use crate::oracles::{Fact, ShardNo};
+use crate::streams::StreamNo;
 use crate::world::context::Context;
 use crate::world::heap::What;
-use leasehold_local_aws::kinesis::ShardIndex;
 
 const SPLIT: u8 = 0;
 const SPLIT_TWICE: u8 = 1;
@@ -41,7 +41,12 @@ impl Services {
         self.puts += 1;
         let mut roll = cx.draws().roll("put", self.puts);
         let hash_key = u128::from(roll.bits()) << 64 | u128::from(roll.bits());
-        if !self.source.put(at_ms, hash_key) {
+        let streams = self.source.streams();
+        let stream = match streams.are_several() {
+            true => roll.below(streams.all().len() as u64) as StreamNo,
+            false => 0,
+        };
+        if !self.source.put(at_ms, stream, hash_key) {
             cx.mark("put-refused");
         }
     }
@@ -52,58 +57,42 @@ impl Services {
             return;
         }
         let now_ms = wall_ms(cx.now());
-        self.source.kinesis.advance(now_ms);
+        self.source.advance(now_ms);
         self.observe_stream(cx);
-        let Some(stream) = self.source.truth() else { return };
-        let mut open: Vec<(u128, u128, ShardIndex)> = stream
-            .shards()
-            .filter(|shard| shard.is_open())
-            .map(|shard| (shard.hash_range().start, shard.hash_range().end, shard.index()))
-            .collect();
-        open.sort_unstable();
+        let open = self.open_shards();
         let index = (pick % open.len().max(1) as u64) as usize;
-        let Some(&(start, end, shard)) = open.get(index) else {
+        let Some(&(stream, start, end, shard)) = open.get(index) else {
             return;
         };
-        let (id, count) = (self.source.id, open.len() as u32);
+        let count = open.iter().filter(|(of, ..)| *of == stream).count() as u32;
         let (mark, result) = match kind {
             SPLIT | SPLIT_TWICE if count < 400 => {
                 let middle = start + (end - start) / 2 + 1;
-                (
-                    "split",
-                    self.source.kinesis.split_shard(now_ms, id, shard, middle),
-                )
+                ("split", self.source.split(now_ms, shard, middle))
             }
             MERGE => {
-                let Some(&(_, _, right)) = open.get(index + 1) else {
+                let right = open.get(index + 1).filter(|(of, ..)| *of == stream);
+                let Some(&(_, _, _, right)) = right else {
                     return;
                 };
-                (
-                    "merge",
-                    self.source.kinesis.merge_shards(now_ms, id, shard, right),
-                )
+                ("merge", self.source.merge(now_ms, [shard, right]))
             }
             GROW if count < 200 => (
                 "mass-reshard",
-                self.source
-                    .kinesis
-                    .update_shard_count(now_ms, id, count * 2)
-                    .map(|_| ()),
+                self.source.resize(now_ms, stream, count * 2).map(|_| ()),
             ),
             SHRINK if count > 1 => (
                 "mass-reshard",
-                self.source
-                    .kinesis
-                    .update_shard_count(now_ms, id, count.div_ceil(2))
-                    .map(|_| ()),
+                self.source.resize(now_ms, stream, count.div_ceil(2)).map(|_| ()),
             ),
             _ => return,
         };
+        let streams = self.source.streams();
         let wait = cx.plan().faults.stream.update_ms as u64 * 1_000 + 10_000;
         match result {
             Ok(()) => {
                 cx.fault(mark, None, None);
-                cx.line(|| format!("the operator begins a {mark} at {shard}"));
+                cx.line(|| format!("the operator begins a {mark} at {}", streams.name_of(shard)));
                 if kind == SPLIT_TWICE {
                     // One of the two, as soon as there are two.
                     cx.mark("split-at-once");
@@ -135,6 +124,25 @@ impl Services {
         }
     }
 
+    /// The open shards: by stream, and within it by their ranges.
+    fn open_shards(&self) -> Vec<(StreamNo, u128, u128, ShardNo)> {
+        let mut open = Vec::new();
+        let streams = self.source.streams();
+        for stream in streams.all() {
+            let shards = self
+                .source
+                .truth(stream)
+                .into_iter()
+                .flat_map(|truth| truth.shards());
+            open.extend(shards.filter(|shard| shard.is_open()).map(|shard| {
+                let (range, number) = (shard.hash_range(), streams.shard(stream, shard.index()));
+                (stream, range.start, range.end, number)
+            }));
+        }
+        open.sort_unstable();
+        open
+    }
+
     /// The service forgets what is old.
     pub(in crate::world) fn trim(&mut self, cx: &mut Context, trim: &Trim) {
         self.observe_stream(cx);
@@ -147,7 +155,8 @@ impl Services {
         self.source.trim(before_ms);
         cx.fault("trim", None, None);
         cx.line(|| format!("what is older than {} ms is forgotten", keep_us / 1_000));
-        for shard in 0..self.shards.len() as ShardNo {
+        let there = |shard: &ShardNo| self.shards[*shard as usize].exists();
+        for shard in (0..self.shards.len() as ShardNo).filter(there) {
             let before = self.source.first(shard);
             if before > cx.oracles().processed(shard) + 1 {
                 cx.mark("trim-unread");

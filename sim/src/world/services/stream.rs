@@ -1,36 +1,38 @@
 //! The stream as workers reach it: the in-memory Kinesis, with listings that lag.
 
+mod spelled;
+
 use super::given::past;
 use super::table::wall_ms;
 use crate::draws::{Draws, Roll};
 use crate::faults::StreamFaults;
-use crate::names::{Names, number, record_of, sequence};
+use crate::names::{Names, record_of, sequence};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::start::Start;
+use crate::streams::{StreamNo, Streams};
 use crate::swarm::{EPOCH_MS, Load, STREAM_AGE_MS};
 use bytes::Bytes;
-use leasehold_engine::ids::ShardId;
-use leasehold_engine::input::{Cause, Fetched, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
+use leasehold_engine::input::{Fetched, Outcome, Reply, ShardPage, StreamState};
 use leasehold_engine::output::{IteratorFrom, ShardFilter as Filter};
 use leasehold_engine::position::Position;
-use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_engine::table::Item;
 use leasehold_engine::time::Wall;
 use leasehold_local_aws::kinesis::{
-    ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord,
-    ShardFilter, ShardIndex, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
+    ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord, Shard,
+    ShardCountUpdate, ShardFilter, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
 };
+use spelled::{child, failure, shard};
 use std::sync::Arc;
-
-const STREAM: &str = "orders";
 
 static PAYLOAD: [u8; 1 << 15] = [0; 1 << 15];
 
-/// The stream, and what the service does of its own accord.
+/// The streams, and what the service does of its own accord.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    pub(super) kinesis: Kinesis,
-    pub(super) id: StreamId,
+    kinesis: Kinesis,
+    streams: Streams,
+    /// What each stream is called, and which creation of it there is.
+    ids: Vec<(String, StreamId)>,
     list_lag_ms: i64,
     list_page: Option<u32>,
     children_unnamed: bool,
@@ -82,12 +84,23 @@ impl Carry {
 }
 
 impl Source {
-    /// A stream that is older than the application.
-    pub(crate) fn new(shards: u32, load: &Load, faults: &StreamFaults) -> Result<Self, ApiError> {
+    /// Streams that are older than the application. They have so many shards together.
+    pub(crate) fn new(
+        streams: Streams,
+        shards: u32,
+        load: &Load,
+        faults: &StreamFaults,
+    ) -> Result<Self, ApiError> {
         let mut kinesis = account(faults);
         let created_ms = EPOCH_MS - STREAM_AGE_MS;
-        let id = kinesis.create_stream(created_ms, &CreateStream::provisioned(STREAM, shards))?;
-        Ok(Self::of(kinesis, id, load, faults))
+        let each = shards.div_ceil(streams.all().len() as u32);
+        let mut ids = Vec::new();
+        for stream in streams.all() {
+            let name = streams.name(stream);
+            let id = kinesis.create_stream(created_ms, &CreateStream::provisioned(&name, each))?;
+            ids.push((name, id));
+        }
+        Ok(Self::of(kinesis, streams, ids, load, faults))
     }
 
     /// A stream that is there already.
@@ -99,14 +112,23 @@ impl Source {
     ) -> Result<Self, ApiError> {
         let mut kinesis = account(faults);
         let (created_ms, shards) = past(start, draws, &Bytes::from_static(&PAYLOAD[..size(load)]));
-        let id = kinesis.restore_stream(EPOCH_MS, STREAM, created_ms, &shards)?;
-        Ok(Self::of(kinesis, id, load, faults))
+        let streams = Streams::default();
+        let name = streams.name(0);
+        let id = kinesis.restore_stream(EPOCH_MS, &name, created_ms, &shards)?;
+        Ok(Self::of(kinesis, streams, vec![(name, id)], load, faults))
     }
 
-    fn of(kinesis: Kinesis, id: StreamId, load: &Load, faults: &StreamFaults) -> Self {
+    fn of(
+        kinesis: Kinesis,
+        streams: Streams,
+        ids: Vec<(String, StreamId)>,
+        load: &Load,
+        faults: &StreamFaults,
+    ) -> Self {
         Self {
             kinesis,
-            id,
+            streams,
+            ids,
             list_lag_ms: faults.list_lag_ms,
             list_page: (faults.list_page > 0).then_some(faults.list_page),
             children_unnamed: faults.children_unnamed,
@@ -123,9 +145,28 @@ impl Source {
             .set_token_expiry(StreamFaults::default().token_expiry_ms);
     }
 
-    /// Ground truth.
-    pub(crate) fn truth(&self) -> Option<&Stream> {
-        self.kinesis.stream(STREAM)
+    /// Ground truth: a stream, if it is there.
+    pub(crate) fn truth(&self, stream: StreamNo) -> Option<&Stream> {
+        self.kinesis.stream(self.name(stream))
+    }
+
+    /// Ground truth: a shard.
+    pub(crate) fn shard(&self, shard: ShardNo) -> Option<&Shard> {
+        let (stream, index) = self.streams.place(shard);
+        self.truth(stream)?.shard(index)
+    }
+
+    /// How shards are numbered.
+    pub(crate) fn streams(&self) -> Streams {
+        self.streams
+    }
+
+    fn name(&self, stream: StreamNo) -> &str {
+        &self.ids[stream as usize].0
+    }
+
+    fn id(&self, stream: StreamNo) -> StreamId {
+        self.ids[stream as usize].1
     }
 
     /// What the service does of its own accord is done up to now.
@@ -135,7 +176,26 @@ impl Source {
 
     /// Begins to split a shard.
     pub(crate) fn split(&mut self, now_ms: i64, shard: ShardNo, at: u128) -> Result<(), ApiError> {
-        self.kinesis.split_shard(now_ms, self.id, ShardIndex(shard), at)
+        let (stream, index) = self.streams.place(shard);
+        self.kinesis.split_shard(now_ms, self.id(stream), index, at)
+    }
+
+    /// Begins to merge two shards of one stream.
+    pub(crate) fn merge(&mut self, now_ms: i64, [left, right]: [ShardNo; 2]) -> Result<(), ApiError> {
+        let (stream, left) = self.streams.place(left);
+        let (_, right) = self.streams.place(right);
+        self.kinesis.merge_shards(now_ms, self.id(stream), left, right)
+    }
+
+    /// Begins to change how many shards a stream has.
+    pub(crate) fn resize(
+        &mut self,
+        now_ms: i64,
+        stream: StreamNo,
+        shards: u32,
+    ) -> Result<ShardCountUpdate, ApiError> {
+        let id = self.id(stream);
+        self.kinesis.update_shard_count(now_ms, id, shards)
     }
 
     /// When the stream changes next of its own accord.
@@ -143,29 +203,32 @@ impl Source {
         self.kinesis.next_change_ms()
     }
 
-    /// Puts a record; whether it was taken.
-    pub(crate) fn put(&mut self, at_ms: i64, hash_key: u128) -> bool {
+    /// Puts a record into a stream; whether it was taken.
+    pub(crate) fn put(&mut self, at_ms: i64, stream: StreamNo, hash_key: u128) -> bool {
         let record = NewRecord {
             data: Bytes::from_static(&PAYLOAD[..self.bytes]),
             partition_key: self.key.clone(),
             explicit_hash_key: Some(hash_key),
         };
-        self.kinesis.put_record(at_ms, self.id, record, None).is_ok()
+        let id = self.id(stream);
+        self.kinesis.put_record(at_ms, id, record, None).is_ok()
     }
 
-    /// A person deletes the stream; whether there was one.
-    pub(crate) fn delete(&mut self, now_ms: i64) -> bool {
-        self.kinesis.delete_stream(now_ms, STREAM, true).is_ok()
+    /// A person deletes a stream; whether there was one.
+    pub(crate) fn delete(&mut self, now_ms: i64, stream: StreamNo) -> bool {
+        let (name, _) = &self.ids[stream as usize];
+        self.kinesis.delete_stream(now_ms, name.as_str(), true).is_ok()
     }
 
     /// A person creates another stream of the same name.
-    pub(crate) fn remake(&mut self, now_ms: i64, shards: u32) -> bool {
+    pub(crate) fn remake(&mut self, now_ms: i64, stream: StreamNo, shards: u32) -> bool {
+        let (name, id) = &mut self.ids[stream as usize];
         let made = self
             .kinesis
-            .create_stream(now_ms, &CreateStream::provisioned(STREAM, shards));
+            .create_stream(now_ms, &CreateStream::provisioned(name, shards));
         match made {
-            Ok(id) => {
-                self.id = id;
+            Ok(made) => {
+                *id = made;
                 true
             }
             Err(_) => false,
@@ -174,12 +237,14 @@ impl Source {
 
     /// The service forgets everything older than a time: records, and shards closed before it.
     pub(crate) fn trim(&mut self, before_ms: i64) {
-        self.kinesis.forget_before(self.id, before_ms);
+        for (_, id) in &self.ids {
+            self.kinesis.forget_before(*id, before_ms);
+        }
     }
 
     /// The first record of a shard that can still be read.
     pub(crate) fn first(&self, shard: ShardNo) -> u64 {
-        let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
+        let shard = self.shard(shard);
         shard.map_or(1, |shard| {
             if shard.is_expired() {
                 shard.next_position()
@@ -191,19 +256,19 @@ impl Source {
 
     /// Whether the service has forgotten a shard.
     pub(crate) fn is_forgotten(&self, shard: ShardNo) -> bool {
-        let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
+        let shard = self.shard(shard);
         shard.is_some_and(|shard| shard.is_expired())
     }
 
     /// How many records a shard has.
     pub(crate) fn records(&self, shard: ShardNo) -> u64 {
-        let shard = self.truth().and_then(|stream| stream.shard(ShardIndex(shard)));
+        let shard = self.shard(shard);
         shard.map_or(0, |shard| shard.next_position() - 1)
     }
 
     /// The first record at or after a time.
     pub(crate) fn first_at(&self, shard: ShardNo, wall: Wall) -> u64 {
-        let Some(shard) = self.truth().and_then(|stream| stream.shard(ShardIndex(shard))) else {
+        let Some(shard) = self.shard(shard) else {
             return 1;
         };
         let before = shard
@@ -215,14 +280,14 @@ impl Source {
 
     /// The position of a record.
     pub(crate) fn position(&self, shard: ShardNo, record: u64) -> Option<Position> {
-        let shard = self.truth()?.shard(ShardIndex(shard))?;
-        shard
+        self.shard(shard)?
             .record(record)
             .map(|(number, _)| Position::of(sequence(number)))
     }
 
-    pub(crate) fn describe(&mut self, now: Time) -> Outcome {
-        match self.kinesis.describe_stream_summary(wall_ms(now), STREAM) {
+    pub(crate) fn describe(&mut self, now: Time, stream: StreamNo) -> Outcome {
+        let (name, _) = &self.ids[stream as usize];
+        match self.kinesis.describe_stream_summary(wall_ms(now), name.as_str()) {
             Ok(summary) => Outcome::Applied(Reply::Stream(StreamState {
                 readable: matches!(summary.status, StreamStatus::Active | StreamStatus::Updating),
                 created: Wall(summary.created_ms),
@@ -234,14 +299,16 @@ impl Source {
     pub(crate) fn list(
         &mut self,
         now: Time,
+        stream: StreamNo,
         filter: Filter,
         token: Option<&str>,
         names: &mut Names,
         roll: &mut Roll,
     ) -> (Outcome, Carry) {
         let now_ms = wall_ms(now);
+        let (name, _) = &self.ids[stream as usize];
         let request = ListShards {
-            stream: token.is_none().then_some(STREAM.into()),
+            stream: token.is_none().then_some(name.as_str().into()),
             next_token: token,
             max_results: self.list_page,
             filter: token.is_none().then_some(match filter {
@@ -258,7 +325,7 @@ impl Source {
                 let shown: Vec<ShardInfo> = page
                     .shards
                     .into_iter()
-                    .filter_map(|info| self.lagging(now_ms, info, roll))
+                    .filter_map(|info| self.lagging(now_ms, stream, info, roll))
                     .collect();
                 let shards = shown.into_iter().map(|info| shard(info, names)).collect();
                 let carry = page.next_token.map_or(Carry::Nothing, Carry::Token);
@@ -270,13 +337,19 @@ impl Source {
 
     /// What a listing that is behind makes of a shard: a new one is missing, one just closed looks open. Each by itself,
     /// so a child may be seen before its parent closes, or a parent closed without children.
-    fn lagging(&self, now_ms: i64, mut info: ShardInfo, roll: &mut Roll) -> Option<ShardInfo> {
+    fn lagging(
+        &self,
+        now_ms: i64,
+        stream: StreamNo,
+        mut info: ShardInfo,
+        roll: &mut Roll,
+    ) -> Option<ShardInfo> {
         if self.list_lag_ms == 0 {
             return Some(info);
         }
         let seen_ms = now_ms - roll.below(self.list_lag_ms as u64 + 1) as i64;
         let closed_ms = now_ms - roll.below(self.list_lag_ms as u64 + 1) as i64;
-        let truth = self.truth()?.shard(info.shard)?;
+        let truth = self.truth(stream)?.shard(info.shard)?;
         if truth.opened_ms() > seen_ms {
             return None;
         }
@@ -297,9 +370,11 @@ impl Source {
             IteratorFrom::At(position) => IteratorStart::AtSequence(fake(position)),
             IteratorFrom::After(position) => IteratorStart::AfterSequence(fake(position)),
         };
+        let (stream, index) = self.streams.place(shard);
+        let (name, _) = &self.ids[stream as usize];
         match self
             .kinesis
-            .get_shard_iterator(wall_ms(now), STREAM, ShardIndex(shard), start)
+            .get_shard_iterator(wall_ms(now), name.as_str(), index, start)
         {
             Ok(iterator) => (
                 Outcome::Applied(Reply::Iterator),
@@ -379,19 +454,6 @@ fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carry) {
     (Outcome::Applied(Reply::Records(fetched)), carry)
 }
 
-/// A child as the end of its parent names it.
-fn child(child: leasehold_local_aws::kinesis::ChildShard, names: &mut Names) -> ChildShard {
-    ChildShard {
-        id: names.shard(child.shard.0).clone(),
-        parents: child
-            .parents
-            .iter()
-            .map(|parent| names.shard(parent.0).clone())
-            .collect(),
-        range: range(child.hash_range),
-    }
-}
-
 /// The account that has the stream.
 fn account(faults: &StreamFaults) -> Kinesis {
     let end_of_shard = if faults.end_with_records {
@@ -412,44 +474,4 @@ fn account(faults: &StreamFaults) -> Kinesis {
 
 fn size(load: &Load) -> usize {
     (load.bytes as usize).clamp(1, PAYLOAD.len())
-}
-
-/// The shard an operation is about.
-pub(crate) fn shard_no(id: &ShardId) -> Option<ShardNo> {
-    number(id.as_str())
-}
-
-fn range(range: leasehold_local_aws::kinesis::HashRange) -> HashRange {
-    HashRange {
-        start: HashKey(range.start),
-        end: HashKey(range.end),
-    }
-}
-
-fn shard(info: ShardInfo, names: &mut Names) -> Shard {
-    Shard {
-        id: names.shard(info.shard.0).clone(),
-        parent: info.parent.map(|parent| names.shard(parent.0).clone()),
-        adjacent_parent: info.adjacent_parent.map(|parent| names.shard(parent.0).clone()),
-        range: range(info.hash_range),
-        starting: sequence(info.starting_sequence),
-        ending: info.ending_sequence.map(sequence),
-    }
-}
-
-fn failure(error: ApiError) -> Outcome {
-    let why = match error.code {
-        "ResourceNotFoundException" => Why::NotFound,
-        "ResourceInUseException" => Why::InUse,
-        "ExpiredIteratorException" | "ExpiredNextTokenException" => Why::Expired,
-        "ProvisionedThroughputExceededException" | "LimitExceededException" => {
-            return Outcome::NotSent(Cause::Throttled);
-        }
-        _ => Why::Invalid,
-    };
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: error.message,
-    })
 }

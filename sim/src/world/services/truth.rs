@@ -5,14 +5,16 @@ use super::table::wall_ms;
 use crate::faults::LossKind;
 use crate::names::{self, shard_of};
 use crate::oracles::fact::{Mark, Row, Verb};
-use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::oracles::{Fact, LifeNo, Property, ShardNo, Time};
 use crate::peers;
+use crate::streams::StreamNo;
 use crate::world::context::Context;
 use crate::world::heap::What;
 use crate::world::request::{Request, RowChange};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::row::LeaseRow;
+use leasehold_local_aws::kinesis::ShardIndex;
 
 /// The truth about one lease.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,8 @@ pub(in crate::world) struct Lease {
 /// The truth about one shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::world) struct Family {
+    /// There is such a shard. Where streams have different numbers of shards, some numbers are of none.
+    exists: bool,
     parents: [Option<ShardNo>; 2],
     closed: bool,
 }
@@ -47,6 +51,11 @@ impl Lease {
 }
 
 impl Family {
+    /// Whether there is such a shard.
+    pub(in crate::world) fn exists(&self) -> bool {
+        self.exists
+    }
+
     pub(in crate::world) fn parents(&self) -> impl Iterator<Item = ShardNo> + Clone {
         self.parents.into_iter().flatten()
     }
@@ -70,6 +79,11 @@ impl Services {
         by: Option<LifeNo>,
     ) {
         let Some(shard) = names::shard_of(key) else { return };
+        if cx.names_mut().shard(shard).as_str() != key.as_str() {
+            return cx.report(Property::HashSpaceCovered, || {
+                format!("a {verb:?} made the row {key}, which is of no shard of any stream of this world")
+            });
+        }
         let after = self.table.lease(key);
         let index = shard as usize;
         if self.rows.len() <= index {
@@ -193,34 +207,49 @@ impl Services {
         let now_ms = wall_ms(cx.now());
         let due = self.source.next_change_ms().is_some_and(|due| due <= now_ms);
         if due {
-            self.source.kinesis.advance(now_ms);
+            self.source.advance(now_ms);
             self.plan_stream_change(cx);
         }
-        let Some(stream) = self.source.truth() else { return };
-        if self.shards.len() == stream.shards().len() {
+        for stream in self.source.streams().all() {
+            self.observe_one(cx, stream);
+        }
+    }
+
+    /// Tells the oracles what became of the shards of one stream.
+    fn observe_one(&mut self, cx: &mut Context, of: StreamNo) {
+        let streams = self.source.streams();
+        let Some(stream) = self.source.truth(of) else {
+            return;
+        };
+        let known = &mut self.known[of as usize];
+        if *known == stream.shards().len() {
             return;
         }
+        let number = |index: ShardIndex| streams.shard(of, index);
         let mut facts = Vec::new();
-        for shard in stream.shards().skip(self.shards.len()) {
-            let mut parents = shard.parents().map(|parent| parent.0);
+        for shard in stream.shards().skip(*known) {
+            let mut parents = shard.parents().map(number);
             let parents = [parents.next(), parents.next()];
-            self.shards.push(Family {
+            let shard = number(shard.index());
+            if self.shards.len() <= shard as usize {
+                self.shards.resize_with(shard as usize + 1, Family::default);
+            }
+            self.shards[shard as usize] = Family {
+                exists: true,
                 parents,
                 closed: false,
-            });
-            facts.push(Fact::ShardBorn {
-                shard: shard.index().0,
-                parents,
-            });
+            };
+            facts.push(Fact::ShardBorn { shard, parents });
         }
-        for (shard, known) in stream.shards().zip(&mut self.shards) {
-            if !shard.is_open() && !known.closed {
+        *known = stream.shards().len();
+        for shard in stream.shards().filter(|shard| !shard.is_open()) {
+            let known = &mut self.shards[number(shard.index()) as usize];
+            if !known.closed {
                 known.closed = true;
-                let children = shard.children().iter().map(|child| child.0).collect();
                 facts.push(Fact::ShardClosed {
-                    shard: shard.index().0,
+                    shard: number(shard.index()),
                     records: shard.next_position() - 1,
-                    children,
+                    children: shard.children().iter().copied().map(number).collect(),
                 });
             }
         }

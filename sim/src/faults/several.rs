@@ -1,0 +1,196 @@
+//! Where workers read several streams: streams that a worker reads no more for a while, and trouble of one stream alone.
+
+use super::{Fate, Landing, Reach, Setting};
+use crate::draws::Draws;
+use crate::span::micros;
+use crate::streams::StreamNo;
+use serde::{Deserialize, Serialize};
+
+/// An application takes a stream away from one of its workers, and gives it back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Absence {
+    /// When it is taken away, in µs.
+    #[serde(with = "micros")]
+    pub at: u64,
+    /// When it is given back, in µs; with the end of the faults, if that is earlier.
+    #[serde(with = "micros")]
+    pub until: u64,
+    /// From which worker.
+    pub worker: u32,
+    /// Which stream.
+    pub stream: u32,
+}
+
+/// What is with a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TroubleKind {
+    /// Its requests are turned away.
+    Throttled,
+    /// Its requests are executed, and not answered.
+    Silent,
+    /// Its requests end with an error of the service.
+    ServerError,
+    /// It is deleted, and never comes back.
+    Deleted,
+}
+
+/// Trouble of one stream alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trouble {
+    /// From, in µs.
+    #[serde(with = "micros")]
+    pub from: u64,
+    /// Until, in µs.
+    #[serde(with = "micros")]
+    pub until: u64,
+    /// Which stream.
+    pub stream: u32,
+    /// What.
+    pub kind: TroubleKind,
+    /// It does not end, not even with the faults: all must come right without this stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lasts: bool,
+}
+
+/// All of a world.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeveralFaults {
+    /// In the order of their beginning.
+    pub absences: Vec<Absence>,
+    /// In the order of their beginning.
+    pub troubles: Vec<Trouble>,
+}
+
+impl SeveralFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        let mut faults = Self::default();
+        if setting.streams < 2 {
+            return faults;
+        }
+        if draws.coin("stream-absence", 0) {
+            for n in 0..draws.magnitude("stream-absence", 1, 1, 6) {
+                let mut roll = draws.roll("stream-absence-each", n);
+                let at = roll.below(setting.length_us);
+                faults.absences.push(Absence {
+                    at,
+                    until: at + roll.magnitude(setting.lease_us / 8, setting.lease_us.saturating_mul(6)),
+                    worker: roll.below(setting.workers) as u32,
+                    stream: roll.below(setting.streams) as u32,
+                });
+            }
+            faults.absences.sort_by_key(|absence| absence.at);
+        }
+        if draws.coin("stream-trouble", 0) {
+            for n in 0..draws.magnitude("stream-trouble", 1, 1, 4) {
+                let mut roll = draws.roll("stream-trouble-each", n);
+                let from = roll.below(setting.length_us);
+                faults.troubles.push(Trouble {
+                    from,
+                    until: from + roll.magnitude(setting.lease_us / 8, setting.lease_us.saturating_mul(6)),
+                    stream: roll.below(setting.streams) as u32,
+                    kind: match roll.below(3) {
+                        0 => TroubleKind::Silent,
+                        1 => TroubleKind::ServerError,
+                        _ => TroubleKind::Throttled,
+                    },
+                    lasts: false,
+                });
+            }
+            let last = match draws.below("stream-trouble", 2, 4) {
+                0 => Some(faults.troubles[0].kind),
+                1 => Some(TroubleKind::Deleted),
+                _ => None,
+            };
+            if let Some(kind) = last {
+                (faults.troubles[0].kind, faults.troubles[0].lasts) = (kind, true);
+            }
+            faults.troubles.sort_by_key(|trouble| trouble.from);
+        }
+        faults
+    }
+
+    /// The trouble of a stream at a time. `healed`: the faults are over.
+    pub(crate) fn trouble(&self, stream: StreamNo, now: u64, healed: bool) -> Option<&Trouble> {
+        self.troubles.iter().find(|trouble| {
+            let during = now < trouble.until && !healed;
+            trouble.stream == stream && trouble.from <= now && (during || trouble.lasts)
+        })
+    }
+
+    /// Whether the trouble of a stream does not end with the faults.
+    pub(crate) fn lasts(&self, stream: StreamNo) -> bool {
+        let mut troubles = self.troubles.iter();
+        troubles.any(|trouble| trouble.stream == stream && trouble.lasts)
+    }
+
+    /// Whether some stream is deleted.
+    pub(crate) fn any_is_deleted(&self) -> bool {
+        let mut troubles = self.troubles.iter();
+        troubles.any(|trouble| trouble.kind == TroubleKind::Deleted)
+    }
+
+    /// Whether the trouble of some stream does not end with the faults.
+    pub(crate) fn any_lasts(&self) -> bool {
+        self.troubles.iter().any(|trouble| trouble.lasts)
+    }
+}
+
+impl Trouble {
+    /// The family's name, for marks.
+    pub(crate) fn family(&self) -> &'static str {
+        match self.kind {
+            TroubleKind::Throttled => "stream-throttled",
+            TroubleKind::Silent => "stream-silent",
+            TroubleKind::ServerError => "stream-error",
+            TroubleKind::Deleted => "one-stream-deleted",
+        }
+    }
+
+    /// What becomes of a request to the stream that would get there and be answered at these times. Absent: the stream itself
+    /// answers.
+    pub(crate) fn fate(&self, there: u64, back: u64) -> Option<Fate> {
+        Some(match self.kind {
+            TroubleKind::Throttled => Fate {
+                reach: Reach::Never,
+                landing: Landing::Throttled(back),
+            },
+            TroubleKind::Silent => Fate::silent(Reach::Once(there)),
+            TroubleKind::ServerError => Fate {
+                reach: Reach::Never,
+                landing: Landing::ServerError(back),
+            },
+            TroubleKind::Deleted => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_is_of_one_stream_and_ends_unless_it_lasts() {
+        let trouble = |stream, lasts| Trouble {
+            from: 10,
+            until: 20,
+            stream,
+            kind: TroubleKind::Throttled,
+            lasts,
+        };
+        let faults = SeveralFaults {
+            absences: Vec::new(),
+            troubles: vec![trouble(0, false), trouble(1, true)],
+        };
+        let now = |stream, at, healed| faults.trouble(stream, at, healed).is_some();
+        assert_eq!(
+            [9, 10, 19, 20].map(|at| now(0, at, false)),
+            [false, true, true, false]
+        );
+        assert!(!now(0, 15, true) && now(1, 15, true) && now(1, 99, true) && !now(2, 15, false));
+        assert!(faults.lasts(1) && !faults.lasts(0) && faults.any_lasts());
+    }
+}

@@ -1,0 +1,69 @@
+//! Which workers of several streams do not read all of them: the leases that they do not read count in no share of theirs.
+
+use super::{Fact, LifeNo};
+use crate::streams::StreamNo;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A stream that is read anew is known again when so many whole scans have ended.
+const SCANS: u32 = 2;
+
+/// The lives that lack a stream, or have not seen all leases of one that they read anew.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Partial {
+    lack: BTreeMap<LifeNo, BTreeSet<StreamNo>>,
+    scans: BTreeMap<LifeNo, u32>,
+}
+
+impl Partial {
+    pub(super) fn observe(&mut self, fact: &Fact) {
+        match *fact {
+            Fact::StreamLeft { life, stream, .. } => {
+                self.lack.entry(life).or_default().insert(stream);
+            }
+            Fact::StreamBack { life, stream } => {
+                if let Some(lack) = self.lack.get_mut(&life) {
+                    lack.remove(&stream);
+                    self.scans.insert(life, SCANS);
+                }
+            }
+            Fact::ScanEnded { life } => {
+                if let Some(scans) = self.scans.get_mut(&life) {
+                    *scans = scans.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a life is one of them.
+    pub(super) fn has(&self, life: LifeNo) -> bool {
+        let lacks = self.lack.get(&life).is_some_and(|lack| !lack.is_empty());
+        lacks || self.scans.get(&life).is_some_and(|scans| *scans > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_is_read_again_is_known_after_two_scans() {
+        let (life, mut partial) = (3, Partial::default());
+        let stream = 1;
+        assert!(!partial.has(life));
+        partial.observe(&Fact::StreamLeft {
+            life,
+            stream,
+            lost: false,
+        });
+        for _ in 0..5 {
+            partial.observe(&Fact::ScanEnded { life });
+            assert!(partial.has(life), "it lacks the stream");
+        }
+        partial.observe(&Fact::StreamBack { life, stream });
+        partial.observe(&Fact::ScanEnded { life });
+        assert!(partial.has(life) && !partial.has(life + 1));
+        partial.observe(&Fact::ScanEnded { life });
+        assert!(!partial.has(life));
+    }
+}

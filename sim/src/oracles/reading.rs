@@ -1,0 +1,123 @@
+//! `foreign-tables-refused`: a worker of several streams takes no lease of a stream whose shards it was not shown since it reads that:
+//! it does not know that the leases are of that stream.
+//!
+//! `leases-owned`: a worker of several streams reads each of them until its application takes it away, or it is gone. What becomes of
+//! one stream changes nothing for the others.
+
+use super::fact::{Ask, Verb};
+use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
+use crate::streams::{StreamNo, Streams};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reading {
+    /// What applications take away.
+    asked: BTreeSet<(LifeNo, StreamNo)>,
+    /// Streams that were deleted.
+    gone: BTreeSet<StreamNo>,
+    /// What workers were shown of the streams that they read.
+    shown: BTreeSet<(LifeNo, StreamNo)>,
+    streams: Streams,
+    /// All were, or the table is of others.
+    lost_for_good: bool,
+}
+
+impl Reading {
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            streams: Streams::new(terms.streams),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::LostForGood | Fact::Foreign => self.lost_for_good = true,
+            Fact::ShardsListed { life, stream } => drop(self.shown.insert((life, stream))),
+            Fact::Asked {
+                life,
+                ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
+                about: Some(shard),
+                ..
+            } if self.streams.are_several() => {
+                let stream = self.streams.of(shard);
+                if !self.shown.contains(&(life, stream)) {
+                    verdict.report(Property::ForeignTablesRefused, now, || {
+                        format!(
+                            "life {life} tried a {verb:?} of shard {shard}, and was not shown the shards of stream {stream} \
+                             since it reads that"
+                        )
+                    });
+                }
+            }
+            Fact::StreamGone { stream } => drop(self.gone.insert(stream)),
+            Fact::StreamTakenAway { life, stream } => drop(self.asked.insert((life, stream))),
+            Fact::StreamLeft { life, stream, lost } => {
+                self.shown.remove(&(life, stream));
+                let asked = self.asked.remove(&(life, stream));
+                let has_reason = match lost {
+                    true => self.gone.contains(&stream) || self.lost_for_good,
+                    false => asked,
+                };
+                if !has_reason {
+                    verdict.report(Property::LeasesOwned, now, || {
+                        format!("life {life} reads stream {stream} no more, and that is there and was not taken away")
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{asked, judge_only};
+    use super::*;
+    use leasehold_engine::config::Config;
+
+    #[test]
+    fn a_lease_of_a_stream_that_was_not_listed_is_left_alone() {
+        let terms = Terms {
+            streams: 2,
+            ..Terms::plain(Config::default())
+        };
+        let found = |facts: &[Fact]| {
+            let (mut reading, mut verdict) = (Reading::new(&terms), Verdict::default());
+            facts
+                .iter()
+                .for_each(|fact| reading.observe(1, fact, &mut verdict));
+            verdict.violations().len()
+        };
+        let life = 0;
+        let listed = |stream| Fact::ShardsListed { life, stream };
+        let take = |shard| asked(life, Ask::Write(Verb::Take), shard, 1, 0, 0);
+        assert_eq!(found(&[listed(1), take(3)]), 0);
+        assert_eq!(found(&[listed(1), take(2)]), 1, "it is of the other stream");
+        let stream = 1;
+        let left = Fact::StreamLeft {
+            life,
+            stream,
+            lost: false,
+        };
+        let away = Fact::StreamTakenAway { life, stream };
+        assert_eq!(found(&[listed(1), away, left, take(3)]), 1);
+    }
+
+    #[test]
+    fn a_stream_is_left_for_a_reason() {
+        let found = |facts: &[Fact]| {
+            let facts = facts.iter().cloned().map(|fact| (1, fact));
+            judge_only(Property::LeasesOwned, facts).len()
+        };
+        let (life, stream) = (0, 1);
+        let left = |lost| Fact::StreamLeft { life, stream, lost };
+        let asked = Fact::StreamTakenAway { life, stream };
+        let gone = |stream| Fact::StreamGone { stream };
+        assert_eq!(found(&[asked.clone(), left(false)]), 0);
+        assert_eq!(found(&[asked, left(false), left(false)]), 1, "once");
+        assert_eq!(found(&[gone(1), left(true)]), 0);
+        assert_eq!(found(&[gone(0), left(true)]), 1, "another one is gone");
+        assert_eq!(found(&[Fact::LostForGood, left(true)]), 0);
+    }
+}

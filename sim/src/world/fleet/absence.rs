@@ -1,0 +1,51 @@
+//! The application takes a stream away from a worker of several, and gives it back.
+
+use super::Fleet;
+use crate::faults::Absence;
+use crate::oracles::Fact;
+use crate::world::context::Context;
+use crate::world::heap::What;
+use leasehold_engine::input::Call;
+
+impl Fleet {
+    /// Takes a stream away from a worker, if that lives; its next life reads all streams again.
+    pub(in crate::world) fn begin_absence(&self, cx: &mut Context, absence: &Absence) {
+        let w = absence.worker as usize;
+        if !self.workers[w].is_ours() {
+            return;
+        }
+        let read = |reads| What::ReadStream {
+            worker: w as u16,
+            generation: self.workers[w].generation,
+            stream: absence.stream,
+            reads,
+        };
+        cx.push(cx.now(), read(false));
+        let back = absence.until.min(cx.plan().fault_us).max(cx.now());
+        cx.push(back, read(true));
+    }
+
+    /// What a worker is to be told, so that it reads a stream no more, or again.
+    pub(in crate::world) fn read_stream(
+        &self,
+        cx: &mut Context,
+        w: usize,
+        stream: u32,
+        reads: bool,
+    ) -> Option<Call> {
+        let life = self.workers[w].life;
+        let id = cx.names().streams().id(stream)?;
+        if reads {
+            cx.line(|| format!("w{w} is given stream {stream} again"));
+            return Some(Call::AddStream(id.into()));
+        }
+        // What was planned while faults lasted does not happen after them.
+        if cx.is_healed() {
+            return None;
+        }
+        cx.fault("stream-taken-away", Some(w), None);
+        cx.fact(Fact::StreamTakenAway { life, stream });
+        cx.line(|| format!("stream {stream} is taken away from w{w}"));
+        Some(Call::RemoveStream(id))
+    }
+}

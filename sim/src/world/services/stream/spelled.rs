@@ -1,0 +1,54 @@
+//! Answers of the in-memory Kinesis in the engine's terms.
+
+use crate::names::{Names, sequence};
+use leasehold_engine::input::{Cause, Outcome, Refusal, Why};
+use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
+use leasehold_local_aws::kinesis::{ApiError, ShardInfo};
+
+/// A child as the end of its parent names it.
+pub(super) fn child(child: leasehold_local_aws::kinesis::ChildShard, names: &mut Names) -> ChildShard {
+    ChildShard {
+        id: names.id(child.shard).clone(),
+        parents: child
+            .parents
+            .iter()
+            .map(|parent| names.id(*parent).clone())
+            .collect(),
+        range: range(child.hash_range),
+    }
+}
+
+fn range(range: leasehold_local_aws::kinesis::HashRange) -> HashRange {
+    HashRange {
+        start: HashKey(range.start),
+        end: HashKey(range.end),
+    }
+}
+
+pub(super) fn shard(info: ShardInfo, names: &mut Names) -> Shard {
+    Shard {
+        id: names.id(info.shard).clone(),
+        parent: info.parent.map(|parent| names.id(parent).clone()),
+        adjacent_parent: info.adjacent_parent.map(|parent| names.id(parent).clone()),
+        range: range(info.hash_range),
+        starting: sequence(info.starting_sequence),
+        ending: info.ending_sequence.map(sequence),
+    }
+}
+
+pub(super) fn failure(error: ApiError) -> Outcome {
+    let why = match error.code {
+        "ResourceNotFoundException" => Why::NotFound,
+        "ResourceInUseException" => Why::InUse,
+        "ExpiredIteratorException" | "ExpiredNextTokenException" => Why::Expired,
+        "ProvisionedThroughputExceededException" | "LimitExceededException" => {
+            return Outcome::NotSent(Cause::Throttled);
+        }
+        _ => Why::Invalid,
+    };
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail: error.message,
+    })
+}
