@@ -145,9 +145,12 @@ impl Shares {
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
-        if !self.counted {
-            return;
+        if self.counted {
+            self.count(now, fact, verdict);
         }
+    }
+
+    fn count(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         let pursuit = self.pursuit;
         self.partial.observe(fact);
         match *fact {

@@ -17,6 +17,7 @@
 //! A heap of events is all that drives a world. What happens is told to the oracles as facts, and to the digest as inputs and
 //! outputs, so that two runs of one seed can be compared.
 
+mod asked;
 mod chances;
 mod context;
 pub(crate) mod fleet;
@@ -33,11 +34,11 @@ pub use found::Found;
 pub use judge::Ending;
 
 use crate::faults::InterruptionKind;
-use crate::names::shard_of;
 use crate::options::{Cancel, Options};
-use crate::oracles::{Fact, LifeNo, Property, Time};
+use crate::oracles::{LifeNo, Property, Time};
 use crate::peers::Ask;
 use crate::swarm::Plan;
+use asked::asked;
 use chances::Chances;
 use context::Context;
 use fleet::{Begun, Fleet, Healed, Transcript};
@@ -185,6 +186,26 @@ impl World {
                     self.fleet.finish_kept(cx, w, shard, batch);
                 }
             }
+            What::Noted { .. } | What::ReadStream { .. } => self.on_told(what),
+            What::Resume { .. } | What::Crash { .. } | What::Stop { .. } | What::Start { .. } => {
+                self.on_process(what);
+            }
+            What::Produce => services.produce(cx),
+            What::Script { entry } => self.perform(entry),
+            What::HandOver { shard, to } => cx.request(Request::HandOver { shard, to }),
+            What::Reshard { kind, pick, tries } => services.reshard(cx, kind, pick, tries),
+            What::Remake => services.remake_stream(cx),
+            What::Look => {
+                self.judge.look(cx, services, &self.fleet, &self.chances);
+                cx.push(cx.now() + look_every(cx), What::Look);
+            }
+        }
+    }
+
+    /// A worker is told that an operation on the application has ended, or that its streams are others.
+    fn on_told(&mut self, what: What) {
+        let cx = &mut self.cx;
+        match what {
             What::Noted {
                 worker,
                 generation,
@@ -209,18 +230,7 @@ impl World {
                     self.handle(w, Body::Call(call));
                 }
             }
-            What::Resume { .. } | What::Crash { .. } | What::Stop { .. } | What::Start { .. } => {
-                self.on_process(what);
-            }
-            What::Produce => services.produce(cx),
-            What::Script { entry } => self.perform(entry),
-            What::HandOver { shard, to } => cx.request(Request::HandOver { shard, to }),
-            What::Reshard { kind, pick, tries } => services.reshard(cx, kind, pick, tries),
-            What::Remake => services.remake_stream(cx),
-            What::Look => {
-                self.judge.look(cx, services, &self.fleet, &self.chances);
-                cx.push(cx.now() + look_every(cx), What::Look);
-            }
+            other => debug_assert!(false, "{other:?} is not told to a worker"),
         }
     }
 
@@ -476,23 +486,4 @@ impl World {
 /// How often oracles look for what is overdue.
 fn look_every(cx: &Context) -> u64 {
     (cx.plan().config.lease_duration().0 / 4).clamp(100_000, 2_000_000)
-}
-/// What oracles are told of something that an application says.
-fn asked(call: &Call, life: LifeNo) -> Option<Fact> {
-    Some(match call {
-        Call::Checkpoint { lease, token } => Fact::CheckpointAsked {
-            life,
-            shard: shard_of(lease)?,
-            token: token.0,
-        },
-        Call::Pause { lease } => Fact::PauseAsked {
-            life,
-            shard: shard_of(lease)?,
-        },
-        Call::Resume { lease } => Fact::ResumeAsked {
-            life,
-            shard: shard_of(lease)?,
-        },
-        _ => return None,
-    })
 }

@@ -5,6 +5,7 @@ use crate::names::shard_of;
 use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};
 use crate::peers;
+use crate::streams::{StreamNo, Streams};
 use leasehold_engine::input::{Outcome, Refusal, Why};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::Change;
@@ -17,6 +18,16 @@ pub(super) enum Request {
     Stream(StreamRequest),
     /// Refers to something the adapter does not have.
     Gone,
+}
+
+impl Request {
+    /// The stream that it is about, if it is about one.
+    pub(super) fn stream(&self, streams: Streams) -> Option<StreamNo> {
+        match self {
+            Request::Stream(request) => Some(request.stream(streams)),
+            _ => None,
+        }
+    }
 }
 
 pub(crate) fn verb(change: &Change) -> Verb {

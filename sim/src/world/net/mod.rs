@@ -192,15 +192,14 @@ impl Net {
             op: op.n,
             how,
         });
-        if let Outcome::Applied(Reply::Page(page)) = &outcome
-            && page.next.is_none()
-        {
-            cx.fact(Fact::ScanEnded { life });
-        }
-        if let (Some(stream), Outcome::Applied(Reply::Shards(page))) = (listed, &outcome)
-            && !page.more
-        {
-            cx.fact(Fact::ShardsListed { life, stream });
+        match (listed, &outcome) {
+            (_, Outcome::Applied(Reply::Page(page))) if page.next.is_none() => {
+                cx.fact(Fact::ScanEnded { life });
+            }
+            (Some(stream), Outcome::Applied(Reply::Shards(page))) if !page.more => {
+                cx.fact(Fact::ShardsListed { life, stream });
+            }
+            _ => {}
         }
         Some(Answer {
             w,

@@ -126,23 +126,18 @@ impl Net {
         let worker = fleet.worker(w);
         let (life, generation) = (worker.life(), worker.generation());
         let limit = now + LONGEST_WAIT_US;
-        let give_up = if letter.give_up == Mono::NEVER {
-            limit
-        } else {
-            worker.clock().when(letter.give_up).clamp(now, limit)
+        let give_up = match letter.give_up {
+            Mono::NEVER => limit,
+            at => worker.clock().when(at).clamp(now, limit),
         };
         let mut roll = cx.draws().roll("call", site.key());
         let (there, mut back) = cx.plan().faults.call.plain(&mut roll, now);
         if ask == Ask::ScanPage {
             back += cx.plan().faults.table.slowness(&mut roll);
         }
-        let stream = match &request {
-            Request::Stream(request) => Some(request.stream(cx.names().streams())),
-            _ => None,
-        };
         let sent = Sent {
             w,
-            stream,
+            stream: request.stream(cx.names().streams()),
             asked: Some((life, op.n, letter.about)),
             site,
             of_table: matches!(request, Request::Table(_) | Request::Item(_)),
