@@ -14,6 +14,9 @@ use std::collections::BTreeSet;
 const MARGIN: f64 = 1e-9;
 /// By how much a ratio may be off.
 const ROUNDING: f64 = 1e-12;
+/// Leases of less throughput than this on average, in millionths of KiB/s, are shared by number. So little keeps no worker busy, and changes
+/// from report to report: KCL's leader moves leases to and fro for it, for ever.
+const NOISE: u64 = 1_000_000;
 /// A lease weighs at least the average divided by this.
 const LIGHTEST: u64 = 100;
 
@@ -42,7 +45,8 @@ impl Default for LoadOptions {
 ///
 /// `draw` gives a value for the index of a lease: a worker gives its leases in the order of these. Of destinations that are
 /// equally full, the one with fewer leases comes first, then the one with the least id. A lease is left where it is if only its
-/// own owner has room. If no lease has a throughput above 0, this is [`by_count()`](super::by_count()).
+/// own owner has room. If leases have a throughput of less than 1 KiB/s on average, this is
+/// [`by_count()`](super::by_count()).
 pub fn by_load(
     candidates: &[Candidate],
     leases: &[Portion],
@@ -65,11 +69,11 @@ pub fn by_load(
     moves
 }
 
-/// What each lease weighs: its throughput, or the average of those that are known. Absent if that is 0.
+/// What each lease weighs: its throughput, or the average of those that are known. Absent if that is less than [`NOISE`].
 pub(super) fn weights(leases: &[Portion]) -> Option<Vec<u64>> {
     let known = || leases.iter().filter_map(|lease| lease.throughput);
     let sum: u128 = known().map(u128::from).sum();
-    if sum == 0 {
+    if sum < u128::from(NOISE) * known().count().max(1) as u128 {
         return None;
     }
     // The average of 64-bit values is one. Fractions of a millionth do not matter.

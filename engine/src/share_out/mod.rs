@@ -26,8 +26,8 @@
 //!   moves nothing.
 //!
 //! By load:
-//! * If no lease has a throughput above 0, leases are shared out by number. The original divides 0 by 0 for workers without
-//!   metrics; from three workers on, some then get nothing.
+//! * If leases have a throughput of less than 1 KiB/s on average, they are shared out by number. The original divides 0 by 0 for
+//!   workers without metrics, if there is none; from three workers on, some then get nothing. Of little, it moves leases to and fro.
 //! * A worker at 0 is the first to get something. The original ranks it behind one that has half of the average. Of equal
 //!   workers, the one with the fewest leases is the first, then the one with the least id.
 //! * A lease weighs a hundredth of the average at least, so that idle leases are shared out, too. The original may give all of

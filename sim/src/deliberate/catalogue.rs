@@ -75,7 +75,6 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "first-page-only"
     "floor-share"
     "forgets-what-moves"
-    "former-load-stays"
     "give-back-goes-on"
     "given-is-left"
     "given-is-no-news"

@@ -70,9 +70,9 @@ fn leases_of(workers: usize) -> impl Strategy<Value = Vec<Portion>> {
         (Some(owner), _) => held(owner, throughput),
         (None, _) => free(throughput),
     });
-    // One of them has a throughput.
+    // One of them has so much throughput that all are weighed.
     prop::collection::vec(lease, 1..40).prop_map(|mut leases| {
-        leases.push(held(0, 1));
+        leases.push(held(0, 100 * ONE));
         leases
     })
 }

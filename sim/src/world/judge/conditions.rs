@@ -26,7 +26,6 @@ impl Scene<'_> {
             .or_else(|| self.uncovered())
             .or_else(|| self.handing_over())
             .or_else(|| self.unattended())
-            .or_else(|| self.weighed_wrongly())
             .or_else(|| self.out_of_turn())
             .or_else(|| self.uneven())
             .or_else(|| self.undelivered())
@@ -144,27 +143,6 @@ impl Scene<'_> {
             }
         }
         None
-    }
-
-    /// A lease of ours whose row says how much its former owner read: a leader would weigh it by that, for ever.
-    fn weighed_wrongly(&self) -> Option<(Property, String)> {
-        if !self.cx.plan().fleet.is_led() {
-            return None;
-        }
-        let mut rows = self.services.rows().iter().enumerate();
-        rows.find_map(|(shard, lease)| {
-            let row = lease.row().filter(|row| !row.checkpoint.is_end())?;
-            let throughput = row.throughput?;
-            let owner = self.cx.names().owner(row.actual_owner()?);
-            let mut workers = self.fleet.workers().iter();
-            let w = workers.position(|worker| worker.is_ours() && owner == Owner::Life(worker.life()))?;
-            self.fleet.worker(w).has_open(shard as ShardNo).then(|| {
-                let sentence = format!(
-                    "w{w} processes shard {shard}, and its row still says {throughput} of another owner"
-                );
-                (Property::FairShares, sentence)
-            })
-        })
     }
 
     /// A shard whose records have not all been processed and checkpointed.

@@ -13,6 +13,7 @@ use super::fleet::{Fleet, Worker};
 use super::services::Services;
 use crate::oracles::fact::Owner;
 use crate::oracles::{Fact, Property, ShardNo, Time};
+use crate::peers::Assignment;
 use bound::{bound, quiet};
 use conditions::Scene;
 use serde::Serialize;
@@ -173,6 +174,12 @@ impl Judge {
         // With clocks worse than promised a holder may be robbed over and over; nothing was promised then.
         if cx.plan().faults.clock.beyond {
             self.ending = Some(Ending::Excused("clocks were worse than promised"));
+            return;
+        }
+        // A leader of KCL moves leases by load, for ever if what is read changes from minute to minute.
+        let fleet = &cx.plan().fleet;
+        if unmet.is_none() && fleet.is_led() && fleet.assignment == Assignment::Load {
+            self.ending = Some(Ending::Excused("a leader of KCL moved leases to and fro by load"));
             return;
         }
         let (property, sentence) = unmet.unwrap_or_else(|| {
