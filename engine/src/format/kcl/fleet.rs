@@ -100,7 +100,7 @@ pub(super) fn millionths(value: &AttributeValue) -> Option<i64> {
     (scaled.abs() < 1e15).then_some(scaled.round() as i64)
 }
 
-/// Millionths as a decimal.
+/// Millionths as a decimal, without zeros at its end: as DynamoDB gives it back.
 pub(super) fn decimal(millionths: i64) -> String {
     let sign = if millionths < 0 { "-" } else { "" };
     let (whole, part) = (
@@ -109,7 +109,10 @@ pub(super) fn decimal(millionths: i64) -> String {
     );
     match part {
         0 => format!("{sign}{whole}"),
-        part => format!("{sign}{whole}.{part:06}"),
+        part => {
+            let text = format!("{sign}{whole}.{part:06}");
+            text.trim_end_matches('0').to_owned()
+        }
     }
 }
 

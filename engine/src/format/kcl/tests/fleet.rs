@@ -64,7 +64,7 @@ fn a_report_of_ours_is_what_kcl_writes_and_a_mark() {
         table.clone().unwrap(),
         item(json!({
             "leaseKey": {"S": "w1"}, "entityType": {"S": "WORKER_METRIC_STATS"}, "lut": {"N": "1760000000"},
-            "sts": {"M": {"C": {"L": [{"N": "0"}, {"N": "41.200000"}, {"N": "-1"}]}}},
+            "sts": {"M": {"C": {"L": [{"N": "0"}, {"N": "41.2"}, {"N": "-1"}]}}},
             "opr": {"M": {"C": {"L": [{"N": "100"}]}}}, "sup": {"N": "1"}, "slu": {"N": "1760000000"},
             "leaseholdOwner": {"S": "w1"}
         }))
