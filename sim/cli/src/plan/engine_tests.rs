@@ -96,7 +96,7 @@ impl World {
         let wall = self.wall;
         for item in self.services.table.fleet.values_mut() {
             if let Some(AttributeValue::N(at)) = item.get_mut("lut")
-                && at.parse::<i64>().is_ok_and(|at| at >= NOW - 60)
+                && at.parse::<i64>().is_ok_and(|at| at > NOW - 60)
             {
                 *at = wall.to_string().into();
             }
