@@ -5,14 +5,15 @@ use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
 use leasehold::parts::{DynamoDb, Kinesis};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
-    Ack, BadConfig, BadOption, BadSequenceNumber, Batch, BatchIter, Builder, Bytes, Checkpoint, Choice,
-    CompleteBuilder, Config, Control, DeadLetter, DeadLetterChannel, DeadLetterFile, DeadLetterStream,
-    EndReason, Error, FailureAction, FailurePolicy, Fatal, Fence, FencingToken, Flush, FlushReason, Handler,
-    HandlerFn, HashKey, HashRange, Health, InitialPosition, LeaseKey, LeaseRow, LeaseStatus, Left, Letter,
-    ListReason, LossReason, MembersConfig, Misplaced, Mono, NotDurable, NotStored, NotTaken, Notice, OpId,
-    OptionInfo, Phase, Position, ReaderConfig, Receipt, Record, Report, Rewind, SequenceNumber, Severity,
-    ShardHandler, ShardId, ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, TakeReason,
-    TraceFolder, TraceSink, Wall, Worker, WorkerId, dead_letter_channel, shutdown_on_signal,
+    Ack, BadConfig, BadOption, BadSequenceNumber, BadStream, BadStreamId, Batch, BatchIter, Builder, Bytes,
+    Checkpoint, Choice, CompleteBuilder, Config, Control, DeadLetter, DeadLetterChannel, DeadLetterFile,
+    DeadLetterStream, EndReason, Error, FailureAction, FailurePolicy, Fatal, Fence, FencingToken, Flush,
+    FlushReason, Handler, HandlerFn, HashKey, HashRange, Health, InitialPosition, LeaseKey, LeaseRow,
+    LeaseStatus, Left, Letter, ListReason, LossReason, MembersConfig, Misplaced, Mono, NotDurable, NotStored,
+    NotTaken, Notice, OpId, OptionInfo, Phase, Position, ReaderConfig, Receipt, Record, Report, Rewind,
+    SequenceNumber, Severity, ShardHandler, ShardId, ShardInfo, ShardStream, Span, Stall, Stalled, Status,
+    StopSummary, StreamId, StreamNews, StreamRef, TakeReason, TraceFolder, TraceSink, Wall, Worker, WorkerId,
+    dead_letter_channel, shutdown_on_signal,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -126,10 +127,30 @@ fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
             let _: &Choice = choice;
             None
         }
+        Notice::Stream(StreamNews::Lost { stream, why }) => {
+            let _: &Fatal = why;
+            Some((stream.as_str().into(), why.to_string()))
+        }
         _ => notice
             .lease()
             .map(|lease| (lease.clone(), notice.name().to_owned())),
     }
+}
+
+/// Streams of a worker that reads several.
+#[test]
+fn several_streams_are_named_with_this_crate_alone() {
+    let id: Result<StreamId, BadStreamId> = "123456789012:orders:1700000000".parse();
+    let named = StreamRef::new(id.expect("an identifier"));
+    let arn: Result<StreamRef, BadStream> = StreamRef::from_arn(
+        "arn:aws:kinesis:eu-west-1:123456789012:stream/returns",
+        1_700_000_000,
+    );
+    let built = with_clients(Worker::builder())
+        .streams([named, arn.expect("an ARN")])
+        .application("billing")
+        .build();
+    assert!(built.is_ok(), "{built:?}");
 }
 
 /// Adds clients to a builder, whatever else it has.
