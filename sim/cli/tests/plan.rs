@@ -1,15 +1,11 @@
 //! `leasehold plan` from outside: what it makes of files, and what it says of bad ones.
 
+mod plan_output;
+
+use plan_output::{file, findings, json_of, written};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-fn file(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/plan")
-        .join(name);
-    path.to_str().expect("a path of text").to_owned()
-}
 
 fn plan(more: &[&str]) -> Output {
     let (shards, leases) = (file("shards.json"), file("leases.json"));
@@ -18,31 +14,6 @@ fn plan(more: &[&str]) -> Output {
         .args(more)
         .output()
         .expect("the command starts")
-}
-
-fn json_of(output: &Output) -> Value {
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).expect("one JSON object")
-}
-
-fn findings(plan: &Value, kind: &str) -> Vec<Value> {
-    let all = plan["findings"].as_array().expect("a list");
-    all.iter()
-        .filter(|finding| finding["kind"] == kind)
-        .cloned()
-        .collect()
-}
-
-/// A file of this test's own.
-fn written(name: &str, text: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, text).expect("a file for the test");
-    path
 }
 
 #[test]
