@@ -81,6 +81,19 @@ impl Scene {
             .application(APPLICATION)
     }
 
+    /// A worker that reads `orders` and `returns`, after it has processed a record of each of their four shards.
+    async fn read_a_record_of_each_shard(&self, streams: Vec<StreamRef>) -> (Probe, Vec<StreamId>) {
+        let ids: Vec<_> = streams.iter().map(|stream| stream.id().clone()).collect();
+        let probe = Probe::of(self.builder(streams));
+        for stream in ["orders", "returns"] {
+            self.put(stream, "a").await;
+        }
+        for id in &ids {
+            becomes(&probe, id, 2).await;
+        }
+        (probe, ids)
+    }
+
     /// The rows of the lease table, by key.
     async fn rows(&self) -> BTreeMap<String, Row> {
         let answer = self
@@ -120,14 +133,7 @@ async fn streams_by_name_and_by_arn_are_read_and_their_rows_are_kcls() {
     let scene = Scene::start(&["orders", "returns"]).await;
     let orders = scene.find("orders").await;
     let returns = scene.find(&scene.arn("returns").await).await;
-    let ids = [orders.id().clone(), returns.id().clone()];
-    let mut probe = Probe::of(scene.builder(vec![orders, returns]));
-    for stream in ["orders", "returns"] {
-        scene.put(stream, "a").await;
-    }
-    for id in &ids {
-        becomes(&probe, id, 2).await;
-    }
+    let (mut probe, ids) = scene.read_a_record_of_each_shard(vec![orders, returns]).await;
 
     // A split: the children's rows name their parent by its id alone.
     let shard = "shardId-000000000000";
@@ -200,15 +206,8 @@ async fn streams_are_added_and_removed_while_the_worker_runs_and_go_on_where_the
 #[tokio::test]
 async fn a_stream_that_is_deleted_is_told_and_the_other_is_read_on() {
     let scene = Scene::start(&["orders", "returns"]).await;
-    let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
-    let ids = [orders.id().clone(), returns.id().clone()];
-    let mut probe = Probe::of(scene.builder(vec![orders, returns]));
-    for stream in ["orders", "returns"] {
-        scene.put(stream, "a").await;
-    }
-    for id in &ids {
-        becomes(&probe, id, 2).await;
-    }
+    let streams = vec![scene.find("orders").await, scene.find("returns").await];
+    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
     let delete = scene.kinesis.delete_stream().stream_name("returns");
     delete.send().await.expect("a deletion");
     let lost = |notice: &Notice| matches!(notice, Notice::Stream(StreamNews::Lost { stream, .. }) if *stream == ids[1].to_string());
@@ -221,15 +220,8 @@ async fn a_stream_that_is_deleted_is_told_and_the_other_is_read_on() {
 #[tokio::test]
 async fn shards_of_one_stream_are_rewound_and_those_of_the_other_go_on() {
     let scene = Scene::start(&["orders", "returns"]).await;
-    let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
-    let ids = [orders.id().clone(), returns.id().clone()];
-    let mut probe = Probe::of(scene.builder(vec![orders, returns]));
-    for stream in ["orders", "returns"] {
-        scene.put(stream, "a").await;
-    }
-    for id in &ids {
-        becomes(&probe, id, 2).await;
-    }
+    let streams = vec![scene.find("orders").await, scene.find("returns").await];
+    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
     let control = probe.control().clone();
     let unknown = Which::Shards(vec!["shardId-000000000000".into()]);
     let told = control
