@@ -58,11 +58,13 @@ impl RowWrites {
         };
         debug_assert!(from != cx.me(), "a lease is claimed from another worker");
         let (lease, owner) = (key.clone(), from.clone());
+        let first = !write.claimed;
         write.claimed = true;
         write.reads = true;
         write.backoff.answered();
         write.backoff.wait_until(now + look_pause(cx));
         write.expires = now + cx.config().lease_duration.times(2);
+        self.claimed += u32::from(first);
         self.waiting.push_back(id);
         if cx.asks() {
             leases.promised_to_us(lease.as_str(), &owner, cx.me(), now);

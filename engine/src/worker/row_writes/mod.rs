@@ -14,7 +14,7 @@ use crate::notice::{Notice, StreamNews};
 use crate::output::TableOp;
 use crate::row::Change;
 use crate::time::Mono;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// One row to be written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,13 +48,17 @@ pub(super) struct RowWrites {
     slots: Vec<Option<RowWrite>>,
     free: Vec<RowWriteId>,
     waiting: VecDeque<RowWriteId>,
+    /// The slots by the keys of their leases. A leader may have as many as there are leases.
+    by_key: BTreeSet<(LeaseKey, RowWriteId)>,
     in_flight: u32,
+    /// How many claims are in their rows, and wait for the answers of the owners.
+    claimed: u32,
 }
 
 impl RowWrites {
     /// Whether nothing is to be written any more.
     fn is_idle(&self) -> bool {
-        self.slots.iter().flatten().all(|write| write.claimed)
+        self.by_key.len() == self.claimed as usize
     }
 
     /// Whether a lease is still to be assigned to another worker.
@@ -88,6 +92,14 @@ impl RowWrites {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
+    /// What is to be written of this lease.
+    fn of(&self, key: &LeaseKey) -> impl Iterator<Item = &RowWrite> {
+        let ids = self
+            .by_key
+            .range((key.clone(), RowWriteId(0))..=(key.clone(), RowWriteId(u32::MAX)));
+        ids.filter_map(|(_, id)| self.get(*id))
+    }
+
     /// Queues a row to be written, unless the same one is for the same lease.
     pub(super) fn add(
         &mut self,
@@ -101,8 +113,8 @@ impl RowWrites {
             child_of.is_none() || matches!(change, Change::Create(_)),
             "a held lease waits for rows that are created, and for no others"
         );
-        let mut writes = self.slots.iter().flatten();
-        if writes.any(|write| write.child_of == child_of && write.change.key() == change.key()) {
+        let key = change.key().clone();
+        if self.of(&key).any(|write| write.child_of == child_of) {
             return;
         }
         let mut backoff = Backoff::default();
@@ -124,6 +136,7 @@ impl RowWrites {
         });
         debug_assert!(self.get(id).is_none(), "a free slot is empty");
         self.slots[id.0 as usize] = Some(write);
+        self.by_key.insert((key, id));
         self.waiting.push_back(id);
     }
 
@@ -142,6 +155,15 @@ impl RowWrites {
         debug_assert!(
             !few || self.in_flight as usize == self.slots.iter().flatten().filter(flying).count(),
             "what is in flight is counted"
+        );
+        debug_assert!(
+            !few || self.by_key.len() == self.slots.iter().flatten().count(),
+            "each write is found by its key"
+        );
+        let claimed = |write: &&RowWrite| write.claimed;
+        debug_assert!(
+            !few || self.claimed as usize == self.slots.iter().flatten().filter(claimed).count(),
+            "what is claimed is counted"
         );
         for _ in 0..self.waiting.len() {
             if self.in_flight >= cx.config().max_creates {
@@ -189,8 +211,10 @@ impl RowWrites {
     fn drop(&mut self, id: RowWriteId) -> Option<RowWrite> {
         let write = self.slots.get_mut(id.0 as usize)?.take();
         debug_assert!(write.is_some(), "a row is dropped once");
-        if write.is_some() {
+        if let Some(write) = &write {
             self.free.push(id);
+            self.by_key.remove(&(write.change.key().clone(), id));
+            self.claimed -= u32::from(write.claimed);
         }
         write
     }
