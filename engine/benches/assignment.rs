@@ -65,6 +65,40 @@ fn assignment_round(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// The same input for the leader of a fleet of KCL 3.x. It weighs all leases by their throughput, moves what makes loads even, and
+/// gives away what is free; its last page has the reports of the other workers, too.
+fn round_of_a_leader(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("round of a leader, 100,000 leases, 1,000 workers");
+    group.sample_size(10);
+    let mut rest = Fleet::led(LEASES, WORKERS);
+    group.bench_function("nothing to move", |bencher| {
+        bencher.iter_custom(|rounds| {
+            let mut time = Duration::ZERO;
+            for _ in 0..rounds {
+                rest.come_to_last_page();
+                time += time_of_end(&mut rest);
+                rest.carry_out();
+            }
+            time
+        });
+    });
+    rest.free();
+    rest.come_to_last_page();
+    println!("all is free: {} commands", rest.clone().end_scan());
+    group.bench_function("all is free", |bencher| {
+        bencher.iter_custom(|rounds| {
+            let mut time = Duration::ZERO;
+            for _ in 0..rounds {
+                let mut fleet = rest.clone();
+                time += time_of_end(&mut fleet);
+                black_box(fleet);
+            }
+            time
+        });
+    });
+    group.finish();
+}
+
 fn time_of_end(fleet: &mut Fleet) -> Duration {
     let begin = Instant::now();
     black_box(fleet.end_scan());
@@ -95,5 +129,5 @@ fn memory(_: &mut Criterion) {
     drop(kept);
 }
 
-criterion_group!(benches, memory, assignment_round);
+criterion_group!(benches, memory, assignment_round, round_of_a_leader);
 criterion_main!(benches);

@@ -3,11 +3,13 @@
 use super::{Carry, Driven, Services};
 use crate::Engine;
 use crate::config::Config;
-use crate::ids::{OpId, WorkerId};
+use crate::fleet::{LEADER_KEY, VERSION_KEY};
+use crate::ids::{LeaseKey, OpId, WorkerId};
 use crate::input::{Body, Boot, Input, Outcome, Reply, ScanPage};
 use crate::notice::Notice;
 use crate::output::{Command, Effect, TableOp};
 use crate::row::{HandsOver, LeaseRow, RowRead};
+use crate::table::{AttributeValue, Item};
 use crate::time::{Mono, Wall};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,6 +22,8 @@ pub struct Fleet {
     driven: Driven,
     world: World,
     silent: BTreeSet<WorkerId>,
+    /// How many workers of KCL 3.x report that they live, and how often they have.
+    reports: (u32, i64),
 }
 
 /// The cursor of the last page, after all keys.
@@ -101,6 +105,7 @@ impl Fleet {
             driven: Driven::default(),
             world,
             silent: BTreeSet::new(),
+            reports: (0, 0),
         };
         let input = Input {
             at: Mono(1_000_000),
@@ -114,6 +119,35 @@ impl Fleet {
             fleet.carry_out();
         }
         fleet
+    }
+
+    /// The same, but the others are workers of KCL 3.x, whose leader the engine is: it shares leases out by their throughput.
+    pub fn led(leases: u32, workers: u32) -> Self {
+        let mut fleet = Self::at_rest(leases, workers);
+        for (n, row) in fleet.rows().enumerate() {
+            // From 20 to 29 KiB/s, so that each worker has about as much as the others.
+            row.throughput = Some(20_000_000 + 1_000_000 * (n as u64 % 10));
+        }
+        fleet.reports.0 = workers;
+        let table = &mut fleet.world.services.table;
+        table.fleet.insert(VERSION_KEY.into(), version());
+        while !fleet.world.services.table.fleet.contains_key(LEADER_KEY) {
+            fleet.come_to_last_page();
+            fleet.end_scan();
+            fleet.carry_out();
+        }
+        fleet
+    }
+
+    /// The other workers that live say so again.
+    fn report(&mut self) {
+        let (workers, at) = &mut self.reports;
+        *at += 1;
+        let live = (1..*workers)
+            .map(Self::worker)
+            .filter(|id| !self.silent.contains(id));
+        let table = &mut self.world.services.table.fleet;
+        table.extend(live.map(|id| (LeaseKey::from(id.as_str()), report(&id, 1_000 + *at))));
     }
 
     /// The name of the worker with this number, as rows have it; the engine's own is 0.
@@ -166,6 +200,7 @@ impl Fleet {
                 let lives = |owner: &&WorkerId| !silent.contains(*owner);
                 row.counter += u64::from(row.actual_owner().filter(lives).is_some());
             }
+            self.report();
         }
         while self.world.last.is_none() {
             self.driven.sleep(&mut self.world);
@@ -230,6 +265,25 @@ fn give(row: &mut LeaseRow, owner: &WorkerId) {
     row.hands_over = HandsOver::Yes;
 }
 
+/// The row of a fleet of KCL 3.x that tells by the rules of which version it works.
+fn version() -> Item {
+    let text = |name: &'static str, value: &str| (name.into(), AttributeValue::s(value));
+    Item::from([
+        text("leaseKey", VERSION_KEY),
+        text("entityType", "CLIENT_VERSION_MIGRATION"),
+        text("cv", "CLIENT_VERSION_3X"),
+    ])
+}
+
+/// A report of a worker of KCL 3.x that measures nothing of its host.
+fn report(id: &WorkerId, at: i64) -> Item {
+    Item::from([
+        ("leaseKey".into(), AttributeValue::s(id.as_str())),
+        ("entityType".into(), AttributeValue::s("WORKER_METRIC_STATS")),
+        ("lut".into(), AttributeValue::n(at)),
+    ])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,5 +335,40 @@ mod tests {
         let mut fleet = Fleet::at_rest(40, 4);
         fleet.free();
         assert_eq!(chosen(&mut fleet), (1, 30, false));
+    }
+
+    /// How many leases the engine gave to others as the leader.
+    fn assigned(fleet: &mut Fleet) -> usize {
+        fleet.come_to_last_page();
+        fleet.end_scan();
+        let given = |notice: &&Notice| matches!(notice, Notice::Assigned { .. });
+        fleet.notices().iter().filter(given).count()
+    }
+
+    #[test]
+    fn a_fleet_that_is_led_moves_nothing_when_loads_are_even() {
+        let mut fleet = Fleet::led(40, 4);
+        for _ in 0..3 {
+            assert_eq!(assigned(&mut fleet), 0);
+            fleet.carry_out();
+        }
+    }
+
+    #[test]
+    fn a_leader_gives_what_is_free_to_all() {
+        let mut fleet = Fleet::led(40, 4);
+        fleet.free();
+        // It has ten itself, and takes none of the thirty.
+        assert_eq!(assigned(&mut fleet), 30);
+    }
+
+    #[test]
+    fn what_a_leader_cannot_write_in_time_waits_for_the_next_scan() {
+        let mut fleet = Fleet::led(8_000, 4);
+        fleet.free();
+        assert_eq!(assigned(&mut fleet), 5_000);
+        fleet.carry_out();
+        // The last page of the scan was asked for before all of these were written.
+        assert!((1..=1_000).contains(&assigned(&mut fleet)));
     }
 }

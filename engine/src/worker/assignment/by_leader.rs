@@ -17,6 +17,9 @@ use crate::worker::lease_table::{Balance, Lease, LeaseTable, silence};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// No more than this many free and expired leases are assigned after one scan. What is not written within `table_timeout` is decided anew.
+const MAX_ASSIGNED: usize = 5_000;
+
 /// For how long a lease that is free or expired is left to the leader: two of its intervals, which are two lease durations each,
 /// and one more lease duration.
 fn patience(cx: &Context) -> Span {
@@ -59,23 +62,36 @@ fn unread_for(cx: &Context, lease: &Lease) -> Span {
 }
 
 /// What the leader does after a scan: it assigns what is free or expired; in a round, it also moves leases.
-pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, balance: &Balance, round: bool) {
-    let candidates = candidates(cx, leases);
+pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, round: bool) {
     let due = |ix: &LeaseIx| leases.get(*ix).is_some_and(|lease| is_due(cx, lease));
-    let available: BTreeSet<LeaseIx> = balance.available().iter().copied().filter(due).collect();
+    let available: BTreeSet<LeaseIx> = counts.available().iter().copied().filter(due).collect();
+    if available.is_empty() && !round {
+        return;
+    }
+    let candidates = candidates(cx, leases);
     let unfinished = leases.iter().filter(|(_, lease)| lease.is_unfinished());
     let mut ixs: Vec<LeaseIx> = unfinished.map(|(ix, _)| ix).collect();
     // What has stood still for longest comes first.
     ixs.sort_by_key(|ix| Reverse(leases.get(*ix).map(Lease::idle)));
+    let all = ixs.len();
+    let mut left = MAX_ASSIGNED;
+    ixs.retain(|ix| {
+        let is_available = available.contains(ix);
+        let stays = !is_available || left > 0;
+        left = left.saturating_sub(usize::from(is_available));
+        stays
+    });
     let portions: Vec<Portion> = ixs
         .iter()
         .filter_map(|ix| Some(portion(cx, leases.get(*ix)?, available.contains(ix), &candidates)))
         .collect();
     debug_assert_eq!(ixs.len(), portions.len(), "every lease is a portion");
+    // What is not placed yet may make loads even.
+    let balance = round && ixs.len() == all;
     let number = leases.scans().number();
     let key = |lease: usize| ixs.get(lease).and_then(|ix| leases.get(*ix)).map(Lease::key);
     let draw = |lease: usize| key(lease).map_or(0, |key| cx.draw("share out", key, number));
-    let moves = share_out::by_load(&candidates, &portions, &LoadOptions::default(), round, draw);
+    let moves = share_out::by_load(&candidates, &portions, &LoadOptions::default(), balance, draw);
     for step in moves {
         let (Some(ix), Some(to)) = (ixs.get(step.lease), candidates.get(step.to)) else {
             debug_assert!(false, "a lease and a worker that were given are chosen");
