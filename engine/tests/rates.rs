@@ -1,6 +1,6 @@
 //! Scenes of what is done at most so often, or so many at a time.
 
-use crate::rig::{Rig, Trick};
+use crate::rig::{Rig, Trick, asking};
 use leasehold_engine::input::{Cause, Outcome};
 use leasehold_engine::notice::{Fatal, Notice};
 use leasehold_engine::output::*;
@@ -160,4 +160,50 @@ fn finished_leases_are_removed_until_the_next_scan_ends() {
     }
     let left = rig.table.rows.as_ref().unwrap().len();
     assert!(left < 8, "{left} rows are left");
+}
+
+/// The guide's chapter on operations states these numbers; shards that are busy cost no more writes than idle ones.
+#[test]
+fn an_hour_of_a_fleet_costs_what_the_guide_says() {
+    const SHARDS: u32 = 8;
+    const WORKERS: u32 = 2;
+    for busy in [false, true] {
+        let mut rig = Rig::new(SHARDS, 0);
+        rig.configure(|_| asking());
+        for _ in 0..WORKERS {
+            rig.join();
+        }
+        rig.secs(60);
+        let before: Vec<usize> = rig.workers.iter().map(|worker| worker.sent.len()).collect();
+        for _ in 0..3_600 {
+            if busy {
+                (0..SHARDS).for_each(|shard| rig.put(shard, 1));
+            }
+            rig.secs(1);
+        }
+        for (worker, before) in before.into_iter().enumerate() {
+            let count = |what: fn(&Effect) -> bool| {
+                let sent = rig.workers[worker].sent[before..].iter();
+                sent.filter(|(_, effect)| what(effect)).count() as u32
+            };
+            let n = SHARDS / WORKERS;
+            let writes = count(|effect| matches!(effect, Effect::Table(TableOp::Write(_))));
+            assert!(
+                (1_050 * n..=1_092 * n).contains(&writes),
+                "{writes} writes of {n} leases, busy: {busy}"
+            );
+            let reads = count(|effect| matches!(effect, Effect::Stream(StreamOp::GetRecords { .. })));
+            assert!(
+                (3_600 * n - n..=14_400 * n).contains(&reads),
+                "{reads} reads, busy: {busy}"
+            );
+            let scans = count(|effect| matches!(effect, Effect::Table(TableOp::Scan { .. })));
+            assert!((180..=7_200).contains(&scans), "{scans} scans, busy: {busy}");
+            let looks = count(|effect| matches!(effect, Effect::Stream(StreamOp::Describe)));
+            assert!(
+                (20..=40).contains(&looks),
+                "{looks} looks at the stream, busy: {busy}"
+            );
+        }
+    }
 }
