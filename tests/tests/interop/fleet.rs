@@ -48,7 +48,12 @@ pub(super) async fn program(test: &str, kcl: Kcl) -> Option<Program> {
 impl Fleet {
     /// A stream of three shards, records put all the time, and no worker yet.
     pub(super) async fn start(test: &'static str) -> (Self, Producer) {
-        let world = World::start(test).await;
+        Self::with_shards(test, 3).await
+    }
+
+    /// The same of so many shards.
+    pub(super) async fn with_shards(test: &'static str, shards: i32) -> (Self, Producer) {
+        let world = World::with_shards(test, shards).await;
         let producer = Producer::start(world.kinesis.clone(), &world.place.stream);
         let watch = Watch::start(world.dynamodb.clone(), APPLICATION);
         (Self { test, world, watch }, producer)

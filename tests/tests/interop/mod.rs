@@ -7,6 +7,7 @@
 //! | `kinsumer.rs` | fleets of kinsumer: a split, a crash of the leader |
 //! | `mixed_kinsumer.rs` | fleets of kinsumer and of our own workers, moved over and back, each leading for a while |
 //! | `hand_overs.rs` | fleets of our own workers at the defaults: what a move of a lease costs |
+//! | `many_shards.rs` | two hundred shards among our own workers: how soon shares are even; for a quiet machine |
 //! | `fleet.rs` | what these fleets and those of KCL for Java are held to |
 //! | `kcl_java/` | fleets of KCL for Java and of our own workers |
 //! | `rows.rs` | that every row of the Go libraries' tables is as they are known to write it |
@@ -16,6 +17,7 @@ mod fleet;
 mod hand_overs;
 mod kcl_java;
 mod kinsumer;
+mod many_shards;
 mod mixed;
 mod mixed_kinsumer;
 mod requests;
@@ -43,7 +45,7 @@ const SOON: Duration = Duration::from_secs(40);
 
 type Row = HashMap<String, AttributeValue>;
 
-/// A stream of three shards, and clients of its own.
+/// A stream of three shards, or as many as a test needs, and clients of its own.
 struct World {
     place: Place,
     kinesis: kinesis::Client,
@@ -53,6 +55,10 @@ struct World {
 impl World {
     /// Without limits: the libraries create tables of 10 writes per second, which fleets with timers this short exceed.
     async fn start(name: &str) -> Self {
+        Self::with_shards(name, 3).await
+    }
+
+    async fn with_shards(name: &str, shards: i32) -> Self {
         let local = Local::start(instant()).await;
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
@@ -66,7 +72,11 @@ impl World {
                 directory,
             },
         };
-        let stream = world.kinesis.create_stream().stream_name(STREAM).shard_count(3);
+        let stream = world
+            .kinesis
+            .create_stream()
+            .stream_name(STREAM)
+            .shard_count(shards);
         stream.send().await.expect("a stream");
         world
     }
