@@ -29,5 +29,5 @@ pub mod share_out {
 
 /// Which leases are missing.
 pub mod sync {
-    pub use crate::sync::{BadListing, Finding, Lineage, Plan, PlannedLease, holes, plan, unread};
+    pub use crate::sync::{BadListing, Finding, Lineage, Plan, PlannedLease, holes, missing, plan};
 }

@@ -12,4 +12,4 @@ pub(crate) use identity::misfits;
 pub use lineage::{BadListing, Lineage};
 pub(crate) use lineage::{Children, has_leased_descendant, shows_all_children, will_come};
 pub use plan::{Finding, Plan, PlannedLease, plan};
-pub use unread::unread;
+pub use unread::missing;

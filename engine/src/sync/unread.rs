@@ -1,19 +1,42 @@
-//! What nobody has read, where a row that is not there tells that; and whether shards may come that are not listed.
+//! All leases that shard sync creates: those that are missing, and those of what nobody has read, where a row that is not there tells
+//! that. And whether shards may come that are not listed.
 
+use super::BadListing;
 use super::Children;
-use super::plan::{PlannedLease, planned};
+use super::plan::{Plan, PlannedLease, plan, planned};
 use crate::config::InitialPosition;
 use crate::ids::{LeaseKey, ShardId};
+use crate::policy::Finished;
 use crate::position::Checkpoint;
 use crate::shard::Shard;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What shard sync creates: what [`plan`] says and, where rows of finished shards stay (`finished`), every listed shard without a row.
+///
+/// # Errors
+/// The listing contradicts itself.
+pub fn missing(
+    leases: &BTreeMap<LeaseKey, Checkpoint>,
+    unreadable: &BTreeSet<LeaseKey>,
+    shards: &[Shard],
+    initial: InitialPosition,
+    table_empty: bool,
+    finished: Finished,
+) -> Result<Plan, BadListing> {
+    let mut plan = plan(leases, unreadable, shards, initial, table_empty)?;
+    if !table_empty && finished != Finished::WhenRead {
+        let unread = unread(leases, unreadable, shards, initial, &plan.create);
+        plan.create.extend(unread);
+    }
+    Ok(plan)
+}
 
 /// Where the rows of finished shards stay as long as their shards are listed: every listed shard without one, which nobody
 /// can have read. Those that `planned_already` has are left out. The leases that are `unreadable` end by nobody's doing.
 ///
 /// There are such only from the trim horizon. From elsewhere, what was there before is not wanted. A shard whose parent is
 /// neither listed nor leased waits as long as an unfinished lease of a shard that is not listed either may bring that parent.
-pub fn unread(
+pub(super) fn unread(
     leases: &BTreeMap<LeaseKey, Checkpoint>,
     unreadable: &BTreeSet<LeaseKey>,
     shards: &[Shard],

@@ -3,7 +3,7 @@
 use super::*;
 use crate::position::Position;
 use crate::shard::{HashKey, HashRange};
-use crate::sync::unread;
+use crate::sync::unread::unread;
 use crate::time::Wall;
 use std::collections::BTreeSet;
 

@@ -104,7 +104,8 @@ impl ShardSync {
         let known = leases.known(self.stream);
         let occupied = leases.scans().occupied();
         let initial = cx.streams().initial_position(self.stream);
-        let mut plan = match sync::plan(&known, occupied, shards, initial, empty) {
+        let finished = cx.config().policies.finished;
+        let plan = match sync::missing(&known, occupied, shards, initial, empty, finished) {
             Ok(plan) => plan,
             Err(error) => {
                 let pause = self.listing.begin_anew(cx);
@@ -115,10 +116,6 @@ impl ShardSync {
             }
         };
         self.listing.end();
-        if !empty && cx.absence_is_unread() {
-            let unread = sync::unread(&known, occupied, shards, initial, &plan.create);
-            plan.create.extend(unread);
-        }
         cx.notify(Notice::Planned {
             create: plan.create.len() as u32,
             shards: shards.len() as u32,

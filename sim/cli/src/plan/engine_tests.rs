@@ -344,15 +344,10 @@ proptest! {
             .collect();
         let occupied = rows.iter().filter(|row| !is_lease(row)).map(|row| row.key().clone()).collect();
         let said = survey(&listed, &rows, &asked(from, finished));
-        let Ok(mut plan) = sync::plan(&known, &occupied, &listed, from, empty) else {
+        let Ok(plan) = sync::missing(&known, &occupied, &listed, from, empty, finished) else {
             prop_assert!(said.create.is_empty());
             return Ok(());
         };
-        // As `ShardSync::plan` of the engine has it.
-        if !empty && finished != Finished::WhenRead && from == InitialPosition::TrimHorizon {
-            let unread = sync::unread(&known, &occupied, &listed, from, &plan.create);
-            plan.create.extend(unread);
-        }
         let planned: Vec<_> = plan.create.into_iter().map(|planned| (planned.row.key, planned.row.checkpoint)).collect();
         prop_assert_eq!(created(&said), planned);
         if empty {

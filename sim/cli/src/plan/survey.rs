@@ -183,14 +183,11 @@ impl Survey {
             (true, InitialPosition::AtTimestamp(time)) => Cow::Owned(self.open_at(shards, time)),
             _ => Cow::Borrowed(shards),
         };
-        let mut plan = match sync::plan(&checkpoints, occupied, &listing, from, empty) {
+        let finished = asked.policies.finished;
+        let plan = match sync::missing(&checkpoints, occupied, &listing, from, empty, finished) {
             Ok(plan) => plan,
             Err(error) => return self.give_up(&error),
         };
-        if asked.policies.finished != Finished::WhenRead && !empty {
-            let unread = sync::unread(&checkpoints, occupied, shards, from, &plan.create);
-            plan.create.extend(unread);
-        }
         for finding in &plan.findings {
             if let sync::Finding::EndedButOpen { shard } = finding {
                 self.find("ended-but-open", Some(shard.as_str()), finding.to_string());
