@@ -92,6 +92,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "lineage-not-asked"
     "list-always"
     "listing-gives-up"
+    "listing-outlives-stream"
     "lock-stays"
     "lost-dead-letter"
     "lost-stream-stops"
