@@ -401,3 +401,37 @@ fn a_page_that_was_asked_for_before_a_stream_is_read_again_says_nothing() {
     rig.secs(30);
     assert_eq!((held(&rig, 0, "returns"), processed(&rig, 0, "returns")), (2, 5));
 }
+
+/// What was begun before the stream was removed relied on what was known of it then.
+#[test]
+fn a_lease_of_a_stream_that_is_read_again_is_not_taken_before_its_shards_are_listed() {
+    let mut rig = application(&[("orders", 2), ("returns", 2)]);
+    let prefix = id("returns").lease("");
+    let of_returns = move |lease: &LeaseKey| lease.as_str().starts_with(prefix.as_str());
+    let of = of_returns.clone();
+    rig.join_trapped(Some(Box::new(move |effect| match effect {
+        Effect::Table(TableOp::Write(change @ Change::Take { .. })) if of(change.key()) => {
+            Some(Trick::Instead(Outcome::Unknown(Cause::Timeout)))
+        }
+        Effect::Table(TableOp::Read { key }) if of(key) => Some(Trick::Hang),
+        _ => None,
+    })));
+    rig.secs(5);
+    assert_eq!(rig.workers[0].hung.len(), 2, "both rows are looked at");
+    rig.call(0, Call::RemoveStream(id("returns")));
+    rig.workers[0].trap = Some(hang_stream("returns", |_| true));
+    rig.call(0, Call::AddStream(id("returns").into()));
+    let sent = rig.workers[0].sent.len();
+    rig.release(0);
+    rig.workers[0].trap = Some(hang_listings("returns"));
+    rig.secs(10);
+    let mut since = rig.workers[0].sent[sent..].iter().map(|(_, effect)| effect);
+    assert!(!since.any(|effect| match effect {
+        Effect::Table(TableOp::Write(change @ Change::Take { .. })) => of_returns(change.key()),
+        _ => false,
+    }));
+    rig.workers[0].trap = None;
+    rig.release(0);
+    rig.secs(10);
+    assert_eq!(held(&rig, 0, "returns"), 2);
+}

@@ -163,6 +163,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "takes-before-leader"
     "takes-forgotten"
     "takes-in-drops"
+    "takes-outlive-stream"
     "takes-unrecognised"
     "timeout-is-not-sent"
     "token-reused"

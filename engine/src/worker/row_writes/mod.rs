@@ -162,7 +162,14 @@ impl RowWrites {
         if now < write.backoff.until() {
             return self.waiting.push_back(id);
         }
-        if now >= write.expires || (write.is_claim() && !cx.is_running()) {
+        // A stream may be read no more, or again since the claim was decided on: then it is not known yet.
+        let known = |key: &LeaseKey| {
+            cx.streams()
+                .of_key(key.as_str())
+                .is_some_and(|of| cx.may_take(of))
+        };
+        let claims = || cx.is_running() && known(write.change.key());
+        if now >= write.expires || (write.is_claim() && !claims()) {
             self.drop(id);
             return;
         }
