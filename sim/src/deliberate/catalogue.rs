@@ -54,6 +54,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "children-of-others"
     "children-unnamed"
     "claims-forgotten"
+    "claims-unweighed"
     "close-too-early"
     "closes-unsaved"
     "condition-is-throttled"

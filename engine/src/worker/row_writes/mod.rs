@@ -40,6 +40,12 @@ impl RowWrite {
     fn is_claim(&self) -> bool {
         matches!(self.change, Change::Claim { .. })
     }
+
+    /// Whether it is a claim that was never sent.
+    fn is_new_claim(&self) -> bool {
+        let sent = self.flight.is_some() || self.reads || self.chases > 0 || self.backoff.failures() > 0;
+        self.is_claim() && !sent
+    }
 }
 
 /// The queue.
@@ -49,6 +55,8 @@ pub(super) struct RowWrites {
     free: Vec<RowWriteId>,
     waiting: VecDeque<RowWriteId>,
     in_flight: u32,
+    /// Claims that wait for their turn are weighed anew.
+    weighs: bool,
 }
 
 impl RowWrites {
@@ -143,6 +151,9 @@ impl RowWrites {
             !few || self.in_flight as usize == self.slots.iter().flatten().filter(flying).count(),
             "what is in flight is counted"
         );
+        if std::mem::take(&mut self.weighs) && cx.asks() {
+            self.spare_claims(cx, leases);
+        }
         for _ in 0..self.waiting.len() {
             if self.in_flight >= cx.config().max_creates {
                 return;

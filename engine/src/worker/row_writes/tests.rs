@@ -174,6 +174,47 @@ fn a_claim_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
     assert_eq!(cx.did().told(), ["claimed"]);
 }
 
+/// One at a time may be written: two of three claims wait when leases come to be ours otherwise.
+#[test]
+fn claims_that_wait_for_their_turn_are_dropped_when_the_share_is_full() {
+    let config = Config {
+        max_creates: 1,
+        ..config(Format::Kcl)
+    };
+    let (mut cx, mut room) = (running(config), RowWrites::default());
+    let mut leases = table(&cx);
+    let expires = cx.now() + seconds(3);
+    for key in ["a", "b", "c", "d"] {
+        shows(&cx, &mut leases, owned(key, "other", 1));
+    }
+    for key in ["a", "b", "c"] {
+        room.add(&cx, claim_of(key, 1), String::new(), None, expires);
+    }
+    room.weigh_claims();
+    room.step(&mut cx, &leases);
+    let did = cx.did();
+    assert_eq!(written(&did), [claim(1)]);
+    hold(&mut cx, &mut leases, row("e"));
+    cx.did();
+    room.weigh_claims();
+    room.step(&mut cx, &leases);
+    assert_eq!(
+        cx.did().told(),
+        ["spared"],
+        "three are a share: `e`, `a`, and another one"
+    );
+    hold(&mut cx, &mut leases, row("f"));
+    cx.did();
+    room.weigh_claims();
+    room.step(&mut cx, &leases);
+    assert_eq!(cx.did().told(), ["spared"]);
+    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), did.op(), done());
+    cx.did();
+    room.step(&mut cx, &leases);
+    assert_eq!(written(&cx.did()), []);
+    assert_eq!(room.claims().count(), 1);
+}
+
 #[test]
 fn a_lease_of_a_stream_that_is_not_known_is_not_asked_for() {
     let id = "1:a:2".parse::<crate::stream_id::StreamId>().unwrap();
