@@ -1,6 +1,6 @@
 //! Scenes of an application that reads several streams. Rows are KCL's, changed as items of that format.
 
-use crate::rig::{Rig, Trick, asking};
+use crate::rig::{Rig, Trap, Trick, asking};
 use leasehold_engine::config::{Config, InitialPosition, StreamSource};
 use leasehold_engine::format::Kcl;
 use leasehold_engine::ids::LeaseKey;
@@ -344,4 +344,94 @@ fn what_is_said_to_a_worker_of_one_stream_about_others_is_ignored() {
         (rig.workers[0].engine().held().count(), news(&rig, 0)),
         (2, Vec::new())
     );
+}
+
+/// Hangs what is asked about one stream.
+fn hang_stream(of: &str, asks: fn(&StreamOp) -> bool) -> Trap {
+    let of = id(of);
+    Box::new(move |effect| match effect {
+        Effect::StreamOf(id, op) if *id == of && asks(op) => Some(Trick::Hang),
+        _ => None,
+    })
+}
+
+fn hang_listings(of: &str) -> Trap {
+    hang_stream(of, |op| matches!(op, StreamOp::ListShards { .. }))
+}
+
+/// A listing that was slow waits for a scan, which shows whether the table is empty still. If the stream is removed and added meanwhile,
+/// nothing waits any more.
+#[test]
+fn a_stream_is_listed_anew_when_it_is_read_again_whatever_its_last_listing_waited_for() {
+    let mut rig = application(&[("orders", 2), ("returns", 2)]);
+    rig.join_trapped(Some(hang_listings("returns")));
+    rig.secs(5);
+    rig.workers[0].trap = Some(Box::new(|effect| match effect {
+        Effect::Table(TableOp::Scan { .. }) => Some(Trick::Hang),
+        _ => None,
+    }));
+    rig.release(0);
+    rig.secs(2);
+    rig.call(0, Call::RemoveStream(id("returns")));
+    rig.call(0, Call::AddStream(id("returns").into()));
+    rig.workers[0].trap = None;
+    rig.release(0);
+    rig.secs(30);
+    assert_eq!((held(&rig, 0, "orders"), held(&rig, 0, "returns")), (2, 2));
+}
+
+/// It may be of other shards: of those that are open, where all are to be read.
+#[test]
+fn a_page_that_was_asked_for_before_a_stream_is_read_again_says_nothing() {
+    let mut rig = application(&[("orders", 2), ("returns", 1)]);
+    put(&mut rig, "returns", 0, 5);
+    stream(&mut rig, "returns").split(0).expect("a shard");
+    let from = |position| StreamSource {
+        initial_position: Some(position),
+        ..id("returns").into()
+    };
+    rig.configure(|config| config.with_streams(vec![id("orders").into(), from(InitialPosition::Latest)]));
+    rig.join_trapped(Some(hang_listings("returns")));
+    rig.secs(5);
+    assert_eq!(rig.workers[0].hung.len(), 1, "the listing");
+    rig.call(0, Call::RemoveStream(id("returns")));
+    rig.call(0, Call::AddStream(from(InitialPosition::TrimHorizon)));
+    rig.workers[0].trap = None;
+    rig.release(0);
+    rig.secs(30);
+    assert_eq!((held(&rig, 0, "returns"), processed(&rig, 0, "returns")), (2, 5));
+}
+
+/// What was begun before the stream was removed relied on what was known of it then.
+#[test]
+fn a_lease_of_a_stream_that_is_read_again_is_not_taken_before_its_shards_are_listed() {
+    let mut rig = application(&[("orders", 2), ("returns", 2)]);
+    let prefix = id("returns").lease("");
+    let of_returns = move |lease: &LeaseKey| lease.as_str().starts_with(prefix.as_str());
+    let of = of_returns.clone();
+    rig.join_trapped(Some(Box::new(move |effect| match effect {
+        Effect::Table(TableOp::Write(change @ Change::Take { .. })) if of(change.key()) => {
+            Some(Trick::Instead(Outcome::Unknown(Cause::Timeout)))
+        }
+        Effect::Table(TableOp::Read { key }) if of(key) => Some(Trick::Hang),
+        _ => None,
+    })));
+    rig.secs(5);
+    assert_eq!(rig.workers[0].hung.len(), 2, "both rows are looked at");
+    rig.call(0, Call::RemoveStream(id("returns")));
+    rig.workers[0].trap = Some(hang_stream("returns", |_| true));
+    rig.call(0, Call::AddStream(id("returns").into()));
+    let sent = rig.workers[0].sent.len();
+    rig.release(0);
+    rig.workers[0].trap = Some(hang_listings("returns"));
+    rig.secs(10);
+    let mut since = rig.workers[0].sent[sent..].iter().map(|(_, effect)| effect);
+    assert!(!since.any(|effect| match effect {
+        Effect::Table(TableOp::Write(change @ Change::Take { .. })) => of_returns(change.key()),
+        _ => false,
+    }));
+    rig.workers[0].trap = None;
+    rig.release(0);
+    rig.secs(10);
+    assert_eq!(held(&rig, 0, "returns"), 2);
 }

@@ -265,9 +265,10 @@ impl Context {
         self.streams.recognise(stream);
     }
 
-    /// Whether leases of a stream may be taken. A worker of one stream takes none before it has recognised that.
+    /// Whether leases of a stream may be taken, or asked for: it is read, and known since. A worker of one stream takes none before it
+    /// has recognised that.
     pub(super) fn may_take(&self, stream: StreamIx) -> bool {
-        !self.streams.are_several() || self.has_recognised(stream)
+        self.streams.reads(stream) && (!self.streams.are_several() || self.has_recognised(stream))
     }
 
     /// Why the leases of a stream are let go of, if they are.

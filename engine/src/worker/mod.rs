@@ -188,10 +188,7 @@ impl Worker {
                     lease::on_checkpoint_wanted(cx, leases, ix, token);
                 }
             }
-            Call::Shutdown => {
-                let timeout = cx.config().shutdown_timeout;
-                self.stop(EndReason::Shutdown, timeout, false);
-            }
+            Call::Shutdown => self.stop(EndReason::Shutdown, self.cx.config().shutdown_timeout, false),
             Call::ShutdownWithin(timeout) => {
                 let deadline = cx.now() + timeout;
                 match cx.phase_mut() {
@@ -308,6 +305,7 @@ impl Worker {
         let asked: Vec<LeaseKey> = self.row_writes.claims().cloned().collect();
         let (cx, leases) = (&mut self.cx, &self.leases);
         self.assignment.take_share(cx, leases, balance, &asked);
+        self.row_writes.weigh_claims();
     }
 
     /// Lets go of everything within so much time.

@@ -137,6 +137,12 @@ impl SeveralFaults {
     pub(crate) fn any_lasts(&self) -> bool {
         self.troubles.iter().any(|trouble| trouble.lasts)
     }
+
+    /// Whether requests to some stream are never answered again, so that nobody learns what has become of it.
+    pub(crate) fn any_is_unanswered(&self) -> bool {
+        let mut lasting = self.troubles.iter().filter(|trouble| trouble.lasts);
+        lasting.any(|trouble| trouble.kind != TroubleKind::Deleted)
+    }
 }
 
 impl Trouble {

@@ -55,6 +55,8 @@ struct Life {
     scans: Lane,
     /// Looks at each stream and at the table itself: nothing is due unless one failed.
     setups: BTreeMap<Option<StreamNo>, Lane>,
+    /// Streams that it reads no more: what it asked about one before says nothing, and need not be asked again.
+    left: BTreeSet<StreamNo>,
     /// It listed the shards: it may rest after that before it looks for what is missing.
     listed: bool,
     stands: bool,
@@ -97,17 +99,29 @@ impl Lane {
     }
 }
 
+/// The stream that this request looks at. Absent: it looks at the table.
+fn looked_at(ask: Ask) -> Option<StreamNo> {
+    match ask {
+        Ask::DescribeStream(stream) => Some(stream),
+        _ => None,
+    }
+}
+
 impl Life {
     /// The lane of looks at what this request looks at.
     fn setup(&mut self, ask: Ask) -> &mut Lane {
-        let of = |ask| {
-            if let Ask::DescribeStream(stream) = ask {
-                Some(stream)
-            } else {
-                None
-            }
-        };
-        self.setups.entry(of(ask)).or_default()
+        self.setups.entry(looked_at(ask)).or_default()
+    }
+
+    /// A look at a stream or at the table was answered.
+    fn set_up(&mut self, now: Time, op: u64, ask: Ask, how: How) {
+        if looked_at(ask).is_some_and(|stream| self.left.contains(&stream)) {
+            return;
+        }
+        let stopping = self.stopping;
+        let lane = self.setup(ask);
+        lane.answered(now, op, ask, how);
+        lane.used = lane.failures > 0 && !stopping;
     }
 
     /// What failed to be looked at waits from now on.
@@ -240,12 +254,7 @@ impl Isolation {
                 op,
                 how,
                 ..
-            } => {
-                let stopping = self.life(life).stopping;
-                let lane = self.life(life).setup(ask);
-                lane.answered(now, op, ask, how);
-                lane.used = lane.failures > 0 && !stopping;
-            }
+            } => self.life(life).set_up(now, op, ask, how),
             Fact::Holds {
                 life, shard, until, ..
             } => {
@@ -349,7 +358,12 @@ impl Isolation {
                     progress.expect_now(now);
                 }
             }
-            Fact::StreamLeft { life, stream, .. } => drop(self.life(life).setups.remove(&Some(stream))),
+            Fact::StreamLeft { life, stream, .. } => {
+                let life = self.life(life);
+                life.setups.remove(&Some(stream));
+                life.left.insert(stream);
+            }
+            Fact::StreamBack { life, stream } => drop(self.life(life).left.remove(&stream)),
             Fact::Paused { life } => self.life(life).stands = true,
             Fact::Resumed { life, .. } => {
                 let life = self.life(life);

@@ -287,7 +287,7 @@ impl Oracles {
             pauses: pauses::Pauses::default(),
             failure_policy: failure_policy::FailurePolicy::new(terms),
             ends: ends::Ends::default(),
-            resign: resign::Resign::default(),
+            resign: resign::Resign::new(terms),
             reading: reading::Reading::new(terms),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),

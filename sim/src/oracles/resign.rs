@@ -1,17 +1,36 @@
-//! `leases-owned`: a worker gives up only if something was taken away from it: the stream or the table, for good.
+//! `leases-owned`: a worker gives up only if something was taken away from it: the table, or all streams that it reads, for good.
 
-use super::{Fact, Property, Time, Verdict};
+use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
+use crate::streams::{StreamNo, Streams};
+use std::collections::BTreeSet;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Resign {
     lost_for_good: bool,
+    streams: Streams,
+    /// Streams of several that were deleted.
+    gone: BTreeSet<StreamNo>,
+    /// What lives read no more: it was taken away from them, or they have lost it.
+    left: BTreeSet<(LifeNo, StreamNo)>,
 }
 
 impl Resign {
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            lost_for_good: false,
+            streams: Streams::new(terms.streams),
+            gone: BTreeSet::new(),
+            left: BTreeSet::new(),
+        }
+    }
+
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::LostForGood | Fact::Foreign => self.lost_for_good = true,
-            Fact::GivesUp { life } if !self.lost_for_good => {
+            Fact::StreamGone { stream } => drop(self.gone.insert(stream)),
+            Fact::StreamLeft { life, stream, .. } => drop(self.left.insert((life, stream))),
+            Fact::StreamBack { life, stream } => drop(self.left.remove(&(life, stream))),
+            Fact::GivesUp { life } if !self.lost_for_good && !self.has_lost_its_last(life) => {
                 verdict.report(Property::LeasesOwned, now, || {
                     format!("life {life} gave up, and nothing it needs was taken away")
                 })
@@ -19,20 +38,58 @@ impl Resign {
             _ => {}
         }
     }
+
+    /// Whether what a life still reads of several streams was deleted. A worker that loses one stream goes on with the others; those
+    /// that its application took away, if only for a while, are none of them.
+    fn has_lost_its_last(&self, life: LifeNo) -> bool {
+        let reads = |stream: &StreamNo| !self.left.contains(&(life, *stream));
+        let mut read = self.streams.all().filter(reads).peekable();
+        read.peek().is_some() && read.all(|stream| self.gone.contains(&stream))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::judge_only;
+    use super::super::history::{config, judge_under};
     use super::*;
+
+    fn judged(facts: &[Fact]) -> usize {
+        let terms = Terms {
+            streams: 2,
+            ..Terms::plain(config())
+        };
+        let found = judge_under(&terms, facts.iter().cloned().map(|fact| (1, fact)));
+        found
+            .iter()
+            .filter(|found| **found == Property::LeasesOwned)
+            .count()
+    }
+
+    const UP: Fact = Fact::GivesUp { life: 0 };
 
     #[test]
     fn who_gives_up_has_a_reason() {
-        let judged = |facts: &[Fact]| {
-            judge_only(Property::LeasesOwned, facts.iter().cloned().map(|fact| (1, fact))).len()
+        assert_eq!(judged(&[Fact::LostForGood, UP]), 0);
+        assert_eq!(judged(&[UP]), 1);
+    }
+
+    #[test]
+    fn who_reads_one_stream_may_give_up_when_that_is_deleted() {
+        let (life, lost) = (0, false);
+        let away = |stream| {
+            let away = Fact::StreamTakenAway { life, stream };
+            [away, Fact::StreamLeft { life, stream, lost }]
         };
-        let up = Fact::GivesUp { life: 0 };
-        assert_eq!(judged(&[Fact::LostForGood, up.clone()]), 0);
-        assert_eq!(judged(&[up]), 1);
+        let gone = |stream| Fact::StreamGone { stream };
+        let [asked, left] = away(1);
+        assert_eq!(judged(&[asked.clone(), left.clone(), gone(0), UP]), 0);
+        assert_eq!(
+            judged(&[asked.clone(), left.clone(), gone(1), UP]),
+            1,
+            "it reads another one"
+        );
+        assert_eq!(judged(&[gone(0), UP]), 1, "it has another one");
+        let back = Fact::StreamBack { life, stream: 1 };
+        assert_eq!(judged(&[asked, left, back, gone(0), UP]), 1, "it has that again");
     }
 }

@@ -7,10 +7,8 @@
 use super::fact::{Ask, How, Mark, Owner, Row, Verb};
 use super::partial::Partial;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
-use crate::streams::StreamNo;
 use leasehold_engine::config::Config;
 use leasehold_engine::policy::{Assign, Steal};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// A row as a worker was shown it.
 #[derive(Clone, Copy, Debug)]
@@ -102,10 +100,6 @@ pub(super) struct Shares {
     leader: Option<LifeNo>,
     /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
     partial: Partial,
-    /// The streams whose shards a life was shown, and when it was shown those of another one for the first time: what it was about to
-    /// ask owners for is asked for still, though there are free leases of that stream.
-    known: BTreeSet<(LifeNo, StreamNo)>,
-    met: BTreeMap<LifeNo, Time>,
 }
 
 fn at<T: Clone + Default>(list: &mut Vec<T>, index: u32) -> &mut T {
@@ -135,8 +129,6 @@ impl Shares {
             lives: Vec::new(),
             leader: None,
             partial: Partial::default(),
-            known: BTreeSet::new(),
-            met: BTreeMap::new(),
         }
     }
 
@@ -177,9 +169,7 @@ impl Shares {
                 ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
                 about: Some(shard),
                 ..
-            } if !(self.partial.has(life) || verb == Verb::Claim && self.meets(now, life)) => {
-                self.asked(now, life, shard, verb, verdict)
-            }
+            } if !self.partial.has(life) => self.asked(now, life, shard, verb, verdict),
             Fact::Answered {
                 life,
                 ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
@@ -196,10 +186,6 @@ impl Shares {
                     stake.takes = stake.takes.saturating_sub(1);
                 }
             }
-            Fact::ShardsListed { life, stream } if self.known.insert((life, stream)) => {
-                self.met.insert(life, now);
-            }
-            Fact::StreamLeft { life, stream, .. } => drop(self.known.remove(&(life, stream))),
             Fact::Holds { life, shard, .. } => {
                 let stake = self.stake(life, shard);
                 if stake.is_idle() {
@@ -217,11 +203,6 @@ impl Shares {
             Fact::Died { life } | Fact::Stopped { life, .. } => at(&mut self.lives, life).clear(),
             _ => {}
         }
-    }
-
-    /// Whether a life has come to know a stream just now.
-    fn meets(&self, now: Time, life: LifeNo) -> bool {
-        self.met.get(&life).is_some_and(|met| now <= met + self.doubt)
     }
 
     fn changed(&mut self, now: Time, shard: ShardNo, after: Option<Row>) {

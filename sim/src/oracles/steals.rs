@@ -34,6 +34,9 @@ pub(super) struct Steals {
     /// What is asked for again within this time was not given up meanwhile, in µs.
     pursuit: u64,
     rows: BTreeMap<ShardNo, (Row, Time)>,
+    /// The highest counters that the rows have had. An edit by hand sets a counter back: then a guard is perhaps that of an earlier row,
+    /// which had no owner.
+    highest: BTreeMap<ShardNo, u64>,
     lives: BTreeMap<LifeNo, Robber>,
 }
 
@@ -55,6 +58,7 @@ impl Steals {
             alive: terms.least(|config| config.lease_duration().0) / 2,
             pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max())),
             rows: BTreeMap::new(),
+            highest: BTreeMap::new(),
             lives: BTreeMap::new(),
         }
     }
@@ -67,6 +71,7 @@ impl Steals {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         let Some(most) = self.most else { return };
         self.note_promise(now, fact);
+        self.note_counter(fact);
         match *fact {
             Fact::RowChanged {
                 shard, before, after, ..
@@ -103,7 +108,11 @@ impl Steals {
                 let goes_on = robber.asked.insert(shard, now);
                 let of_others = matches!(row.owner, Some(Owner::Life(owner)) if owner != life);
                 let alive = now.saturating_sub(*since) < self.alive;
-                if !of_others || !alive || guard != Some(row.counter) {
+                let set_back = self
+                    .highest
+                    .get(&shard)
+                    .is_some_and(|highest| row.counter < *highest);
+                if !of_others || !alive || set_back || guard != Some(row.counter) {
                     return;
                 }
                 if row.next.is_some() && !self.is_too_early(now, shard) {
@@ -133,6 +142,23 @@ impl Steals {
 }
 
 impl Steals {
+    fn note_counter(&mut self, fact: &Fact) {
+        match *fact {
+            Fact::RowChanged {
+                shard, after: None, ..
+            } => drop(self.highest.remove(&shard)),
+            Fact::RowChanged {
+                shard,
+                after: Some(row),
+                ..
+            } => {
+                let highest = self.highest.entry(shard).or_default();
+                *highest = row.counter.max(*highest);
+            }
+            _ => {}
+        }
+    }
+
     fn note_promise(&mut self, now: Time, fact: &Fact) {
         let Fact::RowChanged {
             shard,
@@ -229,6 +255,18 @@ mod tests {
             .chain(more)
             .chain([steal(most, 40, 5)]);
         assert_eq!(judged(facts.collect()), 0);
+    }
+
+    #[test]
+    fn what_was_decided_on_before_a_counter_was_set_back_is_no_steal() {
+        let most = super::super::history::config().max_steals();
+        let owned = |counter| Some(row(Some(1), counter, Mark::TrimHorizon));
+        let edit = |at: u64, from, to| (at, changed(most, None, Verb::Renew, owned(from), owned(to)));
+        let steals =
+            |counter| (0..=most).map(move |shard| steal(shard, 10, if shard == most { counter } else { 5 }));
+        assert_eq!(judged([edit(5, 5, 0)].into_iter().chain(steals(0)).collect()), 0);
+        let goes_on = [edit(5, 5, 0), edit(6, 0, 6)];
+        assert_eq!(judged(goes_on.into_iter().chain(steals(6)).collect()), 1);
     }
 
     #[test]

@@ -150,7 +150,8 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
         return leases.wake(ix, until);
     }
     let stream = leases.get(ix).map(Lease::stream);
-    if stream.is_none_or(|stream| cx.leaves(stream).is_some()) {
+    // A stream may be read no more, or again since this was decided on: then it is not known yet.
+    if stream.is_none_or(|stream| cx.leaves(stream).is_some() || !cx.may_take(stream)) {
         return leases.drop_acquisition(ix);
     }
     if !is_still_wanted(cx, leases, ix) {

@@ -1,6 +1,6 @@
 //! What the answers to a claim mean: a wish for a lease that is written into the row of a live owner.
 
-use super::RowWrites;
+use super::{RowWrite, RowWrites};
 use crate::ids::{LeaseKey, WorkerId};
 use crate::input::{Outcome, Reply, Why};
 use crate::notice::Notice;
@@ -15,6 +15,41 @@ const MAX_CHASES: u32 = 5;
 const LOOK_PAUSE: Span = Span::from_millis(250);
 
 impl RowWrites {
+    /// Leases may have been taken, or shares may have changed: claims that wait for their turn are weighed anew before they are sent.
+    pub(in crate::worker) fn weigh_claims(&mut self) {
+        self.weighs = true;
+    }
+
+    /// Drops the claims that wait for their turn and ask for more than our share has room for by now.
+    pub(super) fn spare_claims(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        let waiting = self.waiting.iter().copied();
+        let new: Vec<RowWriteId> = waiting
+            .filter(|id| self.get(*id).is_some_and(RowWrite::is_new_claim))
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        let balance = leases.balance(cx);
+        // What was sent may be granted, whether or not its answer or a scan has shown it as promised to us.
+        let counts = |key: &LeaseKey| {
+            let lease = leases.find(key.as_str()).and_then(|ix| leases.get(ix));
+            lease.is_some_and(|lease| {
+                lease.busy() || lease.row().is_some_and(|row| row.owner.as_ref() == Some(cx.me()))
+            })
+        };
+        let sent = self.slots.iter().flatten();
+        let sent = sent.filter(|write| write.is_claim() && !write.is_new_claim());
+        let sent = sent.filter(|write| !counts(write.change.key())).count();
+        let room = balance.target().saturating_sub(balance.of(cx.me())) as usize;
+        for id in new.into_iter().skip(room.saturating_sub(sent)) {
+            self.waiting.retain(|waiting| *waiting != id);
+            if let Some(write) = self.drop(id) {
+                let lease = write.change.key().clone();
+                cx.notify(Notice::Spared { lease });
+            }
+        }
+    }
+
     /// Takes the outcome of a claim; returns one that is an ordinary failure.
     pub(super) fn on_claim_outcome(
         &mut self,

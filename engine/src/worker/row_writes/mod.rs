@@ -40,6 +40,12 @@ impl RowWrite {
     fn is_claim(&self) -> bool {
         matches!(self.change, Change::Claim { .. })
     }
+
+    /// Whether it is a claim that was never sent.
+    fn is_new_claim(&self) -> bool {
+        let sent = self.flight.is_some() || self.reads || self.chases > 0 || self.backoff.failures() > 0;
+        self.is_claim() && !sent
+    }
 }
 
 /// The queue.
@@ -53,6 +59,8 @@ pub(super) struct RowWrites {
     in_flight: u32,
     /// How many claims are in their rows, and wait for the answers of the owners.
     claimed: u32,
+    /// Claims that wait for their turn are weighed anew.
+    weighs: bool,
 }
 
 impl RowWrites {
@@ -165,6 +173,9 @@ impl RowWrites {
             !few || self.claimed as usize == self.slots.iter().flatten().filter(claimed).count(),
             "what is claimed is counted"
         );
+        if std::mem::take(&mut self.weighs) && cx.asks() {
+            self.spare_claims(cx, leases);
+        }
         for _ in 0..self.waiting.len() {
             if self.in_flight >= cx.config().max_creates {
                 return;
@@ -184,7 +195,14 @@ impl RowWrites {
         if now < write.backoff.until() {
             return self.waiting.push_back(id);
         }
-        if now >= write.expires || (write.is_claim() && !cx.is_running()) {
+        // A stream may be read no more, or again since the claim was decided on: then it is not known yet.
+        let known = |key: &LeaseKey| {
+            cx.streams()
+                .of_key(key.as_str())
+                .is_some_and(|of| cx.may_take(of))
+        };
+        let claims = || cx.is_running() && known(write.change.key());
+        if now >= write.expires || (write.is_claim() && !claims()) {
             self.drop(id);
             return;
         }

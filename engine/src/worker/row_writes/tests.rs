@@ -14,8 +14,12 @@ fn create(key: &str) -> Change {
 }
 
 fn claim(counter: u64) -> Change {
+    claim_of("a", counter)
+}
+
+fn claim_of(key: &str, counter: u64) -> Change {
     Change::Claim {
-        key: "a".into(),
+        key: key.into(),
         counter,
         from: "other".into(),
         checkpoint: row("a").checkpoint,
@@ -168,4 +172,68 @@ fn a_claim_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
     assert_eq!(read, Effect::Table(TableOp::Read { key: "a".into() }));
     room.on_outcome(&mut cx, &mut leases, RowWriteId(0), op, shown(Some(promised(1))));
     assert_eq!(cx.did().told(), ["claimed"]);
+}
+
+/// One at a time may be written: two of three claims wait when leases come to be ours otherwise.
+#[test]
+fn claims_that_wait_for_their_turn_are_dropped_when_the_share_is_full() {
+    let config = Config {
+        max_creates: 1,
+        ..config(Format::Kcl)
+    };
+    let (mut cx, mut room) = (running(config), RowWrites::default());
+    let mut leases = table(&cx);
+    let expires = cx.now() + seconds(3);
+    for key in ["a", "b", "c", "d"] {
+        shows(&cx, &mut leases, owned(key, "other", 1));
+    }
+    for key in ["a", "b", "c"] {
+        room.add(&cx, claim_of(key, 1), String::new(), None, expires);
+    }
+    room.weigh_claims();
+    room.step(&mut cx, &leases);
+    let did = cx.did();
+    assert_eq!(written(&did), [claim(1)]);
+    hold(&mut cx, &mut leases, row("e"));
+    cx.did();
+    room.weigh_claims();
+    room.step(&mut cx, &leases);
+    assert_eq!(
+        cx.did().told(),
+        ["spared"],
+        "three are a share: `e`, `a`, and another one"
+    );
+    hold(&mut cx, &mut leases, row("f"));
+    cx.did();
+    room.weigh_claims();
+    room.step(&mut cx, &leases);
+    assert_eq!(cx.did().told(), ["spared"]);
+    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), did.op(), done());
+    cx.did();
+    room.step(&mut cx, &leases);
+    assert_eq!(written(&cx.did()), []);
+    assert_eq!(room.claims().count(), 1);
+}
+
+#[test]
+fn a_lease_of_a_stream_that_is_not_known_is_not_asked_for() {
+    let id = "1:a:2".parse::<crate::stream_id::StreamId>().unwrap();
+    let several = Config::default().with_table("leases").with_streams(vec![id]);
+    let stream = crate::worker::stream_set::StreamIx::ONLY;
+    for (known, again) in [(true, false), (false, false), (false, true)] {
+        let (mut cx, mut room) = (running(several.clone()), RowWrites::default());
+        let leases = table(&cx);
+        let expires = cx.now() + seconds(3);
+        room.add(&cx, claim_of("1:a:2:shardId-0", 1), String::new(), None, expires);
+        if !known {
+            cx.end_stream(stream, crate::output::EndReason::StreamRemoved);
+        }
+        if again {
+            let source = cx.config().streams.as_slice()[0].clone();
+            assert_eq!(cx.add_stream(&source), Some(stream));
+        }
+        room.step(&mut cx, &leases);
+        assert_eq!(written(&cx.did()).len(), usize::from(known));
+        assert_eq!(room.claims().count(), usize::from(known));
+    }
 }

@@ -80,10 +80,10 @@ impl Listing {
 
     /// Begins a listing, unless one is under way.
     pub(super) fn begin(&mut self, cx: &mut Context, purpose: Purpose, why: ListReason) {
-        if self.purpose.is_some() || !self.may_list(cx) {
+        if self.purpose.is_some() || self.in_flight || !self.may_list(cx) {
             return;
         }
-        debug_assert!(!self.in_flight && !self.whole, "the last listing is over");
+        debug_assert!(!self.whole, "the last listing is over");
         cx.notify(Notice::Listing { why });
         *self = Listing {
             purpose: Some(purpose),
@@ -98,6 +98,14 @@ impl Listing {
     pub(super) fn end(&mut self) {
         debug_assert!(!self.in_flight, "a listing ends with an answer");
         *self = Listing::new(self.stream);
+    }
+
+    /// It is given up, whatever it waits for. A page that is under way is let come, and says nothing.
+    pub(super) fn give_up(&mut self) {
+        *self = Listing {
+            in_flight: self.in_flight,
+            ..Listing::new(self.stream)
+        };
     }
 
     /// It is over, if it was to fill the table and waits for nothing.
@@ -156,6 +164,11 @@ impl Listing {
             self.end();
             return None;
         }
+        let Some(purpose) = self.purpose else {
+            // It was given up. What was refused meanwhile for the sake of this page is decided on by the next scan.
+            cx.request(Request::Rescan(cx.now()));
+            return None;
+        };
         let page = match outcome {
             Outcome::Applied(Reply::Shards(page)) => page,
             other => {
@@ -177,9 +190,7 @@ impl Listing {
             asked_at: self.began,
             first_page_at: self.first_page_at,
         };
-        let purpose = self.purpose;
-        debug_assert!(purpose.is_some(), "a page is of a listing that is under way");
-        Some((purpose?, listed))
+        Some((purpose, listed))
     }
 
     /// The same page after a pause, or, if it was refused or the others are old, all from the beginning.

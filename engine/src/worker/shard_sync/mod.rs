@@ -78,9 +78,10 @@ impl ShardSync {
         }
     }
 
-    /// The stream is read again, after it was read no more. A page that is still to come is waited for.
+    /// The stream is read again, after it was read no more, and perhaps from elsewhere: nothing that was found out before counts.
     pub(super) fn begin_anew(&mut self) {
-        let listing = std::mem::replace(&mut self.listing, Listing::new(self.stream));
+        self.listing.give_up();
+        let listing = self.listing.clone();
         *self = Self {
             listing,
             ..Self::new(self.stream)

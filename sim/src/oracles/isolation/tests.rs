@@ -196,3 +196,25 @@ fn the_table_is_looked_at_again_and_again() {
         0
     );
 }
+
+/// What was asked about a stream before it was taken away fails afterwards; it is asked again when the stream is read again.
+#[test]
+fn a_stream_that_is_read_no_more_is_not_looked_at_again() {
+    let (life, stream, lost) = (0, 1, false);
+    let look = Ask::DescribeStream(stream);
+    let looked = |at: u64, op| (at * SECOND, asked(0, look, 0, op, 1, at));
+    let failed = |at: u64, op| (at * SECOND, answered(0, look, 0, op, How::Unknown));
+    let left = (2 * SECOND, Fact::StreamLeft { life, stream, lost });
+    let back = |at: u64| (at * SECOND, Fact::StreamBack { life, stream });
+    assert_eq!(
+        judged([looked(1, 1), left.clone(), failed(3, 1), looked(300, 9)]),
+        0
+    );
+    assert_eq!(
+        judged([looked(1, 1), failed(3, 1), looked(300, 9)]),
+        1,
+        "it is read"
+    );
+    let again = [looked(1, 1), left, back(3), failed(4, 1), looked(300, 9)];
+    assert_eq!(judged(again), 1, "it is read again");
+}
