@@ -73,21 +73,26 @@ pub fn reports(rig: &mut Rig) {
     put(rig, JAVA, &attributes);
 }
 
-/// Lets time pass. The Java worker lives: it reports, and renews its leases and its lock.
+/// The Java worker lives: it reports, and renews its leases and its lock.
+pub fn java_acts(rig: &mut Rig) {
+    reports(rig);
+    let now = text(&rig.now.to_string());
+    let lock = rig.table.fleet.get_mut("Leader");
+    if let Some(lock) = lock.filter(|lock| lock["ownerName"] == text(JAVA)) {
+        lock.insert("recordVersionNumber".into(), now);
+    }
+    for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
+        let java = Some(WorkerId::from(JAVA));
+        if row.actual_owner() == java.as_ref() {
+            row.counter += 1;
+        }
+    }
+}
+
+/// Lets time pass, in which the Java worker lives.
 pub fn java_lives(rig: &mut Rig, secs: u64) {
     for _ in 0..secs {
-        reports(rig);
-        let now = text(&rig.now.to_string());
-        let lock = rig.table.fleet.get_mut("Leader");
-        if let Some(lock) = lock.filter(|lock| lock["ownerName"] == text(JAVA)) {
-            lock.insert("recordVersionNumber".into(), now);
-        }
-        for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
-            let java = Some(WorkerId::from(JAVA));
-            if row.actual_owner() == java.as_ref() {
-                row.counter += 1;
-            }
-        }
+        java_acts(rig);
         rig.secs(1);
     }
 }
@@ -335,4 +340,27 @@ fn a_member_says_in_its_rows_how_much_it_reads_and_only_beside_workers_of_kcl_3(
     let before = weighs(&rig);
     rig.secs(300);
     assert!(weighs(&rig) - before <= 2 * 11, "once in 30 s for each lease");
+}
+
+/// A worker that stood still sees reports that changed meanwhile. They are as old as they say.
+#[test]
+fn a_member_that_stood_still_passes_nothing_on_to_a_worker_that_died_meanwhile() {
+    let mut rig = led(1, 1);
+    let me = me(&rig, 0);
+    change(&mut rig, 0, |row| row.owner = Some(me));
+    java_lives(&mut rig, 5);
+    assert_eq!(held(&rig, 0), 1);
+    rig.workers[0].alive = false;
+    java_lives(&mut rig, 40);
+    rig.secs(200);
+    rig.workers[0].alive = true;
+    rig.secs(5);
+    rig.call(0, Call::Shutdown);
+    rig.secs(3);
+    assert!(rig.workers[0].engine().is_stopped());
+    assert_eq!(
+        rig.row(0).owner,
+        None,
+        "no other worker is alive that could be given it"
+    );
 }

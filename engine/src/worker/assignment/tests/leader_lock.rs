@@ -17,7 +17,7 @@ fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, version: Option<&str>) {
             lease_ms: 120_000,
             released: false,
         };
-        fleet.observe(cx, scan, FleetRow::Leader(lock));
+        fleet.observe(cx, scan, cx.now(), FleetRow::Leader(lock));
     }
     fleet.scanned(cx, scan);
 }
