@@ -1,10 +1,15 @@
 //! Scenes of a worker that leads a fleet of KCL 3.x, and of the lock by which it leads.
 
-use crate::kcl3::{JAVA, change, fleet, held, java_lives, lock, me, put, report_of, reports, text, version};
-use crate::rig::Rig;
+use crate::kcl3::{
+    JAVA, change, fleet, held, java_acts, java_lives, lock, me, put, report_of, reports, text, version,
+};
+use crate::rig::{Rig, Trick};
+use leasehold_engine::fleet::FleetWrite;
 use leasehold_engine::input::Call;
 use leasehold_engine::notice::Notice;
+use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::table::AttributeValue;
+use leasehold_engine::time::Span;
 
 /// A fleet of one worker of ours and `java`, which ours leads.
 fn leading(shards: u32) -> Rig {
@@ -163,4 +168,75 @@ fn two_of_ours_never_lead_at_once() {
             .count(),
         1
     );
+}
+
+fn lock_of(rig: &Rig) -> Option<(AttributeValue, AttributeValue)> {
+    let item = rig.table.fleet.get("Leader")?;
+    Some((item["ownerName"].clone(), item["recordVersionNumber"].clone()))
+}
+
+/// A leader that stands still for longer than its lock lasts, just after it renewed it: no scan has shown it the new version.
+fn stood_still() -> Rig {
+    let mut rig = leading(2);
+    let before = lock_of(&rig);
+    while lock_of(&rig) == before {
+        java_acts(&mut rig);
+        rig.run(Span::from_millis(50));
+    }
+    rig.workers[0].alive = false;
+    java_lives(&mut rig, 240);
+    rig.workers[0].alive = true;
+    rig
+}
+
+#[test]
+fn a_leader_that_stood_still_leads_again_at_once_if_nobody_took_its_lock() {
+    let mut rig = stood_still();
+    let before = lock_of(&rig);
+    java_lives(&mut rig, 2);
+    let (owner, version) = lock_of(&rig).expect("a lock");
+    assert_eq!(owner, text(me(&rig, 0).as_str()));
+    assert_ne!(Some(version), before.map(|(_, version)| version), "it is renewed");
+}
+
+#[test]
+fn a_leader_that_stood_still_leaves_the_lock_to_who_took_it() {
+    let mut rig = stood_still();
+    lock(&mut rig, JAVA, "v1");
+    java_lives(&mut rig, 60);
+    assert_eq!(lock_of(&rig).expect("a lock").0, text(JAVA));
+    let (_, last) = rig.workers[0]
+        .notices
+        .iter()
+        .rev()
+        .find(|(_, notice)| notice.name() == "fleet")
+        .unwrap();
+    assert!(matches!(last, Notice::Fleet { leads: false, .. }), "{last:?}");
+}
+
+#[test]
+fn a_leader_that_stood_still_gives_its_lock_up_when_it_stops() {
+    let mut rig = stood_still();
+    java_lives(&mut rig, 5);
+    rig.call(0, Call::Shutdown);
+    rig.secs(3);
+    assert!(rig.workers[0].engine().is_stopped());
+    assert_eq!(lock_of(&rig), None);
+}
+
+/// What is in flight when a leader is told to stop changes what is in the row.
+#[test]
+fn a_leader_that_stops_while_it_renews_its_lock_gives_it_up_all_the_same() {
+    let mut rig = leading(2);
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Beat { .. }))).then_some(Trick::Hang)
+    }));
+    java_lives(&mut rig, 35);
+    assert_eq!(rig.workers[0].hung.len(), 1, "a renewal is under way");
+    rig.call(0, Call::Shutdown);
+    rig.secs(1);
+    rig.release(0);
+    rig.secs(3);
+    assert!(rig.workers[0].engine().is_stopped());
+    assert_eq!(lock_of(&rig), None);
 }
