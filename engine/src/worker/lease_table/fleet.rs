@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SeenWorker {
     row: FleetWorker,
-    /// Until when its worker counts as one that lives; absent: it was too old when it was seen first.
-    until: Option<Mono>,
+    /// Until when its worker counts as one that lives.
+    until: Mono,
     /// When the last scan that showed the row asked for it.
     asked: Mono,
     /// A lease of its own has expired since. KCL's leader takes it for alive for a minute more, and goes on to assign leases to it.
@@ -129,7 +129,7 @@ impl Fleet {
 
     /// The reports of workers that live.
     pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
-        let lives = move |seen: &&SeenWorker| !seen.dead && seen.until.is_some_and(|until| now < until);
+        let lives = move |seen: &&SeenWorker| !seen.dead && now < seen.until;
         self.workers.values().filter(lives).map(|seen| &seen.row)
     }
 
@@ -146,19 +146,19 @@ impl Fleet {
     /// A report that is so old that it is removed.
     pub(in crate::worker) fn stale(&self, cx: &Context) -> Option<&FleetWorker> {
         let oldest = seconds(cx.wall()).saturating_sub(whole_seconds(FORGET_AFTER));
-        let dead = |seen: &&SeenWorker| seen.until.is_none() && seen.row.at < oldest;
+        // A clock may be wrong by a day. That a report changes from scan to scan shows that its worker lives.
+        let dead = |seen: &&SeenWorker| seen.until <= cx.now() && seen.row.at < oldest;
         self.workers.values().find(dead).map(|seen| &seen.row)
     }
 }
 
 /// Until when a worker counts as one that lives, by a report that is new to us.
-fn counts_until(cx: &Context, before: Option<&SeenWorker>, report: &FleetWorker) -> Option<Mono> {
+fn counts_until(cx: &Context, before: Option<&SeenWorker>, report: &FleetWorker) -> Mono {
     let told = age_of(report, cx.wall());
     let age = before.map_or(told, |before| {
         // While scans follow each other as they should, the change alone counts, whatever the clock of its worker shows.
         let unseen = cx.now().since(before.asked).0;
         told.min(Span(unseen.saturating_sub(cx.config().scan_interval.0)))
     });
-    let left = Span(WORKER_EXPIRY.0.saturating_sub(age.0));
-    (!left.is_zero()).then(|| cx.now() + left)
+    cx.now() + Span(WORKER_EXPIRY.0.saturating_sub(age.0))
 }

@@ -1,6 +1,6 @@
 //! Which workers of a fleet of KCL 3.x live, by what scans showed of their reports.
 
-use crate::fleet::{FleetRow, FleetWorker, REPORT_INTERVAL, WORKER_EXPIRY, seconds};
+use crate::fleet::{FORGET_AFTER, FleetRow, FleetWorker, REPORT_INTERVAL, WORKER_EXPIRY, seconds};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::lease_table::Fleet;
@@ -88,4 +88,24 @@ fn an_answer_that_lay_through_a_pause_is_no_look() {
     cx.later(cx.config().scan_interval);
     shows(&cx, &mut fleet, 3, cx.now(), &report(&cx, WORKER_EXPIRY.times(2)));
     assert!(!lives(&cx, &fleet));
+}
+
+#[test]
+fn reports_of_the_dead_are_removed_after_a_day() {
+    let mut cx = context();
+    let mut fleet = Fleet::default();
+    let last = report(&cx, Span::ZERO);
+    shows(&cx, &mut fleet, 1, cx.now(), &last);
+    cx.later(FORGET_AFTER);
+    shows(&cx, &mut fleet, 2, cx.now(), &last);
+    assert_eq!(fleet.stale(&cx), None);
+    cx.later(Span::from_secs(1));
+    shows(&cx, &mut fleet, 3, cx.now(), &last);
+    assert_eq!(fleet.stale(&cx), Some(&last), "it was seen to live, and died");
+    let interval = cx.config().scan_interval;
+    cx.later(interval);
+    let mut wrong = last;
+    wrong.at += 30;
+    shows(&cx, &mut fleet, 4, cx.now(), &wrong);
+    assert_eq!(fleet.stale(&cx), None, "its clock is wrong, and it lives");
 }
