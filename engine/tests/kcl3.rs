@@ -1,5 +1,5 @@
-//! Scenes of a worker in a fleet of KCL 3.x: as its member, and as its leader. The rows of the other worker, `java`, are written by
-//! the scene.
+//! Scenes of a worker that is a member of a fleet of KCL 3.x. The rows of the other worker, `java`, are written by the scene. Those of
+//! a leader are in `kcl3_leader.rs`.
 
 use crate::rig::{Rig, asking};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
@@ -10,10 +10,10 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::table::{AttributeValue, Item};
 
-const JAVA: &str = "java";
+pub const JAVA: &str = "java";
 
 /// A table with a lease for each shard that nobody had yet, and workers of ours.
-fn fleet(shards: u32, workers: u32) -> Rig {
+pub fn fleet(shards: u32, workers: u32) -> Rig {
     let mut rig = Rig::new(shards, 0);
     rig.configure(|_| asking());
     rig.table.rows = Some(
@@ -33,11 +33,11 @@ fn fleet(shards: u32, workers: u32) -> Rig {
     rig
 }
 
-fn text(value: &str) -> AttributeValue {
+pub fn text(value: &str) -> AttributeValue {
     AttributeValue::s(value)
 }
 
-fn put(rig: &mut Rig, key: &str, attributes: &[(&'static str, AttributeValue)]) {
+pub fn put(rig: &mut Rig, key: &str, attributes: &[(&'static str, AttributeValue)]) {
     let mut item = Item::from([("leaseKey".into(), text(key))]);
     for (name, value) in attributes {
         item.insert((*name).into(), value.clone());
@@ -45,12 +45,12 @@ fn put(rig: &mut Rig, key: &str, attributes: &[(&'static str, AttributeValue)]) 
     rig.table.fleet.insert(LeaseKey::from(key), item);
 }
 
-fn version(rig: &mut Rig, version: &str) {
+pub fn version(rig: &mut Rig, version: &str) {
     let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));
     put(rig, "Migration3.0", &[kind, ("cv", text(version))]);
 }
 
-fn lock(rig: &mut Rig, owner: &str, version: &str) {
+pub fn lock(rig: &mut Rig, owner: &str, version: &str) {
     let attributes = [
         ("entityType", text("LEADER")),
         ("ownerName", text(owner)),
@@ -61,7 +61,7 @@ fn lock(rig: &mut Rig, owner: &str, version: &str) {
 }
 
 /// The Java worker reports, as it does every 30 s.
-fn reports(rig: &mut Rig) {
+pub fn reports(rig: &mut Rig) {
     let now = rig.now.0 / 1_000_000;
     let empty = || AttributeValue::M(std::collections::BTreeMap::new());
     let attributes = [
@@ -73,44 +73,49 @@ fn reports(rig: &mut Rig) {
     put(rig, JAVA, &attributes);
 }
 
-/// Lets time pass. The Java worker lives: it reports, and renews its leases and its lock.
-fn java_lives(rig: &mut Rig, secs: u64) {
+/// The Java worker lives: it reports, and renews its leases and its lock.
+pub fn java_acts(rig: &mut Rig) {
+    reports(rig);
+    let now = text(&rig.now.to_string());
+    let lock = rig.table.fleet.get_mut("Leader");
+    if let Some(lock) = lock.filter(|lock| lock["ownerName"] == text(JAVA)) {
+        lock.insert("recordVersionNumber".into(), now);
+    }
+    for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
+        let java = Some(WorkerId::from(JAVA));
+        if row.actual_owner() == java.as_ref() {
+            row.counter += 1;
+        }
+    }
+}
+
+/// Lets time pass, in which the Java worker lives.
+pub fn java_lives(rig: &mut Rig, secs: u64) {
     for _ in 0..secs {
-        reports(rig);
-        let now = text(&rig.now.to_string());
-        let lock = rig.table.fleet.get_mut("Leader");
-        if let Some(lock) = lock.filter(|lock| lock["ownerName"] == text(JAVA)) {
-            lock.insert("recordVersionNumber".into(), now);
-        }
-        for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
-            let java = Some(WorkerId::from(JAVA));
-            if row.actual_owner() == java.as_ref() {
-                row.counter += 1;
-            }
-        }
+        java_acts(rig);
         rig.secs(1);
     }
 }
 
-fn change(rig: &mut Rig, n: u32, change: impl FnOnce(&mut LeaseRow)) {
+pub fn change(rig: &mut Rig, n: u32, change: impl FnOnce(&mut LeaseRow)) {
     let key = Rig::id(n).to_lease();
     change(rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap());
 }
 
-fn me(rig: &Rig, worker: usize) -> WorkerId {
+pub fn me(rig: &Rig, worker: usize) -> WorkerId {
     rig.workers[worker].engine().worker().unwrap().clone()
 }
 
-fn held(rig: &Rig, worker: usize) -> usize {
+pub fn held(rig: &Rig, worker: usize) -> usize {
     rig.workers[worker].engine().held().count()
 }
 
-fn report_of(rig: &Rig, worker: usize) -> Option<&Item> {
+pub fn report_of(rig: &Rig, worker: usize) -> Option<&Item> {
     rig.table.fleet.get(me(rig, worker).as_str())
 }
 
 /// A fleet that `java` leads.
-fn led(shards: u32, workers: u32) -> Rig {
+pub fn led(shards: u32, workers: u32) -> Rig {
     let mut rig = fleet(shards, 0);
     version(&mut rig, "CLIENT_VERSION_3X");
     lock(&mut rig, JAVA, "v1");
@@ -293,120 +298,6 @@ fn a_state_that_is_not_known_makes_a_harmless_member_that_says_so() {
 }
 
 #[test]
-fn a_worker_that_stops_takes_its_report_and_its_lock_with_it() {
-    let mut rig = leading(2);
-    assert!(report_of(&rig, 0).is_some());
-    rig.call(0, Call::Shutdown);
-    rig.secs(3);
-    assert!(rig.workers[0].engine().is_stopped());
-    let keys: Vec<_> = rig.table.fleet.keys().map(ToString::to_string).collect();
-    assert_eq!(keys, ["Migration3.0", JAVA]);
-}
-
-/// A fleet of one worker of ours and `java`, which ours leads.
-fn leading(shards: u32) -> Rig {
-    let mut rig = fleet(shards, 0);
-    version(&mut rig, "CLIENT_VERSION_3X");
-    reports(&mut rig);
-    rig.join();
-    java_lives(&mut rig, 46);
-    let owner = rig
-        .table
-        .fleet
-        .get("Leader")
-        .map(|item| item["ownerName"].clone());
-    assert_eq!(
-        owner,
-        Some(text(me(&rig, 0).as_str())),
-        "nobody else wants to lead"
-    );
-    rig
-}
-
-#[test]
-fn a_leader_assigns_what_is_free_evenly() {
-    let mut rig = leading(8);
-    java_lives(&mut rig, 2);
-    assert_eq!(held(&rig, 0), 4);
-    let java = (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into()));
-    assert_eq!(java.count(), 4);
-}
-
-/// What the owner before it read of a lease is no measure of what ours reads.
-#[test]
-fn a_leader_weighs_its_own_leases_without_what_others_read_of_them() {
-    let mut rig = leading(3);
-    java_lives(&mut rig, 3);
-    let me = me(&rig, 0);
-    let mine = (0..3)
-        .find(|n| rig.row(*n).owner == Some(me.clone()))
-        .expect("it took its share");
-    for n in 0..3 {
-        change(&mut rig, n, |row| row.throughput = Some(1_000_000));
-    }
-    // It is taken once more, from a worker that read a lot of it.
-    change(&mut rig, mine, |row| {
-        row.owner = Some(JAVA.into());
-        row.counter += 9;
-        row.throughput = Some(90_000_000);
-    });
-    rig.secs(5);
-    change(&mut rig, mine, |row| {
-        row.owner = Some(me);
-        row.counter += 1;
-    });
-    java_lives(&mut rig, 2);
-    assert_eq!(held(&rig, 0), 1);
-    let another = "java2";
-    for _ in 0..45 {
-        let now = rig.now.0 / 1_000_000;
-        let kind = ("entityType", text("WORKER_METRIC_STATS"));
-        put(&mut rig, another, &[kind, ("lut", AttributeValue::n(now))]);
-        java_lives(&mut rig, 1);
-    }
-    let given = (0..3).filter(|n| rig.row(*n).owner == Some(another.into()));
-    assert_eq!(given.count(), 1, "one of the two leases of the other worker");
-}
-
-#[test]
-fn a_leader_gives_a_worker_of_kcl_time_to_find_out_what_it_was_assigned() {
-    let mut rig = leading(8);
-    java_lives(&mut rig, 2);
-    let javas = |rig: &Rig| (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into())).count();
-    assert_eq!(javas(&rig), 4);
-    // It reports, and has not renewed any lease yet.
-    for _ in 0..24 {
-        reports(&mut rig);
-        rig.secs(1);
-    }
-    assert_eq!(javas(&rig), 4, "two lease durations and a half are not over");
-    for _ in 0..4 {
-        reports(&mut rig);
-        rig.secs(1);
-    }
-    assert_eq!(
-        (javas(&rig), held(&rig, 0)),
-        (0, 8),
-        "a worker that lets its leases expire gets no others"
-    );
-}
-
-#[test]
-fn a_leader_moves_leases_by_hand_over() {
-    let mut rig = leading(8);
-    for n in 0..8 {
-        change(&mut rig, n, |row| row.owner = Some(JAVA.into()));
-    }
-    java_lives(&mut rig, 90);
-    let moving = (0..8).filter(|n| {
-        let row = rig.row(*n);
-        row.handing_over == Some(JAVA.into()) && row.owner == Some(me(&rig, 0))
-    });
-    assert!(moving.count() > 0, "a lease is on its way");
-    assert_eq!(held(&rig, 0), 0, "the Java worker has not let go of any");
-}
-
-#[test]
 fn a_member_that_stops_passes_its_leases_on() {
     let mut rig = led(3, 2);
     let ids = [me(&rig, 0), me(&rig, 1)];
@@ -429,51 +320,6 @@ fn a_member_that_stops_passes_its_leases_on() {
     assert!(of(&ids[1]) > 0 && of(&JAVA.into()) > 0, "each gets some");
 }
 
-#[test]
-fn a_lock_whose_version_stands_still_for_two_minutes_is_taken() {
-    let mut rig = fleet(2, 0);
-    version(&mut rig, "CLIENT_VERSION_3X");
-    lock(&mut rig, "dead", "v1");
-    reports(&mut rig);
-    rig.join();
-    let owner = |rig: &Rig| rig.table.fleet["Leader"]["ownerName"].clone();
-    java_lives(&mut rig, 119);
-    assert_eq!(owner(&rig), text("dead"));
-    java_lives(&mut rig, 6);
-    assert_eq!(owner(&rig), text(me(&rig, 0).as_str()));
-    let first = rig.table.fleet["Leader"]["recordVersionNumber"].clone();
-    java_lives(&mut rig, 31);
-    assert_ne!(
-        rig.table.fleet["Leader"]["recordVersionNumber"], first,
-        "it is renewed"
-    );
-    assert_eq!(rig.table.fleet["Leader"]["leaseDuration"], text("120000"));
-}
-
-#[test]
-fn two_of_ours_never_lead_at_once() {
-    let mut rig = fleet(2, 0);
-    version(&mut rig, "CLIENT_VERSION_3X");
-    reports(&mut rig);
-    rig.join();
-    rig.join();
-    java_lives(&mut rig, 100);
-    let leads = |worker: usize| {
-        let notices = rig.workers[worker].notices.iter();
-        notices.rev().find_map(|(_, notice)| match notice {
-            Notice::Fleet { leads, .. } => Some(*leads),
-            _ => None,
-        })
-    };
-    assert_eq!(
-        [leads(0), leads(1)]
-            .iter()
-            .filter(|leads| **leads == Some(true))
-            .count(),
-        1
-    );
-}
-
 /// The leader of KCL moves leases by their throughput, and moves none while no row tells any.
 #[test]
 fn a_member_says_in_its_rows_how_much_it_reads_and_only_beside_workers_of_kcl_3() {
@@ -494,4 +340,27 @@ fn a_member_says_in_its_rows_how_much_it_reads_and_only_beside_workers_of_kcl_3(
     let before = weighs(&rig);
     rig.secs(300);
     assert!(weighs(&rig) - before <= 2 * 11, "once in 30 s for each lease");
+}
+
+/// A worker that stood still sees reports that changed meanwhile. They are as old as they say.
+#[test]
+fn a_member_that_stood_still_passes_nothing_on_to_a_worker_that_died_meanwhile() {
+    let mut rig = led(1, 1);
+    let me = me(&rig, 0);
+    change(&mut rig, 0, |row| row.owner = Some(me));
+    java_lives(&mut rig, 5);
+    assert_eq!(held(&rig, 0), 1);
+    rig.workers[0].alive = false;
+    java_lives(&mut rig, 40);
+    rig.secs(200);
+    rig.workers[0].alive = true;
+    rig.secs(5);
+    rig.call(0, Call::Shutdown);
+    rig.secs(3);
+    assert!(rig.workers[0].engine().is_stopped());
+    assert_eq!(
+        rig.row(0).owner,
+        None,
+        "no other worker is alive that could be given it"
+    );
 }

@@ -11,6 +11,7 @@ mod forgotten;
 mod formats;
 mod holding;
 mod kcl3;
+mod kcl3_leader;
 mod leading;
 mod members;
 mod positions;

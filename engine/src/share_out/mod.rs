@@ -75,7 +75,7 @@ mod tests;
 pub use by_count::by_count;
 pub use by_load::{LoadOptions, by_load};
 pub use rows::{Rules, candidates, is_fresh, portion, rules};
-pub(crate) use rows::{left_of, whole_seconds};
+pub(crate) use rows::{age_of, whole_seconds};
 
 use crate::fleet::FleetMetric;
 use crate::ids::WorkerId;

@@ -32,15 +32,13 @@ pub fn rules(version: Option<&FleetVersion>, others_live: bool) -> Rules {
 
 /// Whether a report that is seen for the first time is of a worker that lives, by the time in it.
 pub fn is_fresh(report: &FleetWorker, now: Wall) -> bool {
-    left_of(report, now).is_some()
+    age_of(report, now) < WORKER_EXPIRY
 }
 
-/// For how much longer a report counts that is seen for the first time, by the time in it; absent: not at all.
-pub(crate) fn left_of(report: &FleetWorker, now: Wall) -> Option<Span> {
+/// How old a report is, by the time in it.
+pub(crate) fn age_of(report: &FleetWorker, now: Wall) -> Span {
     let age = seconds(now).saturating_sub(report.at).max(0);
-    let age = age.unsigned_abs().saturating_mul(1_000_000);
-    let left = WORKER_EXPIRY.0.saturating_sub(age);
-    (left > 0).then_some(Span(left))
+    Span(age.unsigned_abs().saturating_mul(1_000_000))
 }
 
 /// So many whole seconds.

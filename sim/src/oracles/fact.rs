@@ -171,7 +171,8 @@ pub enum Fact {
     Paused { life: LifeNo },
     /// A worker stood still, and goes on.
     Resumed { life: LifeNo, stood: u64 },
-
+    /// A worker reaches no service any more.
+    CutOff { life: LifeNo },
     /// A shard began to exist.
     ShardBorn {
         shard: ShardNo,
@@ -454,6 +455,7 @@ impl Fact {
             | Fact::Spins { life, .. }
             | Fact::Paused { life }
             | Fact::Resumed { life, .. }
+            | Fact::CutOff { life }
             | Fact::Asked { life, .. }
             | Fact::Answered { life, .. }
             | Fact::Fetched { life, .. }

@@ -30,6 +30,8 @@ struct Life {
     over: Option<Time>,
     stopping: bool,
     stands: bool,
+    /// It reaches no table any more, so it can take nothing back.
+    cut_off: bool,
     /// Since when its report is there, and when it was last written.
     reports: Option<(Time, Time)>,
     /// When it was last shown all rows.
@@ -120,6 +122,7 @@ impl Led {
             Fact::Booted { life, .. } => self.lives.entry(life).or_default().since = now,
             Fact::ScanEnded { life } => self.lives.entry(life).or_default().scanned = now,
             Fact::Paused { life } => self.lives.entry(life).or_default().stands = true,
+            Fact::CutOff { life } => self.lives.entry(life).or_default().cut_off = true,
             Fact::Resumed { life, .. } => {
                 let life = self.lives.entry(life).or_default();
                 (life.stands, life.since) = (false, now);
@@ -272,7 +275,11 @@ impl Led {
     }
 
     fn judge_stop(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
-        if self.lives.get(&life).is_some_and(|life| life.reports.is_some()) {
+        let known = self.lives.get(&life).copied().unwrap_or_default();
+        if known.cut_off {
+            return;
+        }
+        if known.reports.is_some() {
             verdict.report(Property::StopsCleanly, now, || {
                 format!("life {life} stopped, and its report is still there: leases will be assigned to it")
             });

@@ -35,7 +35,7 @@ pub use judge::Ending;
 
 use crate::faults::InterruptionKind;
 use crate::options::{Cancel, Options};
-use crate::oracles::{LifeNo, Property, Time};
+use crate::oracles::{Fact, LifeNo, Property, Time};
 use crate::peers::Ask;
 use crate::swarm::Plan;
 use asked::asked;
@@ -475,6 +475,8 @@ impl World {
                 Healed::Dies => {}
                 Healed::CutOff => {
                     self.chances.cut_off_for_ever(w);
+                    let life = self.fleet.worker(w).life();
+                    self.cx.fact(Fact::CutOff { life });
                     self.resume(w, pause);
                 }
             }

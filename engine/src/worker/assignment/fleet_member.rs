@@ -25,6 +25,8 @@ pub(super) struct FleetMember {
     /// A report of ours may be in the table.
     reported: bool,
     lock: LeaderLock,
+    /// The lock is to be given up, if it is ours.
+    resigns: bool,
     /// A scan has ended since the last look at what is due.
     news: bool,
     /// What is left to be written before the worker stops.
@@ -38,19 +40,23 @@ pub(super) struct FleetMember {
 impl FleetMember {
     /// Whether this worker leads the fleet.
     pub(super) fn leads(&self, cx: &Context) -> bool {
-        cx.is_running() && self.lock.leads(cx.now())
+        cx.is_running() && !self.resigns && self.lock.leads(cx.now())
     }
 
     /// Whether nothing is left to be written.
     pub(super) fn is_idle(&self) -> bool {
-        self.flight.is_none() && self.leaving.is_empty()
+        self.flight.is_none() && !self.is_leaving()
+    }
+
+    fn is_leaving(&self) -> bool {
+        !self.leaving.is_empty() || self.resigns && self.lock.may_be_ours()
     }
 
     pub(super) fn wake_at(&self, cx: &Context, fleet: &Fleet) -> Mono {
         if self.flight.is_some() || !cx.is_booted() {
             return Mono::NEVER;
         }
-        let due = if !self.leaving.is_empty() {
+        let due = if self.is_leaving() {
             Mono(0)
         } else if !cx.is_running() || fleet.rules() == Rules::Own {
             return Mono::NEVER;
@@ -69,9 +75,7 @@ impl FleetMember {
         if fleet.rules() == Rules::Own {
             self.withdraw(cx);
         }
-        if !self.may_lead(fleet) {
-            self.leaving.extend(self.lock.step_down(cx.me()));
-        }
+        self.resigns = !cx.is_running() || !self.may_lead(fleet);
         self.tell(cx, fleet);
     }
 
@@ -129,6 +133,11 @@ impl FleetMember {
 
     fn next(&mut self, cx: &Context, leases: &LeaseTable) -> Option<FleetWrite> {
         if let Some(write) = self.leaving.pop() {
+            return Some(write);
+        }
+        // Only now, as nothing is in flight: what was may have changed the lock.
+        let resignation = self.resigns.then(|| self.lock.step_down(cx.me()));
+        if let Some(write) = resignation.flatten() {
             return Some(write);
         }
         let fleet = leases.fleet();
@@ -212,7 +221,7 @@ impl FleetMember {
     /// The worker stops: no lease is to be assigned to it any more, and another worker may lead.
     pub(super) fn leave(&mut self, cx: &Context) {
         self.backoff.wait_until(Mono(0));
-        self.leaving.extend(self.lock.step_down(cx.me()));
+        self.resigns = true;
         self.withdraw(cx);
     }
 }

@@ -4,6 +4,10 @@
 //! takes it, on the condition that the version is still the same. Two things are safer than in the original. A write of unknown
 //! outcome does not cost the leadership: the next one holds for either version that the row may show. And the leader counts the
 //! lock's validity from the moment at which it sent the write.
+//!
+//! A leader that stood still for longer than the lock lasts does not lead, but goes on renewing: the version in the row says whether
+//! another worker has taken the lock meanwhile. If none has, it leads again at once; and if it stops, it gives the lock up. Else the row
+//! would name a leader for two minutes more that does not lead.
 
 use crate::fleet::{FleetWrite, LEADER_BEAT, LEADER_LEASE};
 use crate::ids::WorkerId;
@@ -49,13 +53,19 @@ impl LeaderLock {
         self.held.as_ref().map_or(Mono::NEVER, |held| held.beat_at)
     }
 
+    /// Whether the row may name us: as far as we know, nobody has taken the lock since we wrote it.
+    pub(super) fn may_be_ours(&self) -> bool {
+        self.held.is_some() || self.perhaps.is_some()
+    }
+
     /// Gives the lock up. Returns the write that does so.
     pub(super) fn step_down(&mut self, me: &WorkerId) -> Option<FleetWrite> {
-        self.perhaps = None;
-        let held = self.held.take()?;
-        Some(FleetWrite::StepDown {
+        let held = self.held.take().map_or_else(Vec::new, |held| held.versions);
+        let perhaps = self.perhaps.take().map(|(version, _)| version);
+        let seen: Vec<String> = held.into_iter().chain(perhaps).collect();
+        (!seen.is_empty()).then(|| FleetWrite::StepDown {
             worker: me.clone(),
-            seen: held.versions,
+            seen,
         })
     }
 
@@ -63,10 +73,6 @@ impl LeaderLock {
     pub(super) fn due(&mut self, cx: &Context, fleet: &Fleet, scan: u64) -> Option<FleetWrite> {
         let now = cx.now();
         self.adopt(cx, fleet);
-        if self.held.as_ref().is_some_and(|held| now >= held.valid_until) {
-            // Another worker may lead by now.
-            self.held = None;
-        }
         if let Some(held) = &self.held {
             return (now >= held.beat_at).then(|| FleetWrite::Beat {
                 worker: cx.me().clone(),

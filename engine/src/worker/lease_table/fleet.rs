@@ -1,13 +1,15 @@
 //! The fleet of KCL 3.x, as its rows in the table show it: which workers live, which one leads, and by the rules of which version
 //! all work.
 //!
-//! Whether a worker lives is judged by whether its row changes, on our own clock. Only a row that is seen for the first time is
+//! Whether a worker lives is judged by whether its row changes, on our own clock. A row that is seen for the first time is
 //! judged by the time in it, and is as old as that says: a worker that died must not count for longer than its report, and a
-//! live one must not be overlooked.
+//! live one must not be overlooked. The same is true of a row that has changed while this worker did not look, because it stood still or its
+//! scans failed: its worker may have reported, and died, long before the scan that shows it. But it is no older than the last
+//! look.
 
 use crate::fleet::{FORGET_AFTER, FleetLeader, FleetRow, FleetVersion, FleetWorker, WORKER_EXPIRY, seconds};
 use crate::ids::WorkerId;
-use crate::share_out::{Rules, left_of, rules, whole_seconds};
+use crate::share_out::{Rules, age_of, rules, whole_seconds};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use std::collections::BTreeMap;
@@ -15,8 +17,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SeenWorker {
     row: FleetWorker,
-    /// Until when its worker counts as one that lives; absent: it was too old when it was seen first.
-    until: Option<Mono>,
+    /// Until when its worker counts as one that lives.
+    until: Mono,
+    /// When the last scan that showed the row asked for it.
+    asked: Mono,
     /// A lease of its own has expired since. KCL's leader takes it for alive for a minute more, and goes on to assign leases to it.
     dead: bool,
     seen_by: u64,
@@ -48,10 +52,10 @@ pub(in crate::worker) fn silence(cx: &Context) -> Span {
 }
 
 impl Fleet {
-    /// Takes note of a row that the scan of this number showed.
-    pub(in crate::worker) fn observe(&mut self, cx: &Context, scan: u64, row: FleetRow) {
+    /// Takes note of a row that the scan of this number showed. `asked`: when it asked for it.
+    pub(in crate::worker) fn observe(&mut self, cx: &Context, scan: u64, asked: Mono, row: FleetRow) {
         match row {
-            FleetRow::Worker(row) => self.see_worker(cx, scan, row),
+            FleetRow::Worker(row) => self.see_worker(cx, scan, asked, row),
             FleetRow::Leader(row) => {
                 let same = self.leader.as_ref().filter(|seen| seen.row == row);
                 let since = same.map_or(cx.now(), |seen| seen.since);
@@ -65,23 +69,17 @@ impl Fleet {
         }
     }
 
-    fn see_worker(&mut self, cx: &Context, scan: u64, row: FleetWorker) {
+    fn see_worker(&mut self, cx: &Context, scan: u64, asked: Mono, row: FleetWorker) {
         let known = self.workers.get(&row.id);
-        let dead = known.is_some_and(|seen| seen.dead && seen.row.at == row.at);
-        let until = match known {
-            Some(seen) if seen.row.at == row.at => seen.until,
-            Some(_) => Some(cx.now() + WORKER_EXPIRY),
-            None => left_of(&row, cx.wall()).map(|left| cx.now() + left),
+        let same = known.filter(|seen| seen.row.at == row.at);
+        let seen = SeenWorker {
+            until: same.map_or_else(|| counts_until(cx, known, &row), |seen| seen.until),
+            dead: same.is_some_and(|seen| seen.dead),
+            asked: known.map_or(asked, |seen| seen.asked.max(asked)),
+            seen_by: scan,
+            row,
         };
-        self.workers.insert(
-            row.id.clone(),
-            SeenWorker {
-                row,
-                until,
-                dead,
-                seen_by: scan,
-            },
-        );
+        self.workers.insert(seen.row.id.clone(), seen);
     }
 
     /// A lease of this worker has expired: it is dead, until it reports again.
@@ -131,7 +129,7 @@ impl Fleet {
 
     /// The reports of workers that live.
     pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
-        let lives = move |seen: &&SeenWorker| !seen.dead && seen.until.is_some_and(|until| now < until);
+        let lives = move |seen: &&SeenWorker| !seen.dead && now < seen.until;
         self.workers.values().filter(lives).map(|seen| &seen.row)
     }
 
@@ -148,7 +146,19 @@ impl Fleet {
     /// A report that is so old that it is removed.
     pub(in crate::worker) fn stale(&self, cx: &Context) -> Option<&FleetWorker> {
         let oldest = seconds(cx.wall()).saturating_sub(whole_seconds(FORGET_AFTER));
-        let dead = |seen: &&SeenWorker| seen.until.is_none() && seen.row.at < oldest;
+        // A clock may be wrong by a day. That a report changes from scan to scan shows that its worker lives.
+        let dead = |seen: &&SeenWorker| seen.until <= cx.now() && seen.row.at < oldest;
         self.workers.values().find(dead).map(|seen| &seen.row)
     }
+}
+
+/// Until when a worker counts as one that lives, by a report that is new to us.
+fn counts_until(cx: &Context, before: Option<&SeenWorker>, report: &FleetWorker) -> Mono {
+    let told = age_of(report, cx.wall());
+    let age = before.map_or(told, |before| {
+        // While scans follow each other as they should, the change alone counts, whatever the clock of its worker shows.
+        let unseen = cx.now().since(before.asked).0;
+        told.min(Span(unseen.saturating_sub(cx.config().scan_interval.0)))
+    });
+    cx.now() + Span(WORKER_EXPIRY.0.saturating_sub(age.0))
 }

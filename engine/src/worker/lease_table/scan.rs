@@ -230,7 +230,7 @@ impl Scan {
                     self.foreign += 1;
                     if let Some(says) = says {
                         let number = leases.scans.number;
-                        leases.fleet.observe(cx, number, *says);
+                        leases.fleet.observe(cx, number, self.asked_at, *says);
                     }
                     self.occupied.insert(key);
                 }

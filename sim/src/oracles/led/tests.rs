@@ -169,5 +169,8 @@ fn who_stops_leaves_no_report_and_no_lock() {
     );
     assert_eq!(judge([reports(true), stops.clone()]), [Property::StopsCleanly]);
     assert_eq!(judge([reports(true), reports(false), stops.clone()]), []);
-    assert_eq!(judge([leads(50, 1), stops]), [Property::StopsCleanly]);
+    assert_eq!(judge([leads(50, 1), stops.clone()]), [Property::StopsCleanly]);
+    // Who reaches no table can take nothing back.
+    let cut_off = (89 * S, Fact::CutOff { life: 1 });
+    assert_eq!(judge([leads(50, 1), reports(true), cut_off, stops]), []);
 }

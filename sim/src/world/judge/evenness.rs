@@ -55,7 +55,11 @@ impl Scene<'_> {
         let core = self.fleet.workers().iter().filter(|worker| worker.is_core());
         let mut members: Vec<&WorkerId> = core
             .filter_map(|worker| match worker.is_of_others() {
-                true => self.cx.names().name(worker.life()),
+                true => self
+                    .cx
+                    .names()
+                    .name(worker.life())
+                    .filter(|name| !self.hangs(name)),
                 false => worker.name(),
             })
             .collect();
@@ -90,5 +94,14 @@ impl Scene<'_> {
                 (Property::FairShares, sentence)
             })
         })
+    }
+
+    /// Whether a member of another program hangs for ever, as one of kinsumer does when more than ten of its shards fail while the members
+    /// change (the hazard `kin-errors-block`). It says no more that it lives, so nobody counts on it. What ours do about their own rows is not
+    /// judged here.
+    fn hangs(&self, member: &WorkerId) -> bool {
+        let expiry = self.cx.plan().config.members().expiry();
+        let silent = self.services.silent_for(self.cx.now(), member);
+        self.cx.plan().is_mixed() && silent.is_some_and(|silent| silent > expiry.0)
     }
 }

@@ -3,10 +3,10 @@
 use super::table::{LeaseTable, TABLE, wall_ms};
 use crate::oracles::Time;
 use leasehold_engine::format::{ItemOp, SideRead};
-use leasehold_engine::ids::ShardId;
+use leasehold_engine::ids::{ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
 use leasehold_engine::members::{MembersOp, Side};
-use leasehold_engine::table::{Item, ItemWrite};
+use leasehold_engine::table::{AttributeValue, Item, ItemWrite};
 use leasehold_local_aws::dynamo::{ApiError, GetItem, Scan};
 
 impl LeaseTable {
@@ -100,6 +100,27 @@ impl LeaseTable {
         match membership.read(&op, SideRead::Item(item.map(|item| &**item))) {
             Ok(Reply::Shared(Some(shared))) => shared.shards,
             _ => Vec::new(),
+        }
+    }
+
+    /// Ground truth: for how long the row of a member has stood still, by its own clock; absent: it has none.
+    pub(super) fn silent_for(&self, now: Time, member: &WorkerId) -> Option<Time> {
+        let membership = self.format.membership()?;
+        let (side, list) = (Side::Members, MembersOp::List { after: None });
+        let name = AttributeValue::s(member.clone());
+        let key = Item::from([(membership.key_name(side).into(), name)]);
+        let item = self.dynamo.peek(&membership.side(TABLE, side), &key)?;
+        let items = [Item::clone(item)];
+        let page = SideRead::Page {
+            items: &items,
+            last: None,
+        };
+        match membership.read(&list, page) {
+            Ok(Reply::Members(page)) => {
+                let now_us = u64::try_from(wall_ms(now)).ok()?.saturating_mul(1_000);
+                Some(now_us.saturating_sub(page.members.first()?.at / 1_000))
+            }
+            _ => None,
         }
     }
 }

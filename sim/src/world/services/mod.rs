@@ -33,7 +33,7 @@ use crate::oracles::{Coverage, LifeNo, ShardNo, Time};
 use crate::peers::{Program, Request};
 use crate::swarm::Plan;
 use leasehold_engine::format::LeaseFormat;
-use leasehold_engine::ids::{LeaseKey, ShardId};
+use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
 use leasehold_engine::input::Outcome;
 use leasehold_engine::output::TableOp;
 use leasehold_engine::position::Position;
@@ -189,6 +189,11 @@ impl Services {
     /// The shards that are shared out, where leases are assigned by rank.
     pub(super) fn shared(&self) -> Vec<ShardId> {
         self.table.shared()
+    }
+
+    /// For how long the row of a member has stood still, where leases are assigned by rank.
+    pub(super) fn silent_for(&self, now: Time, member: &WorkerId) -> Option<Time> {
+        self.table.silent_for(now, member)
     }
 
     /// Every shard with its lease, as coverage judges it.

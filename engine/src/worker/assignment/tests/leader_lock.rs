@@ -17,7 +17,7 @@ fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, version: Option<&str>) {
             lease_ms: 120_000,
             released: false,
         };
-        fleet.observe(cx, scan, FleetRow::Leader(lock));
+        fleet.observe(cx, scan, cx.now(), FleetRow::Leader(lock));
     }
     fleet.scanned(cx, scan);
 }
@@ -144,4 +144,55 @@ fn a_take_of_unknown_outcome_is_recognised_by_its_version() {
         !lock.leads(sent + LEADER_LEASE),
         "it counts from when the take was sent"
     );
+}
+
+/// A leader that has stood still for longer than its lock lasts.
+fn lapsed() -> (Context, LeaderLock, Fleet) {
+    let (mut cx, lock, fleet) = leading();
+    cx.later(LEADER_LEASE.times(2));
+    assert!(!lock.leads(cx.now()), "another worker may lead");
+    (cx, lock, fleet)
+}
+
+#[test]
+fn a_leader_that_stood_still_leads_on_if_its_version_is_still_in_the_row() {
+    let (cx, mut lock, fleet) = lapsed();
+    let write = turn(&cx, &mut lock, &fleet, 3, done());
+    assert!(matches!(write, Some(FleetWrite::Beat { .. })), "{write:?}");
+    assert!(lock.leads(cx.now()));
+}
+
+#[test]
+fn a_leader_that_stood_still_leads_no_more_if_another_has_taken_its_lock() {
+    let (cx, mut lock, mut fleet) = lapsed();
+    shows(&cx, &mut fleet, 3, Some("another"));
+    let refused = refused(Why::ConditionFailed);
+    assert!(turn(&cx, &mut lock, &fleet, 3, refused).is_some());
+    assert!(!lock.leads(cx.now()) && !lock.may_be_ours());
+    assert_eq!(turn(&cx, &mut lock, &fleet, 3, done()), None);
+    assert_eq!(lock.step_down(&"me".into()), None);
+}
+
+#[test]
+fn a_leader_that_stood_still_gives_its_lock_up_when_it_stops() {
+    let (_, mut lock, _) = lapsed();
+    let step_down = lock.step_down(&"me".into());
+    assert!(
+        matches!(&step_down, Some(FleetWrite::StepDown { seen, .. }) if seen.len() == 1),
+        "{step_down:?}"
+    );
+    assert!(!lock.may_be_ours());
+}
+
+#[test]
+fn a_take_of_unknown_outcome_is_given_up_too() {
+    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
+    shows(&cx, &mut fleet, 1, None);
+    cx.later(COURTESY);
+    shows(&cx, &mut fleet, 2, None);
+    let Some(FleetWrite::Lead { version, .. }) = turn(&cx, &mut lock, &fleet, 2, unknown()) else {
+        panic!("a take is due")
+    };
+    let step_down = lock.step_down(&"me".into());
+    assert!(matches!(step_down, Some(FleetWrite::StepDown { seen, .. }) if seen == [version]));
 }

@@ -1,0 +1,111 @@
+//! Which workers of a fleet of KCL 3.x live, by what scans showed of their reports.
+
+use crate::fleet::{FORGET_AFTER, FleetRow, FleetWorker, REPORT_INTERVAL, WORKER_EXPIRY, seconds};
+use crate::time::{Mono, Span};
+use crate::worker::context::Context;
+use crate::worker::lease_table::Fleet;
+use crate::worker::testing::context;
+
+/// A report of `other`, written so long ago by a clock that is right.
+fn report(cx: &Context, age: Span) -> FleetWorker {
+    FleetWorker {
+        id: "other".into(),
+        at: seconds(cx.wall()) - (age.0 / 1_000_000) as i64,
+        ours: false,
+        metrics: Vec::new(),
+    }
+}
+
+/// A whole scan, asked for at this moment, shows this report.
+fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, asked: Mono, report: &FleetWorker) {
+    fleet.observe(cx, scan, asked, FleetRow::Worker(report.clone()));
+    fleet.scanned(cx, scan);
+}
+
+fn lives(cx: &Context, fleet: &Fleet) -> bool {
+    fleet.live(cx.now()).next().is_some()
+}
+
+/// The worker has reported for the last time in the midst of a pause of ours.
+fn after_a_pause(pause: Span, age: Span) -> (Context, Fleet) {
+    let (mut cx, mut fleet) = (context(), Fleet::default());
+    shows(&cx, &mut fleet, 1, cx.now(), &report(&cx, Span::ZERO));
+    cx.later(pause);
+    shows(&cx, &mut fleet, 2, cx.now(), &report(&cx, age));
+    (cx, fleet)
+}
+
+#[test]
+fn a_report_that_changed_while_nobody_looked_is_as_old_as_it_says() {
+    let (pause, expiry) = (WORKER_EXPIRY.times(4), WORKER_EXPIRY);
+    let (cx, fleet) = after_a_pause(pause, expiry);
+    assert!(!lives(&cx, &fleet), "it died in the pause");
+    let (mut cx, fleet) = after_a_pause(pause, Span(expiry.0 - 2_000_000));
+    assert!(lives(&cx, &fleet));
+    cx.later(Span::from_secs(2));
+    assert!(
+        !lives(&cx, &fleet),
+        "its report counts for no longer than others'"
+    );
+}
+
+#[test]
+fn a_report_is_no_older_than_the_last_look_whatever_its_clock_shows() {
+    let wrong = Span::from_secs(86_400);
+    let (mut cx, fleet) = after_a_pause(REPORT_INTERVAL, wrong);
+    assert!(lives(&cx, &fleet));
+    cx.later(REPORT_INTERVAL);
+    assert!(lives(&cx, &fleet), "the next report is due now");
+    let (cx, fleet) = after_a_pause(WORKER_EXPIRY.times(2), wrong);
+    assert!(!lives(&cx, &fleet), "nothing tells when it reported");
+}
+
+#[test]
+fn a_report_that_changes_from_scan_to_scan_counts_in_full() {
+    let mut cx = context();
+    let interval = cx.config().scan_interval;
+    let (first, mut second) = (report(&cx, WORKER_EXPIRY.times(2)), report(&cx, WORKER_EXPIRY));
+    second.at += 1;
+    let mut fleet = Fleet::default();
+    shows(&cx, &mut fleet, 1, cx.now(), &first);
+    assert!(!lives(&cx, &fleet), "by the time in it");
+    cx.later(interval);
+    shows(&cx, &mut fleet, 2, cx.now(), &second);
+    cx.later(Span(WORKER_EXPIRY.0 - 1));
+    assert!(lives(&cx, &fleet));
+    cx.later(Span(1));
+    assert!(!lives(&cx, &fleet));
+}
+
+#[test]
+fn an_answer_that_lay_through_a_pause_is_no_look() {
+    let (mut cx, mut fleet) = (context(), Fleet::default());
+    let first = report(&cx, Span::ZERO);
+    shows(&cx, &mut fleet, 1, cx.now(), &first);
+    let asked = cx.now();
+    cx.later(WORKER_EXPIRY.times(4));
+    shows(&cx, &mut fleet, 2, asked, &first);
+    cx.later(cx.config().scan_interval);
+    shows(&cx, &mut fleet, 3, cx.now(), &report(&cx, WORKER_EXPIRY.times(2)));
+    assert!(!lives(&cx, &fleet));
+}
+
+#[test]
+fn reports_of_the_dead_are_removed_after_a_day() {
+    let mut cx = context();
+    let mut fleet = Fleet::default();
+    let last = report(&cx, Span::ZERO);
+    shows(&cx, &mut fleet, 1, cx.now(), &last);
+    cx.later(FORGET_AFTER);
+    shows(&cx, &mut fleet, 2, cx.now(), &last);
+    assert_eq!(fleet.stale(&cx), None);
+    cx.later(Span::from_secs(1));
+    shows(&cx, &mut fleet, 3, cx.now(), &last);
+    assert_eq!(fleet.stale(&cx), Some(&last), "it was seen to live, and died");
+    let interval = cx.config().scan_interval;
+    cx.later(interval);
+    let mut wrong = last;
+    wrong.at += 30;
+    shows(&cx, &mut fleet, 4, cx.now(), &wrong);
+    assert_eq!(fleet.stale(&cx), None, "its clock is wrong, and it lives");
+}

@@ -1,0 +1,242 @@
+//! Scenes of a worker that leads a fleet of KCL 3.x, and of the lock by which it leads.
+
+use crate::kcl3::{
+    JAVA, change, fleet, held, java_acts, java_lives, lock, me, put, report_of, reports, text, version,
+};
+use crate::rig::{Rig, Trick};
+use leasehold_engine::fleet::FleetWrite;
+use leasehold_engine::input::Call;
+use leasehold_engine::notice::Notice;
+use leasehold_engine::output::{Effect, TableOp};
+use leasehold_engine::table::AttributeValue;
+use leasehold_engine::time::Span;
+
+/// A fleet of one worker of ours and `java`, which ours leads.
+fn leading(shards: u32) -> Rig {
+    let mut rig = fleet(shards, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    reports(&mut rig);
+    rig.join();
+    java_lives(&mut rig, 46);
+    let owner = rig
+        .table
+        .fleet
+        .get("Leader")
+        .map(|item| item["ownerName"].clone());
+    assert_eq!(
+        owner,
+        Some(text(me(&rig, 0).as_str())),
+        "nobody else wants to lead"
+    );
+    rig
+}
+
+#[test]
+fn a_worker_that_stops_takes_its_report_and_its_lock_with_it() {
+    let mut rig = leading(2);
+    assert!(report_of(&rig, 0).is_some());
+    rig.call(0, Call::Shutdown);
+    rig.secs(3);
+    assert!(rig.workers[0].engine().is_stopped());
+    let keys: Vec<_> = rig.table.fleet.keys().map(ToString::to_string).collect();
+    assert_eq!(keys, ["Migration3.0", JAVA]);
+}
+
+#[test]
+fn a_leader_assigns_what_is_free_evenly() {
+    let mut rig = leading(8);
+    java_lives(&mut rig, 2);
+    assert_eq!(held(&rig, 0), 4);
+    let java = (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into()));
+    assert_eq!(java.count(), 4);
+}
+
+/// What the owner before it read of a lease is no measure of what ours reads.
+#[test]
+fn a_leader_weighs_its_own_leases_without_what_others_read_of_them() {
+    let mut rig = leading(3);
+    java_lives(&mut rig, 3);
+    let me = me(&rig, 0);
+    let mine = (0..3)
+        .find(|n| rig.row(*n).owner == Some(me.clone()))
+        .expect("it took its share");
+    for n in 0..3 {
+        change(&mut rig, n, |row| row.throughput = Some(1_000_000));
+    }
+    // It is taken once more, from a worker that read a lot of it.
+    change(&mut rig, mine, |row| {
+        row.owner = Some(JAVA.into());
+        row.counter += 9;
+        row.throughput = Some(90_000_000);
+    });
+    rig.secs(5);
+    change(&mut rig, mine, |row| {
+        row.owner = Some(me);
+        row.counter += 1;
+    });
+    java_lives(&mut rig, 2);
+    assert_eq!(held(&rig, 0), 1);
+    let another = "java2";
+    for _ in 0..45 {
+        let now = rig.now.0 / 1_000_000;
+        let kind = ("entityType", text("WORKER_METRIC_STATS"));
+        put(&mut rig, another, &[kind, ("lut", AttributeValue::n(now))]);
+        java_lives(&mut rig, 1);
+    }
+    let given = (0..3).filter(|n| rig.row(*n).owner == Some(another.into()));
+    assert_eq!(given.count(), 1, "one of the two leases of the other worker");
+}
+
+#[test]
+fn a_leader_gives_a_worker_of_kcl_time_to_find_out_what_it_was_assigned() {
+    let mut rig = leading(8);
+    java_lives(&mut rig, 2);
+    let javas = |rig: &Rig| (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into())).count();
+    assert_eq!(javas(&rig), 4);
+    // It reports, and has not renewed any lease yet.
+    for _ in 0..24 {
+        reports(&mut rig);
+        rig.secs(1);
+    }
+    assert_eq!(javas(&rig), 4, "two lease durations and a half are not over");
+    for _ in 0..4 {
+        reports(&mut rig);
+        rig.secs(1);
+    }
+    assert_eq!(
+        (javas(&rig), held(&rig, 0)),
+        (0, 8),
+        "a worker that lets its leases expire gets no others"
+    );
+}
+
+#[test]
+fn a_leader_moves_leases_by_hand_over() {
+    let mut rig = leading(8);
+    for n in 0..8 {
+        change(&mut rig, n, |row| row.owner = Some(JAVA.into()));
+    }
+    java_lives(&mut rig, 90);
+    let moving = (0..8).filter(|n| {
+        let row = rig.row(*n);
+        row.handing_over == Some(JAVA.into()) && row.owner == Some(me(&rig, 0))
+    });
+    assert!(moving.count() > 0, "a lease is on its way");
+    assert_eq!(held(&rig, 0), 0, "the Java worker has not let go of any");
+}
+
+#[test]
+fn a_lock_whose_version_stands_still_for_two_minutes_is_taken() {
+    let mut rig = fleet(2, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    lock(&mut rig, "dead", "v1");
+    reports(&mut rig);
+    rig.join();
+    let owner = |rig: &Rig| rig.table.fleet["Leader"]["ownerName"].clone();
+    java_lives(&mut rig, 119);
+    assert_eq!(owner(&rig), text("dead"));
+    java_lives(&mut rig, 6);
+    assert_eq!(owner(&rig), text(me(&rig, 0).as_str()));
+    let first = rig.table.fleet["Leader"]["recordVersionNumber"].clone();
+    java_lives(&mut rig, 31);
+    assert_ne!(
+        rig.table.fleet["Leader"]["recordVersionNumber"], first,
+        "it is renewed"
+    );
+    assert_eq!(rig.table.fleet["Leader"]["leaseDuration"], text("120000"));
+}
+
+#[test]
+fn two_of_ours_never_lead_at_once() {
+    let mut rig = fleet(2, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    reports(&mut rig);
+    rig.join();
+    rig.join();
+    java_lives(&mut rig, 100);
+    let leads = |worker: usize| {
+        let notices = rig.workers[worker].notices.iter();
+        notices.rev().find_map(|(_, notice)| match notice {
+            Notice::Fleet { leads, .. } => Some(*leads),
+            _ => None,
+        })
+    };
+    assert_eq!(
+        [leads(0), leads(1)]
+            .iter()
+            .filter(|leads| **leads == Some(true))
+            .count(),
+        1
+    );
+}
+
+fn lock_of(rig: &Rig) -> Option<(AttributeValue, AttributeValue)> {
+    let item = rig.table.fleet.get("Leader")?;
+    Some((item["ownerName"].clone(), item["recordVersionNumber"].clone()))
+}
+
+/// A leader that stands still for longer than its lock lasts, just after it renewed it: no scan has shown it the new version.
+fn stood_still() -> Rig {
+    let mut rig = leading(2);
+    let before = lock_of(&rig);
+    while lock_of(&rig) == before {
+        java_acts(&mut rig);
+        rig.run(Span::from_millis(50));
+    }
+    rig.workers[0].alive = false;
+    java_lives(&mut rig, 240);
+    rig.workers[0].alive = true;
+    rig
+}
+
+#[test]
+fn a_leader_that_stood_still_leads_again_at_once_if_nobody_took_its_lock() {
+    let mut rig = stood_still();
+    let before = lock_of(&rig);
+    java_lives(&mut rig, 2);
+    let (owner, version) = lock_of(&rig).expect("a lock");
+    assert_eq!(owner, text(me(&rig, 0).as_str()));
+    assert_ne!(Some(version), before.map(|(_, version)| version), "it is renewed");
+}
+
+#[test]
+fn a_leader_that_stood_still_leaves_the_lock_to_who_took_it() {
+    let mut rig = stood_still();
+    lock(&mut rig, JAVA, "v1");
+    java_lives(&mut rig, 60);
+    assert_eq!(lock_of(&rig).expect("a lock").0, text(JAVA));
+    let (_, last) = rig.workers[0]
+        .notices
+        .iter()
+        .rev()
+        .find(|(_, notice)| notice.name() == "fleet")
+        .unwrap();
+    assert!(matches!(last, Notice::Fleet { leads: false, .. }), "{last:?}");
+}
+
+#[test]
+fn a_leader_that_stood_still_gives_its_lock_up_when_it_stops() {
+    let mut rig = stood_still();
+    java_lives(&mut rig, 5);
+    rig.call(0, Call::Shutdown);
+    rig.secs(3);
+    assert!(rig.workers[0].engine().is_stopped());
+    assert_eq!(lock_of(&rig), None);
+}
+
+/// What is in flight when a leader is told to stop changes what is in the row.
+#[test]
+fn a_leader_that_stops_while_it_renews_its_lock_gives_it_up_all_the_same() {
+    let mut rig = leading(2);
+    rig.workers[0].trap = Some(Box::new(|effect| {
+        matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Beat { .. }))).then_some(Trick::Hang)
+    }));
+    java_lives(&mut rig, 35);
+    assert_eq!(rig.workers[0].hung.len(), 1, "a renewal is under way");
+    rig.call(0, Call::Shutdown);
+    rig.secs(1);
+    rig.release(0);
+    rig.secs(3);
+    assert!(rig.workers[0].engine().is_stopped());
+    assert_eq!(lock_of(&rig), None);
+}
