@@ -10,10 +10,10 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::table::{AttributeValue, Item};
 
-const JAVA: &str = "java";
+pub const JAVA: &str = "java";
 
 /// A table with a lease for each shard that nobody had yet, and workers of ours.
-fn fleet(shards: u32, workers: u32) -> Rig {
+pub fn fleet(shards: u32, workers: u32) -> Rig {
     let mut rig = Rig::new(shards, 0);
     rig.configure(|_| asking());
     rig.table.rows = Some(
@@ -33,11 +33,11 @@ fn fleet(shards: u32, workers: u32) -> Rig {
     rig
 }
 
-fn text(value: &str) -> AttributeValue {
+pub fn text(value: &str) -> AttributeValue {
     AttributeValue::s(value)
 }
 
-fn put(rig: &mut Rig, key: &str, attributes: &[(&'static str, AttributeValue)]) {
+pub fn put(rig: &mut Rig, key: &str, attributes: &[(&'static str, AttributeValue)]) {
     let mut item = Item::from([("leaseKey".into(), text(key))]);
     for (name, value) in attributes {
         item.insert((*name).into(), value.clone());
@@ -45,7 +45,7 @@ fn put(rig: &mut Rig, key: &str, attributes: &[(&'static str, AttributeValue)]) 
     rig.table.fleet.insert(LeaseKey::from(key), item);
 }
 
-fn version(rig: &mut Rig, version: &str) {
+pub fn version(rig: &mut Rig, version: &str) {
     let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));
     put(rig, "Migration3.0", &[kind, ("cv", text(version))]);
 }
@@ -61,7 +61,7 @@ fn lock(rig: &mut Rig, owner: &str, version: &str) {
 }
 
 /// The Java worker reports, as it does every 30 s.
-fn reports(rig: &mut Rig) {
+pub fn reports(rig: &mut Rig) {
     let now = rig.now.0 / 1_000_000;
     let empty = || AttributeValue::M(std::collections::BTreeMap::new());
     let attributes = [
@@ -74,7 +74,7 @@ fn reports(rig: &mut Rig) {
 }
 
 /// Lets time pass. The Java worker lives: it reports, and renews its leases and its lock.
-fn java_lives(rig: &mut Rig, secs: u64) {
+pub fn java_lives(rig: &mut Rig, secs: u64) {
     for _ in 0..secs {
         reports(rig);
         let now = text(&rig.now.to_string());
@@ -92,20 +92,20 @@ fn java_lives(rig: &mut Rig, secs: u64) {
     }
 }
 
-fn change(rig: &mut Rig, n: u32, change: impl FnOnce(&mut LeaseRow)) {
+pub fn change(rig: &mut Rig, n: u32, change: impl FnOnce(&mut LeaseRow)) {
     let key = Rig::id(n).to_lease();
     change(rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap());
 }
 
-fn me(rig: &Rig, worker: usize) -> WorkerId {
+pub fn me(rig: &Rig, worker: usize) -> WorkerId {
     rig.workers[worker].engine().worker().unwrap().clone()
 }
 
-fn held(rig: &Rig, worker: usize) -> usize {
+pub fn held(rig: &Rig, worker: usize) -> usize {
     rig.workers[worker].engine().held().count()
 }
 
-fn report_of(rig: &Rig, worker: usize) -> Option<&Item> {
+pub fn report_of(rig: &Rig, worker: usize) -> Option<&Item> {
     rig.table.fleet.get(me(rig, worker).as_str())
 }
 
