@@ -247,7 +247,7 @@ fn an_end_that_was_not_written_is_tried_again_and_one_of_unknown_outcome_is_reco
         rig.workers[0].trap = Some(Box::new(move |effect| {
             let ends = matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Migrate { .. })));
             failures -= u32::from(ends && failures > 0);
-            (ends && failures > 0).then(|| match applied {
+            (ends && failures > 0).then_some(match applied {
                 true => Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)),
                 false => Trick::Instead(Outcome::NotSent(Cause::Throttled)),
             })
