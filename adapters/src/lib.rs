@@ -119,11 +119,13 @@ pub use kpl::Misplaced;
 /// The engine, for formats of lease tables that this crate does not have.
 pub use leasehold_engine as engine;
 pub use leasehold_engine::config::{
-    BadConfig, BadOption, Config, FailureAction, InitialPosition, MembersConfig, OptionInfo, ReaderConfig,
+    AssignBy, BadConfig, BadOption, Config, FailureAction, FleetConfig, InitialPosition, MembersConfig,
+    OptionInfo, ReaderConfig,
 };
 pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 pub use leasehold_engine::notice::{
-    Choice, Fatal, Left, ListReason, LossReason, Notice, Severity, Stall, StopSummary, StreamNews, TakeReason,
+    Choice, Fatal, Left, ListReason, LossReason, MigrationNews, Notice, Severity, Stall, StopSummary,
+    StreamNews, TakeReason,
 };
 pub use leasehold_engine::output::{EndReason, FlushReason};
 pub use leasehold_engine::position::{BadSequenceNumber, Checkpoint, Position, SequenceNumber};

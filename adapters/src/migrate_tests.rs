@@ -136,6 +136,7 @@ impl InMemory {
             }
             TableOp::Members(op) => panic!("nobody is a member of a migration: {op:?}"),
             TableOp::Fleet(write) => panic!("nobody is a member of a migration: {write:?}"),
+            TableOp::OwnerIndex => panic!("nobody is a member of a migration"),
             TableOp::Write(change) => {
                 drop(state);
                 if self.write(change).is_err() {

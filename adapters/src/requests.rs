@@ -93,7 +93,7 @@ fn operation(effect: &Effect) -> Option<&'static str> {
 
 fn table(op: &TableOp) -> &'static str {
     match op {
-        TableOp::Describe | TableOp::Members(MembersOp::Describe(_)) => "DescribeTable",
+        TableOp::Describe | TableOp::OwnerIndex | TableOp::Members(MembersOp::Describe(_)) => "DescribeTable",
         TableOp::Create | TableOp::Members(MembersOp::Create(_)) => "CreateTable",
         TableOp::Scan { .. } | TableOp::Members(MembersOp::List { .. }) => "Scan",
         TableOp::Read { .. } | TableOp::Members(MembersOp::ReadLeader | MembersOp::ReadShards) => "GetItem",
@@ -102,7 +102,7 @@ fn table(op: &TableOp) -> &'static str {
         TableOp::Write(Change::Delete { .. } | Change::Forget { .. }) => "DeleteItem",
         TableOp::Write(_) => "UpdateItem",
         TableOp::Fleet(write) => match write {
-            FleetWrite::Report { .. } | FleetWrite::Beat { .. } => "UpdateItem",
+            FleetWrite::Report { .. } | FleetWrite::Beat { .. } | FleetWrite::Migrate { .. } => "UpdateItem",
             FleetWrite::Lead { .. } => "PutItem",
             FleetWrite::Leave { .. } | FleetWrite::Forget { .. } | FleetWrite::StepDown { .. } => {
                 "DeleteItem"

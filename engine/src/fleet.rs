@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | worker metrics | the worker's name | every worker of a KCL 3.x fleet, every [`REPORT_INTERVAL`] |
 //! | leader lock | `Leader` | the leader, every [`LEADER_BEAT`], as the DynamoDB lock client does |
-//! | client version | `Migration3.0` | the leader of a migration, or an operator's tool |
+//! | client version | `Migration3.0` | the first worker of KCL 3.x, the leader that ends a migration, or an operator's tool |
 //!
 //! A worker of KCL 3.x takes no lease. The leader assigns free and expired leases to workers whose metrics are fresh, and moves
 //! leases of busy workers by a hand-over.
@@ -24,6 +24,14 @@ pub const FORGET_AFTER: Span = Span::from_secs(86_400);
 pub const LEADER_LEASE: Span = Span::from_secs(120);
 /// How often a leader renews its lock, in KCL.
 pub const LEADER_BEAT: Span = Span::from_secs(30);
+/// How often the leader looks whether a migration can end: as often as KCL's.
+pub const MIGRATION_LOOK: Span = Span::from_secs(60);
+/// By when every worker of KCL has noticed that a migration has ended: it looks once a minute, and begins up to half a minute late.
+pub const MIGRATION_NOTICED: Span = Span::from_secs(90);
+/// How many earlier states the row of the version names, in KCL.
+pub const MIGRATION_HISTORY: usize = 10;
+/// The index over the owners of leases. Workers of KCL 3.x look in it for what was assigned to them.
+pub const OWNER_INDEX: &str = "LeaseOwnerToLeaseKeyIndex";
 /// The key of the leader's lock.
 pub const LEADER_KEY: &str = "Leader";
 /// The key of the row that tells the version of the fleet.
@@ -37,8 +45,8 @@ pub enum FleetRow {
     Worker(FleetWorker),
     /// A worker leads.
     Leader(FleetLeader),
-    /// The fleet works by the rules of this version.
-    Version(FleetVersion),
+    /// The fleet works by the rules of a version.
+    Version(FleetState),
 }
 
 /// A worker's report.
@@ -81,6 +89,53 @@ pub struct FleetLeader {
     pub released: bool,
 }
 
+/// By the rules of which version a fleet works, and how it came to that.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FleetState {
+    /// The version.
+    pub version: FleetVersion,
+    /// Who wrote it, and when, in milliseconds since 1970. None: the row does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<(String, i64)>,
+    /// The states before it, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<FleetStep>,
+}
+
+/// A state that a fleet was in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FleetStep {
+    /// The version, as the row spells it.
+    pub version: String,
+    /// Who wrote it.
+    pub by: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+}
+
+impl From<FleetVersion> for FleetState {
+    fn from(version: FleetVersion) -> Self {
+        Self {
+            version,
+            written: None,
+            before: Vec::new(),
+        }
+    }
+}
+
+impl FleetState {
+    /// The states before the next one, the newest first.
+    pub(crate) fn history(&self) -> Vec<FleetStep> {
+        let now = self.written.as_ref().map(|(by, at)| FleetStep {
+            version: self.version.as_str().to_owned(),
+            by: by.clone(),
+            at: *at,
+        });
+        let all = now.into_iter().chain(self.before.iter().cloned());
+        all.take(MIGRATION_HISTORY).collect()
+    }
+}
+
 /// The version by whose rules a fleet works.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -95,6 +150,31 @@ pub enum FleetVersion {
     Version3x,
     /// One that this library does not know.
     Unknown(String),
+}
+
+impl FleetVersion {
+    /// The version that a row spells so.
+    pub fn of(text: &str) -> Self {
+        let known = [
+            Self::UpgradeFrom2x,
+            Self::Version2x,
+            Self::Version3xWithRollback,
+            Self::Version3x,
+        ];
+        let found = known.into_iter().find(|version| version.as_str() == text);
+        found.unwrap_or_else(|| Self::Unknown(text.to_owned()))
+    }
+
+    /// How rows spell it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::UpgradeFrom2x => "CLIENT_VERSION_UPGRADE_FROM_2X",
+            Self::Version2x => "CLIENT_VERSION_2X",
+            Self::Version3xWithRollback => "CLIENT_VERSION_3X_WITH_ROLLBACK",
+            Self::Version3x => "CLIENT_VERSION_3X",
+            Self::Unknown(text) => text,
+        }
+    }
 }
 
 /// A write of such a row.
@@ -151,6 +231,15 @@ pub enum FleetWrite {
         /// The versions that our last writes may have left.
         seen: Vec<String>,
     },
+    /// End the migration from the rules of KCL 2 to those of KCL 3, if the state is as it was read.
+    Migrate {
+        /// Us.
+        worker: WorkerId,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// The state as read.
+        seen: Box<FleetState>,
+    },
 }
 
 impl FleetWrite {
@@ -163,6 +252,7 @@ impl FleetWrite {
             FleetWrite::Lead { .. } | FleetWrite::Beat { .. } | FleetWrite::StepDown { .. } => {
                 LeaseKey::from(LEADER_KEY)
             }
+            FleetWrite::Migrate { .. } => LeaseKey::from(VERSION_KEY),
         }
     }
 
@@ -175,6 +265,7 @@ impl FleetWrite {
             FleetWrite::Lead { .. } => "take the leader's lock",
             FleetWrite::Beat { .. } => "renew the leader's lock",
             FleetWrite::StepDown { .. } => "give up the leader's lock",
+            FleetWrite::Migrate { .. } => "end the migration to KCL 3",
         }
     }
 }

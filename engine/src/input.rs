@@ -152,6 +152,8 @@ pub enum Reply {
     Done,
     /// To [`TableOp::Describe`](crate::output::TableOp::Describe).
     Table(TableState),
+    /// To [`TableOp::OwnerIndex`](crate::output::TableOp::OwnerIndex): whether it is there, and ACTIVE.
+    OwnerIndex(bool),
     /// To [`TableOp::Scan`](crate::output::TableOp::Scan).
     Page(ScanPage),
     /// To [`TableOp::Read`](crate::output::TableOp::Read); absent: there is no such row.

@@ -13,6 +13,7 @@ mod about;
 mod fatal;
 mod fleet;
 mod kind;
+mod migration;
 mod reason;
 mod stall;
 mod stop;
@@ -21,6 +22,7 @@ mod streams;
 pub use fatal::Fatal;
 pub use fleet::FleetRules;
 pub use kind::Severity;
+pub use migration::MigrationNews;
 use reason::retries;
 pub use reason::{Choice, ListReason, LossReason, TakeReason};
 pub use stall::Stall;
@@ -218,6 +220,8 @@ pub enum Notice {
     },
     /// Something happened to a stream of a worker that reads several.
     Stream(StreamNews),
+    /// What the leader of a migration from KCL 2 to KCL 3 found.
+    Migration(MigrationNews),
 }
 
 /// An event as one line. Where a line names no subject, the subject is the worker.
@@ -428,6 +432,7 @@ impl fmt::Display for Notice {
                 to,
             } => write!(f, "moves {lease} from {from} to {to}"),
             Notice::Stream(news) => write!(f, "{news}"),
+            Notice::Migration(news) => write!(f, "{news}"),
             Notice::Yields { lease } => write!(f, "giving up {lease}: by rank it is another member's"),
             Notice::Continued {
                 table,

@@ -85,6 +85,8 @@ pub enum TableOp {
     Members(MembersOp),
     /// One write of a row by which workers of KCL 3.x know each other. A failed guard is refused with `ConditionFailed`.
     Fleet(FleetWrite),
+    /// Whether the index [`OWNER_INDEX`](crate::fleet::OWNER_INDEX) of the lease table can be used.
+    OwnerIndex,
 }
 
 impl TableOp {
@@ -97,6 +99,7 @@ impl TableOp {
             TableOp::Write(change) => (change.verb(), Some(change.key().as_str())),
             TableOp::Members(op) => (op.verb(), None),
             TableOp::Fleet(write) => (write.verb(), None),
+            TableOp::OwnerIndex => ("look for the index of owners", None),
         }
     }
 }

@@ -5,15 +5,15 @@ use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
 use leasehold::parts::{DynamoDb, Kinesis};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
 use leasehold::{
-    Ack, BadConfig, BadOption, BadSequenceNumber, BadStream, BadStreamId, Batch, BatchIter, Builder, Bytes,
-    Checkpoint, Choice, CompleteBuilder, Config, Control, DeadLetter, DeadLetterChannel, DeadLetterFile,
-    DeadLetterStream, EndReason, Error, FailureAction, FailurePolicy, Fatal, Fence, FencingToken, Flush,
-    FlushReason, Handler, HandlerFn, HashKey, HashRange, Health, InitialPosition, LeaseKey, LeaseRow,
-    LeaseStatus, Left, Letter, ListReason, LossReason, MembersConfig, Misplaced, Mono, NotDurable, NotStored,
-    NotTaken, Notice, OpId, OptionInfo, Phase, Position, ReaderConfig, Receipt, Record, Report, Rewind,
-    SequenceNumber, Severity, ShardHandler, ShardId, ShardInfo, ShardStream, Span, Stall, Stalled, Status,
-    StopSummary, StreamId, StreamNews, StreamRef, TakeReason, TraceFolder, TraceSink, Wall, Worker, WorkerId,
-    dead_letter_channel, shutdown_on_signal,
+    Ack, AssignBy, BadConfig, BadOption, BadSequenceNumber, BadStream, BadStreamId, Batch, BatchIter,
+    Builder, Bytes, Checkpoint, Choice, CompleteBuilder, Config, Control, DeadLetter, DeadLetterChannel,
+    DeadLetterFile, DeadLetterStream, EndReason, Error, FailureAction, FailurePolicy, Fatal, Fence,
+    FencingToken, FleetConfig, Flush, FlushReason, Handler, HandlerFn, HashKey, HashRange, Health,
+    InitialPosition, LeaseKey, LeaseRow, LeaseStatus, Left, Letter, ListReason, LossReason, MembersConfig,
+    MigrationNews, Misplaced, Mono, NotDurable, NotStored, NotTaken, Notice, OpId, OptionInfo, Phase,
+    Position, ReaderConfig, Receipt, Record, Report, Rewind, SequenceNumber, Severity, ShardHandler, ShardId,
+    ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, StreamId, StreamNews, StreamRef,
+    TakeReason, TraceFolder, TraceSink, Wall, Worker, WorkerId, dead_letter_channel, shutdown_on_signal,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -76,7 +76,8 @@ fn options_and_handlers_are_written_with_this_crate_alone() {
         .with_initial_position(InitialPosition::AtTimestamp(Wall(1_767_225_600_000)))
         .with_lease_duration(Span::from_secs(20))
         .with_reader(ReaderConfig::default().with_idle_interval(Span::from_millis(500)))
-        .with_members(MembersConfig::default());
+        .with_members(MembersConfig::default())
+        .with_fleet(FleetConfig::default().with_assign_by(AssignBy::Number));
     assert_eq!(config.check(), Ok(()));
     assert_eq!(WorkerId::from("worker:1f").to_string(), "worker:1f");
     fn is_handler(_: impl Handler) {}
@@ -130,6 +131,10 @@ fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
         Notice::Stream(StreamNews::Lost { stream, why }) => {
             let _: &Fatal = why;
             Some((stream.as_str().into(), why.to_string()))
+        }
+        Notice::Migration(news) => {
+            let _: &MigrationNews = news;
+            None
         }
         _ => notice
             .lease()

@@ -45,7 +45,7 @@ pub struct DynamoTable {
     _pool: Arc<Pool>,
     /// The application's name.
     pub(super) application: Arc<str>,
-    table: Arc<str>,
+    pub(super) table: Arc<str>,
     pub(super) format: Arc<dyn LeaseFormat + Send + Sync>,
     pub(super) failures: Failures,
     pub(super) bill: Bill,
@@ -410,6 +410,7 @@ impl Port<TableOp> for DynamoTable {
             }
             TableOp::Members(op) => Box::pin(this.members(op)),
             TableOp::Fleet(write) => Box::pin(this.fleet(write)),
+            TableOp::OwnerIndex => Box::pin(this.owner_index()),
             TableOp::Scan { after, limit } => Box::pin(this.scan(after, limit)),
             TableOp::Read { key } => Box::pin(this.read(key)),
             TableOp::Write(change) => Box::pin(this.write(change)),

@@ -195,7 +195,14 @@ impl Config {
         at_most_a_day("bootstrap_delay", self.bootstrap_delay)?;
         at_most_a_day("shutdown_timeout", self.shutdown_timeout)?;
         at_most_a_day("flush_timeout", self.flush_timeout)?;
-        at_most_a_day("stall_after", self.stall_after)
+        at_most_a_day("stall_after", self.stall_after)?;
+        at_most_a_day("fleet.migration_wait", self.fleet.migration_wait)?;
+        let report = self.fleet.report_interval;
+        within_range(
+            "fleet.report_interval",
+            report >= Span::from_secs(1) && report <= Span::from_secs(30),
+            report,
+        )
     }
 
     /// What must hold where leases are assigned by rank.

@@ -15,7 +15,7 @@ mod tests;
 mod text;
 
 pub use check::BadConfig;
-pub use options::{Config, MembersConfig, OptionInfo, ReaderConfig};
+pub use options::{Config, FleetConfig, MembersConfig, OptionInfo, ReaderConfig};
 pub use streams::{StreamSource, Streams};
 pub use text::BadOption;
 
@@ -48,6 +48,18 @@ pub enum FailureAction {
     Stop,
     /// The record is given to the dead-letter sink and counts as processed.
     SetAside,
+}
+
+/// By what a worker that leads a fleet of KCL 3.x shares the leases out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum AssignBy {
+    /// By the load of the workers.
+    #[default]
+    Load,
+    /// By the number of leases.
+    Number,
 }
 
 /// In the words of the command line: `trim-horizon`, `latest`, or a time as of RFC 3339.
@@ -103,6 +115,12 @@ impl Config {
     /// ago, and carries out its plan within two lease durations and a request.
     pub fn least_cleanup_delay(&self) -> Span {
         self.scan_interval.times(2) + self.lease_duration.times(2) + self.table_timeout
+    }
+}
+
+impl FleetConfig {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

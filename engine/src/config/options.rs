@@ -5,7 +5,7 @@
 //! engine an option is a field.
 
 use super::text::Value;
-use super::{FailureAction, InitialPosition, StreamSource, Streams};
+use super::{AssignBy, FailureAction, InitialPosition, StreamSource, Streams};
 use crate::policy::Policies;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,9 @@ macro_rules! accessors {
     };
     ($Options:ident MembersConfig $name:ident $with:ident $doc:expr) => {
         accessors! { @both $Options $name $with $doc, &MembersConfig, |group| group, MembersConfig }
+    };
+    ($Options:ident FleetConfig $name:ident $with:ident $doc:expr) => {
+        accessors! { @both $Options $name $with $doc, &FleetConfig, |group| group, FleetConfig }
     };
     ($Options:ident Streams $name:ident $with:ident $doc:expr) => {
         accessors! { @both $Options $name $with $doc, &[StreamSource], |streams: &Streams| streams.as_slice(), impl Into<Streams> }
@@ -257,6 +260,9 @@ options! {
         /// How workers tell each other that they live, where leases are assigned by rank: in kinsumer's tables only.
         #[serde(skip_serializing_if = "MembersConfig::is_default")]
         members, with_members: MembersConfig = MembersConfig::default(), "its options' defaults", "see its options";
+        /// How a worker is a member of a fleet of KCL 3.x: in KCL's tables only.
+        #[serde(skip_serializing_if = "FleetConfig::is_default")]
+        fleet, with_fleet: FleetConfig = FleetConfig::default(), "its options' defaults", "see its options";
     }
 }
 
@@ -302,12 +308,29 @@ options! {
     }
 }
 
+options! {
+    /// How a worker is a member of a fleet of KCL 3.x: in KCL's tables only. Workers of a fleet may differ in these.
+    pub struct FleetConfig in "fleet." {
+        /// By what a worker shares the leases out when it leads a fleet with workers of KCL 3.x. `load`: by what workers report of their
+        /// hosts, or by the throughput of their leases (KCL: `WORKER_UTILIZATION_AWARE`). `number`: each gets as many as another (KCL:
+        /// `LEASE_COUNT_BASED`); leases move less often, and a busy host is not relieved.
+        assign_by, with_assign_by: AssignBy = AssignBy::Load, "load", "load or number";
+        /// How often a worker reports to workers of KCL 3.x that it lives (KCL: `workerMetricsReporterFreqInMillis`). KCL's leader takes a
+        /// worker for dead that did not report for twice its own interval: set it to theirs, if theirs is shorter than the default.
+        report_interval, with_report_interval: Span = Span::from_secs(30), "30 s", "1 s to 30 s";
+        /// For how long all owners of leases must have reported before a worker that leads a migration from KCL 2 to KCL 3 ends it.
+        /// Shorter: the rules of KCL 3 hold sooner, and a worker of KCL 2 that is only being restarted is more easily overlooked.
+        migration_wait, with_migration_wait: Span = Span::from_secs(600), "600 s", "at most 24 h";
+    }
+}
+
 impl Config {
     /// Every option, those of a group in place of the group.
     pub fn options() -> impl Iterator<Item = &'static OptionInfo> {
         Self::OPTIONS.iter().flat_map(|option| match option.name {
             "reader" => ReaderConfig::OPTIONS.iter(),
             "members" => MembersConfig::OPTIONS.iter(),
+            "fleet" => FleetConfig::OPTIONS.iter(),
             _ => std::slice::from_ref(option).iter(),
         })
     }

@@ -96,6 +96,7 @@ fn several_streams_are_named_once_each_and_stand_in_kcls_table_without_a_stream_
 #[rustfmt::skip]
 fn accepts(option: &str, value: u64) -> Option<bool> {
     let (config, reader, span, number) = (good(), ReaderConfig::default(), Span(value), value as u32);
+    let fleet = FleetConfig::default();
     let config = match option {
         "table" => config.with_table("a".repeat(number as usize)),
         "stream" => config.with_stream("a".repeat(number as usize)),
@@ -126,6 +127,8 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "reader.kept_bytes" => config.with_reader(reader.with_kept_bytes(value)),
         "reader.kept_batches" => config.with_reader(reader.with_kept_batches(number)),
         "reader.buffer_bytes" => config.with_reader(reader.with_buffer_bytes(value)),
+        "fleet.report_interval" => config.with_fleet(fleet.with_report_interval(span)),
+        "fleet.migration_wait" => config.with_fleet(fleet.with_migration_wait(span)),
         _ => return None,
     };
     Some(config.check().is_ok())
@@ -190,7 +193,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 28);
+    assert_eq!(compared, 30);
 }
 
 /// A default as people write it.
@@ -207,6 +210,7 @@ fn the_defaults_that_are_told_are_those_that_are() {
     let mut config = serde_json::to_value(Config::default()).unwrap();
     // It is left out of a trace where it is the default.
     config["members"] = serde_json::to_value(MembersConfig::default()).unwrap();
+    config["fleet"] = serde_json::to_value(FleetConfig::default()).unwrap();
     config["streams"] = serde_json::json!([]);
     config["stream_cleanup_delay"] = 0.into();
     let mut names = Vec::new();
@@ -227,11 +231,11 @@ fn the_defaults_that_are_told_are_those_that_are() {
         names.push(option.name);
     }
     let fields = |value: &serde_json::Value| value.as_object().map_or(0, serde_json::Map::len);
-    let groups = [&config, &config["reader"], &config["members"]];
-    // The two groups are fields, too.
+    let groups = [&config, &config["reader"], &config["members"], &config["fleet"]];
+    // The groups are fields, too.
     assert_eq!(
         names.len(),
-        groups.into_iter().map(fields).sum::<usize>() - 2,
+        groups.into_iter().map(fields).sum::<usize>() - 3,
         "{names:?}"
     );
 }

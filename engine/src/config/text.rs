@@ -1,6 +1,8 @@
 //! Options as texts: for configuration files, environments and command lines.
 
-use super::{Config, FailureAction, InitialPosition, MembersConfig, ReaderConfig, Streams};
+use super::{
+    AssignBy, Config, FailureAction, FleetConfig, InitialPosition, MembersConfig, ReaderConfig, Streams,
+};
 use crate::policy::Policies;
 use crate::stream_id::StreamId;
 use crate::time::Span;
@@ -135,6 +137,24 @@ impl Value for FailureAction {
     }
 }
 
+impl Value for AssignBy {
+    fn set(&mut self, text: &str) -> Result<(), &'static str> {
+        *self = match text {
+            "load" => AssignBy::Load,
+            "number" => AssignBy::Number,
+            _ => return Err("load or number"),
+        };
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        match self {
+            AssignBy::Load => "load".to_owned(),
+            AssignBy::Number => "number".to_owned(),
+        }
+    }
+}
+
 impl Value for Streams {
     fn set(&mut self, text: &str) -> Result<(), &'static str> {
         let ids: Result<Vec<StreamId>, _> = text.split(',').map(|id| id.trim().parse()).collect();
@@ -170,6 +190,7 @@ macro_rules! no_value {
 no_value! {
     ReaderConfig: "the name of an option of this group, such as `reader.max_records`",
     MembersConfig: "the name of an option of this group, such as `members.check_interval`",
+    FleetConfig: "the name of an option of this group, such as `fleet.assign_by`",
     Policies: "no text: policies follow from the format of the lease table"
 }
 
@@ -229,6 +250,7 @@ impl Config {
         let value = match name.split_once('.') {
             Some(("reader", name)) => self.reader.value(name),
             Some(("members", name)) => self.members.value(name),
+            Some(("fleet", name)) => self.fleet.value(name),
             Some(_) => None,
             None => self.value(name),
         };
@@ -253,6 +275,7 @@ impl Config {
         let text = match name.split_once('.') {
             Some(("reader", name)) => copy.reader.value(name)?.text(),
             Some(("members", name)) => copy.members.value(name)?.text(),
+            Some(("fleet", name)) => copy.fleet.value(name)?.text(),
             Some(_) => return None,
             None => copy.value(name)?.text(),
         };

@@ -64,6 +64,7 @@ impl Notice {
             Notice::MissedTake { owner, .. } => owner.as_ref(),
             Notice::Claimed { owner, .. } => Some(owner),
             Notice::Assigned { to, .. } => Some(to),
+            Notice::Migration(news) => news.other_worker(),
             Notice::Lost {
                 why: LossReason::Taken { by, .. },
                 ..

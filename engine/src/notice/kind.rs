@@ -73,6 +73,7 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::Fleet { unknown: Some(_), .. } => ("fleet", Warning),
         Notice::Fleet { .. } => ("fleet", Info),
         Notice::Stream(news) => news.kind(),
+        Notice::Migration(news) => news.kind(),
         Notice::Assigned { .. } => ("assigned", Info),
         Notice::Trimmed { .. } => ("trimmed", Error),
         Notice::Trouble { .. } => ("trouble", Warning),

@@ -37,6 +37,8 @@ pub struct LeaseTable<K: Keeping = Plain> {
     pub keeping: K,
     /// The rows by which workers of KCL 3.x know each other, as items of KCL's format. A scan shows them on its last page.
     pub fleet: BTreeMap<LeaseKey, Item>,
+    /// Whether the index of owners is there.
+    pub owner_index: bool,
 }
 
 impl<K: Keeping> LeaseTable<K> {
@@ -47,6 +49,7 @@ impl<K: Keeping> LeaseTable<K> {
             unreadable: BTreeMap::new(),
             keeping,
             fleet: BTreeMap::new(),
+            owner_index: false,
         }
     }
 
@@ -71,6 +74,8 @@ impl<K: Keeping> LeaseTable<K> {
             TableOp::Write(change) => self.write(change),
             TableOp::Members(_) => refused_by(Why::NotFound, None),
             TableOp::Fleet(write) => self.fleet_write(write),
+            TableOp::OwnerIndex if self.rows.is_none() => refused_by(Why::NotFound, None),
+            TableOp::OwnerIndex => Outcome::Applied(Reply::OwnerIndex(self.owner_index)),
         }
     }
 

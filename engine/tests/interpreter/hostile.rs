@@ -3,7 +3,7 @@
 use super::world::{KEYS, OWNERS};
 use super::{Dice, members};
 use leasehold_engine::config::{Config, FailureAction, InitialPosition, StreamSource};
-use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetVersion, FleetWorker};
+use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetState, FleetVersion, FleetWorker};
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
 use leasehold_engine::input::*;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
@@ -158,11 +158,20 @@ fn fleet_row(dice: &mut Dice<'_>) -> FleetRow {
             released: dice.one_in(4),
         }),
         _ => FleetRow::Version(match dice.below(4) {
-            0 => FleetVersion::UpgradeFrom2x,
-            1 => FleetVersion::Version2x,
-            2 => FleetVersion::Unknown(String::new()),
-            _ => FleetVersion::Version3x,
+            0 => fleet_state(dice),
+            1 => FleetVersion::Version2x.into(),
+            2 => FleetVersion::Unknown(String::new()).into(),
+            _ => FleetVersion::Version3x.into(),
         }),
+    }
+}
+
+/// A fleet that migrates.
+fn fleet_state(dice: &mut Dice<'_>) -> FleetState {
+    FleetState {
+        version: FleetVersion::UpgradeFrom2x,
+        written: dice.one_in(2).then(|| ("tool".into(), dice.number() as i64)),
+        before: Vec::new(),
     }
 }
 
@@ -182,7 +191,8 @@ fn row(dice: &mut Dice<'_>) -> RowRead {
 }
 
 fn reply(dice: &mut Dice<'_>) -> Reply {
-    match dice.below(14) {
+    match dice.below(15) {
+        14 => Reply::OwnerIndex(dice.one_in(2)),
         0 => Reply::Done,
         1 => Reply::Table(dice.pick(&[
             TableState::Missing,

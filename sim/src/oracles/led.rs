@@ -73,7 +73,7 @@ impl Led {
             + most(|config| config.retry_max());
         let lease = terms.config.lease_duration();
         Self {
-            is_on: terms.led && !terms.clocks_beyond,
+            is_on: terms.led && !terms.migrates && !terms.clocks_beyond,
             lease: terms.at_least(lease),
             patience: terms.at_least(lease.times(5)),
             silence: terms.at_least(lease.scaled(5, 2)),

@@ -157,6 +157,8 @@ pub struct Terms {
     pub abort_us: u64,
     /// In the fleet somebody leads, and assigns the leases, as in version 3 of the Java KCL.
     pub led: bool,
+    /// It does so only when the fleet has gone over from version 2, which each worker notices at another time.
+    pub migrates: bool,
     /// Whether the canary is to fire.
     pub canary: bool,
     /// How many streams the workers read.
@@ -173,6 +175,7 @@ impl Terms {
             deaf_us: 0,
             abort_us: 1_000,
             led: false,
+            migrates: false,
             canary: false,
             streams: 1,
         }

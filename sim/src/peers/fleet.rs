@@ -79,6 +79,9 @@ pub struct Fleet {
     /// By what a leader of version 3 of the Java KCL shares leases out.
     #[serde(skip_serializing_if = "Assignment::is_default")]
     pub assignment: Assignment,
+    /// Workers of version 3 of the Java KCL are started as in a fleet of version 2: they go over to the rules of version 3 when all report.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub migrates: bool,
 }
 
 /// By what a leader of version 3 of the Java KCL shares leases out: its `LeaseAssignmentStrategy`.

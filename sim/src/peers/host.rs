@@ -57,6 +57,8 @@ pub(crate) enum ItemOp {
         consistent: bool,
         after: Option<Item>,
     },
+    /// Create the index of owners, in which workers of version 3 of the Java KCL look for what was assigned to them.
+    CreateOwnerIndex,
 }
 
 /// How something asked for went.

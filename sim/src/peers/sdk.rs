@@ -181,6 +181,22 @@ impl Sdk {
         }
     }
 
+    /// Creates the index of owners of leases.
+    pub(super) async fn create_owner_index(&self) -> Result<(), Failure> {
+        self.item(None, ItemOp::CreateOwnerIndex).await.map(|_| ())
+    }
+
+    /// Whether that can be used.
+    pub(super) async fn has_owner_index(&self) -> Result<bool, Failure> {
+        let reply = self
+            .request(Ask::Effect(Effect::Table(TableOp::OwnerIndex)))
+            .await?;
+        match reply.outcome {
+            Outcome::Applied(Answer::OwnerIndex(active)) => Ok(active),
+            _ => Err(Failure::Other),
+        }
+    }
+
     pub(super) async fn create_table(&self) -> Result<(), Failure> {
         let create = Ask::Effect(Effect::Table(TableOp::Create));
         self.request(create).await.map(|_| ())

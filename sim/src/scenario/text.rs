@@ -54,7 +54,11 @@ const SPANS: [&str; 17] = [
     "handler_backoff",
     "stall_after",
 ];
-const READER_SPANS: [&str; 2] = ["min_interval", "idle_interval"];
+/// The same of groups of options.
+const GROUP_SPANS: [(&str, [&str; 2]); 2] = [
+    ("reader", ["min_interval", "idle_interval"]),
+    ("fleet", ["report_interval", "migration_wait"]),
+];
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -214,9 +218,11 @@ fn read_config(section: &str, mut given: Table, plain: &Config) -> Result<Config
     for name in SPANS {
         to_us(&mut given, name)?;
     }
-    if let Some(Value::Table(reader)) = given.get_mut("reader") {
-        for name in READER_SPANS {
-            to_us(reader, name)?;
+    for (group, names) in GROUP_SPANS {
+        if let Some(Value::Table(group)) = given.get_mut(group) {
+            for name in names {
+                to_us(group, name)?;
+            }
         }
     }
     let mut whole = Table::try_from(plain).map_err(|error| format!("in `{section}`: {error}"))?;
@@ -296,9 +302,11 @@ fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Erro
     for name in SPANS {
         to_text(&mut given, name);
     }
-    if let Some(Value::Table(reader)) = given.get_mut("reader") {
-        for name in READER_SPANS {
-            to_text(reader, name);
+    for (group, names) in GROUP_SPANS {
+        if let Some(Value::Table(group)) = given.get_mut(group) {
+            for name in names {
+                to_text(group, name);
+            }
         }
     }
     Ok(given)

@@ -204,6 +204,7 @@ fn terms(plan: &Plan) -> Terms {
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
         led: plan.fleet.is_led(),
+        migrates: plan.fleet.migrates,
         canary: canary::fires(plan.seed),
         streams: plan.streams,
     }

@@ -3,10 +3,9 @@
 //! The leader's lock is that of the DynamoDB lock client for Java (`amazon-dynamodb-lock-client`), with its conditions: its texts
 //! must be the same to the byte. `lut` and `slu` are in seconds, `leaseDuration` is a text of milliseconds.
 
-use super::name;
+use super::{name, state};
 use crate::fleet::{
-    FleetLeader, FleetMetric, FleetRow, FleetVersion, FleetWorker, FleetWrite, LEADER_KEY, LEADER_LEASE,
-    VERSION_KEY,
+    FleetLeader, FleetMetric, FleetRow, FleetWorker, FleetWrite, LEADER_KEY, LEADER_LEASE, VERSION_KEY,
 };
 use crate::ids::{LeaseKey, WorkerId};
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
@@ -36,8 +35,6 @@ const LOCK_LEASE: &str = "leaseDuration";
 const LOCK_VERSION: &str = "recordVersionNumber";
 const LOCK_RELEASED: &str = "isReleased";
 
-const CLIENT_VERSION: &str = "cv";
-
 /// What an item of this kind says; absent: nothing that this library understands.
 pub(super) fn decode(key: &LeaseKey, kind: &str, item: &Item) -> Option<FleetRow> {
     let text = |name: &str| item.get(name).and_then(AttributeValue::as_s);
@@ -57,13 +54,7 @@ pub(super) fn decode(key: &LeaseKey, kind: &str, item: &Item) -> Option<FleetRow
             lease_ms: text(LOCK_LEASE)?.parse().ok()?,
             released: item.contains_key(LOCK_RELEASED),
         })),
-        VERSION if key.as_str() == VERSION_KEY => Some(FleetRow::Version(match text(CLIENT_VERSION)? {
-            "CLIENT_VERSION_UPGRADE_FROM_2X" => FleetVersion::UpgradeFrom2x,
-            "CLIENT_VERSION_2X" => FleetVersion::Version2x,
-            "CLIENT_VERSION_3X_WITH_ROLLBACK" => FleetVersion::Version3xWithRollback,
-            "CLIENT_VERSION_3X" => FleetVersion::Version3x,
-            other => FleetVersion::Unknown(other.to_owned()),
-        })),
+        VERSION if key.as_str() == VERSION_KEY => Some(FleetRow::Version(state::decode(item)?)),
         _ => None,
     }
 }
@@ -136,6 +127,7 @@ pub(super) fn condition(write: &FleetWrite) -> Condition {
                 Condition::Equals(LOCK_OWNER.into(), AttributeValue::s(worker.clone())),
             ])
         }
+        FleetWrite::Migrate { seen, .. } => state::shows(seen),
     }
 }
 
@@ -185,5 +177,6 @@ pub(super) fn action(write: &FleetWrite) -> Action {
                 )
                 .set(LOCK_VERSION, AttributeValue::s(version.as_str())),
         ),
+        FleetWrite::Migrate { worker, at, seen } => Action::Update(state::migrated(worker, *at, seen)),
     }
 }

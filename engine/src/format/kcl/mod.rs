@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod fleet;
+mod state;
 
 use super::LeaseFormat;
 use crate::fleet::FleetWrite;

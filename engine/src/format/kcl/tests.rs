@@ -7,6 +7,7 @@ use crate::shard::{HashKey, HashRange};
 use serde_json::{Value, json};
 
 mod fleet;
+mod state;
 mod streams;
 mod writes;
 

@@ -7,6 +7,7 @@
 
 use super::by_count::{ByCount, drawn, is_plainly_of};
 use super::{MAX_TAKES, Way, report_choice};
+use crate::config::AssignBy;
 use crate::ids::{LeaseIx, WorkerId};
 use crate::notice::Notice;
 use crate::row::{Change, LeaseRow};
@@ -91,7 +92,10 @@ pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, ro
     let number = leases.scans().number();
     let key = |lease: usize| ixs.get(lease).and_then(|ix| leases.get(*ix)).map(Lease::key);
     let draw = |lease: usize| key(lease).map_or(0, |key| cx.draw("share out", key, number));
-    let moves = share_out::by_load(&candidates, &portions, &LoadOptions::default(), balance, draw);
+    let moves = match cx.config().fleet.assign_by {
+        AssignBy::Load => share_out::by_load(&candidates, &portions, &LoadOptions::default(), balance, draw),
+        AssignBy::Number => share_out::by_count(&candidates, &portions, balance),
+    };
     for step in moves {
         let (Some(ix), Some(to)) = (ixs.get(step.lease), candidates.get(step.to)) else {
             debug_assert!(false, "a lease and a worker that were given are chosen");

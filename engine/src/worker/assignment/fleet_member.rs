@@ -3,7 +3,8 @@
 //! One lane for all of it, with at most one write in flight. Nothing here makes any worker an owner.
 
 use super::leader_lock::LeaderLock;
-use crate::fleet::{FleetVersion, FleetWrite, REPORT_INTERVAL, seconds};
+use super::migration::Migration;
+use crate::fleet::{FleetVersion, FleetWrite, seconds};
 use crate::ids::{OpId, WorkerId};
 use crate::input::{Outcome, Why};
 use crate::notice::{FleetRules, Notice};
@@ -27,6 +28,7 @@ pub(super) struct FleetMember {
     lock: LeaderLock,
     /// The lock is to be given up, if it is ours.
     resigns: bool,
+    migration: Migration,
     /// A scan has ended since the last look at what is due.
     news: bool,
     /// What is left to be written before the worker stops.
@@ -60,7 +62,7 @@ impl FleetMember {
             Mono(0)
         } else if !cx.is_running() || fleet.rules() == Rules::Own {
             return Mono::NEVER;
-        } else if self.news {
+        } else if self.news || self.migration.is_due() {
             Mono(0)
         } else {
             self.report_at.min(self.lock.wake_at())
@@ -72,20 +74,21 @@ impl FleetMember {
     pub(super) fn on_scanned(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let fleet = leases.fleet();
         self.news = true;
+        self.migration.on_scanned(cx, leases);
         if fleet.rules() == Rules::Own {
             self.withdraw(cx);
         }
-        self.resigns = !cx.is_running() || !self.may_lead(fleet);
+        self.resigns = !cx.is_running() || !self.may_lead(cx, fleet);
         self.tell(cx, fleet);
     }
 
-    /// A leader must understand what it leads, and there is nothing to lead without other workers.
-    fn may_lead(&self, fleet: &Fleet) -> bool {
+    /// A leader must understand what it leads, and there is nothing to lead without other workers, or before they look for a leader.
+    fn may_lead(&self, cx: &Context, fleet: &Fleet) -> bool {
         let known = matches!(
             fleet.version(),
             Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback)
         );
-        fleet.is_led() && known
+        fleet.is_led() && known && !fleet.is_migrating(cx.now())
     }
 
     fn tell(&mut self, cx: &mut Context, fleet: &Fleet) {
@@ -154,7 +157,10 @@ impl FleetMember {
             });
         }
         let scan = leases.scans().complete();
-        let lock = self.may_lead(fleet).then(|| self.lock.due(cx, fleet, scan));
+        if let Some(write) = self.migration.due(cx) {
+            return Some(write);
+        }
+        let lock = self.may_lead(cx, fleet).then(|| self.lock.due(cx, fleet, scan));
         if let Some(write) = lock.flatten() {
             return Some(write);
         }
@@ -168,13 +174,17 @@ impl FleetMember {
         None
     }
 
-    /// A write has ended. `sent`: when it was emitted.
+    /// A write has ended, or a question was answered. `sent`: when it was emitted.
     pub(super) fn on_outcome(&mut self, cx: &mut Context, op: OpId, sent: Mono, outcome: Outcome) {
+        if self.migration.asked(op) {
+            return self.migration.on_index(cx, op, sent, &outcome);
+        }
         let Some((_, write)) = self.flight.take_if(|(expected, _)| *expected == op) else {
             debug_assert!(false, "an outcome is of what is in flight");
             return;
         };
         self.lock.on_outcome(cx.now(), &write, sent, &outcome);
+        self.migration.on_outcome(cx, &write, &outcome);
         let settled = match &outcome {
             Outcome::Applied(_) => true,
             Outcome::Refused(refusal) => refusal.why == Why::ConditionFailed,
@@ -183,7 +193,7 @@ impl FleetMember {
         if settled {
             self.backoff.succeeded();
             match write {
-                FleetWrite::Report { .. } => self.report_at = sent + REPORT_INTERVAL,
+                FleetWrite::Report { .. } => self.report_at = sent + cx.config().fleet.report_interval,
                 FleetWrite::Leave { .. } => self.reported = false,
                 _ => {}
             }

@@ -7,6 +7,7 @@
 //! | `claims` | asking for what a live worker owns, where leases are not simply stolen |
 //! | `by_leader` | what a leader assigns, as in a fleet of KCL 3.x: as its member, and as the leader |
 //! | `fleet_member`, `leader_lock` | saying that we live in such a fleet, and leading it |
+//! | `migration` | leading a fleet from the rules of KCL 2 to those of KCL 3 |
 //! | `by_rank` | the leases whose turn it is, among the members |
 //! | `members`, `member_tasks`, `leader` | saying that we live, looking which other members do; what the first of them does for all |
 //!
@@ -22,6 +23,7 @@ mod leader;
 mod leader_lock;
 mod member_tasks;
 mod members;
+mod migration;
 #[cfg(test)]
 mod tests;
 

@@ -7,7 +7,10 @@
 //! scans failed: its worker may have reported, and died, long before the scan that shows it. But it is no older than the last
 //! look.
 
-use crate::fleet::{FORGET_AFTER, FleetLeader, FleetRow, FleetVersion, FleetWorker, WORKER_EXPIRY, seconds};
+use crate::fleet::{
+    FORGET_AFTER, FleetLeader, FleetRow, FleetState, FleetVersion, FleetWorker, MIGRATION_NOTICED,
+    WORKER_EXPIRY, seconds,
+};
 use crate::ids::WorkerId;
 use crate::share_out::{Rules, age_of, rules, whole_seconds};
 use crate::time::{Mono, Span};
@@ -38,7 +41,9 @@ struct SeenLeader {
 pub(in crate::worker) struct Fleet {
     workers: BTreeMap<WorkerId, SeenWorker>,
     leader: Option<SeenLeader>,
-    version: Option<(FleetVersion, u64)>,
+    state: Option<(FleetState, u64)>,
+    /// When a migration was seen to have ended; none: it had before this worker looked, or has not.
+    migrated_at: Option<Mono>,
     /// Since when there has been no lock of a leader; `NEVER` while there is one, or none was looked for.
     leaderless_since: Option<Mono>,
     rules: Rules,
@@ -65,7 +70,7 @@ impl Fleet {
                     seen_by: scan,
                 });
             }
-            FleetRow::Version(version) => self.version = Some((version, scan)),
+            FleetRow::Version(state) => self.see_state(cx, scan, state),
         }
     }
 
@@ -82,6 +87,15 @@ impl Fleet {
         self.workers.insert(seen.row.id.clone(), seen);
     }
 
+    fn see_state(&mut self, cx: &Context, scan: u64, state: FleetState) {
+        if self.version() == Some(&FleetVersion::UpgradeFrom2x)
+            && state.version != FleetVersion::UpgradeFrom2x
+        {
+            self.migrated_at = Some(cx.now());
+        }
+        self.state = Some((state, scan));
+    }
+
     /// A lease of this worker has expired: it is dead, until it reports again.
     pub(super) fn let_expire(&mut self, id: &WorkerId) {
         if let Some(seen) = self.workers.get_mut(id) {
@@ -93,7 +107,7 @@ impl Fleet {
     pub(in crate::worker) fn scanned(&mut self, cx: &Context, scan: u64) {
         self.workers.retain(|_, seen| seen.seen_by >= scan);
         self.leader.take_if(|seen| seen.seen_by < scan);
-        self.version.take_if(|(_, seen_by)| *seen_by < scan);
+        self.state.take_if(|(_, seen_by)| *seen_by < scan);
         self.leaderless_since = match &self.leader {
             Some(seen) if !seen.row.released => None,
             _ => Some(self.leaderless_since.unwrap_or(cx.now())),
@@ -114,7 +128,25 @@ impl Fleet {
 
     /// The version by whose rules the fleet works.
     pub(in crate::worker) fn version(&self) -> Option<&FleetVersion> {
-        self.version.as_ref().map(|(version, _)| version)
+        self.state().map(|state| &state.version)
+    }
+
+    /// The same, and how the fleet came to it.
+    pub(in crate::worker) fn state(&self) -> Option<&FleetState> {
+        self.state.as_ref().map(|(state, _)| state)
+    }
+
+    /// Whether a migration has ended just now: there may be workers of KCL that have not noticed it, and do not look for what a leader
+    /// assigns to them.
+    pub(in crate::worker) fn is_migrating(&self, now: Mono) -> bool {
+        self.migrated_at
+            .is_some_and(|at| now.since(at) < MIGRATION_NOTICED)
+    }
+
+    /// Whether this worker has reported lately.
+    pub(in crate::worker) fn reports(&self, id: &WorkerId, now: Mono) -> bool {
+        let seen = self.workers.get(id);
+        seen.is_some_and(|seen| now < seen.until)
     }
 
     /// The lock of a leader, and since when it has been as it is.

@@ -22,6 +22,7 @@ mod lease;
 mod lineage;
 mod observe;
 mod ours;
+mod owners;
 mod pace;
 mod plain;
 mod scan;

@@ -89,6 +89,15 @@ impl Unread {
         }
     }
 
+    /// The owners that rows name, each with when its row was first seen as it is.
+    pub(super) fn owners(&self) -> impl Iterator<Item = (&WorkerId, Mono)> {
+        let rows = self.streams.values().flat_map(|stream| stream.rows.values());
+        rows.flat_map(|row| {
+            let named = row.owner.iter().chain(&row.handing_over);
+            named.map(|owner| (owner, row.since))
+        })
+    }
+
     /// The changes that remove the rows of streams of which no row has changed for so long, at most so many.
     pub(in crate::worker) fn removals(&self, now: Mono, delay: Span, most: usize) -> Vec<Change> {
         let of_streams = self.streams.iter().filter(|(id, _)| !id.is_empty());

@@ -89,7 +89,7 @@ impl Fleet {
             match row {
                 FleetRow::Worker(worker) => fleet.workers.push(worker.clone()),
                 FleetRow::Leader(leader) => fleet.leader = Some(leader.clone()),
-                FleetRow::Version(version) => fleet.version = Some(version.clone()),
+                FleetRow::Version(state) => fleet.version = Some(state.version.clone()),
             }
         }
         fleet
@@ -156,7 +156,7 @@ impl Fleet {
                 detail: "each lease is the turn of one member, by a table of members that this command does not read".into(),
             };
         }
-        let version = self.version.as_ref().map_or("no version", version_text);
+        let version = self.version.as_ref().map_or("no version", FleetVersion::as_str);
         let own = "each worker takes its share of the leases, counted by the owners in the rows";
         match (self.rules(), self.leader()) {
             (Rules::Led, Some((leader, why))) => {
@@ -190,16 +190,5 @@ fn count(detail: String) -> Rule {
         by: "count",
         leader: None,
         detail,
-    }
-}
-
-/// A version as KCL writes it.
-fn version_text(version: &FleetVersion) -> &str {
-    match version {
-        FleetVersion::UpgradeFrom2x => "CLIENT_VERSION_UPGRADE_FROM_2X",
-        FleetVersion::Version2x => "CLIENT_VERSION_2X",
-        FleetVersion::Version3xWithRollback => "CLIENT_VERSION_3X_WITH_ROLLBACK",
-        FleetVersion::Version3x => "CLIENT_VERSION_3X",
-        FleetVersion::Unknown(text) => text,
     }
 }

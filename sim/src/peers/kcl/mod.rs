@@ -16,7 +16,6 @@ mod table;
 mod taker;
 mod v3;
 
-use super::fleet::Assignment;
 use super::host::Host;
 use super::sdk::{Failure, Sdk};
 use consumer::{Consumer, Reason};
@@ -29,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use table::{Table, key};
 use taker::Taker;
+pub(super) use v3::Kind;
 
 /// How its users configure it.
 struct Settings {
@@ -61,8 +61,8 @@ const ATTEMPTS: u32 = 20;
 /// For so long its operator waits until all consumers have been told to stop.
 const GRACE_US: u64 = 20_000_000;
 
-/// The program, from its start until it has stopped. `assignment`: how its leader assigns leases; none: it is of version 2.
-pub(super) async fn run(host: Host, me: String, config: Config, assignment: Option<Assignment>) {
+/// The program, from its start until it has stopped. `kind`: how its users start version 3; none: it is of version 2.
+pub(super) async fn run(host: Host, me: String, config: Config, kind: Option<Kind>) {
     let sdk = |attempts, pause_us| Sdk {
         host: host.clone(),
         attempts,
@@ -71,14 +71,14 @@ pub(super) async fn run(host: Host, me: String, config: Config, assignment: Opti
     };
     let table = Table {
         sdk: sdk(9, 25_000),
-        hands_over: assignment.is_some(),
+        hands_over: kind.is_some(),
     };
     let failover_us = config.lease_duration().0;
     let worker = Rc::new(Worker {
         host: host.clone(),
         kinesis: sdk(4, 100_000),
         table: table.clone(),
-        fleet: assignment.map(|assignment| v3::Member::new(&table, &me, assignment)),
+        fleet: kind.map(|kind| v3::Member::new(&table, &me, kind)),
         renewer: Rc::new(Renewer::new(host.clone(), table, failover_us)),
         me,
         settings: Settings {
@@ -93,19 +93,21 @@ pub(super) async fn run(host: Host, me: String, config: Config, assignment: Opti
     }
     worker.renewer.regain(&worker.me).await;
     host.spawn(worker.renewer.clone().run());
-    if assignment.is_some() {
+    if kind.is_some() {
         worker.join();
-    } else {
+    }
+    if worker.takes_leases() {
         let taker = Taker {
             renewer: worker.renewer.clone(),
             me: worker.me.clone(),
             seen: RefCell::default(),
         };
-        host.spawn(taker.run());
+        let takes = worker.clone();
+        host.spawn(taker.run(move || takes.takes_leases()));
     }
     loop {
         worker.tick();
-        if let Some(fleet) = &worker.fleet {
+        if let Some(fleet) = worker.fleet.as_ref().filter(|fleet| !fleet.is_like_version_2()) {
             // It asks whether it leads, for what a leader has to do beside assigning.
             let _ = fleet.lock.is_leader().await;
         }
@@ -117,6 +119,11 @@ pub(super) async fn run(host: Host, me: String, config: Config, assignment: Opti
 }
 
 impl Worker {
+    /// Whether it takes leases, and waits for no leader to assign them.
+    fn takes_leases(&self) -> bool {
+        self.fleet.as_ref().is_none_or(v3::Member::is_like_version_2)
+    }
+
     async fn initialize(&self) -> Result<(), Failure> {
         let mut last = Ok(());
         for _ in 0..ATTEMPTS {
@@ -140,9 +147,7 @@ impl Worker {
                 return Ok(());
             }
         }
-        if let Some(fleet) = &self.fleet {
-            fleet.declare_version(&self.host).await?;
-        }
+        self.declare().await?;
         self.fill_table().await
     }
 

@@ -35,7 +35,7 @@ impl Worker {
     }
 
     async fn leads(&self) -> Result<bool, Failure> {
-        if let Some(fleet) = &self.fleet {
+        if let Some(fleet) = self.fleet.as_ref().filter(|fleet| !fleet.is_like_version_2()) {
             return fleet.lock.is_leader().await;
         }
         let leases = self.table.leases().await?;

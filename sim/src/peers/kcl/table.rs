@@ -113,6 +113,9 @@ impl Table {
     /// Takes a lease from any owner.
     pub(super) async fn take(&self, lease: &mut Lease, me: &str) -> Result<bool, Failure> {
         let mut update = counted(lease).set(OWNER, s(me));
+        if self.hands_over {
+            update = update.remove(CHECKPOINT_OWNER);
+        }
         let changes = lease.owner.as_deref().is_some_and(|owner| owner != me);
         if changes {
             update = update.add(SWITCHES, AttributeValue::n(1));
@@ -125,6 +128,7 @@ impl Table {
             lease.counter += 1;
             lease.switches += u64::from(changes);
             lease.owner = Some(me.to_owned());
+            lease.checkpoint_owner = None;
         }
         Ok(done)
     }

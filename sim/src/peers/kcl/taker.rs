@@ -24,11 +24,11 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    /// With a fixed pause between two rounds.
-    pub(super) async fn run(self) {
+    /// With a fixed pause between two rounds, while that is how leases are had.
+    pub(super) async fn run(self, goes_on: impl Fn() -> bool) {
         let host = &self.renewer.host;
         let pause = 2 * (self.renewer.failover_us + EPSILON_US);
-        loop {
+        while goes_on() {
             // A failure is logged. What was taken before it is not renewed then.
             if let Ok(taken) = self.round().await {
                 for lease in taken {

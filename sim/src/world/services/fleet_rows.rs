@@ -5,7 +5,7 @@ use crate::oracles::Fact;
 use crate::oracles::fact::Owner;
 use crate::peers;
 use crate::world::context::Context;
-use leasehold_engine::fleet::{FleetRow, LEADER_KEY};
+use leasehold_engine::fleet::{FleetRow, LEADER_KEY, VERSION_KEY};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::RowRead;
 use leasehold_engine::table::AttributeValue;
@@ -16,7 +16,9 @@ impl Services {
         let item = match &request.op {
             peers::ItemOp::Update { key, .. } | peers::ItemOp::Delete { key, .. } => key,
             peers::ItemOp::Put { item, .. } => item,
-            peers::ItemOp::Get { .. } | peers::ItemOp::Scan { .. } => return,
+            peers::ItemOp::Get { .. } | peers::ItemOp::Scan { .. } | peers::ItemOp::CreateOwnerIndex => {
+                return;
+            }
         };
         let name = item
             .get(self.table.format.key_name())
@@ -26,8 +28,34 @@ impl Services {
         }
     }
 
+    /// The version of the fleet may have changed. Where it stays as it is, nothing is told.
+    fn version_written(&self, cx: &mut Context) {
+        let item = self
+            .table
+            .item(&LeaseKey::from(VERSION_KEY))
+            .filter(|_| cx.plan().fleet.migrates);
+        let Some(RowRead::Foreign { says: Some(says), .. }) = item.map(|item| self.table.format.decode(item))
+        else {
+            return;
+        };
+        if let FleetRow::Version(state) = *says {
+            let by = state
+                .written
+                .as_ref()
+                .map(|(by, _)| cx.names().owner(&WorkerId::from(by.as_str())));
+            let worker = match by {
+                Some(Owner::Life(life)) => format!("w{}", cx.names().worker(life)),
+                _ => "somebody".to_owned(),
+            };
+            cx.line(|| format!("{worker} says that the fleet is at {}", state.version.as_str()));
+        }
+    }
+
     /// The truth about a row of a fleet may have changed.
     pub(in crate::world) fn fleet_written(&mut self, cx: &mut Context, key: &LeaseKey) {
+        if key.as_str() == VERSION_KEY {
+            return self.version_written(cx);
+        }
         let read = self.table.item(key).map(|item| self.table.format.decode(item));
         if key.as_str() != LEADER_KEY {
             if let Owner::Life(life) = cx.names().owner(&WorkerId::from(key.as_str())) {

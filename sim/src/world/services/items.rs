@@ -7,11 +7,15 @@ use crate::oracles::ShardNo;
 use crate::oracles::fact::Ask as Asked;
 use crate::peers::sdk::LEASES;
 use crate::peers::{ItemOp, Request};
+use leasehold_engine::fleet::OWNER_INDEX;
 use leasehold_engine::format::LeaseFormat;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Outcome, Reply};
 use leasehold_engine::table::AttributeValue;
-use leasehold_local_aws::dynamo::{ApiError, DeleteItem, GetItem, PutItem, Scan, UpdateItem};
+use leasehold_local_aws::dynamo::{
+    ApiError, DeleteItem, GetItem, IndexChange, IndexProjection, IndexSpec, KeyAttribute, KeySchema, KeyType,
+    PutItem, Scan, UpdateItem, UpdateTable,
+};
 
 impl Request {
     /// The lease it is about.
@@ -19,7 +23,7 @@ impl Request {
         let item = match &self.op {
             ItemOp::Get { key, .. } | ItemOp::Update { key, .. } | ItemOp::Delete { key, .. } => key,
             ItemOp::Put { item, .. } => item,
-            ItemOp::Scan { .. } => return None,
+            ItemOp::Scan { .. } | ItemOp::CreateOwnerIndex => return None,
         };
         if self.table != LEASES {
             return None;
@@ -38,6 +42,31 @@ impl Request {
             (None, _) => Asked::Setup,
         };
         (ask, self.lease(format).as_ref().and_then(shard_of))
+    }
+}
+
+/// What creates the index of owners: by owner, then by lease, with nothing else in it.
+fn with_owner_index(name: String, key: &'static str) -> UpdateTable {
+    let text = |name: &'static str| KeyAttribute {
+        name: name.into(),
+        key_type: KeyType::S,
+    };
+    let owner = text("leaseOwner");
+    let spec = IndexSpec {
+        name: OWNER_INDEX.into(),
+        schema: KeySchema {
+            partition: owner.clone(),
+            sort: Some(text(key)),
+        },
+        projection: IndexProjection::KeysOnly,
+        throughput: None,
+        local: false,
+    };
+    UpdateTable {
+        name,
+        definitions: vec![owner],
+        indexes: vec![IndexChange::Create(spec)],
+        ..UpdateTable::default()
     }
 }
 
@@ -117,6 +146,10 @@ impl LeaseTable {
                     ..DeleteItem::default()
                 };
                 self.dynamo.delete_item(now_ms, &request)?;
+            }
+            ItemOp::CreateOwnerIndex => {
+                self.dynamo
+                    .update_table(now_ms, &with_owner_index(table, self.format.key_name()))?;
             }
         }
         Ok(Carry::Nothing)

@@ -4,7 +4,7 @@ use crate::faults::{Chance, Faults};
 use crate::names::number;
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
-use leasehold_engine::fleet::FleetWrite;
+use leasehold_engine::fleet::{FleetWrite, OWNER_INDEX};
 use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
@@ -97,6 +97,7 @@ impl LeaseTable {
             TableOp::Read { key } => self.read(now_ms, key),
             TableOp::Write(change) => self.write(now_ms, change),
             TableOp::Fleet(write) => self.fleet_write(now_ms, write),
+            TableOp::OwnerIndex => self.owner_index(now_ms),
         };
         match result {
             Ok(reply) => Outcome::Applied(reply),
@@ -128,6 +129,15 @@ impl LeaseTable {
             Some(Status::Active | Status::Updating) => TableState::Usable,
             Some(Status::Deleting) => TableState::Deleting,
         }
+    }
+
+    /// Whether the index of owners can be used.
+    fn owner_index(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
+        let table = self.dynamo.describe_table(now_ms, TABLE)?;
+        let index = table.indexes.iter().find(|index| index.spec.name == OWNER_INDEX);
+        Ok(Reply::OwnerIndex(
+            index.is_some_and(|index| index.status == Status::Active),
+        ))
     }
 
     pub(super) fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {

@@ -1,6 +1,7 @@
 //! The migration of a fleet from the rules of KCL 2 to those of KCL 3, with a worker of ours in it all the time, and the rollback.
 //!
-//! The leader of KCL goes over when every owner of a lease has reported for ten minutes, so this runs at night only.
+//! The leader of KCL goes over when every owner of a lease has reported for ten minutes, so this runs at night only. Where ours leads, it
+//! is told to wait for less; all workers of KCL follow within a minute and a half.
 
 use super::super::APPLICATION;
 use super::beside::LIKE_KCL_2;
@@ -23,6 +24,34 @@ async fn said(fleet: &Fleet, key: &str, attribute: &str) -> Option<String> {
         .iter()
         .find(|row| row["leaseKey"].as_s().is_ok_and(|found| found == key))?;
     row.get(attribute)?.as_s().ok().cloned()
+}
+
+/// Times as the Java workers have them. All owners are to report for a few seconds only.
+const SOON_MIGRATED: &[&str] = &[
+    "--lease-duration=3 s",
+    "--renew-interval=950 ms",
+    "--scan-interval=6 s",
+    "--table-timeout=1 s",
+    "--reader-min-interval=200 ms",
+    "--reader-idle-interval=200 ms",
+    "--checkpoint-interval=200 ms",
+    "--fleet-migration-wait=10 s",
+];
+
+/// The states that the row names, the newest first: which, and who wrote it.
+async fn states(fleet: &Fleet) -> Vec<(String, String)> {
+    let rows = fleet.world.rows(APPLICATION).await;
+    let key = |row: &&_| {
+        let row: &std::collections::HashMap<String, AttributeValue> = row;
+        row["leaseKey"].as_s().is_ok_and(|key| key == "Migration3.0")
+    };
+    let row = rows.iter().find(key).expect("the state of the migration");
+    let earlier = row["h"].as_l().expect("a list").iter();
+    let maps = std::iter::once(row).chain(earlier.map(|step| step.as_m().expect("a map")));
+    let text = |map: &std::collections::HashMap<String, AttributeValue>, name: &str| {
+        map[name].as_s().expect("a text").clone()
+    };
+    maps.map(|map| (text(map, "cv"), text(map, "mb"))).collect()
 }
 
 async fn version(fleet: &Fleet) -> Option<String> {
@@ -99,4 +128,57 @@ async fn a_fleet_migrates_to_the_rules_of_kcl_3_and_rolls_back_with_ours_in_it()
         .until_read_among("all shards to be read", SHARDS, &["bert", "carl", "dora", "lea"])
         .await;
     fleet.finish(producer, vec![lea, bert, carl, dora]).await;
+}
+
+/// The first of two owners by name leads, and it is ours. KCL's workers read what it wrote: those that run follow, and one that starts
+/// with the default configuration completes the migration.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes four minutes: workers of KCL look once a minute"]
+async fn ours_leads_a_fleet_to_the_rules_of_kcl_3() {
+    const TEST: &str = "kcl-migration-led-by-ours";
+    let Some(three) = program(TEST, Kcl::Three).await else {
+        return;
+    };
+    let (fleet, producer) = Fleet::start(TEST).await;
+    let ada = fleet.ours_with("ada", SOON_MIGRATED);
+    fleet.until_read("ada to read all", SHARDS, &["ada"]).await;
+    let bert = fleet.theirs(&three, "bert", LIKE_KCL_2);
+    fleet
+        .until_read("bert to get a share", SHARDS, &["ada", "bert"])
+        .await;
+    until("the fleet to go over", FOLLOWED, || async {
+        version(&fleet).await.as_deref() == Some("CLIENT_VERSION_3X_WITH_ROLLBACK")
+    })
+    .await;
+    let [ended, begun, ..] = &states(&fleet).await[..] else {
+        panic!("{TEST}: expected that the row names the state before")
+    };
+    assert!(ended.1.starts_with("ada"), "{TEST}: {ended:?}");
+    assert_eq!(
+        (begun.0.as_str(), begun.1.as_str()),
+        ("CLIENT_VERSION_UPGRADE_FROM_2X", "bert")
+    );
+    until("a worker to lead by the lock", FOLLOWED * 2, || async {
+        said(&fleet, "Leader", "ownerName").await.is_some()
+    })
+    .await;
+    // It reads the whole row when it starts, and writes the last state.
+    let carl = fleet.theirs(&three, "carl", &[]);
+    until("carl to complete the migration", FOLLOWED, || async {
+        version(&fleet).await.as_deref() == Some("CLIENT_VERSION_3X")
+    })
+    .await;
+    let versions: Vec<String> = states(&fleet).await.into_iter().map(|state| state.0).collect();
+    assert_eq!(
+        versions[..3],
+        [
+            "CLIENT_VERSION_3X",
+            "CLIENT_VERSION_3X_WITH_ROLLBACK",
+            "CLIENT_VERSION_UPGRADE_FROM_2X"
+        ]
+    );
+    fleet
+        .until_read("carl to be given a share", SHARDS, &["ada", "bert", "carl"])
+        .await;
+    fleet.finish(producer, vec![ada, bert, carl]).await;
 }

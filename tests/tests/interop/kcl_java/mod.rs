@@ -7,7 +7,7 @@
 //! | `kcl3.rs` | KCL 3 as it runs by default: its leader assigns leases to ours, and ours to its workers |
 //! | `several_streams.rs` | an application of several streams, read by both: KCL 2, and KCL 3 as it runs by default |
 //! | `compare.rs` | the same scenes at the defaults of each, measured: a table; takes some minutes |
-//! | `migrate.rs` | a fleet that goes over from the rules of KCL 2 to those of KCL 3, and back; takes a quarter of an hour |
+//! | `migrate.rs` | a fleet that goes over from the rules of KCL 2 to those of KCL 3, led by a worker of KCL or of ours, and back; takes a quarter of an hour |
 //!
 //! Leases last 3 s here, and scans are two of them apart, so each scene takes about a minute.
 

@@ -162,7 +162,7 @@ fn the_state_of_a_migration_is_read_and_an_unknown_one_is_kept() {
         let read = says(&item(
             json!({"leaseKey": {"S": "Migration3.0"}, "cv": {"S": text}, "mb": {"S": "w1"}}),
         ));
-        assert_eq!(read, Some(FleetRow::Version(version)));
+        assert_eq!(read, Some(FleetRow::Version(version.into())));
     }
 }
 

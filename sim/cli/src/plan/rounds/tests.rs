@@ -52,7 +52,7 @@ fn leader(id: &str) -> RowRead {
 }
 
 fn version(version: FleetVersion) -> RowRead {
-    foreign("Migration3.0", FleetRow::Version(version))
+    foreign("Migration3.0", FleetRow::Version(version.into()))
 }
 
 fn fleet(rows: &[RowRead], heartbeats: &[(&str, i64)]) -> Fleet {

@@ -9,6 +9,7 @@ mod count;
 mod discover;
 mod handoff;
 mod lock;
+mod migrate;
 mod report;
 mod variance;
 
@@ -27,23 +28,38 @@ use std::rc::Rc;
 const VERSION: &str = "Migration3.0";
 const VERSION_3: &str = "CLIENT_VERSION_3X";
 
+/// How its users start it.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Kind {
+    /// How its leader assigns leases.
+    pub assignment: Assignment,
+    /// As in a fleet of version 2: for how long all must have reported before the fleet goes over to version 3, in µs.
+    pub migrates_after: Option<u64>,
+}
+
 pub(super) struct Member {
     table: Table,
     me: String,
     pub lock: Lock,
     /// How it assigns leases when it leads.
     assignment: Assignment,
+    /// It is started as in a fleet of version 2: for how long all must have reported before the fleet goes over to version 3, in µs.
+    migrates_after: Option<u64>,
+    /// Until the fleet has gone over, it takes leases as version 2 does.
+    like_version_2: Cell<bool>,
     /// It could not say which version it is, and never will.
     is_broken: Cell<bool>,
 }
 
 impl Member {
-    pub(super) fn new(table: &Table, me: &str, assignment: Assignment) -> Self {
+    pub(super) fn new(table: &Table, me: &str, kind: Kind) -> Self {
         Self {
             table: table.clone(),
             me: me.to_owned(),
             lock: Lock::new(table.sdk.clone(), me),
-            assignment,
+            assignment: kind.assignment,
+            migrates_after: kind.migrates_after,
+            like_version_2: Cell::new(false),
             is_broken: Cell::new(false),
         }
     }
@@ -76,10 +92,32 @@ impl Member {
     }
 }
 
+impl Member {
+    /// Whether it takes leases as version 2 does, for now.
+    pub(super) fn is_like_version_2(&self) -> bool {
+        self.like_version_2.get()
+    }
+}
+
 impl Worker {
+    /// Says in the table of which version the fleet is, unless it says so.
+    pub(super) async fn declare(&self) -> Result<(), Failure> {
+        match &self.fleet {
+            Some(fleet) if fleet.migrates_after.is_some() => self.declare_migration().await,
+            Some(fleet) => fleet.declare_version(&self.host).await,
+            None => Ok(()),
+        }
+    }
+
     /// Starts the threads that make it a member of the fleet.
     pub(super) fn join(self: &Rc<Self>) {
         self.host.spawn(self.clone().report());
+        let fleet = self.fleet.as_ref().filter(|fleet| fleet.is_like_version_2());
+        if let Some(wait_us) = fleet.and_then(|fleet| fleet.migrates_after) {
+            self.host.spawn(self.clone().follow());
+            self.host.spawn(self.clone().lead_migration(wait_us));
+            return;
+        }
         self.host.spawn(self.clone().discover());
         self.host.spawn(self.clone().watch_hand_overs());
         self.host.spawn(assign::Assigner::new(self.clone()).run());
