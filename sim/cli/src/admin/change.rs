@@ -110,7 +110,7 @@ pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
     let listed = listed.map_err(under_way)?;
     let (mut view, report) = table.watched().await?;
     if let Some(id) = &id {
-        view.keep_stream(id);
+        view.keep_stream(Some(id));
     }
     let (admin, kinesis) = (&table.admin, &table.clients.kinesis);
     let place = admin.place(kinesis, &args.stream, &listed, &view, &which, args.to);
