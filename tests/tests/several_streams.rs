@@ -4,6 +4,7 @@ use leasehold::admin::{Stepped, To, Which};
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold::{CompleteBuilder, Error, Notice, Span, StreamId, StreamNews, StreamRef, Worker};
 use leasehold_tests::clients;
+use leasehold_tests::command::{self, Ended};
 use leasehold_tests::local::{Local, instant};
 use leasehold_tests::probe::Probe;
 use leasehold_tests::wait::until;
@@ -14,7 +15,7 @@ const APPLICATION: &str = "several";
 const SOON: Duration = Duration::from_secs(60);
 
 struct Scene {
-    _local: Local,
+    local: Local,
     kinesis: kinesis::Client,
     dynamodb: dynamodb::Client,
 }
@@ -28,7 +29,7 @@ impl Scene {
         let scene = Self {
             kinesis: clients::kinesis(&local.endpoint),
             dynamodb: clients::dynamodb(&local.endpoint),
-            _local: local,
+            local,
         };
         for stream in streams {
             scene.create(stream).await;
@@ -92,6 +93,23 @@ impl Scene {
             becomes(&probe, id, 2).await;
         }
         (probe, ids)
+    }
+
+    /// Runs a command of this application.
+    async fn run(&self, what: &[&str], more: &[&str]) -> Ended {
+        let here = [
+            "--application",
+            APPLICATION,
+            "--endpoint-url",
+            &self.local.endpoint,
+        ];
+        let program = env!("CARGO_BIN_EXE_leasehold-under-test");
+        command::run(program, &[what, &here, more].concat()).await
+    }
+
+    /// Runs a command of `admin`.
+    async fn admin(&self, what: &str, more: &[&str]) -> Ended {
+        self.run(&["admin", what, "--watch", "1"], more).await
     }
 
     /// The rows of the lease table, by key.
@@ -315,4 +333,46 @@ async fn what_cannot_be_read_is_said_with_what_was_expected() {
             .contains("expected a worker of several streams"),
         "{refused}"
     );
+}
+
+/// What each of these parts says stands in a text.
+fn says(ended: &Ended, parts: &[&str]) {
+    for part in parts {
+        assert!(ended.shown.contains(part), "{part} in {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn leases_of_several_streams_are_shown_released_and_rewound_by_their_keys() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let streams = vec![scene.find("orders").await, scene.find("returns").await];
+    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+    let shard = "shardId-000000000000";
+    let (first, second) = (ids[0].lease(shard), ids[1].lease(shard));
+    let status = scene.admin("status", &[]).await;
+    says(&status, &[first.as_str(), second.as_str(), "4 leases: 4 alive"]);
+    let released = scene
+        .admin("release", &["--shard", second.as_str(), "--apply"])
+        .await;
+    assert_eq!(released.code, Some(0), "{released:?}");
+    says(&released, &[&format!("release {second}"), "1 of 1 rows written"]);
+    let unknown = scene.admin("release", &["--shard", shard]).await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    says(&unknown, &["`admin status` lists those that there are"]);
+    probe.shutdown().await;
+
+    // A name alone is one of several streams in this table, and the leases of the other are left alone.
+    let all = ["--all", "--to", "trim-horizon"];
+    let arn = scene.arn("orders").await;
+    for stream in ["orders", ids[0].as_str(), &arn] {
+        let rewound = scene
+            .admin("rewind", &[&["--stream", stream][..], &all].concat())
+            .await;
+        assert_eq!(rewound.code, Some(0), "{rewound:?}");
+        says(&rewound, &[&format!("rewind {first} from"), "to write 2 rows"]);
+        assert!(!rewound.shown.contains(ids[1].as_str()), "{rewound:?}");
+    }
+    let one = ["--stream", "returns", "--shard", shard, "--to", "trim-horizon"];
+    let rewound = scene.admin("rewind", &one).await;
+    says(&rewound, &[&format!("rewind {second} from"), "to write 1 rows"]);
 }

@@ -7,7 +7,6 @@
 //! | `writer`, `output` | the thread that writes them, and stdout |
 //! | `job`, `last` | what is being printed; the record after which `--max-records` ends |
 //! | `caught` | when `--until-caught-up` ends |
-//! | `streams` | the streams of a worker that reads several |
 //! | `names`, `flags`, `settings` | the worker's options as flags, variables and lines of a file |
 
 mod caught;
@@ -21,12 +20,11 @@ mod output;
 mod printer;
 mod settings;
 mod size;
-mod streams;
 mod writer;
 
 use crate::clients::Clients;
 use crate::exit::{self, Failure, Verdict};
-use crate::signal;
+use crate::{signal, streams};
 use caught::Goal;
 use clap::Args;
 use flags::OptionFlags;
