@@ -376,3 +376,51 @@ async fn leases_of_several_streams_are_shown_released_and_rewound_by_their_keys(
     let rewound = scene.admin("rewind", &one).await;
     says(&rewound, &[&format!("rewind {second} from"), "to write 1 rows"]);
 }
+
+#[tokio::test]
+async fn a_consumer_of_several_streams_ends_when_it_has_caught_up_with_each() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let ids = [scene.find("orders").await, scene.find("returns").await].map(|stream| stream.id().clone());
+    let consume = async |streams: &str| {
+        let quick = ["--scan-interval", "500 ms", "--bootstrap-delay", "0 s"];
+        let more = [&["--until-caught-up", "--stream", streams][..], &quick].concat();
+        let ended = scene.run(&["consume"], &more).await;
+        let of = |id: &StreamId| {
+            ended
+                .shown
+                .lines()
+                .filter(|line| line.contains(id.as_str()))
+                .count()
+        };
+        (ended.code, ids.each_ref().map(of), ended)
+    };
+    let put = async || {
+        scene.put("orders", "a").await;
+        scene.put("returns", "a").await;
+    };
+    put().await;
+    let split = scene.kinesis.split_shard().stream_name("returns");
+    let split = split.shard_to_split("shardId-000000000000");
+    let split = split.new_starting_hash_key((u128::MAX / 4).to_string());
+    split.send().await.expect("a split");
+    put().await;
+    let (code, lines, ended) = consume("orders,returns").await;
+    assert_eq!((code, lines), (Some(0), [4, 4]), "{ended:?}");
+    put().await;
+    // Free leases of a stream that this worker does not read are not waited for.
+    let (code, lines, ended) = consume(ids[0].as_str()).await;
+    assert_eq!((code, lines), (Some(0), [2, 0]), "{ended:?}");
+    let (code, lines, ended) = consume("orders,returns").await;
+    assert_eq!((code, lines), (Some(0), [0, 2]), "{ended:?}");
+
+    // One that cannot be read is told, and the other is read to its end.
+    put().await;
+    let nowhere = StreamId::new(ids[0].account(), "nowhere", 5).expect("an identifier");
+    let (code, lines, ended) = consume(&format!("orders,{nowhere}")).await;
+    assert_eq!((code, lines), (Some(1), [2, 0]), "{ended:?}");
+    let told = ended.told.lines().last().unwrap_or_default();
+    assert!(
+        told.starts_with(&format!("error: has not caught up with stream {nowhere}: ")),
+        "{told}"
+    );
+}
