@@ -207,6 +207,8 @@ async fn a_damaged_table_is_mended() {
         (Some(0), "nothing is wrong with the table"),
         "{told}"
     );
+    let (code, _, told) = doctor(&["--stream", "another"]).await;
+    assert!(code == Some(2) && told.contains("shard ids alone"), "{told}");
 
     let key = |shard: &str| AttributeValue::S(shard.to_owned());
     let delete = scene.dynamodb.delete_item().table_name(APPLICATION);

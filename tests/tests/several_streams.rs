@@ -2,7 +2,7 @@
 
 use leasehold::admin::{Stepped, To, Which};
 use leasehold::aws::{dynamodb, kinesis};
-use leasehold::{CompleteBuilder, Error, Notice, Span, StreamId, StreamNews, StreamRef, Worker};
+use leasehold::{CompleteBuilder, Error, LeaseKey, Notice, Span, StreamId, StreamNews, StreamRef, Worker};
 use leasehold_tests::clients;
 use leasehold_tests::command::{self, Ended};
 use leasehold_tests::local::{Local, instant};
@@ -340,6 +340,75 @@ fn says(ended: &Ended, parts: &[&str]) {
     for part in parts {
         assert!(ended.shown.contains(part), "{part} in {ended:?}");
     }
+}
+
+#[tokio::test]
+async fn each_stream_of_a_table_is_examined_and_mended() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let streams = vec![scene.find("orders").await, scene.find("returns").await];
+    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+    probe.shutdown().await;
+    let sound = scene
+        .admin("doctor", &["--stream", "orders", "--stream", "returns"])
+        .await;
+    assert_eq!(
+        (sound.code, sound.shown.trim()),
+        (Some(0), "nothing is wrong with the table"),
+        "{sound:?}"
+    );
+    // One that is not named is counted, and no shard of it is taken for one that is gone.
+    let one = scene.admin("doctor", &["--stream", "orders"]).await;
+    assert_eq!(one.code, Some(0), "{one:?}");
+    let unnamed = format!(
+        "2 leases (2 unfinished) of the stream {}, which was not named",
+        ids[1]
+    );
+    says(&one, &[&unnamed, "nothing is wrong with the table"]);
+
+    let (gone, hurt) = (
+        ids[0].lease("shardId-000000000000"),
+        ids[1].lease("shardId-000000000001"),
+    );
+    let key = |key: &LeaseKey| dynamodb::types::AttributeValue::S(key.to_string());
+    let delete = scene.dynamodb.delete_item().table_name(APPLICATION);
+    let delete = delete.key("leaseKey", key(&gone));
+    delete.send().await.expect("a deletion");
+    let edit = scene.dynamodb.update_item().table_name(APPLICATION);
+    let edit = edit.key("leaseKey", key(&hurt));
+    let edit = edit.update_expression("REMOVE leaseCounter");
+    edit.send().await.expect("an edit");
+
+    let both = format!("orders,{}", scene.arn("returns").await);
+    let found = scene.admin("doctor", &["--stream", &both, "--repair"]).await;
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let (hole, missing) = (format!("hole {}", ids[0]), format!("missing-lease {gone}"));
+    let (create, incomplete) = (format!("create {gone} at"), format!("incomplete-row {hurt}"));
+    says(
+        &found,
+        &[
+            &hole,
+            &missing,
+            &create,
+            &incomplete,
+            "3 findings",
+            "nothing was written",
+        ],
+    );
+    let one = scene.admin("doctor", &["--stream", ids[1].as_str()]).await;
+    says(&one, &[&incomplete, "1 finding,"]);
+    let mended = scene
+        .admin("doctor", &["--stream", &both, "--repair", "--apply"])
+        .await;
+    assert_eq!(mended.code, Some(0), "{mended:?}");
+    says(&mended, &["2 of 2 rows written, 0 findings left"]);
+    let row = scene.rows().await.remove(gone.as_str()).expect("a row");
+    assert_eq!(text(&row, "streamName"), Some(ids[0].as_str()));
+
+    let mut probe = Probe::of(scene.builder(vec![scene.find("orders").await, scene.find("returns").await]));
+    becomes(&probe, &ids[0], 1).await;
+    scene.put("returns", "b").await;
+    becomes(&probe, &ids[1], 2).await;
+    probe.shutdown().await;
 }
 
 #[tokio::test]
