@@ -26,6 +26,8 @@
 //! # }
 //! ```
 
+#[cfg(feature = "aws")]
+pub use crate::aws::named::NamedStream;
 pub use leasehold_engine::admin::{
     Deed, Done, LeaseReport, LeftAlone, OwnerReport, Place, Plan, Standing, Step, Stepped, TableReport, View,
     Which, release, report, rewind,
@@ -218,19 +220,19 @@ impl Admin {
 /// What a plan needs to know of the stream.
 #[cfg(feature = "aws")]
 impl Admin {
-    /// All shards of a stream, which is given by its name or, for an application of several streams, by its identifier
-    /// ([`StreamId`](crate::StreamId)): then the shards are named by the keys of their leases.
+    /// All shards of a stream. Those of an application of several streams are named by the keys of their leases.
     ///
     /// # Errors
     /// If they cannot be listed.
     pub async fn shards(
         &self,
         kinesis: &aws_sdk_kinesis::Client,
-        stream: &str,
+        stream: impl Into<NamedStream>,
     ) -> Result<Vec<Shard>, AdminError> {
-        crate::aws::places::shards(kinesis, stream)
+        let stream = stream.into();
+        crate::aws::places::shards(kinesis, &stream)
             .await
-            .map_err(|how| AdminError::new(format!("list the shards of {stream:?}"), how))
+            .map_err(|how| AdminError::new(format!("list the shards of {:?}", stream.to_string()), how))
     }
 
     /// The checkpoint after which the first record is the first one that came to a shard at or after a time, which lies in the
@@ -244,13 +246,14 @@ impl Admin {
     pub async fn place_at(
         &self,
         kinesis: &aws_sdk_kinesis::Client,
-        stream: &str,
+        stream: impl Into<NamedStream>,
         shard: &leasehold_engine::ids::ShardId,
         time: Wall,
     ) -> Result<Option<leasehold_engine::position::Checkpoint>, AdminError> {
+        let stream = stream.into();
         let shard = crate::aws::places::Searched {
-            kinesis,
-            stream,
+            kinesis: stream.client(kinesis),
+            stream: &stream,
             shard: shard.as_str(),
             runtime: &self.runtime,
         };
@@ -267,13 +270,14 @@ impl Admin {
     pub async fn check_number(
         &self,
         kinesis: &aws_sdk_kinesis::Client,
-        stream: &str,
+        stream: impl Into<NamedStream>,
         shard: &leasehold_engine::ids::ShardId,
         number: leasehold_engine::position::SequenceNumber,
     ) -> Result<(), AdminError> {
+        let stream = stream.into();
         let shard = crate::aws::places::Searched {
-            kinesis,
-            stream,
+            kinesis: stream.client(kinesis),
+            stream: &stream,
             shard: shard.as_str(),
             runtime: &self.runtime,
         };

@@ -7,6 +7,7 @@
 //! | [`kinesis_mock`] | an independent Kinesis, a process of Node |
 //! | [`python`] | a virtual environment with boto3 |
 //! | [`clients`], [`http`] | SDK clients, and JSON requests without any SDK |
+//! | [`command`] | the `leasehold` command, run to its end |
 //! | [`consume`] | processes of `leasehold consume`, and what they print |
 //! | [`interop`] | workers that others wrote, and what they print |
 //! | [`kcl_java`] | workers of the KCL for Java |
@@ -21,6 +22,7 @@
 
 pub mod cache;
 pub mod clients;
+pub mod command;
 pub mod consume;
 pub mod dynoxide;
 pub mod history;

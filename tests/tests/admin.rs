@@ -2,11 +2,11 @@
 
 use leasehold::Notice;
 use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold_tests::command;
 use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
 use leasehold_tests::wait::until;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::Duration;
 
 const STREAM: &str = "administered";
@@ -22,16 +22,11 @@ trait Administered {
 impl Administered for TwoShards {
     /// Runs the command: its exit code, and what it printed on both streams.
     async fn admin(&self, what: &str, more: &[&str]) -> (Option<i32>, String, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold-under-test"));
-        command
-            .args(["admin", what, "--application", APPLICATION, "--watch", "1"])
-            .args(["--endpoint-url", &self.local.endpoint])
-            .args(more)
-            .env_remove("RUST_LOG");
-        let run = tokio::task::spawn_blocking(move || command.output().expect("the command starts"));
-        let output = run.await.expect("its output");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
+        let args = ["admin", what, "--application", APPLICATION, "--watch", "1"];
+        let here = ["--endpoint-url", &self.local.endpoint];
+        let program = env!("CARGO_BIN_EXE_leasehold-under-test");
+        let ended = command::run(program, &[&args[..], &here, more].concat()).await;
+        (ended.code, ended.shown, ended.told)
     }
 
     async fn rewind(&self, more: &[&str]) -> (Option<i32>, String, String) {
@@ -212,6 +207,8 @@ async fn a_damaged_table_is_mended() {
         (Some(0), "nothing is wrong with the table"),
         "{told}"
     );
+    let (code, _, told) = doctor(&["--stream", "another"]).await;
+    assert!(code == Some(2) && told.contains("shard ids alone"), "{told}");
 
     let key = |shard: &str| AttributeValue::S(shard.to_owned());
     let delete = scene.dynamodb.delete_item().table_name(APPLICATION);

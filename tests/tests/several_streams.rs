@@ -2,8 +2,9 @@
 
 use leasehold::admin::{Stepped, To, Which};
 use leasehold::aws::{dynamodb, kinesis};
-use leasehold::{CompleteBuilder, Error, Notice, Span, StreamId, StreamNews, StreamRef, Worker};
+use leasehold::{CompleteBuilder, Error, LeaseKey, Notice, Span, StreamId, StreamNews, StreamRef, Worker};
 use leasehold_tests::clients;
+use leasehold_tests::command::{self, Ended};
 use leasehold_tests::local::{Local, instant};
 use leasehold_tests::probe::Probe;
 use leasehold_tests::wait::until;
@@ -14,7 +15,7 @@ const APPLICATION: &str = "several";
 const SOON: Duration = Duration::from_secs(60);
 
 struct Scene {
-    _local: Local,
+    local: Local,
     kinesis: kinesis::Client,
     dynamodb: dynamodb::Client,
 }
@@ -28,7 +29,7 @@ impl Scene {
         let scene = Self {
             kinesis: clients::kinesis(&local.endpoint),
             dynamodb: clients::dynamodb(&local.endpoint),
-            _local: local,
+            local,
         };
         for stream in streams {
             scene.create(stream).await;
@@ -92,6 +93,23 @@ impl Scene {
             becomes(&probe, id, 2).await;
         }
         (probe, ids)
+    }
+
+    /// Runs a command of this application.
+    async fn run(&self, what: &[&str], more: &[&str]) -> Ended {
+        let here = [
+            "--application",
+            APPLICATION,
+            "--endpoint-url",
+            &self.local.endpoint,
+        ];
+        let program = env!("CARGO_BIN_EXE_leasehold-under-test");
+        command::run(program, &[what, &here, more].concat()).await
+    }
+
+    /// Runs a command of `admin`.
+    async fn admin(&self, what: &str, more: &[&str]) -> Ended {
+        self.run(&["admin", what, "--watch", "1"], more).await
     }
 
     /// The rows of the lease table, by key.
@@ -314,5 +332,164 @@ async fn what_cannot_be_read_is_said_with_what_was_expected() {
             .to_string()
             .contains("expected a worker of several streams"),
         "{refused}"
+    );
+}
+
+/// What each of these parts says stands in a text.
+fn says(ended: &Ended, parts: &[&str]) {
+    for part in parts {
+        assert!(ended.shown.contains(part), "{part} in {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_stream_of_a_table_is_examined_and_mended() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let streams = vec![scene.find("orders").await, scene.find("returns").await];
+    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+    probe.shutdown().await;
+    let sound = scene
+        .admin("doctor", &["--stream", "orders", "--stream", "returns"])
+        .await;
+    assert_eq!(
+        (sound.code, sound.shown.trim()),
+        (Some(0), "nothing is wrong with the table"),
+        "{sound:?}"
+    );
+    // One that is not named is counted, and no shard of it is taken for one that is gone.
+    let one = scene.admin("doctor", &["--stream", "orders"]).await;
+    assert_eq!(one.code, Some(0), "{one:?}");
+    let unnamed = format!(
+        "2 leases (2 unfinished) of the stream {}, which was not named",
+        ids[1]
+    );
+    says(&one, &[&unnamed, "nothing is wrong with the table"]);
+
+    let (gone, hurt) = (
+        ids[0].lease("shardId-000000000000"),
+        ids[1].lease("shardId-000000000001"),
+    );
+    let key = |key: &LeaseKey| dynamodb::types::AttributeValue::S(key.to_string());
+    let delete = scene.dynamodb.delete_item().table_name(APPLICATION);
+    let delete = delete.key("leaseKey", key(&gone));
+    delete.send().await.expect("a deletion");
+    let edit = scene.dynamodb.update_item().table_name(APPLICATION);
+    let edit = edit.key("leaseKey", key(&hurt));
+    let edit = edit.update_expression("REMOVE leaseCounter");
+    edit.send().await.expect("an edit");
+
+    let both = format!("orders,{}", scene.arn("returns").await);
+    let found = scene.admin("doctor", &["--stream", &both, "--repair"]).await;
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let (hole, missing) = (format!("hole {}", ids[0]), format!("missing-lease {gone}"));
+    let (create, incomplete) = (format!("create {gone} at"), format!("incomplete-row {hurt}"));
+    says(
+        &found,
+        &[
+            &hole,
+            &missing,
+            &create,
+            &incomplete,
+            "3 findings",
+            "nothing was written",
+        ],
+    );
+    let one = scene.admin("doctor", &["--stream", ids[1].as_str()]).await;
+    says(&one, &[&incomplete, "1 finding,"]);
+    let mended = scene
+        .admin("doctor", &["--stream", &both, "--repair", "--apply"])
+        .await;
+    assert_eq!(mended.code, Some(0), "{mended:?}");
+    says(&mended, &["2 of 2 rows written, 0 findings left"]);
+    let row = scene.rows().await.remove(gone.as_str()).expect("a row");
+    assert_eq!(text(&row, "streamName"), Some(ids[0].as_str()));
+
+    let mut probe = Probe::of(scene.builder(vec![scene.find("orders").await, scene.find("returns").await]));
+    becomes(&probe, &ids[0], 1).await;
+    scene.put("returns", "b").await;
+    becomes(&probe, &ids[1], 2).await;
+    probe.shutdown().await;
+}
+
+#[tokio::test]
+async fn leases_of_several_streams_are_shown_released_and_rewound_by_their_keys() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let streams = vec![scene.find("orders").await, scene.find("returns").await];
+    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+    let shard = "shardId-000000000000";
+    let (first, second) = (ids[0].lease(shard), ids[1].lease(shard));
+    let status = scene.admin("status", &[]).await;
+    says(&status, &[first.as_str(), second.as_str(), "4 leases: 4 alive"]);
+    let released = scene
+        .admin("release", &["--shard", second.as_str(), "--apply"])
+        .await;
+    assert_eq!(released.code, Some(0), "{released:?}");
+    says(&released, &[&format!("release {second}"), "1 of 1 rows written"]);
+    let unknown = scene.admin("release", &["--shard", shard]).await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    says(&unknown, &["`admin status` lists those that there are"]);
+    probe.shutdown().await;
+
+    // A name alone is one of several streams in this table, and the leases of the other are left alone.
+    let all = ["--all", "--to", "trim-horizon"];
+    let arn = scene.arn("orders").await;
+    for stream in ["orders", ids[0].as_str(), &arn] {
+        let rewound = scene
+            .admin("rewind", &[&["--stream", stream][..], &all].concat())
+            .await;
+        assert_eq!(rewound.code, Some(0), "{rewound:?}");
+        says(&rewound, &[&format!("rewind {first} from"), "to write 2 rows"]);
+        assert!(!rewound.shown.contains(ids[1].as_str()), "{rewound:?}");
+    }
+    let one = ["--stream", "returns", "--shard", shard, "--to", "trim-horizon"];
+    let rewound = scene.admin("rewind", &one).await;
+    says(&rewound, &[&format!("rewind {second} from"), "to write 1 rows"]);
+}
+
+#[tokio::test]
+async fn a_consumer_of_several_streams_ends_when_it_has_caught_up_with_each() {
+    let scene = Scene::start(&["orders", "returns"]).await;
+    let ids = [scene.find("orders").await, scene.find("returns").await].map(|stream| stream.id().clone());
+    let consume = async |streams: &str| {
+        let quick = ["--scan-interval", "500 ms", "--bootstrap-delay", "0 s"];
+        let more = [&["--until-caught-up", "--stream", streams][..], &quick].concat();
+        let ended = scene.run(&["consume"], &more).await;
+        let of = |id: &StreamId| {
+            ended
+                .shown
+                .lines()
+                .filter(|line| line.contains(id.as_str()))
+                .count()
+        };
+        (ended.code, ids.each_ref().map(of), ended)
+    };
+    let put = async || {
+        scene.put("orders", "a").await;
+        scene.put("returns", "a").await;
+    };
+    put().await;
+    let split = scene.kinesis.split_shard().stream_name("returns");
+    let split = split.shard_to_split("shardId-000000000000");
+    let split = split.new_starting_hash_key((u128::MAX / 4).to_string());
+    split.send().await.expect("a split");
+    put().await;
+    let (code, lines, ended) = consume("orders,returns").await;
+    assert_eq!((code, lines), (Some(0), [4, 4]), "{ended:?}");
+    put().await;
+    // Free leases of a stream that this worker does not read are not waited for.
+    let (code, lines, ended) = consume(ids[0].as_str()).await;
+    assert_eq!((code, lines), (Some(0), [2, 0]), "{ended:?}");
+    let (code, lines, ended) = consume("orders,returns").await;
+    assert_eq!((code, lines), (Some(0), [0, 2]), "{ended:?}");
+
+    // One that cannot be read is told, and the other is read to its end.
+    put().await;
+    let nowhere = StreamId::new(ids[0].account(), "nowhere", 5).expect("an identifier");
+    let (code, lines, ended) = consume(&format!("orders,{nowhere}")).await;
+    assert_eq!((code, lines), (Some(1), [2, 0]), "{ended:?}");
+    let told = ended.told.lines().last().unwrap_or_default();
+    assert!(
+        told.starts_with(&format!("error: has not caught up with stream {nowhere}: ")),
+        "{told}"
     );
 }

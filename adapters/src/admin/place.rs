@@ -1,6 +1,6 @@
 //! The place in each shard that a rewind comes to.
 
-use super::{Admin, AdminError, Place, Shard, To, View, Which};
+use super::{Admin, AdminError, NamedStream, Place, Shard, To, View, Which};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::Wall;
@@ -22,13 +22,14 @@ impl Admin {
     pub async fn place(
         &self,
         kinesis: &aws_sdk_kinesis::Client,
-        stream: &str,
+        stream: impl Into<NamedStream>,
         shards: &[Shard],
         view: &View,
         which: &Which,
         to: To,
     ) -> Result<Place, AdminError> {
         self.check(which, to)?;
+        let stream = stream.into();
         let mut places = BTreeMap::new();
         let meant = shards
             .iter()
@@ -40,14 +41,14 @@ impl Admin {
                 for shard in meant {
                     // Of numbers outside of the shard, the plan says more.
                     if number >= shard.starting && shard.ending.is_none_or(|ending| number <= ending) {
-                        self.check_number(kinesis, stream, &shard.id, number).await?;
+                        self.check_number(kinesis, &stream, &shard.id, number).await?;
                     }
                     places.insert(shard.id.to_lease(), Checkpoint::At(Position::of(number)));
                 }
             }
             To::Time(time) => {
                 for shard in meant {
-                    if let Some(place) = self.place_at(kinesis, stream, &shard.id, time).await? {
+                    if let Some(place) = self.place_at(kinesis, &stream, &shard.id, time).await? {
                         places.insert(shard.id.to_lease(), place);
                     }
                 }

@@ -17,6 +17,7 @@ mod failures;
 mod host_cpu;
 mod kinesis_stream;
 mod members;
+pub(crate) mod named;
 mod owner_index;
 pub(crate) mod places;
 mod pool;

@@ -2,13 +2,14 @@
 
 use super::classify::why;
 use super::kinesis_stream::shard_from_sdk;
+use super::named::NamedStream;
 use super::values::wall_to_sdk;
 use crate::runtime::Runtime;
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::ShardIteratorType;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::shard::Shard;
-use leasehold_engine::stream_id::{StreamId, split_key};
+use leasehold_engine::stream_id::split_key;
 use leasehold_engine::time::{Span, Wall};
 use std::sync::Arc;
 
@@ -22,17 +23,9 @@ const GROWTH: i64 = 8;
 /// No stream keeps records for longer than a year, in milliseconds.
 const YEAR: i64 = 366 * 24 * 3_600_000;
 
-/// The name of a stream that is given by name or by identifier, and how its shards are named in the lease table.
-fn named(stream: &str) -> (String, Option<StreamId>) {
-    match stream.parse::<StreamId>() {
-        Ok(id) => (id.name().to_owned(), Some(id)),
-        Err(_) => (stream.to_owned(), None),
-    }
-}
-
-/// All shards of a stream, which is given by name or by identifier.
-pub(crate) async fn shards(kinesis: &Client, stream: &str) -> Result<Vec<Shard>, String> {
-    let (stream, id) = named(stream);
+/// All shards of a stream, named as in the lease table.
+pub(crate) async fn shards(kinesis: &Client, stream: &NamedStream) -> Result<Vec<Shard>, String> {
+    let kinesis = stream.client(kinesis);
     let mut shards = Vec::new();
     let mut token: Option<String> = None;
     loop {
@@ -40,13 +33,15 @@ pub(crate) async fn shards(kinesis: &Client, stream: &str) -> Result<Vec<Shard>,
         let request = match token {
             // A token stands for the stream, too, and may not be given together with it.
             Some(token) => request.next_token(token),
-            None => request.stream_name(&stream),
+            None => request
+                .set_stream_name(stream.name())
+                .set_stream_arn(stream.arn()),
         };
         let answer = request.send().await.map_err(|error| why(&error))?;
         for shard in answer.shards() {
             let shard = shard_from_sdk(shard)
                 .map_err(|found| format!("expected a shard with its ranges, found {found}"))?;
-            shards.push(match &id {
+            shards.push(match stream.id() {
                 Some(id) => id.qualify_shard(shard),
                 None => shard,
             });
@@ -60,8 +55,8 @@ pub(crate) async fn shards(kinesis: &Client, stream: &str) -> Result<Vec<Shard>,
 
 /// A shard that is searched.
 pub(crate) struct Searched<'a> {
-    pub(crate) kinesis: &'a Client,
-    pub(crate) stream: &'a str,
+    pub(crate) kinesis: Client,
+    pub(crate) stream: &'a NamedStream,
     pub(crate) shard: &'a str,
     pub(crate) runtime: &'a Arc<dyn Runtime>,
 }
@@ -110,7 +105,8 @@ impl Searched<'_> {
         let mut iterator = answer.shard_iterator;
         let mut around = Around::default();
         while let Some(via) = iterator {
-            let answer = self.kinesis.get_records().shard_iterator(via).send().await;
+            let request = self.kinesis.get_records().shard_iterator(via);
+            let answer = request.set_stream_arn(self.stream.arn()).send().await;
             let answer = answer.map_err(|error| why(&error))?;
             for record in &answer.records {
                 let arrival = record.approximate_arrival_timestamp();
@@ -150,7 +146,8 @@ impl Searched<'_> {
         let shard = split_key(self.shard).map_or(self.shard, |(_, shard)| shard);
         self.kinesis
             .get_shard_iterator()
-            .stream_name(named(self.stream).0)
+            .set_stream_name(self.stream.name())
+            .set_stream_arn(self.stream.arn())
             .shard_id(shard)
     }
 }

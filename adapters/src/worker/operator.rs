@@ -2,7 +2,7 @@
 
 use super::builder::Settings;
 use super::services::{SharedFormat, StreamSource, TableSource};
-use crate::admin::{Admin, AdminError, Done, Plan, To, Which, rewind};
+use crate::admin::{Admin, AdminError, Done, NamedStream, Plan, To, Which, rewind};
 use crate::aws::stream_ref::Directory;
 use crate::runtime::Runtime;
 use leasehold_engine::config::Config;
@@ -70,26 +70,24 @@ impl Operator {
         };
         let admin = self.admin()?;
         admin.check(which, to)?;
-        let streams = self.streams(kinesis);
+        let streams = self.streams();
         self.knows(&streams, which)?;
         let mut listed = Vec::new();
-        for (kinesis, stream) in streams {
-            let shards = admin.shards(&kinesis, &stream).await?;
-            listed.push((kinesis, stream, shards));
+        for stream in streams {
+            let shards = admin.shards(kinesis, &stream).await?;
+            listed.push((stream, shards));
         }
         // Each live owner renews meanwhile.
         let watch = self.config.renew_interval().times(2).min(WATCH);
         let (view, report) = admin.watch(watch, self.config.lease_duration()).await?;
         let mut plan = Plan::default();
-        for (kinesis, stream, shards) in listed {
+        for (stream, shards) in listed {
             let (mut view, mut which) = (view.clone(), which.clone());
-            if let Ok(id) = stream.parse::<StreamId>() {
-                view.keep_stream(&id);
-                if let Which::Shards(keys) = &mut which {
-                    keys.retain(|key| key.as_str().starts_with(id.lease("").as_str()));
-                }
+            view.keep_stream(stream.id());
+            if let (Some(id), Which::Shards(keys)) = (stream.id(), &mut which) {
+                keys.retain(|key| key.as_str().starts_with(id.lease("").as_str()));
             }
-            let place = admin.place(&kinesis, &stream, &shards, &view, &which, to).await?;
+            let place = admin.place(kinesis, &stream, &shards, &view, &which, to).await?;
             let of_stream = rewind(&view, &shards, &which, &place, &report.alive());
             plan.steps.extend(of_stream.steps);
             plan.left.extend(of_stream.left);
@@ -98,13 +96,15 @@ impl Operator {
     }
 
     /// That the shards that are meant are of streams of this worker, if it reads several.
-    fn knows(&self, streams: &[(aws_sdk_kinesis::Client, String)], which: &Which) -> Result<(), AdminError> {
+    fn knows(&self, streams: &[NamedStream], which: &Which) -> Result<(), AdminError> {
         let (Some(_), Which::Shards(keys)) = (&self.directory, which) else {
             return Ok(());
         };
         let known = |key: &str| {
             let of = split_key(key).map(|(stream, _)| stream);
-            streams.iter().any(|(_, stream)| of == Some(stream.as_str()))
+            streams
+                .iter()
+                .any(|stream| of == stream.id().map(StreamId::as_str))
         };
         match keys.iter().find(|key| !known(key.as_str())) {
             None => Ok(()),
@@ -118,15 +118,12 @@ impl Operator {
         }
     }
 
-    /// The client and the name of the stream that the worker reads, or the client and the identifier of each.
-    fn streams(&self, kinesis: &aws_sdk_kinesis::Client) -> Vec<(aws_sdk_kinesis::Client, String)> {
-        let Some(directory) = &self.directory else {
-            return vec![(kinesis.clone(), self.config.stream().to_owned())];
-        };
-        let streams = directory.all().into_iter();
-        streams
-            .map(|stream| (stream.client(kinesis), stream.id().to_string()))
-            .collect()
+    /// The stream that the worker reads, or each of them.
+    fn streams(&self) -> Vec<NamedStream> {
+        match &self.directory {
+            None => vec![self.config.stream().into()],
+            Some(directory) => directory.all().into_iter().map(NamedStream::from).collect(),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub use step::{Deed, Done, LeftAlone, Plan, Step, Stepped};
 use crate::ids::{LeaseKey, WorkerId};
 use crate::row::{LeaseRow, RowRead};
 use crate::stream_id::{StreamId, split_key};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows of a table, as one scan showed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,11 +58,24 @@ impl FromIterator<RowRead> for View {
     }
 }
 
+/// The identifier of the stream that a key names.
+fn stream_of(key: &LeaseKey) -> Option<&str> {
+    split_key(key.as_str()).map(|(stream, _)| stream)
+}
+
 impl View {
-    /// Only the leases of this stream, of an application that reads several.
-    pub fn keep_stream(&mut self, stream: &StreamId) {
-        let of_stream = |key: &LeaseKey| split_key(key.as_str()).is_some_and(|(id, _)| id == stream.as_str());
-        self.leases.retain(|key, _| of_stream(key));
+    /// The identifiers of the streams that the keys of leases name. Absent: of a lease whose key names none, as in an application of
+    /// one stream.
+    pub fn streams(&self) -> BTreeSet<Option<&str>> {
+        self.leases.keys().map(stream_of).collect()
+    }
+
+    /// Only the leases of this stream of an application that reads several, and those that cannot be read; without an identifier, those
+    /// whose keys name no stream.
+    pub fn keep_stream(&mut self, stream: Option<&StreamId>) {
+        let wanted = stream.map(StreamId::as_str);
+        self.leases.retain(|key, _| stream_of(key) == wanted);
+        self.unreadable.retain(|key, _| stream_of(key) == wanted);
     }
 }
 

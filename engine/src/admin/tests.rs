@@ -61,6 +61,28 @@ fn split() -> View {
     ])
 }
 
+#[test]
+fn leases_are_told_apart_by_the_streams_that_their_keys_name() {
+    let id: StreamId = "1:orders:2".parse().unwrap();
+    let of = |key: LeaseKey| LeaseRow::new(key, Checkpoint::TrimHorizon);
+    let mut both = view(&[of(key(0)), of(id.lease("a")), of("1:orders:3:a".into())]);
+    for key in ["1:orders:2:b", "c"] {
+        both.unreadable.insert(key.into(), "no counter".to_owned());
+    }
+    assert_eq!(
+        both.streams(),
+        [None, Some("1:orders:2"), Some("1:orders:3")].into()
+    );
+    let kept = |stream: Option<&StreamId>| {
+        let mut view = both.clone();
+        view.keep_stream(stream);
+        let keys = view.leases.keys().chain(view.unreadable.keys());
+        keys.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(Some(&id)), ["1:orders:2:a", "1:orders:2:b"]);
+    assert_eq!(kept(None), [key(0).as_str(), "c"]);
+}
+
 fn said(plan: &Plan) -> String {
     let mut text = String::new();
     for step in &plan.steps {

@@ -42,6 +42,8 @@ mod show;
 mod signal;
 mod sim;
 mod story;
+#[cfg(feature = "aws")]
+mod streams;
 mod trace_file;
 
 use clap::{Parser, Subcommand};

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod engine_tests;
 mod fleet;
-mod other;
+pub(crate) mod other;
 mod rounds;
 mod start;
 pub(crate) mod survey;
@@ -194,6 +194,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     let all_old = in_table.is_none() && heartbeats.is_empty();
     heartbeats.extend(in_table.unwrap_or_default());
     let asked = Asked {
+        stream: None,
         from: args.from,
         policies: format.policies(),
         heartbeats: &heartbeats,

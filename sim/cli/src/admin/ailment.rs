@@ -1,9 +1,10 @@
 //! What is wrong with a table, with what was expected, what was found, what to do, and what mends it if that is safe.
 
+use crate::plan::other::Count;
 use crate::plan::{Finding, Survey};
 use leasehold::admin::{Deed, Shard, Standing, Step, TableReport, View};
 use leasehold::format::Finished;
-use leasehold::{LeaseKey, LeaseRow};
+use leasehold::{LeaseKey, LeaseRow, StreamId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Ailment {
     pub(super) kind: &'static str,
+    /// The stream, of an application of several.
+    pub(super) stream: Option<StreamId>,
     pub(super) lease: Option<LeaseKey>,
     pub(super) expected: &'static str,
     pub(super) found: String,
@@ -20,8 +23,10 @@ pub(super) struct Ailment {
     pub(super) repair: Option<Step>,
 }
 
-/// A table that is looked at.
+/// A table that is looked at, or the part of it that one of several streams has.
 pub(super) struct Patient<'a> {
+    /// The stream, of an application of several.
+    pub(super) stream: Option<&'a StreamId>,
     pub(super) view: &'a View,
     pub(super) shards: &'a [Shard],
     /// What items of leases lack.
@@ -42,8 +47,19 @@ impl Patient<'_> {
         report.is_some_and(|lease| lease.standing == Standing::Alive)
     }
 
+    /// Whether a worker lives that reads this stream.
     fn fleet_lives(&self) -> bool {
-        self.report.owners.iter().any(|owner| owner.alive)
+        let mut owners = self.report.owners.iter().filter(|owner| owner.alive);
+        let mut leases = self.view.leases.values();
+        match self.stream {
+            None => owners.next().is_some(),
+            // Workers of a fleet may differ in their streams.
+            Some(_) => leases.any(|row| {
+                owners
+                    .clone()
+                    .any(|owner| row.actual_owner() == Some(&owner.worker))
+            }),
+        }
     }
 
     /// A step that leaves the lease free, at its checkpoint, with everything that guards it.
@@ -62,6 +78,7 @@ pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
     let mut ailments: Vec<Ailment> = patient
         .lacks
         .iter()
+        .filter(|(key, _)| patient.lease(key).is_some())
         .map(|(key, lacks)| incomplete(key, lacks, patient))
         .collect();
     ailments.extend(
@@ -71,14 +88,9 @@ pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
             .filter_map(|finding| found(finding, patient)),
     );
     if patient.view.leases.is_empty() {
-        ailments.push(Ailment {
-            kind: "empty-table",
-            lease: None,
-            expected: "leases",
-            found: "none".to_owned(),
-            advice: "start a worker, which creates them".to_owned(),
-            repair: None,
-        });
+        // It is one hole, which is no second thing that is wrong.
+        ailments.retain(|found| found.kind != "hole");
+        ailments.push(empty(patient.stream));
         return ailments;
     }
     ailments.extend(survey.create.iter().map(|creation| {
@@ -86,6 +98,7 @@ pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
         let lives = patient.fleet_lives();
         Ailment {
             kind: "missing-lease",
+            stream: patient.stream.cloned(),
             lease: Some(row.key.clone()),
             expected: "a lease of this shard",
             found: format!("none: {}", creation.reason),
@@ -107,6 +120,42 @@ pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
     ailments
 }
 
+/// A table, or the part of one of several streams, without leases.
+fn empty(stream: Option<&StreamId>) -> Ailment {
+    let (kind, expected, advice) = match stream {
+        None => ("empty-table", "leases", "start a worker, which creates them"),
+        Some(_) => (
+            "empty-stream",
+            "leases of this stream",
+            "start a worker that reads it, which creates them; or correct its identifier: all workers must give a stream the same",
+        ),
+    };
+    Ailment {
+        kind,
+        stream: stream.cloned(),
+        lease: None,
+        expected,
+        found: "none".to_owned(),
+        advice: advice.to_owned(),
+        repair: None,
+    }
+}
+
+/// Rows whose keys name no stream, in a table of several streams.
+pub(super) fn stray(count: Count) -> Option<Ailment> {
+    (count != Count::default()).then(|| Ailment {
+        kind: "one-stream",
+        stream: None,
+        lease: None,
+        expected: "keys that name the stream, in a table of several streams",
+        found: format!("{count} whose keys name none"),
+        advice: "see which application of one stream has this table, too, and give one of them another; workers of several streams \
+                 leave these leases alone"
+            .to_owned(),
+        repair: None,
+    })
+}
+
 fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment {
     let moves = patient.moves(key);
     let advice = if moves {
@@ -117,6 +166,7 @@ fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment 
     };
     Ailment {
         kind: "incomplete-row",
+        stream: patient.stream.cloned(),
         lease: Some(key.clone()),
         expected: "what every program of the format writes",
         found: format!("no {}", lacks.join(" and no ")),
@@ -139,7 +189,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
         ),
         "other-stream" => (
             "a checkpoint of the shard of this name",
-            "name the stream that the table belongs to; or delete the table, if its stream was made anew, and start again",
+            mistaken(patient.stream.is_some()),
         ),
         "ended-but-open" => (
             "an unfinished lease, as its shard is open",
@@ -166,7 +216,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
         }
         "multi-stream" => (
             "leases of this stream alone",
-            "see to it that these streams are meant to be in this table",
+            "see to it that these streams are meant to be in this table; name them by their identifiers to examine them",
         ),
         "stuck-handoff" => {
             let key = key.as_ref()?;
@@ -187,6 +237,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
     };
     Some(Ailment {
         kind: finding.kind,
+        stream: patient.stream.cloned(),
         lease: key,
         expected,
         found: finding
@@ -195,6 +246,16 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
         advice: advice.to_owned(),
         repair,
     })
+}
+
+/// What to do about a lease whose checkpoint is of another stream, in a table of several streams or of one.
+fn mistaken(several: bool) -> &'static str {
+    if several {
+        "correct the identifier, which ends with the time at which the stream was created; or delete the rows of this stream, if it \
+         was made anew: workers must be given its new identifier"
+    } else {
+        "name the stream that the table belongs to; or delete the table, if its stream was made anew, and start again"
+    }
 }
 
 /// What to do about the lease of a shard that the stream has forgotten.

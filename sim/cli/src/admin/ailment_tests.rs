@@ -49,22 +49,38 @@ fn judged(
     alive: Option<u64>,
     lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
 ) -> Vec<Ailment> {
+    judged_of(None, rows, alive.map(key), lacks)
+}
+
+/// The same, of one of several streams.
+fn judged_of(
+    stream: Option<&StreamId>,
+    rows: &[RowRead],
+    alive: Option<LeaseKey>,
+    lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
+) -> Vec<Ailment> {
     let policies = Format::Kcl.policies();
     let asked = Asked {
+        stream,
         from: InitialPosition::TrimHorizon,
         policies,
         heartbeats: &[],
         now: Wall(0),
     };
-    let shards = shards();
+    let named = |shard| match stream {
+        Some(id) => id.qualify_shard(shard),
+        None => shard,
+    };
+    let shards: Vec<Shard> = shards().into_iter().map(named).collect();
     let found = survey(&shards, rows, &asked);
     let view: View = rows.iter().cloned().collect();
     let mut before = view.clone();
-    if let Some(row) = alive.and_then(|n| before.leases.get_mut(&key(n))) {
+    if let Some(row) = alive.and_then(|key| before.leases.get_mut(&key)) {
         row.counter -= 1;
     }
     let report = report(&before, &view, Span::from_secs(5), Span::from_secs(10));
     let patient = Patient {
+        stream,
         view: &view,
         shards: &shards,
         lacks,
@@ -189,8 +205,50 @@ fn what_a_person_must_look_at_is_not_repaired() {
 }
 
 #[test]
+fn a_stream_of_several_is_judged_by_its_own_leases() {
+    let id: StreamId = "1:orders:2".parse().unwrap();
+    let of = |row: LeaseRow| LeaseRow {
+        key: id.lease(row.key.as_str()),
+        parents: row.parents.iter().map(|parent| id.qualified(parent)).collect(),
+        owner: Some("w".into()),
+        ..row
+    };
+    let judged = |rows: &[LeaseRow], alive| judged_of(Some(&id), &leases(rows), alive, &BTreeMap::new());
+    let (old, one) = (of(row(0, Checkpoint::ShardEnd)), of(row(1, at(100))));
+    let whole = [old.clone(), one.clone(), of(row(2, at(200)))];
+    assert_eq!(judged(&whole, None), []);
+
+    let rows = [old, one.clone()];
+    let dead = judged(&rows, None);
+    let two = "1:orders:2:shardId-000000000002";
+    let zero = Some("1:orders:2:shardId-000000000000");
+    assert_eq!(
+        kinds(&dead),
+        [
+            ("ended-without-children", zero, None),
+            ("hole", None, None),
+            (
+                "missing-lease",
+                Some(two),
+                Some(format!("create {two} at TRIM_HORIZON"))
+            )
+        ]
+    );
+    assert!(
+        dead.iter().all(|found| found.stream.as_ref() == Some(&id)),
+        "{dead:?}"
+    );
+    assert_eq!(
+        kinds(&judged(&rows, Some(one.key)))[2],
+        ("missing-lease", Some(two), None)
+    );
+
+    let none = judged(&[], None);
+    assert_eq!(kinds(&none), [("empty-stream", None, None)]);
+}
+
+#[test]
 fn an_empty_table_is_left_to_a_worker() {
     let found = judged(&[], None, &BTreeMap::new());
-    assert!(found.iter().all(|found| found.repair.is_none()), "{found:?}");
-    assert_eq!(found.last().map(|found| found.kind), Some("empty-table"));
+    assert_eq!(kinds(&found), [("empty-table", None, None)]);
 }

@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) struct ReleaseArgs {
     #[command(flatten)]
     table: TableArgs,
-    /// The shard whose lease is meant. May be given more than once.
+    /// The shard whose lease is meant, by the key of its lease as `admin status` shows it. May be given more than once.
     #[arg(long, value_name = "SHARD")]
     shard: Vec<String>,
     /// The worker whose leases are meant: its name as `admin status` shows it, or without what follows the last colon.
@@ -54,14 +54,14 @@ pub(super) struct ReleaseArgs {
 pub(super) struct RewindArgs {
     #[command(flatten)]
     table: TableArgs,
-    /// The stream's name, or, where the table holds leases of several, its identifier `<account>:<stream>:<creation time in
-    /// seconds>`: places are compared with its shards, and times are looked up in them. Only its leases are meant.
+    /// The stream: places are compared with its shards, and times are looked up in them. Only its leases are meant. Its name, or, where
+    /// the table holds leases of several, its name, its ARN or its identifier `<account>:<stream>:<creation time in seconds>`.
     #[arg(long)]
     stream: String,
-    /// The shard whose lease is meant. May be given more than once.
+    /// The shard whose lease is meant, by its id or by the key of its lease. May be given more than once.
     #[arg(long, value_name = "SHARD")]
     shard: Vec<String>,
-    /// All leases of the table, ancestors first.
+    /// All leases of the stream, ancestors first.
     #[arg(long)]
     all: bool,
     /// Where to: trim-horizon, latest, a time as of RFC 3339, or the sequence number of a record of the one shard that is named.
@@ -93,30 +93,33 @@ pub(super) async fn release(args: ReleaseArgs) -> Result<Verdict, Failure> {
 }
 
 pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
-    let id = args.stream.parse::<StreamId>().ok();
-    let meant = args.shard.iter().map(|shard| match &id {
+    let checked = args.to.check(&meant(&args, None), this_moment());
+    checked.map_err(Failure::unusable)?;
+    let table = args.table.open().await?;
+    let (admin, kinesis) = (&table.admin, &table.clients.kinesis);
+    let several = table.are_several(std::slice::from_ref(&args.stream)).await?;
+    let stream = table.stream(&args.stream, several).await?;
+    let listed = admin.shards(kinesis, &stream).await.map_err(under_way)?;
+    let (mut view, report) = table.watched().await?;
+    view.keep_stream(stream.id());
+    let which = meant(&args, stream.id());
+    let place = admin.place(kinesis, &stream, &listed, &view, &which, args.to);
+    let place = place.await.map_err(under_way)?;
+    let plan = admin::rewind(&view, &listed, &which, &place, &report.alive());
+    carry_out(&table, &plan, args.apply, args.table.json).await
+}
+
+/// The leases that are meant, of this stream of several, or of the only one.
+fn meant(args: &RewindArgs, stream: Option<&StreamId>) -> Which {
+    if args.all {
+        return Which::All;
+    }
+    let keys = args.shard.iter().map(|shard| match stream {
         // By the key of its lease, or by its id alone.
         Some(id) if !shard.contains(':') => id.lease(shard).to_string(),
         _ => shard.clone(),
     });
-    let which = match args.all {
-        true => Which::All,
-        false => shards(&meant.collect::<Vec<_>>()),
-    };
-    let checked = args.to.check(&which, this_moment());
-    checked.map_err(Failure::unusable)?;
-    let table = args.table.open().await?;
-    let listed = table.admin.shards(&table.clients.kinesis, &args.stream).await;
-    let listed = listed.map_err(under_way)?;
-    let (mut view, report) = table.watched().await?;
-    if let Some(id) = &id {
-        view.keep_stream(id);
-    }
-    let (admin, kinesis) = (&table.admin, &table.clients.kinesis);
-    let place = admin.place(kinesis, &args.stream, &listed, &view, &which, args.to);
-    let place = place.await.map_err(under_way)?;
-    let plan = admin::rewind(&view, &listed, &which, &place, &report.alive());
-    carry_out(&table, &plan, args.apply, args.table.json).await
+    shards(&keys.collect::<Vec<_>>())
 }
 
 fn this_moment() -> Wall {

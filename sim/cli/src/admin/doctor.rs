@@ -5,10 +5,11 @@ use super::change;
 use super::table::{Table, TableArgs, under_way};
 use crate::clients::in_full;
 use crate::exit::{self, Failure, Verdict};
+use crate::plan::other::{Count, stream_of};
 use crate::plan::survey::{Asked, survey};
 use crate::position::parse_position;
 use clap::Args;
-use leasehold::admin::{Done, Plan, Shard, TableReport};
+use leasehold::admin::{Done, NamedStream, Plan, Shard, TableReport};
 use leasehold::format::LeaseFormat;
 use leasehold::internals::item_from_sdk;
 use leasehold::{InitialPosition, LeaseKey};
@@ -21,20 +22,22 @@ use std::fmt::Write as _;
 
 /// Say what is wrong with a table, and mend what can be mended safely.
 ///
-/// The table is compared with the shards of the stream: holes in the hash space, leases of shards that are gone, ends without
-/// children, rows that cannot be read or lack what guards them, hand-overs that stand still. Each finding says what was expected,
-/// what was found, and what to do. With --repair, it says which writes would mend the table; with --apply, too, they are made, each
-/// one conditional. A lease that is missing is created only while no worker lives: a live fleet does that itself.
+/// The table is compared with the shards of the stream, or of each of several streams that are named: holes in the hash space, leases
+/// of shards that are gone, ends without children, rows that cannot be read or lack what guards them, hand-overs that stand still.
+/// Each finding says what was expected, what was found, and what to do. With --repair, it says which writes would mend the table; with
+/// --apply, too, they are made, each one conditional. A lease that is missing is created only while no worker of the stream lives: a
+/// live fleet does that itself. Leases of further streams in the table are counted, and not examined.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  leasehold admin doctor --application billing --stream orders\n  leasehold admin doctor --application billing --stream orders --repair --apply"
+    after_help = "Example:\n  leasehold admin doctor --application billing --stream orders\n  leasehold admin doctor --application billing --stream orders --repair --apply\n  leasehold admin doctor --application billing --stream orders --stream returns"
 )]
 pub(super) struct DoctorArgs {
     #[command(flatten)]
     table: TableArgs,
-    /// The stream's name.
-    #[arg(long)]
-    stream: String,
+    /// The stream's name. Of an application that reads several: each of them, more than once or with commas between several, as a name, an
+    /// ARN, or an identifier `<account>:<stream>:<creation time in seconds>`.
+    #[arg(long, value_name = "STREAM", required = true, value_delimiter = ',')]
+    stream: Vec<String>,
     /// Where the fleet starts shards without a lease: trim-horizon, latest or a time as of RFC 3339.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
@@ -50,6 +53,7 @@ pub(super) struct DoctorArgs {
 #[derive(Serialize)]
 struct Told<'a> {
     findings: &'a [Ailment],
+    unnamed: &'a [Unnamed],
     repair: Option<&'a Plan>,
     applied: bool,
     done: &'a [Done],
@@ -57,12 +61,22 @@ struct Told<'a> {
     left: usize,
 }
 
+/// Leases of a stream that was not named, in a table of several.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Unnamed {
+    stream: String,
+    #[serde(flatten)]
+    count: Count,
+}
+
+/// A stream that is examined, and its shards.
+type Listed = (NamedStream, Vec<Shard>);
+
 pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
     let table = args.table.open().await?;
-    let listed = table.admin.shards(&table.clients.kinesis, &args.stream).await;
-    let shards = listed.map_err(under_way)?;
+    let streams = listed(&table, &args.stream).await?;
     let (_, report) = table.watched().await?;
-    let findings = examine(&table, &args, &shards, &report).await?;
+    let (findings, unnamed) = examine(&table, &args, &streams, &report).await?;
     let plan = Plan {
         steps: findings.iter().filter_map(|found| found.repair.clone()).collect(),
         left: Vec::new(),
@@ -71,29 +85,45 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
     let mut left = findings.len();
     if args.apply && !plan.steps.is_empty() {
         done = table.admin.apply(&plan).await.map_err(under_way)?;
-        left = examine(&table, &args, &shards, &report).await?.len();
+        left = examine(&table, &args, &streams, &report).await?.0.len();
     }
     if args.table.json {
         exit::print_json(&Told {
             findings: &findings,
+            unnamed: &unnamed,
             repair: args.repair.then_some(&plan),
             applied: args.apply,
             done: &done,
             left,
         })?;
     } else {
-        exit::print(&told(&findings, &plan, &args, &done, left))?;
+        exit::print(&told(&findings, &unnamed, &plan, &args, &done, left))?;
     }
     Ok(if left == 0 { Verdict::Fine } else { Verdict::Found })
 }
 
-/// What is wrong with the table as it is now.
+/// The streams that are given, and their shards.
+async fn listed(table: &Table, given: &[String]) -> Result<Vec<Listed>, Failure> {
+    let several = table.are_several(given).await?;
+    let mut streams: Vec<Listed> = Vec::new();
+    for text in given {
+        let stream = table.stream(text, several).await?;
+        // It may be named twice, in two ways.
+        if streams.iter().all(|(known, _)| known.id() != stream.id()) {
+            let shards = table.admin.shards(&table.clients.kinesis, &stream).await;
+            streams.push((stream, shards.map_err(under_way)?));
+        }
+    }
+    Ok(streams)
+}
+
+/// What is wrong with the table as it is now, and the leases of streams that were not named.
 async fn examine(
     table: &Table,
     args: &DoctorArgs,
-    shards: &[Shard],
+    streams: &[Listed],
     report: &TableReport,
-) -> Result<Vec<Ailment>, Failure> {
+) -> Result<(Vec<Ailment>, Vec<Unnamed>), Failure> {
     let format = args.table.format;
     let items = items(table).await?;
     let rows: Vec<RowRead> = items.iter().map(|item| format.decode(item)).collect();
@@ -104,21 +134,71 @@ async fn examine(
         .map(|(row, item)| (row.key().clone(), format.lacks(item)))
         .filter(|(_, lacks)| !lacks.is_empty())
         .collect();
-    let asked = Asked {
-        from: args.from,
-        policies: format.policies(),
-        heartbeats: &[],
-        now: Wall(0),
-    };
-    let survey = survey(shards, &rows, &asked);
-    let patient = Patient {
-        view: &rows.into_iter().collect(),
-        shards,
-        lacks: &lacks,
-        report,
-        finished: format.policies().finished,
-    };
-    Ok(ailment::judge(&survey, &patient))
+    let mut parts = Parts::of(rows, streams);
+    let mut findings = Vec::new();
+    for (stream, shards) in streams {
+        let rows = parts.take(stream);
+        let asked = Asked {
+            stream: stream.id(),
+            from: args.from,
+            policies: format.policies(),
+            heartbeats: &[],
+            now: Wall(0),
+        };
+        let survey = survey(shards, &rows, &asked);
+        let patient = Patient {
+            stream: stream.id(),
+            view: &rows.into_iter().collect(),
+            shards,
+            lacks: &lacks,
+            report,
+            finished: format.policies().finished,
+        };
+        findings.extend(ailment::judge(&survey, &patient));
+    }
+    let (strays, unnamed) = parts.left();
+    findings.extend(ailment::stray(strays));
+    Ok((findings, unnamed))
+}
+
+/// The rows of a table, by the stream that their keys name.
+struct Parts(BTreeMap<Option<String>, Vec<RowRead>>);
+
+impl Parts {
+    /// In a table of one stream all rows are of it.
+    fn of(rows: Vec<RowRead>, streams: &[Listed]) -> Self {
+        let several = streams.iter().any(|(stream, _)| stream.id().is_some());
+        let mut parts: BTreeMap<_, Vec<RowRead>> = BTreeMap::new();
+        for row in rows {
+            let stream = stream_of(row.key().as_str()).filter(|_| several);
+            parts.entry(stream.map(str::to_owned)).or_default().push(row);
+        }
+        Self(parts)
+    }
+
+    fn take(&mut self, stream: &NamedStream) -> Vec<RowRead> {
+        let id = stream.id().map(ToString::to_string);
+        self.0.remove(&id).unwrap_or_default()
+    }
+
+    /// What was not taken: rows whose keys name no stream, and the leases of each other stream.
+    fn left(mut self) -> (Count, Vec<Unnamed>) {
+        let count = |rows: Vec<RowRead>| {
+            let mut count = Count::default();
+            let rows = rows.iter();
+            rows.filter(|row| !matches!(row, RowRead::Foreign { .. }))
+                .for_each(|row| count.add_row(row));
+            count
+        };
+        let strays = count(self.0.remove(&None).unwrap_or_default());
+        let others = self.0.into_iter().filter_map(|(stream, rows)| {
+            Some(Unnamed {
+                stream: stream?,
+                count: count(rows),
+            })
+        });
+        (strays, others.collect())
+    }
 }
 
 /// All items of the table, as they are: rows do not tell what an item lacks.
@@ -140,13 +220,25 @@ async fn items(table: &Table) -> Result<Vec<Item>, Failure> {
     Ok(items)
 }
 
-fn told(findings: &[Ailment], plan: &Plan, args: &DoctorArgs, done: &[Done], left: usize) -> String {
+fn told(
+    findings: &[Ailment],
+    unnamed: &[Unnamed],
+    plan: &Plan,
+    args: &DoctorArgs,
+    done: &[Done],
+    left: usize,
+) -> String {
     let mut text = String::new();
+    for Unnamed { stream, count } in unnamed {
+        let _ = writeln!(
+            text,
+            "{count} of the stream {stream}, which was not named; add --stream {stream} to examine them"
+        );
+    }
     for found in findings {
-        let about = found
-            .lease
-            .as_ref()
-            .map_or(String::new(), |key| format!(" {key}"));
+        let lease = found.lease.as_ref().map(|key| format!(" {key}"));
+        let stream = found.stream.as_ref().map(|id| format!(" {id}"));
+        let about = lease.or(stream).unwrap_or_default();
         let _ = writeln!(
             text,
             "{}{about}: expected {}, found {}; {}",
@@ -169,4 +261,54 @@ fn told(findings: &[Ailment], plan: &Plan, args: &DoctorArgs, done: &[Done], lef
         let _ = write!(text, ", {} of which --repair can mend", plan.steps.len());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::{Checkpoint, LeaseRow};
+
+    #[test]
+    fn rows_are_told_apart_by_the_streams_that_are_named() {
+        let row = |key: &str, checkpoint| RowRead::Lease(LeaseRow::new(key.into(), checkpoint));
+        let rows = || {
+            vec![
+                row("1:orders:2:a", Checkpoint::TrimHorizon),
+                row("1:returns:3:a", Checkpoint::ShardEnd),
+                row("b", Checkpoint::TrimHorizon),
+                RowRead::Unreadable {
+                    key: "1:returns:3:b".into(),
+                    detail: "no counter".to_owned(),
+                },
+                RowRead::Foreign {
+                    key: "Leader".into(),
+                    kind: "LOCK".to_owned(),
+                    says: None,
+                },
+            ]
+        };
+        let part = |stream: &str| {
+            let listed = [(stream.into(), Vec::new())];
+            let mut parts = Parts::of(rows(), &listed);
+            let taken = parts.take(&listed[0].0);
+            let (strays, unnamed) = parts.left();
+            let unnamed = unnamed
+                .iter()
+                .map(|left| format!("{} of {}", left.count, left.stream));
+            (
+                taken.len(),
+                strays.to_string(),
+                unnamed.collect::<Vec<_>>().join(", "),
+            )
+        };
+        let nothing = "0 leases (0 unfinished)".to_owned();
+        assert_eq!(
+            part("orders"),
+            (5, nothing, String::new()),
+            "a table of one stream"
+        );
+        let stray = "1 lease (1 unfinished)".to_owned();
+        let left = "2 leases (0 unfinished) of 1:returns:3".to_owned();
+        assert_eq!(part("1:orders:2"), (1, stray, left));
+    }
 }

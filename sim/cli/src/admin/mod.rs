@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `table` | which table, and what watching it shows |
+//! | `table` | which table and which streams, and what watching it shows |
 //! | `status` | `admin status` |
 //! | `change` | `admin release` and `admin rewind`: a plan, shown or carried out |
 //! | `to` | where `rewind` leads |

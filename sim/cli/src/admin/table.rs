@@ -2,8 +2,9 @@
 
 use crate::clients::Clients;
 use crate::exit::Failure;
+use crate::streams;
 use clap::Args;
-use leasehold::admin::{Admin, AdminError, TableReport, View};
+use leasehold::admin::{Admin, AdminError, NamedStream, TableReport, View};
 use leasehold::format::{Format, LeaseFormat};
 use leasehold_engine::time::Span;
 
@@ -42,6 +43,7 @@ pub(super) struct Table {
     pub(super) admin: Admin,
     /// The lease table's own name.
     pub(super) name: String,
+    format: Format,
     watch: Span,
     lease_duration: Span,
 }
@@ -63,6 +65,7 @@ impl TableArgs {
                 .format
                 .membership()
                 .map_or(application.clone(), |membership| membership.leases(&application)),
+            format: self.format,
             watch: Span::from_secs(self.watch),
             lease_duration: Span::from_secs(self.lease_duration.unwrap_or(lasts)),
         })
@@ -90,6 +93,25 @@ impl TableArgs {
 }
 
 impl Table {
+    /// Whether the streams that are given are of an application of several. A name alone is where the table holds leases of several.
+    pub(super) async fn are_several(&self, given: &[String]) -> Result<bool, Failure> {
+        let view = self.admin.view().await.map_err(under_way)?;
+        are_several(given, &view, self.format).map_err(|expected| {
+            Failure::unusable(format!(
+                "expected --stream to be {expected}, found {}",
+                given.join(" and ")
+            ))
+        })
+    }
+
+    /// The stream that is given: the only one of its application, or one of several.
+    pub(super) async fn stream(&self, given: &str, several: bool) -> Result<NamedStream, Failure> {
+        match several {
+            true => Ok(streams::find_one(&self.clients.kinesis, given).await?.into()),
+            false => Ok(given.into()),
+        }
+    }
+
     /// The rows after the table was watched, and what that showed.
     pub(super) async fn watched(&self) -> Result<(View, TableReport), Failure> {
         let watched = self.admin.watch(self.watch, self.lease_duration).await;
@@ -97,6 +119,55 @@ impl Table {
     }
 }
 
+/// Whether the streams that are given are of an application of several; or else, what was expected.
+fn are_several(given: &[String], view: &View, format: Format) -> Result<bool, String> {
+    let named = view.streams();
+    let several = streams::are_several(given);
+    if several && format != Format::Kcl {
+        return Err(format!(
+            "the name of one stream with --format {format}, in whose tables there are leases of one stream alone"
+        ));
+    }
+    if several && named.iter().eq([&None]) {
+        return Err(
+            "the name of one stream, as the keys of all leases in this table are shard ids alone, without a stream".to_owned(),
+        );
+    }
+    Ok(several || (!named.is_empty() && !named.contains(&None)))
+}
+
 pub(super) fn under_way(error: AdminError) -> Failure {
     Failure::under_way(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::{Checkpoint, LeaseRow};
+
+    #[test]
+    fn a_name_alone_is_one_of_several_where_all_keys_name_streams() {
+        let is = |keys: &[&str], given: &[&str], format| {
+            let rows = keys
+                .iter()
+                .map(|key| LeaseRow::new((*key).into(), Checkpoint::TrimHorizon));
+            let mut view = View::default();
+            view.leases.extend(rows.map(|row| (row.key.clone(), row)));
+            let given: Vec<String> = given.iter().map(ToString::to_string).collect();
+            are_several(&given, &view, format)
+        };
+        let (plain, keyed) = ("shardId-000000000000", "1:orders:2:shardId-000000000000");
+        let kcl = |keys: &[&str], given: &[&str]| is(keys, given, Format::Kcl);
+        for keys in [&[][..], &[plain], &[plain, keyed]] {
+            assert_eq!(kcl(keys, &["orders"]), Ok(false), "{keys:?}");
+        }
+        assert_eq!(kcl(&[keyed], &["orders"]), Ok(true));
+        for keys in [&[][..], &[keyed], &[plain, keyed]] {
+            assert_eq!(kcl(keys, &["orders", "returns"]), Ok(true), "{keys:?}");
+        }
+        let told = kcl(&[plain], &["1:orders:2"]).unwrap_err();
+        assert!(told.contains("shard ids alone"), "{told}");
+        let told = is(&[], &["orders", "returns"], Format::VmwareGoKcl).unwrap_err();
+        assert!(told.contains("--format vmware-go-kcl"), "{told}");
+    }
 }

@@ -1,10 +1,11 @@
-//! `--until-caught-up`: the worker ends when everything is printed that was in the stream when the command began.
+//! `--until-caught-up`: the worker ends when everything is printed that was in its streams when the command began.
 
-use leasehold::admin::{Admin, Shard, View};
+use leasehold::admin::{Admin, NamedStream, Shard, View};
 use leasehold::aws::kinesis;
-use leasehold::{Control, LeaseKey, Phase, Status, WorkerId};
+use leasehold::{Control, LeaseKey, Notice, Phase, Status, StreamNews, WorkerId};
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether that is so.
@@ -17,13 +18,39 @@ type Others = BTreeMap<LeaseKey, (u64, bool)>;
 pub(super) struct Goal {
     pub(super) admin: Admin,
     pub(super) kinesis: kinesis::Client,
-    pub(super) stream: String,
-    /// When the command began.
-    pub(super) began: Instant,
+    pub(super) streams: Vec<NamedStream>,
+    pub(super) lost: Arc<Lost>,
 }
 
-/// Shuts the worker down once it has caught up.
-pub(super) async fn end(control: Control, goal: Goal) {
+/// The streams of several that the worker cannot go on with, and why.
+#[derive(Debug, Default)]
+pub(super) struct Lost(Mutex<BTreeMap<String, String>>);
+
+impl Lost {
+    pub(super) fn observe(&self, notice: &Notice) {
+        if let Notice::Stream(StreamNews::Lost { stream, why }) = notice {
+            let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            lost.insert(stream.clone(), why.to_string());
+        }
+    }
+
+    fn has(&self, stream: &NamedStream) -> bool {
+        let lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.id().is_some_and(|id| lost.contains_key(id.as_str()))
+    }
+
+    /// What was not read to its end, in a sentence.
+    pub(super) fn told(&self) -> Option<String> {
+        let lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = lost
+            .iter()
+            .map(|(stream, why)| format!("has not caught up with stream {stream}: {why}"));
+        (!lost.is_empty()).then(|| each.collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// Shuts the worker down once it has caught up with what was there when the command began.
+pub(super) async fn end(control: Control, goal: Goal, began: Instant) {
     let mut others = Others::new();
     let mut before = false;
     loop {
@@ -32,23 +59,34 @@ pub(super) async fn end(control: Control, goal: Goal) {
         if status.phase == Phase::Stopping || status.phase == Phase::Stopped {
             return;
         }
-        let mut now = status.phase == Phase::Running && is_at_tip(&status, Span::from(goal.began.elapsed()));
+        let mut now = status.phase == Phase::Running && is_at_tip(&status, Span::from(began.elapsed()));
         // What cannot be read now is looked at again; the worker says in its log what is wrong with it.
         if now {
-            let view = goal.admin.view().await;
-            let shards = goal.admin.shards(&goal.kinesis, &goal.stream).await;
-            now = match (view, shards) {
-                (Ok(view), Ok(shards)) => {
-                    is_covered(&view, &status, &mut others) && are_leased(&shards, &view)
-                }
-                _ => false,
-            };
+            now = goal.is_reached(&status, &mut others).await;
         }
         // Scans may lag: one alone shows no child of a shard that has just ended.
         if now && before {
             return control.shutdown();
         }
         before = now;
+    }
+}
+
+impl Goal {
+    /// Whether each stream that is read is covered by leases.
+    async fn is_reached(&self, status: &Status, others: &mut Others) -> bool {
+        let Ok(view) = self.admin.view().await else {
+            return false;
+        };
+        let mut reached = true;
+        for stream in self.streams.iter().filter(|stream| !self.lost.has(stream)) {
+            let mut view = view.clone();
+            view.keep_stream(stream.id());
+            let shards = self.admin.shards(&self.kinesis, stream).await;
+            reached &= is_covered(&view, status, others);
+            reached &= shards.is_ok_and(|shards| are_leased(&shards, &view));
+        }
+        reached
     }
 }
 

@@ -7,7 +7,6 @@
 //! | `writer`, `output` | the thread that writes them, and stdout |
 //! | `job`, `last` | what is being printed; the record after which `--max-records` ends |
 //! | `caught` | when `--until-caught-up` ends |
-//! | `streams` | the streams of a worker that reads several |
 //! | `names`, `flags`, `settings` | the worker's options as flags, variables and lines of a file |
 
 mod caught;
@@ -21,18 +20,17 @@ mod output;
 mod printer;
 mod settings;
 mod size;
-mod streams;
 mod writer;
 
 use crate::clients::Clients;
 use crate::exit::{self, Failure, Verdict};
-use crate::signal;
-use caught::Goal;
+use crate::{signal, streams};
+use caught::{Goal, Lost};
 use clap::Args;
 use flags::OptionFlags;
 use job::{Jobs, Unwritten};
 use last::Last;
-use leasehold::admin::Admin;
+use leasehold::admin::{Admin, NamedStream};
 use leasehold::{Batch, CompleteBuilder, Error, Fatal, Notice, Report, StreamRef, TraceFolder, Worker};
 use line::Payload;
 use output::Output;
@@ -118,8 +116,9 @@ pub(super) struct ConsumeArgs {
     /// Stop after this many records.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_records: Option<u64>,
-    /// Stop when every record is printed that was in the stream when the command began. Beside other workers: of the shards that
-    /// this one has, once each other shard has a worker that lives.
+    /// Stop when every record is printed that was in the stream, or in any of several, when the command began. Beside other workers: of
+    /// the shards that this one has, once each other shard has a worker that lives. A stream of several that cannot be read any more is
+    /// not waited for: the exit code is then 1.
     #[arg(long)]
     until_caught_up: bool,
     #[command(flatten)]
@@ -244,8 +243,10 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     else {
         return Ok(Verdict::Fine);
     };
+    let several = streams::known(settings.config.streams(), found);
+    let lost = Arc::<Lost>::default();
     let goal = match args.until_caught_up {
-        true => Some(goal(&clients, &settings, began)?),
+        true => Some(goal(&clients, &settings, several.as_deref(), &lost)?),
         false => None,
     };
     let worker_id = settings
@@ -255,7 +256,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let builder = Worker::builder()
         .kinesis(clients.kinesis)
         .dynamodb(clients.dynamodb);
-    let builder = match streams::known(config.streams(), found) {
+    let builder = match several {
         None => builder.stream(config.stream()),
         Some(streams) => builder.streams(streams),
     };
@@ -265,12 +266,8 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .config(|_| config)
         .worker_id(worker_id);
     let (last, jobs) = (Arc::<Last>::default(), Arc::<Jobs>::default());
-    let (seen, open) = (last.clone(), jobs.clone());
-    let worker = recorded(builder, args.trace, folder)
-        .on_notice(move |notice: &Notice| {
-            seen.observe(notice);
-            open.observe(notice);
-        })
+    let told = (last.clone(), jobs.clone(), lost.clone());
+    let worker = observed(recorded(builder, args.trace, folder), told)
         .build()
         .map_err(failure)?;
     let control = worker.control();
@@ -286,7 +283,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         interrupted.shutdown();
     });
     if let Some(goal) = goal {
-        tokio::spawn(caught::end(control.clone(), goal));
+        tokio::spawn(caught::end(control.clone(), goal, began));
     }
     tokio::spawn(async move { last.end(control).await });
     let each = printer.clone();
@@ -296,7 +293,23 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
             async move { printer.print(batch).await }
         })
         .await;
-    outcome(result, printer.broken(), jobs.unwritten())
+    let verdict = outcome(result, printer.broken(), jobs.unwritten())?;
+    match lost.told().filter(|_| args.until_caught_up) {
+        None => Ok(verdict),
+        Some(sentence) => Err(Failure::under_way(sentence)),
+    }
+}
+
+/// With those that are told what the worker does.
+fn observed(
+    builder: CompleteBuilder,
+    (last, jobs, lost): (Arc<Last>, Arc<Jobs>, Arc<Lost>),
+) -> CompleteBuilder {
+    builder.on_notice(move |notice: &Notice| {
+        last.observe(notice);
+        jobs.observe(notice);
+        lost.observe(notice);
+    })
 }
 
 /// With a trace in a file or a folder, if there is to be one.
@@ -309,19 +322,22 @@ fn recorded(builder: CompleteBuilder, file: Option<PathBuf>, folder: Option<Trac
 }
 
 /// Where it is looked whether the worker has caught up.
-fn goal(clients: &Clients, settings: &Settings, began: Instant) -> Result<Goal, Failure> {
-    if !settings.config.streams().is_empty() {
-        return Err(Failure::unusable(
-            "expected one stream with --until-caught-up, found several; leave out --until-caught-up, or read one stream",
-        ));
-    }
+fn goal(
+    clients: &Clients,
+    settings: &Settings,
+    several: Option<&[StreamRef]>,
+    lost: &Arc<Lost>,
+) -> Result<Goal, Failure> {
     let table = settings.config.table();
     let admin = Admin::new(&clients.dynamodb, table, settings.format);
     Ok(Goal {
         admin: admin.map_err(|error| Failure::under_way(error.to_string()))?,
         kinesis: clients.kinesis.clone(),
-        stream: settings.config.stream().to_owned(),
-        began,
+        streams: match several {
+            None => vec![settings.config.stream().into()],
+            Some(several) => several.iter().cloned().map(NamedStream::from).collect(),
+        },
+        lost: lost.clone(),
     })
 }
 

@@ -376,6 +376,7 @@ fn asked(from: InitialPosition, finished: Finished) -> Asked<'static> {
         _ => Format::Kcl,
     };
     Asked {
+        stream: None,
         from,
         policies: format.policies(),
         heartbeats: &[],

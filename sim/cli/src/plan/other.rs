@@ -5,8 +5,10 @@
 use super::Finding;
 use leasehold_engine::format::{Kcl, LeaseFormat as _};
 use leasehold_engine::row::{LeaseRow, RowRead};
+use leasehold_engine::stream_id::{StreamId, split_key};
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_local_aws::kinesis::is_stream_name;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -15,9 +17,9 @@ const STREAM_NAME: &str = "streamName";
 
 /// The name of a stream, or what multi-stream mode calls it.
 pub(super) fn parse_stream(text: &str) -> Result<String, String> {
-    let (account, name, epoch) = parts(text).unwrap_or(("0", text, "0"));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_stream_name(name) && name.len() <= 128 && is_number(account) && is_number(epoch) {
+    let id = text.parse::<StreamId>();
+    let name = id.as_ref().map_or(text, StreamId::name);
+    if is_stream_name(name) && name.len() <= 128 {
         Ok(text.to_owned())
     } else {
         Err("expected the name of a stream, such as orders, or account:stream:epoch as multi-stream mode has it".into())
@@ -25,8 +27,8 @@ pub(super) fn parse_stream(text: &str) -> Result<String, String> {
 }
 
 /// Leases of one stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Count {
     leases: usize,
     unfinished: usize,
 }
@@ -35,6 +37,14 @@ impl Count {
     pub(super) fn add(&mut self, lease: &LeaseRow) {
         self.leases += 1;
         self.unfinished += usize::from(!lease.checkpoint.is_end());
+    }
+
+    /// A row that should be a lease counts as one, also if it cannot be read.
+    pub(crate) fn add_row(&mut self, row: &RowRead) {
+        match row.lease() {
+            Some(lease) => self.add(lease),
+            None => self.leases += 1,
+        }
     }
 }
 
@@ -47,9 +57,8 @@ impl fmt::Display for Count {
 }
 
 /// The stream in a key of multi-stream mode: `account:stream:epoch` of `account:stream:epoch:shard`.
-pub(super) fn stream_of(key: &str) -> Option<&str> {
-    let (stream, _) = key.rsplit_once(':')?;
-    parts(stream).map(|_| stream)
+pub(crate) fn stream_of(key: &str) -> Option<&str> {
+    split_key(key).map(|(stream, _)| stream)
 }
 
 /// Takes out the rows that name another stream, and tells of each such stream.
@@ -60,10 +69,7 @@ pub(super) fn take_out(items: &mut Vec<Item>, stream: &str) -> Vec<Finding> {
             return true;
         };
         let count = others.entry(named.to_owned()).or_default();
-        match Kcl.decode(item) {
-            RowRead::Lease(lease) => count.add(&lease),
-            RowRead::Foreign { .. } | RowRead::Unreadable { .. } => count.leases += 1,
-        }
+        count.add_row(&Kcl.decode(item));
         false
     });
     let finding = |(named, count): (String, Count)| Finding {
@@ -83,17 +89,11 @@ fn named(item: &Item) -> Option<&str> {
 
 /// Whether both mean one stream; either may be the name alone.
 fn is_same(a: &str, b: &str) -> bool {
-    match (parts(a), parts(b)) {
-        (Some(_), Some(_)) | (None, None) => a == b,
-        (Some((_, name, _)), None) => name == b,
-        (None, Some((_, name, _))) => a == name,
+    match (a.parse::<StreamId>(), b.parse::<StreamId>()) {
+        (Ok(_), Ok(_)) | (Err(_), Err(_)) => a == b,
+        (Ok(id), Err(_)) => id.name() == b,
+        (Err(_), Ok(id)) => a == id.name(),
     }
-}
-
-fn parts(text: &str) -> Option<(&str, &str, &str)> {
-    let (account, rest) = text.split_once(':')?;
-    let (name, epoch) = rest.split_once(':')?;
-    (!epoch.contains(':')).then_some((account, name, epoch))
 }
 
 fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {

@@ -13,12 +13,15 @@ use leasehold_engine::policy::{Finished, Policies};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
+use leasehold_engine::stream_id::StreamId;
 use leasehold_engine::time::Wall;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be known besides the table and the shards.
 pub(crate) struct Asked<'a> {
+    /// The stream, of an application of several: shards are named by the keys of their leases, and the rows are its own.
+    pub stream: Option<&'a StreamId>,
     /// Where shards that have no lease yet are started.
     pub from: InitialPosition,
     /// What follows from the table's format.
@@ -26,6 +29,13 @@ pub(crate) struct Asked<'a> {
     /// When workers said last that they live.
     pub heartbeats: &'a [Heartbeat],
     pub now: Wall,
+}
+
+impl Asked<'_> {
+    /// Whether a lease is of the stream whose shards are listed.
+    fn is_meant(&self, key: &LeaseKey) -> bool {
+        other::stream_of(key.as_str()) == self.stream.map(StreamId::as_str)
+    }
 }
 
 /// Everything there is to say about them, but who gets which lease.
@@ -60,8 +70,8 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
             }
         }
     }
-    survey.judge(shards, &leases, asked.policies.finished);
-    survey.other_streams(&leases);
+    survey.judge(shards, &leases, asked);
+    survey.other_streams(&leases, asked);
     survey.plan(shards, &leases, &occupied, asked);
     survey.stale(asked, &leases);
     survey
@@ -77,12 +87,13 @@ impl Survey {
     }
 
     /// What is wrong with the leases themselves.
-    fn judge(&mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, finished: Finished) {
+    fn judge(&mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, asked: &Asked<'_>) {
+        let finished = asked.policies.finished;
         let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
         let lineage = sync::Lineage::new(shards);
         for (key, lease) in leases {
             let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
-            if other::stream_of(key.as_str()).is_some() {
+            if !asked.is_meant(key) {
                 continue;
             }
             let Some(shard) = listed.get(key.as_str()) else {
@@ -134,7 +145,7 @@ impl Survey {
         }
         let ranges = leases
             .iter()
-            .filter(|(key, lease)| !lease.checkpoint.is_end() && other::stream_of(key.as_str()).is_none())
+            .filter(|(key, lease)| !lease.checkpoint.is_end() && asked.is_meant(key))
             .filter_map(|(key, lease)| lease.range.or_else(|| Some(listed.get(key.as_str())?.range)));
         for HashRange { start, end } in sync::holes(ranges) {
             let detail = format!("no unfinished lease covers the hash keys {start} to {end}");
@@ -143,9 +154,9 @@ impl Survey {
     }
 
     /// Leases of KCL's multi-stream mode, by their streams.
-    fn other_streams(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+    fn other_streams(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>, asked: &Asked<'_>) {
         let mut streams: BTreeMap<&str, other::Count> = BTreeMap::new();
-        for (key, lease) in leases {
+        for (key, lease) in leases.iter().filter(|(key, _)| !asked.is_meant(key)) {
             if let Some(stream) = other::stream_of(key.as_str()) {
                 streams.entry(stream).or_default().add(lease);
             }

@@ -40,6 +40,7 @@ fn kinds(survey: &Survey) -> Vec<&str> {
 
 fn asked(from: InitialPosition) -> Asked<'static> {
     Asked {
+        stream: None,
         from,
         policies: Policies::default(),
         heartbeats: &[],
@@ -167,7 +168,7 @@ proptest! {
             }
         }
         let mut survey = Survey::default();
-        survey.judge(&shards, &leases, Finished::WhenRead);
+        survey.judge(&shards, &leases, &asked(InitialPosition::TrimHorizon));
         let found: Vec<String> = survey.findings.into_iter()
             .filter(|finding| finding.kind == "ended-without-children")
             .map(|finding| finding.detail)

@@ -1,4 +1,4 @@
-//! The streams of a worker that reads several, as they are given.
+//! The streams of an application that reads several, as they are given.
 
 use crate::exit::Failure;
 use leasehold::aws::kinesis::Client;
@@ -15,16 +15,21 @@ pub(super) fn are_several(given: &[String]) -> bool {
 pub(super) async fn find(kinesis: &Client, given: &[String]) -> Result<Vec<StreamRef>, Failure> {
     let mut found = Vec::new();
     for text in given {
-        found.push(match text.parse::<StreamId>() {
-            Ok(id) => StreamRef::new(id),
-            Err(_) => StreamRef::find(kinesis, text).await.map_err(|error| {
-                Failure::unusable(format!(
-                    "{error}; correct --stream, which takes names, ARNs and identifiers"
-                ))
-            })?,
-        });
+        found.push(find_one(kinesis, text).await?);
     }
     Ok(found)
+}
+
+/// Looks a stream up, unless it is given by its identifier.
+pub(super) async fn find_one(kinesis: &Client, given: &str) -> Result<StreamRef, Failure> {
+    match given.parse::<StreamId>() {
+        Ok(id) => Ok(StreamRef::new(id)),
+        Err(_) => StreamRef::find(kinesis, given).await.map_err(|error| {
+            Failure::unusable(format!(
+                "{error}; correct --stream, which takes names, ARNs and identifiers"
+            ))
+        }),
+    }
 }
 
 /// The streams that the options name, each as it was found, if it was looked up. Absent: the worker reads one stream.
