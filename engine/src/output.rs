@@ -1,6 +1,6 @@
 //! Everything the engine can ask for.
 
-use crate::fleet::FleetWrite;
+use crate::fleet::{FleetTable, FleetTableOp, FleetWrite};
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use crate::members::MembersOp;
 use crate::notice::Notice;
@@ -85,6 +85,8 @@ pub enum TableOp {
     Members(MembersOp),
     /// One write of a row by which workers of KCL 3.x know each other. A failed guard is refused with `ConditionFailed`.
     Fleet(FleetWrite),
+    /// An operation on one of the two tables in which fleets of KCL 3.0 to 3.4 keep these rows.
+    FleetTable(FleetTable, FleetTableOp),
 }
 
 impl TableOp {
@@ -97,6 +99,7 @@ impl TableOp {
             TableOp::Write(change) => (change.verb(), Some(change.key().as_str())),
             TableOp::Members(op) => (op.verb(), None),
             TableOp::Fleet(write) => (write.verb(), None),
+            TableOp::FleetTable(_, op) => (op.verb(), None),
         }
     }
 }

@@ -11,6 +11,8 @@ mod forgotten;
 mod formats;
 mod holding;
 mod kcl3;
+mod kcl34;
+mod kcl34_looks;
 mod leading;
 mod members;
 mod positions;

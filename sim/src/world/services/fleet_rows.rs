@@ -5,10 +5,9 @@ use crate::oracles::Fact;
 use crate::oracles::fact::Owner;
 use crate::peers;
 use crate::world::context::Context;
-use leasehold_engine::fleet::{FleetRow, LEADER_KEY};
+use leasehold_engine::fleet::{FleetRow, FleetTable, LEADER_KEY};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::RowRead;
-use leasehold_engine::table::AttributeValue;
 
 impl Services {
     /// Another program wrote an item that is no lease.
@@ -18,17 +17,34 @@ impl Services {
             peers::ItemOp::Put { item, .. } => item,
             peers::ItemOp::Get { .. } | peers::ItemOp::Scan { .. } => return,
         };
-        let name = item
-            .get(self.table.format.key_name())
-            .and_then(AttributeValue::as_s);
-        if let Some(name) = name.filter(|_| request.table == peers::sdk::LEASES) {
-            self.fleet_written(cx, &LeaseKey::from(name));
+        let table = FleetTable::ALL.into_iter().find(|table| {
+            let name = table.default_name(peers::sdk::LEASES);
+            *request.table == *name
+        });
+        if table.is_none() && request.table != peers::sdk::LEASES {
+            return;
+        }
+        let key = match table {
+            None => Some(self.table.format.key_name()),
+            Some(table) => self.table.format.fleet_table_key(table),
+        };
+        let name = key.and_then(|key| item.get(key)?.as_s());
+        if let Some(name) = name {
+            self.fleet_written(cx, table, &LeaseKey::from(name));
         }
     }
 
-    /// The truth about a row of a fleet may have changed.
-    pub(in crate::world) fn fleet_written(&mut self, cx: &mut Context, key: &LeaseKey) {
-        let read = self.table.item(key).map(|item| self.table.format.decode(item));
+    /// The truth about a row of a fleet may have changed: in the lease table, or in one beside it.
+    pub(in crate::world) fn fleet_written(
+        &mut self,
+        cx: &mut Context,
+        table: Option<FleetTable>,
+        key: &LeaseKey,
+    ) {
+        let read = match table {
+            None => self.table.item(key).map(|item| self.table.format.decode(item)),
+            Some(table) => self.table.row_beside(table, key.as_str()),
+        };
         if key.as_str() != LEADER_KEY {
             if let Owner::Life(life) = cx.names().owner(&WorkerId::from(key.as_str())) {
                 let there = read.is_some();

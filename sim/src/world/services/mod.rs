@@ -13,6 +13,7 @@
 mod by_hand;
 mod described;
 mod fleet_rows;
+mod fleet_tables;
 mod given;
 mod items;
 mod members;

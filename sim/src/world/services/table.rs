@@ -97,6 +97,7 @@ impl LeaseTable {
             TableOp::Read { key } => self.read(now_ms, key),
             TableOp::Write(change) => self.write(now_ms, change),
             TableOp::Fleet(write) => self.fleet_write(now_ms, write),
+            TableOp::FleetTable(table, op) => return self.fleet_table(now, *table, op),
         };
         match result {
             Ok(reply) => Outcome::Applied(reply),
