@@ -79,6 +79,9 @@ pub struct Fleet {
     /// By what a leader of version 3 of the Java KCL shares leases out.
     #[serde(skip_serializing_if = "Assignment::is_default")]
     pub assignment: Assignment,
+    /// Whether workers of version 3 of the Java KCL know each other from two tables beside the lease table, as 3.0 to 3.4 do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tables_beside: bool,
 }
 
 /// By what a leader of version 3 of the Java KCL shares leases out: its `LeaseAssignmentStrategy`.

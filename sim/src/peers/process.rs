@@ -45,7 +45,7 @@ impl Process {
             Program::Kinsumer => Self::new(seed, |host| kinsumer::run(host, name, config)),
             Program::KclRb => Self::new(seed, |host| kcl_rb::run(host, name, config)),
             Program::Kcl2 => Self::new(seed, |host| kcl::run(host, name, config, None)),
-            Program::Kcl3 => Self::new(seed, |host| kcl::run(host, name, config, Some(fleet.assignment))),
+            Program::Kcl3 => Self::new(seed, |host| kcl::run(host, name, config, Some(fleet))),
         }
     }
 

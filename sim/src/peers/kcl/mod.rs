@@ -16,7 +16,7 @@ mod table;
 mod taker;
 mod v3;
 
-use super::fleet::Assignment;
+use super::fleet::Fleet;
 use super::host::Host;
 use super::sdk::{Failure, Sdk};
 use consumer::{Consumer, Reason};
@@ -61,8 +61,9 @@ const ATTEMPTS: u32 = 20;
 /// For so long its operator waits until all consumers have been told to stop.
 const GRACE_US: u64 = 20_000_000;
 
-/// The program, from its start until it has stopped. `assignment`: how its leader assigns leases; none: it is of version 2.
-pub(super) async fn run(host: Host, me: String, config: Config, assignment: Option<Assignment>) {
+/// The program, from its start until it has stopped. `fleet`: how its leader assigns leases, and where its workers report; none: it is
+/// of version 2.
+pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fleet>) {
     let sdk = |attempts, pause_us| Sdk {
         host: host.clone(),
         attempts,
@@ -71,14 +72,14 @@ pub(super) async fn run(host: Host, me: String, config: Config, assignment: Opti
     };
     let table = Table {
         sdk: sdk(9, 25_000),
-        hands_over: assignment.is_some(),
+        hands_over: fleet.is_some(),
     };
     let failover_us = config.lease_duration().0;
     let worker = Rc::new(Worker {
         host: host.clone(),
         kinesis: sdk(4, 100_000),
         table: table.clone(),
-        fleet: assignment.map(|assignment| v3::Member::new(&table, &me, assignment)),
+        fleet: fleet.as_ref().map(|fleet| v3::Member::new(&table, &me, fleet)),
         renewer: Rc::new(Renewer::new(host.clone(), table, failover_us)),
         me,
         settings: Settings {
@@ -93,7 +94,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, assignment: Opti
     }
     worker.renewer.regain(&worker.me).await;
     host.spawn(worker.renewer.clone().run());
-    if assignment.is_some() {
+    if worker.fleet.is_some() {
         worker.join();
     } else {
         let taker = Taker {

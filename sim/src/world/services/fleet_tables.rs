@@ -56,6 +56,17 @@ impl LeaseTable {
         Ok(Reply::Page(ScanPage { rows, next }))
     }
 
+    /// The tables are there at once.
+    pub(super) fn make_fleet_tables_at_once(&mut self, now: Time) {
+        for table in FleetTable::ALL {
+            if let Some(key) = self.format.fleet_table_key(table) {
+                // A table that could not be made is missed by every worker.
+                let _ = self.create_table(wall_ms(now) - 3_600_000, &table.default_name(TABLE), key);
+            }
+        }
+        self.dynamo.advance(wall_ms(now));
+    }
+
     /// Ground truth: what a row of one of these tables says, as it is.
     pub(super) fn row_beside(&self, table: FleetTable, key: &str) -> Option<RowRead> {
         let name = self.format.fleet_table_key(table)?;

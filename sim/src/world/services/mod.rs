@@ -108,6 +108,9 @@ impl Services {
             self.table.make_at_once(cx.now());
             self.table.make_sides_at_once(cx.now());
         }
+        if cx.plan().fleet.tables_beside {
+            self.table.make_fleet_tables_at_once(cx.now());
+        }
         self.observe_stream(cx);
         self.put_given(cx);
         if let Some(loss) = cx.plan().faults.permanent_loss.clone()
