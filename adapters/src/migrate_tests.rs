@@ -135,8 +135,9 @@ impl InMemory {
                 Reply::Row(item.map(|item| Box::new(self.kind.decode(item))))
             }
             TableOp::Members(op) => panic!("nobody is a member of a migration: {op:?}"),
-            TableOp::Fleet(write) => panic!("nobody is a member of a migration: {write:?}"),
-            TableOp::OwnerIndex => panic!("nobody is a member of a migration"),
+            TableOp::Fleet(_) | TableOp::FleetTable(..) | TableOp::OwnerIndex => {
+                panic!("nobody is a member of a migration: {op:?}")
+            }
             TableOp::Write(change) => {
                 drop(state);
                 if self.write(change).is_err() {

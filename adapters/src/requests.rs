@@ -2,7 +2,7 @@
 
 use crate::metrics::{self, Meter};
 use crate::ports::Consumed;
-use leasehold_engine::fleet::FleetWrite;
+use leasehold_engine::fleet::{FleetTableOp, FleetWrite};
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Cause, Outcome, Why};
 use leasehold_engine::members::{MembersChange, MembersOp};
@@ -93,15 +93,20 @@ fn operation(effect: &Effect) -> Option<&'static str> {
 
 fn table(op: &TableOp) -> &'static str {
     match op {
-        TableOp::Describe | TableOp::OwnerIndex | TableOp::Members(MembersOp::Describe(_)) => "DescribeTable",
+        TableOp::Describe
+        | TableOp::OwnerIndex
+        | TableOp::Members(MembersOp::Describe(_))
+        | TableOp::FleetTable(_, FleetTableOp::Describe) => "DescribeTable",
         TableOp::Create | TableOp::Members(MembersOp::Create(_)) => "CreateTable",
-        TableOp::Scan { .. } | TableOp::Members(MembersOp::List { .. }) => "Scan",
+        TableOp::Scan { .. }
+        | TableOp::Members(MembersOp::List { .. })
+        | TableOp::FleetTable(_, FleetTableOp::Scan { .. }) => "Scan",
         TableOp::Read { .. } | TableOp::Members(MembersOp::ReadLeader | MembersOp::ReadShards) => "GetItem",
         // Every format writes these so.
         TableOp::Write(Change::Create(_)) => "PutItem",
         TableOp::Write(Change::Delete { .. } | Change::Forget { .. }) => "DeleteItem",
         TableOp::Write(_) => "UpdateItem",
-        TableOp::Fleet(write) => match write {
+        TableOp::Fleet(write) | TableOp::FleetTable(_, FleetTableOp::Write(write)) => match write {
             FleetWrite::Report { .. } | FleetWrite::Beat { .. } | FleetWrite::Migrate { .. } => "UpdateItem",
             FleetWrite::Lead { .. } => "PutItem",
             FleetWrite::Leave { .. } | FleetWrite::Forget { .. } | FleetWrite::StepDown { .. } => {

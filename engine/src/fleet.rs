@@ -1,5 +1,6 @@
 //! The rows by which workers of KCL 3.x know each other: which workers live and how loaded they are, which one leads, and by the
-//! rules of which version the fleet works. They lie in the lease table, beside the leases (KCL 3.5 and later).
+//! rules of which version the fleet works. They lie in the lease table, beside the leases (KCL 3.5 and later), or in two tables of
+//! their own ([`FleetTable`]).
 //!
 //! | row | key | who writes it |
 //! |---|---|---|
@@ -9,6 +10,10 @@
 //!
 //! A worker of KCL 3.x takes no lease. The leader assigns free and expired leases to workers whose metrics are fresh, and moves
 //! leases of busy workers by a hand-over.
+
+mod tables;
+
+pub use tables::{FleetTable, FleetTableOp, FleetTablesNews, TABLE_MIGRATION_KEY, TableMigration};
 
 use crate::ids::{LeaseKey, WorkerId};
 use crate::time::{Span, Wall};
@@ -47,6 +52,8 @@ pub enum FleetRow {
     Leader(FleetLeader),
     /// The fleet works by the rules of a version.
     Version(FleetState),
+    /// The fleet is so far on its way from three tables to one.
+    Tables(TableMigration),
 }
 
 /// A worker's report.
@@ -59,6 +66,9 @@ pub struct FleetWorker {
     /// Whether it is a worker of this library.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
+    /// Whether it knows of fleets whose rows all lie in the lease table: KCL 3.5 and later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_table: bool,
     /// What it measured of its host. None: it measures nothing, and its load is the throughput of its leases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<FleetMetric>,

@@ -1,6 +1,7 @@
 //! What happened, and why: for logs, metrics and explanations. A notice asks for nothing.
 
 use crate::config::InitialPosition;
+use crate::fleet::FleetTablesNews;
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use crate::output::EndReason;
 use crate::position::{Checkpoint, Position};
@@ -212,6 +213,8 @@ pub enum Notice {
         workers: u32,
         unknown: Option<String>,
     },
+    /// What was found of the tables in which fleets of KCL 3.0 to 3.4 know each other.
+    FleetTables(FleetTablesNews),
     /// As the leader, it gives a lease to another worker.
     Assigned {
         lease: LeaseKey,
@@ -421,6 +424,7 @@ impl fmt::Display for Notice {
                 workers,
                 unknown,
             } => Self::fleet_sentence(f, *rules, leader.as_ref(), *leads, *workers, unknown.as_deref()),
+            Notice::FleetTables(news) => write!(f, "{news}"),
             Notice::Assigned {
                 lease,
                 from: None,

@@ -1,6 +1,6 @@
 //! Everything the engine can ask for.
 
-use crate::fleet::FleetWrite;
+use crate::fleet::{FleetTable, FleetTableOp, FleetWrite};
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use crate::members::MembersOp;
 use crate::notice::Notice;
@@ -87,6 +87,8 @@ pub enum TableOp {
     Fleet(FleetWrite),
     /// Whether the index [`OWNER_INDEX`](crate::fleet::OWNER_INDEX) of the lease table can be used.
     OwnerIndex,
+    /// An operation on one of the two tables in which fleets of KCL 3.0 to 3.4 keep these rows.
+    FleetTable(FleetTable, FleetTableOp),
 }
 
 impl TableOp {
@@ -100,6 +102,7 @@ impl TableOp {
             TableOp::Members(op) => (op.verb(), None),
             TableOp::Fleet(write) => (write.verb(), None),
             TableOp::OwnerIndex => ("look for the index of owners", None),
+            TableOp::FleetTable(_, op) => (op.verb(), None),
         }
     }
 }

@@ -37,6 +37,17 @@ impl Default for Policies {
     }
 }
 
+impl Policies {
+    /// Whether they are those of KCL's table. Whether leases are asked for or stolen says nothing of the table.
+    pub(crate) fn are_kcls(&self) -> bool {
+        let kcls = Self {
+            steal: self.steal,
+            ..Self::default()
+        };
+        *self == kcls
+    }
+}
+
 /// What the number that guards a row stands for. It grows with every write of ours, whatever it is.
 ///
 /// Whether somebody else lives is judged by all of them alike: by whether the row changes, on our own clock. So no

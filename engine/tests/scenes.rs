@@ -12,6 +12,8 @@ mod forgotten;
 mod formats;
 mod holding;
 mod kcl3;
+mod kcl34;
+mod kcl34_looks;
 mod kcl3_leader;
 mod leading;
 mod members;

@@ -293,17 +293,17 @@ impl Plan {
     }
 }
 
-/// What is the same in every world whose workers ask for leases, and in every one whose workers do not.
+/// What is the same in every world whose workers ask for leases, and in every one whose workers do not. Where no worker is of KCL 3.0 to
+/// 3.4, ours would look for its tables once in every life, and find nothing.
 pub(crate) fn named(asks: bool) -> Config {
-    let bootstrap_delay = match asks {
-        true => Config::default().bootstrap_delay(),
-        false => Span::from_secs(3),
-    };
-    Config::default()
-        .with_table("app")
-        .with_stream("orders")
+    let config = Config::default().with_table("app").with_stream("orders");
+    let config = config
         .with_policies(policies(Format::Kcl, asks))
-        .with_bootstrap_delay(bootstrap_delay)
+        .with_fleet_tables(false);
+    match asks {
+        true => config,
+        false => config.with_bootstrap_delay(Span::from_secs(3)),
+    }
 }
 
 /// Whether the workers of a world ask for leases.

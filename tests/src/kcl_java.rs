@@ -14,7 +14,9 @@ use std::process::Command;
 pub enum Kcl {
     /// The last of 2.x.
     Two,
-    /// 3.x.
+    /// The last of 3.0 to 3.4, whose workers know each other from tables beside the lease table.
+    ThreeFour,
+    /// 3.5, whose workers do so in the lease table.
     Three,
 }
 
@@ -34,6 +36,7 @@ impl Kcl {
     fn profile(self) -> &'static str {
         match self {
             Kcl::Two => "kcl2",
+            Kcl::ThreeFour => "kcl34",
             Kcl::Three => "kcl3",
         }
     }

@@ -24,7 +24,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use leasehold_engine::config::Config;
-use leasehold_engine::fleet::FleetWrite;
+use leasehold_engine::fleet::{FleetTable, FleetWrite};
 use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
@@ -46,6 +46,8 @@ pub struct DynamoTable {
     /// The application's name.
     pub(super) application: Arc<str>,
     pub(super) table: Arc<str>,
+    /// The tables in which workers of KCL 3.0 to 3.4 know each other.
+    fleet_tables: [Arc<str>; 2],
     pub(super) format: Arc<dyn LeaseFormat + Send + Sync>,
     pub(super) failures: Failures,
     pub(super) bill: Bill,
@@ -78,6 +80,7 @@ impl DynamoTable {
             _pool: Arc::new(pool),
             application: Arc::from(config.table()),
             table: Arc::from(config.table()),
+            fleet_tables: FleetTable::ALL.map(|table| config.fleet_table(table).into()),
             format: Arc::new(Kcl),
             failures: Failures::default(),
             bill: Bill::default(),
@@ -231,16 +234,32 @@ impl DynamoTable {
         self.carry_out(table, write).await
     }
 
-    async fn fleet(self, mut write: FleetWrite) -> Outcome {
-        let table = self.table.clone();
+    /// The name of a table in which workers of KCL 3.0 to 3.4 know each other.
+    pub(super) fn fleet_table(&self, table: FleetTable) -> Arc<str> {
+        let [workers, coordinator] = &self.fleet_tables;
+        match table {
+            FleetTable::Workers => workers.clone(),
+            FleetTable::Coordinator => coordinator.clone(),
+        }
+    }
+
+    /// Writes a row by which workers of KCL 3.x know each other; `beside`: not in the lease table, but there.
+    pub(super) async fn fleet(self, beside: Option<FleetTable>, mut write: FleetWrite) -> Outcome {
         if let FleetWrite::Report {
             measure: true, cpu, ..
         } = &mut write
         {
             *cpu = self.cpu.report(Duration::from(self.runtime.now().since(Mono(0))));
         }
-        match self.format.encode_fleet(&write) {
-            Some(write) => self.carry_out(table, write).await,
+        let (table, spelled) = match beside {
+            None => (self.table.clone(), self.format.encode_fleet(&write)),
+            Some(table) => (
+                self.fleet_table(table),
+                self.format.encode_fleet_in(table, &write),
+            ),
+        };
+        match spelled {
+            Some(spelled) => self.carry_out(table, spelled).await,
             None => refused(
                 Why::Invalid,
                 format!(
@@ -409,7 +428,8 @@ impl Port<TableOp> for DynamoTable {
                 Box::pin(this.create(table, key))
             }
             TableOp::Members(op) => Box::pin(this.members(op)),
-            TableOp::Fleet(write) => Box::pin(this.fleet(write)),
+            TableOp::Fleet(write) => Box::pin(this.fleet(None, write)),
+            TableOp::FleetTable(table, op) => Box::pin(this.fleet_table_op(table, op)),
             TableOp::OwnerIndex => Box::pin(this.owner_index()),
             TableOp::Scan { after, limit } => Box::pin(this.scan(after, limit)),
             TableOp::Read { key } => Box::pin(this.read(key)),

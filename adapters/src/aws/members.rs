@@ -27,7 +27,7 @@ impl DynamoTable {
                 Ok(item) => membership.read(&op, SideRead::Item(item.as_ref())),
                 Err(outcome) => return *outcome,
             },
-            ItemOp::Scan { after } => match self.page(&table, after).await {
+            ItemOp::Scan { after } => match self.page(&table, after, true).await {
                 Ok((items, last)) => {
                     let last = last.as_ref();
                     membership.read(&op, SideRead::Page { items: &items, last })
@@ -41,11 +41,12 @@ impl DynamoTable {
         }
     }
 
-    /// Items, and where the next page starts.
-    async fn page(
+    /// Items of any table, and where the next page starts.
+    pub(super) async fn page(
         &self,
         table: &str,
         after: Option<Item>,
+        consistent: bool,
     ) -> Result<(Vec<Item>, Option<Item>), Box<Outcome>> {
         let sent = self.failures.request();
         let answer = self
@@ -53,7 +54,7 @@ impl DynamoTable {
             .scan()
             .table_name(table)
             .set_exclusive_start_key(after.map(item_to_sdk))
-            .consistent_read(true)
+            .consistent_read(consistent)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .customize()
             .interceptor(sent.clone())
@@ -61,7 +62,8 @@ impl DynamoTable {
             .await;
         match answer {
             Ok(answer) => {
-                self.bill.read(answer.consumed_capacity(), 1.0);
+                let least = if consistent { 1.0 } else { 0.5 };
+                self.bill.read(answer.consumed_capacity(), least);
                 let items = answer.items.unwrap_or_default();
                 let last = answer.last_evaluated_key.filter(|key| !key.is_empty());
                 Ok((
@@ -75,7 +77,7 @@ impl DynamoTable {
 }
 
 /// What a failed guard shows is no lease here.
-fn without_row(mut outcome: Outcome) -> Outcome {
+pub(super) fn without_row(mut outcome: Outcome) -> Outcome {
     if let Outcome::Refused(refusal) = &mut outcome {
         refusal.current = None;
     }

@@ -14,6 +14,7 @@ mod classify;
 pub(crate) mod clock;
 pub(crate) mod dynamo;
 mod failures;
+mod fleet_tables;
 mod host_cpu;
 mod kinesis_stream;
 mod members;

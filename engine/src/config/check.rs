@@ -1,7 +1,7 @@
 //! The limits of options.
 
 use super::{Config, OptionInfo};
-use crate::policy::{Assign, Finished, Policies};
+use crate::policy::{Assign, Finished};
 use crate::time::Span;
 use std::fmt;
 
@@ -84,6 +84,16 @@ impl Config {
         let long = delay >= self.lease_duration.times(3) && delay <= DAY.times(30);
         within_range("stream_cleanup_delay", delay == Span::ZERO || long, delay)?;
         within_range("table", is_name(&self.table, 3, 255), format!("{:?}", self.table))?;
+        for (option, name) in [
+            ("worker_metrics_table", &self.worker_metrics_table),
+            ("coordinator_table", &self.coordinator_table),
+        ] {
+            within_range(
+                option,
+                name.is_empty() || is_name(name, 3, 255),
+                format!("{name:?}"),
+            )?;
+        }
         if !self.streams.is_empty() {
             return self.check_streams();
         }
@@ -99,15 +109,9 @@ impl Config {
         if let Some(id) = self.streams.repeated() {
             ensure(option, false, "each stream once", format!("{id} twice"))?;
         }
-        // Whether leases are asked for or stolen says nothing of the table.
-        let kcls = Policies {
-            steal: self.policies.steal,
-            ..Policies::default()
-        };
-        let kcl = self.policies == kcls;
         ensure(
             option,
-            kcl,
+            self.policies.are_kcls(),
             "none, since only KCL's table holds leases of several streams",
             "some",
         )?;

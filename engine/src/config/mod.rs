@@ -19,6 +19,7 @@ pub use options::{Config, FleetConfig, MembersConfig, OptionInfo, ReaderConfig};
 pub use streams::{StreamSource, Streams};
 pub use text::BadOption;
 
+use crate::fleet::FleetTable;
 use crate::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -88,6 +89,18 @@ impl Config {
     pub fn hold(&self) -> Span {
         let e = u64::from(self.clock_rate_error_ppm.min(999_999));
         self.lease_duration.scaled(1_000_000 - e, 1_000_000 + e)
+    }
+
+    /// The name of a table in which workers of KCL 3.0 to 3.4 know each other.
+    pub fn fleet_table(&self, table: FleetTable) -> String {
+        let given = match table {
+            FleetTable::Workers => &self.worker_metrics_table,
+            FleetTable::Coordinator => &self.coordinator_table,
+        };
+        match given.is_empty() {
+            true => table.default_name(&self.table),
+            false => given.clone(),
+        }
     }
 
     /// The first option in which two workers differ although the workers of a fleet must agree on it.

@@ -257,6 +257,21 @@ options! {
         reader, with_reader: ReaderConfig = ReaderConfig::default(), "its options' defaults", "see its options";
         /// What follows from the format of the lease table: `LeaseFormat::policies`.
         policies, with_policies: Policies = Policies::default(), "KCL's", "those of a format";
+        /// Whether the worker looks for the two tables in which workers of KCL 3.0 to 3.4 report and elect their leader, and takes part
+        /// in them. It looks once when it starts, and once a minute while workers of another library own leases. Only with KCL's
+        /// table. With `false`, a leader of KCL 3.0 to 3.4 does not see this worker.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fleet_tables, with_fleet_tables: bool = true, "true", "true or false";
+        /// The table in which workers of KCL 3.0 to 3.4 report (KCL: `WorkerMetricsTableConfig`). Empty: `<table>-WorkerMetricStats`.
+        /// KCL derives it from the application's name: say it if their lease table has a name of its own.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        worker_metrics_table, with_worker_metrics_table: String = String::new(),
+            "none", "empty, or 3 to 255 of a-z, A-Z, 0-9, '_', '-', '.'";
+        /// The table in which workers of KCL 3.0 to 3.4 elect their leader (KCL: `CoordinatorStateTableConfig`). Empty:
+        /// `<table>-CoordinatorState`. KCL derives it from the application's name: say it if their lease table has a name of its own.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        coordinator_table, with_coordinator_table: String = String::new(),
+            "none", "empty, or 3 to 255 of a-z, A-Z, 0-9, '_', '-', '.'";
         /// How workers tell each other that they live, where leases are assigned by rank: in kinsumer's tables only.
         #[serde(skip_serializing_if = "MembersConfig::is_default")]
         members, with_members: MembersConfig = MembersConfig::default(), "its options' defaults", "see its options";

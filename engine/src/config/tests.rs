@@ -1,4 +1,5 @@
 use super::*;
+use crate::fleet::FleetTable;
 use crate::format::{Format, LeaseFormat};
 use crate::policy::{Assign, Finished, Policies, Steal};
 use crate::stream_id::StreamId;
@@ -213,12 +214,17 @@ fn the_defaults_that_are_told_are_those_that_are() {
     config["fleet"] = serde_json::to_value(FleetConfig::default()).unwrap();
     config["streams"] = serde_json::json!([]);
     config["stream_cleanup_delay"] = 0.into();
+    for name in ["worker_metrics_table", "coordinator_table"] {
+        config[name] = "".into();
+    }
     let mut names = Vec::new();
     for option in Config::options() {
         let value = option.name.split('.').fold(&config, |value, name| &value[name]);
         match option.name {
             "streams" => assert_eq!((value, option.default), (&serde_json::json!([]), "none")),
-            "table" | "stream" => assert_eq!((value.as_str(), option.default), (Some(""), "none")),
+            "table" | "stream" | "worker_metrics_table" | "coordinator_table" => {
+                assert_eq!((value.as_str(), option.default), (Some(""), "none"))
+            }
             "policies" => assert_eq!(value["life"], "counter"),
             _ => assert_eq!(spelled(value, option.default), option.default, "{}", option.name),
         }
@@ -238,4 +244,20 @@ fn the_defaults_that_are_told_are_those_that_are() {
         groups.into_iter().map(fields).sum::<usize>() - 3,
         "{names:?}"
     );
+}
+
+/// Traces are kept: the worker of an older one did not look for these tables, and must not when it is replayed.
+#[test]
+fn a_recorded_worker_of_before_looks_for_no_tables_of_a_fleet() {
+    let old: Config = serde_json::from_str(r#"{"table":"app","stream":"orders"}"#).unwrap();
+    assert!(!old.fleet_tables);
+    assert!(Config::default().fleet_tables);
+    assert_eq!(old.fleet_table(FleetTable::Workers), "app-WorkerMetricStats");
+    let named = old.with_coordinator_table("billing-CoordinatorState");
+    assert_eq!(
+        named.fleet_table(FleetTable::Coordinator),
+        "billing-CoordinatorState"
+    );
+    let error = named.with_worker_metrics_table("a b").check().unwrap_err();
+    assert!(error.to_string().contains("worker_metrics_table"), "{error}");
 }

@@ -293,7 +293,12 @@ mod tests {
         let config = Config::default();
         for option in Config::options() {
             let expected = match option.name {
-                "table" | "stream" | "streams" | "policies" => None,
+                "table"
+                | "stream"
+                | "streams"
+                | "policies"
+                | "worker_metrics_table"
+                | "coordinator_table" => None,
                 _ => Some(option.default.to_owned()),
             };
             assert_eq!(config.option(option.name), expected, "{}", option.name);

@@ -12,7 +12,7 @@ pub use kcl::Kcl;
 pub use kinsumer::Kinsumer;
 pub use membership::{ItemOp, Membership, SideRead};
 
-use crate::fleet::FleetWrite;
+use crate::fleet::{FleetTable, FleetWrite};
 use crate::ids::LeaseKey;
 use crate::policy::Policies;
 use crate::row::{Change, RowRead};
@@ -48,6 +48,25 @@ pub trait LeaseFormat {
     /// The one conditional write of a row by which workers of a fleet with a leader know each other, if the format has such rows.
     fn encode_fleet(&self, write: &FleetWrite) -> Option<ItemWrite> {
         let _ = write;
+        None
+    }
+
+    /// The name of the hash key attribute, a string, of a table in which fleets of such workers may keep these rows; there is no sort
+    /// key. Absent: the format has no such tables.
+    fn fleet_table_key(&self, table: FleetTable) -> Option<&'static str> {
+        let _ = table;
+        None
+    }
+
+    /// What an item of such a table is. Any item at all gets an answer.
+    fn decode_fleet(&self, table: FleetTable, item: &Item) -> RowRead {
+        let _ = table;
+        self.decode(item)
+    }
+
+    /// The one conditional write of a row of such a table.
+    fn encode_fleet_in(&self, table: FleetTable, write: &FleetWrite) -> Option<ItemWrite> {
+        let _ = (table, write);
         None
     }
 
@@ -126,6 +145,18 @@ impl LeaseFormat for Format {
 
     fn encode_fleet(&self, write: &FleetWrite) -> Option<ItemWrite> {
         self.codec().encode_fleet(write)
+    }
+
+    fn fleet_table_key(&self, table: FleetTable) -> Option<&'static str> {
+        self.codec().fleet_table_key(table)
+    }
+
+    fn decode_fleet(&self, table: FleetTable, item: &Item) -> RowRead {
+        self.codec().decode_fleet(table, item)
+    }
+
+    fn encode_fleet_in(&self, table: FleetTable, write: &FleetWrite) -> Option<ItemWrite> {
+        self.codec().encode_fleet_in(table, write)
     }
 
     fn membership(&self) -> Option<&dyn Membership> {

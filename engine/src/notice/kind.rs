@@ -1,6 +1,7 @@
 //! The name and the severity of every notice.
 
 use super::Notice;
+use crate::fleet::FleetTablesNews;
 
 /// How much attention a notice asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,6 +73,10 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::ShardStopped { .. } => ("shard-stopped", Error),
         Notice::Fleet { unknown: Some(_), .. } => ("fleet", Warning),
         Notice::Fleet { .. } => ("fleet", Info),
+        Notice::FleetTables(FleetTablesNews::Unknown { .. } | FleetTablesNews::Unreadable { .. }) => {
+            ("fleet-tables", Warning)
+        }
+        Notice::FleetTables(_) => ("fleet-tables", Info),
         Notice::Stream(news) => news.kind(),
         Notice::Migration(news) => news.kind(),
         Notice::Assigned { .. } => ("assigned", Info),

@@ -1,14 +1,14 @@
 //! A lease table in memory: its rows, and what the operations on them do.
 
 use super::{Plain, Stream, refused_by};
-use crate::fleet::FleetWrite;
+use crate::fleet::{FleetTable, FleetTableOp};
 use crate::format::{Kcl, LeaseFormat};
 use crate::ids::LeaseKey;
 use crate::input::{Outcome, Reply, ScanPage, TableState, Why};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow, RowRead};
-use crate::table::{Item, WriteError};
+use crate::table::{Item, ItemWrite, WriteError};
 use std::collections::BTreeMap;
 
 /// How a table keeps its rows, and what a change makes of one.
@@ -39,6 +39,8 @@ pub struct LeaseTable<K: Keeping = Plain> {
     pub fleet: BTreeMap<LeaseKey, Item>,
     /// Whether the index of owners is there.
     pub owner_index: bool,
+    /// The tables in which workers of KCL 3.0 to 3.4 know each other, as items of KCL's format; absent: there is no such table.
+    pub fleet_tables: BTreeMap<FleetTable, BTreeMap<LeaseKey, Item>>,
 }
 
 impl<K: Keeping> LeaseTable<K> {
@@ -50,6 +52,7 @@ impl<K: Keeping> LeaseTable<K> {
             keeping,
             fleet: BTreeMap::new(),
             owner_index: false,
+            fleet_tables: BTreeMap::new(),
         }
     }
 
@@ -73,9 +76,28 @@ impl<K: Keeping> LeaseTable<K> {
             TableOp::Read { key } => Outcome::Applied(Reply::Row(self.read(key).map(Box::new))),
             TableOp::Write(change) => self.write(change),
             TableOp::Members(_) => refused_by(Why::NotFound, None),
-            TableOp::Fleet(write) => self.fleet_write(write),
+            TableOp::Fleet(_) if self.rows.is_none() => refused_by(Why::NotFound, None),
+            TableOp::Fleet(write) => write_row(&mut self.fleet, write.key(), Kcl.encode_fleet(write)),
             TableOp::OwnerIndex if self.rows.is_none() => refused_by(Why::NotFound, None),
             TableOp::OwnerIndex => Outcome::Applied(Reply::OwnerIndex(self.owner_index)),
+            TableOp::FleetTable(table, op) => self.beside(*table, op),
+        }
+    }
+
+    /// Carries out an operation on a table in which workers of KCL 3.0 to 3.4 know each other.
+    fn beside(&mut self, table: FleetTable, op: &FleetTableOp) -> Outcome {
+        let rows = self.fleet_tables.get_mut(&table);
+        match (op, rows) {
+            (FleetTableOp::Describe, None) => Outcome::Applied(Reply::Table(TableState::Missing)),
+            (FleetTableOp::Describe, Some(_)) => Outcome::Applied(Reply::Table(TableState::Usable)),
+            (_, None) => refused_by(Why::NotFound, None),
+            (FleetTableOp::Scan { .. }, Some(rows)) => Outcome::Applied(Reply::Page(ScanPage {
+                rows: rows.values().map(|item| Kcl.decode_fleet(table, item)).collect(),
+                next: None,
+            })),
+            (FleetTableOp::Write(write), Some(rows)) => {
+                write_row(rows, write.key(), Kcl.encode_fleet_in(table, write))
+            }
         }
     }
 
@@ -113,24 +135,6 @@ impl<K: Keeping> LeaseTable<K> {
         ScanPage { rows, next }
     }
 
-    /// Makes a write of a row by which workers of KCL 3.x know each other.
-    fn fleet_write(&mut self, write: &FleetWrite) -> Outcome {
-        if self.rows.is_none() {
-            return refused_by(Why::NotFound, None);
-        }
-        let key = write.key();
-        let mut item = self.fleet.remove(&key);
-        let done = match Kcl.encode_fleet(write) {
-            Some(write) => write.carry_out(&mut item),
-            None => Err(WriteError::ConditionFailed),
-        };
-        self.fleet.extend(item.map(|item| (key, item)));
-        match done {
-            Ok(()) => Outcome::Applied(Reply::Done),
-            Err(_) => refused_by(Why::ConditionFailed, None),
-        }
-    }
-
     fn write(&mut self, change: &Change) -> Outcome {
         let key = change.key();
         let Some(rows) = &mut self.rows else {
@@ -143,6 +147,20 @@ impl<K: Keeping> LeaseTable<K> {
             Ok(()) => Outcome::Applied(Reply::Done),
             Err(why) => refused_by(why, self.read(key)),
         }
+    }
+}
+
+/// Makes a write of a row by which workers of KCL 3.x know each other.
+fn write_row(rows: &mut BTreeMap<LeaseKey, Item>, key: LeaseKey, write: Option<ItemWrite>) -> Outcome {
+    let mut item = rows.remove(&key);
+    let done = match write {
+        Some(write) => write.carry_out(&mut item),
+        None => Err(WriteError::ConditionFailed),
+    };
+    rows.extend(item.map(|item| (key, item)));
+    match done {
+        Ok(()) => Outcome::Applied(Reply::Done),
+        Err(_) => refused_by(Why::ConditionFailed, None),
     }
 }
 

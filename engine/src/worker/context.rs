@@ -31,6 +31,8 @@ pub(super) enum Waiter {
     Members,
     /// Assignment: a write of a row by which workers of a KCL 3.x fleet know each other.
     Fleet,
+    /// Lease table: a look at the tables beside it, in which workers of KCL 3.0 to 3.4 know each other.
+    FleetLook,
     /// A write or a read on a lease's own lane.
     Lane(LeaseIx),
     /// A strongly consistent read of the row of another shard, for a lease that waits for that shard.

@@ -131,6 +131,7 @@ impl Worker {
                     self.after_scan(&scanned);
                 }
             }
+            Waiter::FleetLook => self.scan.on_look(cx, leases, op, outcome),
             Waiter::List(stream) => {
                 if let Some(listed) = self.streams.on_page(cx, leases, stream, op, outcome) {
                     self.after_listing(stream, &listed);
@@ -436,17 +437,10 @@ impl Worker {
         match cx.phase() {
             Phase::Stopped => Mono::NEVER,
             Phase::Stopping(stopping) => always.min(stopping.wake_at(cx.now(), cx.config().table_timeout)),
-            Phase::Running => {
-                let scan = if cx.is_booted() {
-                    self.scan.wake_at()
-                } else {
-                    Mono::NEVER
-                };
-                always
-                    .min(self.startup.wake_at())
-                    .min(scan)
-                    .min(self.streams.wake_at(cx))
-            }
+            Phase::Running => always
+                .min(self.startup.wake_at())
+                .min(self.scan.wake_at(cx))
+                .min(self.streams.wake_at(cx)),
         }
     }
 

@@ -22,6 +22,7 @@ pub(super) fn config(kind: Format) -> Config {
         table: "leases".into(),
         stream: "stream".into(),
         policies: kind.policies(),
+        fleet_tables: false,
         ..Config::default()
     };
     config.quick_scan_interval = config.scan_interval;

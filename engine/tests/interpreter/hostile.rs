@@ -3,7 +3,7 @@
 use super::world::{KEYS, OWNERS};
 use super::{Dice, members};
 use leasehold_engine::config::{Config, FailureAction, InitialPosition, StreamSource};
-use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetState, FleetVersion, FleetWorker};
+use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetState, FleetVersion, FleetWorker, TableMigration};
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
 use leasehold_engine::input::*;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
@@ -144,12 +144,20 @@ pub fn lease(dice: &mut Dice<'_>) -> LeaseRow {
 
 /// What a row of a fleet of KCL 3.x says.
 fn fleet_row(dice: &mut Dice<'_>) -> FleetRow {
-    match dice.below(3) {
+    match dice.below(4) {
         0 => FleetRow::Worker(FleetWorker {
             id: dice.pick(&OWNERS).into(),
             at: dice.number() as i64,
             ours: dice.one_in(4),
+            one_table: dice.one_in(2),
             metrics: Vec::new(),
+        }),
+        3 => FleetRow::Tables(match dice.below(5) {
+            0 => TableMigration::Init,
+            1 => TableMigration::Deployed,
+            2 => TableMigration::Pending,
+            3 => TableMigration::Complete,
+            _ => TableMigration::Unknown(String::new()),
         }),
         1 => FleetRow::Leader(FleetLeader {
             id: dice.pick(&OWNERS).into(),

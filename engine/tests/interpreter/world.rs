@@ -2,6 +2,7 @@
 
 use super::members::Members;
 use super::{Dice, hostile};
+use leasehold_engine::fleet::FleetTable;
 use leasehold_engine::format::Kcl;
 use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::*;
@@ -11,6 +12,7 @@ use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
 use leasehold_engine::testkit::{Items, Keeping, LeaseTable, Stream};
 use leasehold_engine::time::Wall;
+use std::collections::BTreeMap;
 
 /// The shards of the stream, then keys of no shard.
 pub const KEYS: [&str; 10] = [
@@ -76,6 +78,9 @@ impl World {
             sequence: 1,
             kept: Vec::new(),
         };
+        if dice.one_in(4) {
+            world.table.fleet_tables = FleetTable::ALL.map(|table| (table, BTreeMap::new())).into();
+        }
         if dice.one_in(2) {
             for key in &KEYS[..3] {
                 let mut row = LeaseRow::new((*key).into(), Checkpoint::TrimHorizon);

@@ -85,6 +85,7 @@ impl Scope {
             .with_audit_confidence(1)
             .with_cleanup_delay(Span::ZERO)
             .with_bootstrap_delay(Span::ZERO)
+            .with_fleet_tables(false)
             .with_shutdown_timeout(Span::from_secs(6))
             .with_handler_backoff(Span::from_secs(1))
             .with_reader(

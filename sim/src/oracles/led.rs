@@ -71,6 +71,8 @@ impl Led {
         let known = most(|config| config.scan_interval().scaled(21, 20))
             + most(|config| config.table_timeout())
             + most(|config| config.retry_max());
+        // What the tables beside the lease table say is read in turn, and then the lease table.
+        let tables = if terms.config.fleet_tables() { 3 } else { 1 };
         let lease = terms.config.lease_duration();
         Self {
             is_on: terms.led && !terms.migrates && !terms.clocks_beyond,
@@ -78,7 +80,7 @@ impl Led {
             patience: terms.at_least(lease.times(5)),
             silence: terms.at_least(lease.scaled(5, 2)),
             overdue: terms.at_least(terms.least(|config| config.hand_over_timeout()).times(3)),
-            doubt: 2 * known + SLACK_US,
+            doubt: 2 * tables * known + SLACK_US,
             rows: Vec::new(),
             lives: BTreeMap::new(),
             lock: None,

@@ -82,6 +82,9 @@ pub struct Fleet {
     /// Workers of version 3 of the Java KCL are started as in a fleet of version 2: they go over to the rules of version 3 when all report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub migrates: bool,
+    /// Whether workers of version 3 of the Java KCL know each other from two tables beside the lease table, as 3.0 to 3.4 do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tables_beside: bool,
 }
 
 /// By what a leader of version 3 of the Java KCL shares leases out: its `LeaseAssignmentStrategy`.
@@ -124,6 +127,12 @@ impl Fleet {
                     program.name()
                 ));
             }
+        }
+        if self.migrates && self.tables_beside {
+            return Err(
+                "`fleet.migrates`: expected a fleet whose rows are in the lease table, found `tables_beside`; remove one of them"
+                    .to_owned(),
+            );
         }
         let length = self.name.as_ref().map_or(1, String::len);
         if (1..=100).contains(&length) {

@@ -45,14 +45,7 @@ impl Process {
             Program::Kinsumer => Self::new(seed, |host| kinsumer::run(host, name, config)),
             Program::KclRb => Self::new(seed, |host| kcl_rb::run(host, name, config)),
             Program::Kcl2 => Self::new(seed, |host| kcl::run(host, name, config, None)),
-            Program::Kcl3 => {
-                let wait = config.fleet().migration_wait().0;
-                let kind = kcl::Kind {
-                    assignment: fleet.assignment,
-                    migrates_after: fleet.migrates.then_some(wait),
-                };
-                Self::new(seed, |host| kcl::run(host, name, config, Some(kind)))
-            }
+            Program::Kcl3 => Self::new(seed, |host| kcl::run(host, name, config, Some(fleet))),
         }
     }
 

@@ -26,6 +26,9 @@ pub(super) struct Sdk {
 
 /// The table with the leases.
 pub(crate) const LEASES: &str = "app";
+/// The tables in which versions 3.0 to 3.4 of the Java KCL report and elect their leader.
+pub(super) const METRICS: &str = "app-WorkerMetricStats";
+pub(super) const COORDINATOR: &str = "app-CoordinatorState";
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,13 +42,16 @@ impl Plan {
                 true => Assignment::Load,
                 false => Assignment::Count,
             },
+            tables_beside: other == Program::Kcl3 && draws.coin("mixed", 4) && draws.coin("mixed", 5),
             ..Fleet::default()
         };
         plan.upgraded = None;
         // From LATEST, a worker of theirs that is started again before its first checkpoint begins at what is latest then.
+        let tables_beside = plan.fleet.tables_beside;
         plan.configure(|config| {
             config
                 .with_max_leases(0)
+                .with_fleet_tables(tables_beside)
                 .with_initial_position(InitialPosition::TrimHorizon)
         });
         plan.faults = survivable(plan.faults, &plan.fleet);

@@ -89,16 +89,38 @@ pub(super) fn decode(item: &Item) -> RowRead {
     }
 }
 
+/// What an item of a table beside the lease table is. No lease is kept there.
+pub(super) fn decode_fleet(key_name: &'static str, item: &Item) -> RowRead {
+    let key = match item.get(key_name) {
+        Some(AttributeValue::S(key)) => LeaseKey::new(key.clone()),
+        key => {
+            return RowRead::Unreadable {
+                key: LeaseKey::from(""),
+                detail: wrong(key_name, "a string", key),
+            };
+        }
+    };
+    let named = item.get(name::ENTITY).and_then(AttributeValue::as_s);
+    let kind = named.or_else(|| telltale(item)).unwrap_or_default().to_owned();
+    let says = super::fleet::decode(&key, &kind, item).map(Box::new);
+    RowRead::Foreign { key, kind, says }
+}
+
+/// What an item without `entityType` can only be.
+fn telltale(item: &Item) -> Option<&'static str> {
+    let told = TELLTALES
+        .iter()
+        .find(|(_, attribute)| item.contains_key(*attribute));
+    told.map(|(kind, _)| *kind)
+}
+
 /// What an item calls itself or can only be; absent for a lease.
 fn kind(item: &Item, found: &Attributes<'_>) -> Result<Option<String>, String> {
     match found.entity {
         Some(AttributeValue::S(kind)) if **kind == *LEASE => Ok(None),
         Some(AttributeValue::S(kind)) => Ok(Some(kind.to_string())),
         None if found.checkpoint.is_some() || found.counter.is_some() => Ok(None),
-        None => Ok(TELLTALES
-            .iter()
-            .find(|(_, attribute)| item.contains_key(*attribute))
-            .map(|(kind, _)| (*kind).to_string())),
+        None => Ok(telltale(item).map(str::to_owned)),
         entity => Err(wrong(name::ENTITY, "a string", entity)),
     }
 }

@@ -1,18 +1,23 @@
-//! The rows by which workers of KCL 3.5 know each other, in the lease table.
+//! The rows by which workers of KCL 3 know each other, in the lease table (KCL 3.5) or in two tables of their own (KCL 3.0 to 3.4).
+//!
+//! They are the same in all tables but for the name of the key. KCL 3.0 to 3.4 writes no `entityType`, `sup` and `slu`, and reads
+//! over them, as KCL 3.5 writes them to the two tables as well.
 //!
 //! The leader's lock is that of the DynamoDB lock client for Java (`amazon-dynamodb-lock-client`), with its conditions: its texts
 //! must be the same to the byte. `lut` and `slu` are in seconds, `leaseDuration` is a text of milliseconds.
 
 use super::{name, state};
 use crate::fleet::{
-    FleetLeader, FleetMetric, FleetRow, FleetWorker, FleetWrite, LEADER_KEY, LEADER_LEASE, VERSION_KEY,
+    FleetLeader, FleetMetric, FleetRow, FleetTable, FleetWorker, FleetWrite, LEADER_KEY, LEADER_LEASE,
+    TABLE_MIGRATION_KEY, TableMigration, VERSION_KEY,
 };
 use crate::ids::{LeaseKey, WorkerId};
-use crate::table::{Action, AttributeValue, Condition, Item, Update};
+use crate::table::{Action, AttributeValue, Condition, Item, ItemWrite, Update};
 
 const WORKER: &str = "WORKER_METRIC_STATS";
 const LEADER: &str = "LEADER";
 const VERSION: &str = "CLIENT_VERSION_MIGRATION";
+const TABLES: &str = "TABLE_MIGRATION";
 
 /// When the worker reported, in seconds since 1970.
 const REPORTED: &str = "lut";
@@ -35,6 +40,16 @@ const LOCK_LEASE: &str = "leaseDuration";
 const LOCK_VERSION: &str = "recordVersionNumber";
 const LOCK_RELEASED: &str = "isReleased";
 
+const TABLES_STATE: &str = "tm";
+
+/// The hash key attribute of a table beside the lease table.
+pub(super) fn key_name(table: FleetTable) -> &'static str {
+    match table {
+        FleetTable::Workers => "wid",
+        FleetTable::Coordinator => "key",
+    }
+}
+
 /// What an item of this kind says; absent: nothing that this library understands.
 pub(super) fn decode(key: &LeaseKey, kind: &str, item: &Item) -> Option<FleetRow> {
     let text = |name: &str| item.get(name).and_then(AttributeValue::as_s);
@@ -45,6 +60,7 @@ pub(super) fn decode(key: &LeaseKey, kind: &str, item: &Item) -> Option<FleetRow
                 id: WorkerId::from(key.as_str()),
                 at,
                 ours: text(OURS) == Some(key.as_str()),
+                one_table: item.get(SUPPORTS).and_then(millionths) >= Some(1_000_000),
                 metrics: metrics(item),
             }))
         }
@@ -55,6 +71,13 @@ pub(super) fn decode(key: &LeaseKey, kind: &str, item: &Item) -> Option<FleetRow
             released: item.contains_key(LOCK_RELEASED),
         })),
         VERSION if key.as_str() == VERSION_KEY => Some(FleetRow::Version(state::decode(item)?)),
+        TABLES if key.as_str() == TABLE_MIGRATION_KEY => Some(FleetRow::Tables(match text(TABLES_STATE)? {
+            "TABLE_MIGRATION_STATUS_INIT" => TableMigration::Init,
+            "TABLE_MIGRATION_STATUS_DEPLOYED" => TableMigration::Deployed,
+            "TABLE_MIGRATION_STATUS_PENDING" => TableMigration::Pending,
+            "TABLE_MIGRATION_STATUS_COMPLETE" => TableMigration::Complete,
+            other => TableMigration::Unknown(other.to_owned()),
+        })),
         _ => None,
     }
 }
@@ -107,8 +130,17 @@ pub(super) fn decimal(millionths: i64) -> String {
     }
 }
 
-pub(super) fn condition(write: &FleetWrite) -> Condition {
-    let exists = || Condition::Exists(name::KEY.into());
+/// The one write of a row, in a table whose key has this name.
+pub(super) fn spelled(key_name: &'static str, write: &FleetWrite) -> ItemWrite {
+    ItemWrite {
+        key: Item::from([(key_name.into(), AttributeValue::s(write.key()))]),
+        condition: condition(key_name, write),
+        action: action(key_name, write),
+    }
+}
+
+fn condition(key_name: &'static str, write: &FleetWrite) -> Condition {
+    let exists = || Condition::Exists(key_name.into());
     match write {
         FleetWrite::Report { .. } => Condition::All(Vec::new()),
         FleetWrite::Leave { .. } => Condition::Exists(REPORTED.into()),
@@ -116,7 +148,7 @@ pub(super) fn condition(write: &FleetWrite) -> Condition {
             exists(),
             Condition::Equals(REPORTED.into(), AttributeValue::n(at)),
         ]),
-        FleetWrite::Lead { seen: None, .. } => Condition::NotExists(name::KEY.into()),
+        FleetWrite::Lead { seen: None, .. } => Condition::NotExists(key_name.into()),
         FleetWrite::Lead {
             seen: Some(version), ..
         } => Condition::All(vec![exists(), shows(version)]),
@@ -135,7 +167,7 @@ fn shows(version: &str) -> Condition {
     Condition::Equals(LOCK_VERSION.into(), AttributeValue::s(version))
 }
 
-pub(super) fn action(write: &FleetWrite) -> Action {
+fn action(key_name: &'static str, write: &FleetWrite) -> Action {
     match write {
         FleetWrite::Report { worker, at, cpu, .. } => {
             let metric = |values: &[i64]| {
@@ -160,7 +192,7 @@ pub(super) fn action(write: &FleetWrite) -> Action {
         }
         FleetWrite::Leave { .. } | FleetWrite::Forget { .. } | FleetWrite::StepDown { .. } => Action::Delete,
         FleetWrite::Lead { worker, version, .. } => Action::Put(Item::from([
-            (name::KEY.into(), AttributeValue::s(LEADER_KEY)),
+            (key_name.into(), AttributeValue::s(LEADER_KEY)),
             (name::ENTITY.into(), AttributeValue::s(LEADER)),
             (LOCK_OWNER.into(), AttributeValue::s(worker.clone())),
             (

@@ -6,7 +6,7 @@ mod fleet;
 mod state;
 
 use super::LeaseFormat;
-use crate::fleet::FleetWrite;
+use crate::fleet::{FleetTable, FleetWrite};
 use crate::ids::LeaseKey;
 use crate::policy::Policies;
 use crate::row::{Change, RowRead};
@@ -91,11 +91,19 @@ impl LeaseFormat for Kcl {
     }
 
     fn encode_fleet(&self, write: &FleetWrite) -> Option<ItemWrite> {
-        Some(ItemWrite {
-            key: self.key(&write.key()),
-            condition: fleet::condition(write),
-            action: fleet::action(write),
-        })
+        Some(fleet::spelled(name::KEY, write))
+    }
+
+    fn fleet_table_key(&self, table: FleetTable) -> Option<&'static str> {
+        Some(fleet::key_name(table))
+    }
+
+    fn decode_fleet(&self, table: FleetTable, item: &Item) -> RowRead {
+        decode::decode_fleet(fleet::key_name(table), item)
+    }
+
+    fn encode_fleet_in(&self, table: FleetTable, write: &FleetWrite) -> Option<ItemWrite> {
+        Some(fleet::spelled(fleet::key_name(table), write))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Being a member of a KCL 3.x fleet: reporting that this worker lives, keeping the leader's lock, and removing what dead workers left.
 //!
-//! One lane for all of it, with at most one write in flight. Nothing here makes any worker an owner.
+//! One lane for all of it, with at most one write in flight. Nothing here makes any worker an owner. The rows are in the lease table or in
+//! the two tables beside it; when the fleet moves from there, so do the report and the lock.
 
 use super::leader_lock::LeaderLock;
 use super::migration::Migration;
-use crate::fleet::{FleetVersion, FleetWrite, seconds};
+use crate::fleet::{FleetTable, FleetTableOp, FleetVersion, FleetWrite, seconds};
 use crate::ids::{OpId, WorkerId};
 use crate::input::{Outcome, Why};
 use crate::notice::{FleetRules, Notice};
@@ -16,23 +17,32 @@ use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
 use crate::worker::lease_table::{Fleet, LeaseTable};
 
+/// A write of a row, and its table, if that is not the lease table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Placed {
+    table: Option<FleetTable>,
+    write: FleetWrite,
+}
+
 /// Our part in the fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct FleetMember {
-    flight: Option<(OpId, FleetWrite)>,
+    flight: Option<(OpId, Placed)>,
     backoff: Backoff,
     /// When the next report is due.
     report_at: Mono,
-    /// A report of ours may be in the table.
-    reported: bool,
+    /// The tables that a report of ours may be in.
+    reported: Vec<Option<FleetTable>>,
     lock: LeaderLock,
     /// The lock is to be given up, if it is ours.
     resigns: bool,
+    /// The table with the lock that this worker took last.
+    lock_table: Option<FleetTable>,
     migration: Migration,
     /// A scan has ended since the last look at what is due.
     news: bool,
     /// What is left to be written before the worker stops.
-    leaving: Vec<FleetWrite>,
+    leaving: Vec<Placed>,
     /// The scan after which the reports of dead workers were last looked for.
     tidied_after: u64,
     /// What was told last: the rules, the leader, and whether that is us.
@@ -88,7 +98,7 @@ impl FleetMember {
             fleet.version(),
             Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback)
         );
-        fleet.is_led() && known && !fleet.is_migrating(cx.now())
+        fleet.is_led() && known && fleet.may_be_led_by_us(cx.now()) && !fleet.is_migrating(cx.now())
     }
 
     fn tell(&mut self, cx: &mut Context, fleet: &Fleet) {
@@ -128,50 +138,79 @@ impl FleetMember {
         let next = self.next(cx, leases);
         // What is due after this one is looked for when it has been answered.
         self.news = next.is_some();
-        if let Some(write) = next {
-            let op = cx.table(Waiter::Fleet, TableOp::Fleet(write.clone()));
-            self.flight = Some((op, write));
+        if let Some(placed) = next {
+            let write = placed.write.clone();
+            let op = cx.table(
+                Waiter::Fleet,
+                match placed.table {
+                    None => TableOp::Fleet(write),
+                    Some(table) => TableOp::FleetTable(table, FleetTableOp::Write(write)),
+                },
+            );
+            self.flight = Some((op, placed));
         }
     }
 
-    fn next(&mut self, cx: &Context, leases: &LeaseTable) -> Option<FleetWrite> {
+    fn next(&mut self, cx: &Context, leases: &LeaseTable) -> Option<Placed> {
+        let fleet = leases.fleet();
         if let Some(write) = self.leaving.pop() {
             return Some(write);
         }
-        // Only now, as nothing is in flight: what was may have changed the lock.
-        let resignation = self.resigns.then(|| self.lock.step_down(cx.me()));
+        // Only now, as nothing is in flight: what was may have changed the lock. If the fleet has moved, so has its lock.
+        let moved = self.lock_table != fleet.lock_table();
+        let resignation = (self.resigns || moved).then(|| self.lock.step_down(cx.me()));
         if let Some(write) = resignation.flatten() {
-            return Some(write);
+            let table = self.lock_table;
+            return Some(Placed { table, write });
         }
-        let fleet = leases.fleet();
         if !cx.is_running() || fleet.rules() == Rules::Own {
             return None;
         }
-        if cx.now() >= self.report_at {
-            self.reported = true;
-            return Some(FleetWrite::Report {
+        let table = fleet.report_table(cx.now());
+        if cx.now() >= self.report_at || !self.reported.contains(&table) {
+            if !self.reported.contains(&table) {
+                self.reported.push(table);
+            }
+            let write = FleetWrite::Report {
                 worker: cx.me().clone(),
                 at: seconds(cx.wall()),
                 measure: fleet.measures(cx.now()),
                 cpu: Vec::new(),
-            });
+            };
+            return Some(Placed { table, write });
+        }
+        if let Some(left) = self.reported.iter().copied().find(|other| *other != table) {
+            // A leader that finds two reports of a worker counts it twice.
+            return Some(self.leave_table(cx, left));
         }
         let scan = leases.scans().complete();
         if let Some(write) = self.migration.due(cx) {
-            return Some(write);
+            let table = fleet.state_table();
+            return Some(Placed { table, write });
         }
         let lock = self.may_lead(cx, fleet).then(|| self.lock.due(cx, fleet, scan));
         if let Some(write) = lock.flatten() {
-            return Some(write);
+            let table = fleet.lock_table();
+            self.lock_table = table;
+            return Some(Placed { table, write });
         }
         if self.leads(cx) && self.tidied_after < scan {
             self.tidied_after = scan;
-            return fleet.stale(cx).map(|worker| FleetWrite::Forget {
-                worker: worker.id.clone(),
-                at: worker.at,
+            return fleet.stale(cx).map(|(table, worker)| {
+                let write = FleetWrite::Forget {
+                    worker: worker.id.clone(),
+                    at: worker.at,
+                };
+                Placed { table, write }
             });
         }
         None
+    }
+
+    fn leave_table(&self, cx: &Context, table: Option<FleetTable>) -> Placed {
+        let worker = cx.me().clone();
+        let write = FleetWrite::Leave { worker };
+        Placed { table, write }
     }
 
     /// A write has ended, or a question was answered. `sent`: when it was emitted.
@@ -179,27 +218,32 @@ impl FleetMember {
         if self.migration.asked(op) {
             return self.migration.on_index(cx, op, sent, &outcome);
         }
-        let Some((_, write)) = self.flight.take_if(|(expected, _)| *expected == op) else {
+        let Some((_, placed)) = self.flight.take_if(|(expected, _)| *expected == op) else {
             debug_assert!(false, "an outcome is of what is in flight");
             return;
         };
-        self.lock.on_outcome(cx.now(), &write, sent, &outcome);
-        self.migration.on_outcome(cx, &write, &outcome);
+        let Placed { table, write } = &placed;
+        self.lock.on_outcome(cx.now(), write, sent, &outcome);
+        self.migration.on_outcome(cx, write, &outcome);
         let settled = match &outcome {
             Outcome::Applied(_) => true,
-            Outcome::Refused(refusal) => refusal.why == Why::ConditionFailed,
+            Outcome::Refused(refusal) => {
+                let gone = matches!(write, FleetWrite::Leave { .. } | FleetWrite::StepDown { .. });
+                // With a table beside the lease table, what was in it is gone.
+                refusal.why == Why::ConditionFailed || refusal.why == Why::NotFound && gone && table.is_some()
+            }
             Outcome::NotSent(_) | Outcome::Unknown(_) => false,
         };
         if settled {
             self.backoff.succeeded();
             match write {
                 FleetWrite::Report { .. } => self.report_at = sent + cx.config().fleet.report_interval,
-                FleetWrite::Leave { .. } => self.reported = false,
+                FleetWrite::Leave { .. } => self.reported.retain(|reported| reported != table),
                 _ => {}
             }
             return;
         }
-        if matches!(&outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+        if table.is_none() && matches!(&outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             cx.request(Request::DoubtTable);
         }
         let again_in = self.backoff.failed(cx, "fleet", "");
@@ -210,21 +254,26 @@ impl FleetMember {
             how: describe(&outcome),
             again_in,
         });
+        if matches!(write, FleetWrite::Report { .. }) {
+            self.report_at = cx.now();
+        }
         // The others are decided on anew.
         if matches!(write, FleetWrite::Leave { .. } | FleetWrite::StepDown { .. }) {
-            self.leaving.push(write);
+            self.leaving.push(placed);
         }
     }
 
     /// Removes our report: no worker is to count on it any more.
     fn withdraw(&mut self, cx: &Context) {
-        let leaves = |write: &FleetWrite| matches!(write, FleetWrite::Leave { .. });
-        let under_way = self.flight.as_ref().is_some_and(|(_, write)| leaves(write));
-        if self.reported && !under_way && !self.leaving.iter().any(leaves) {
-            self.leaving.push(FleetWrite::Leave {
-                worker: cx.me().clone(),
-            });
-        }
+        let leaves = |placed: &Placed| matches!(placed.write, FleetWrite::Leave { .. });
+        let under_way = self.flight.iter().map(|(_, placed)| placed).chain(&self.leaving);
+        let left: Vec<_> = under_way
+            .filter(|placed| leaves(placed))
+            .map(|placed| placed.table)
+            .collect();
+        let more = self.reported.iter().filter(|table| !left.contains(table));
+        let more: Vec<_> = more.map(|table| self.leave_table(cx, *table)).collect();
+        self.leaving.extend(more);
         self.report_at = Mono(0);
     }
 

@@ -1,5 +1,8 @@
-//! The fleet of KCL 3.x, as its rows in the table show it: which workers live, which one leads, and by the rules of which version
+//! The fleet of KCL 3.x, as its rows show it: which workers live, which one leads, and by the rules of which version
 //! all work.
+//!
+//! The rows lie in the lease table, or in two tables beside it, or are on their way from there: then workers report in either. What
+//! holds of the leader's lock and of the version is what the tables beside say, for as long as they are in use.
 //!
 //! Whether a worker lives is judged by whether its row changes, on our own clock. A row that is seen for the first time is
 //! judged by the time in it, and is as old as that says: a worker that died must not count for longer than its report, and a
@@ -8,8 +11,8 @@
 //! look.
 
 use crate::fleet::{
-    FORGET_AFTER, FleetLeader, FleetRow, FleetState, FleetVersion, FleetWorker, MIGRATION_NOTICED,
-    WORKER_EXPIRY, seconds,
+    FORGET_AFTER, FleetLeader, FleetRow, FleetState, FleetTable, FleetVersion, FleetWorker,
+    MIGRATION_NOTICED, TableMigration, WORKER_EXPIRY, seconds,
 };
 use crate::ids::WorkerId;
 use crate::share_out::{Rules, age_of, rules, whole_seconds};
@@ -29,6 +32,12 @@ struct SeenWorker {
     seen_by: u64,
 }
 
+impl SeenWorker {
+    fn lives(&self, now: Mono) -> bool {
+        !self.dead && now < self.until
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SeenLeader {
     row: FleetLeader,
@@ -36,12 +45,21 @@ struct SeenLeader {
     seen_by: u64,
 }
 
-/// What the scans have shown of the fleet.
+/// The rows of one place: of the lease table, or of the two tables beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(in crate::worker) struct Fleet {
+struct Rows {
     workers: BTreeMap<WorkerId, SeenWorker>,
     leader: Option<SeenLeader>,
     state: Option<(FleetState, u64)>,
+    migration: Option<(TableMigration, u64)>,
+}
+
+/// What the scans have shown of the fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::worker) struct Fleet {
+    here: Rows,
+    /// What the tables beside the lease table show; absent: there are none, or they are used no more.
+    beside: Option<Rows>,
     /// When a migration was seen to have ended; none: it had before this worker looked, or has not.
     migrated_at: Option<Mono>,
     /// Since when there has been no lock of a leader; `NEVER` while there is one, or none was looked for.
@@ -56,62 +74,119 @@ pub(in crate::worker) fn silence(cx: &Context) -> Span {
     cx.config().lease_duration.scaled(5, 2)
 }
 
-impl Fleet {
-    /// Takes note of a row that the scan of this number showed. `asked`: when it asked for it.
-    pub(in crate::worker) fn observe(&mut self, cx: &Context, scan: u64, asked: Mono, row: FleetRow) {
+impl Rows {
+    fn observe(&mut self, cx: &Context, number: u64, asked: Mono, row: FleetRow) {
         match row {
-            FleetRow::Worker(row) => self.see_worker(cx, scan, asked, row),
+            FleetRow::Worker(row) => self.see_worker(cx, number, asked, row),
             FleetRow::Leader(row) => {
                 let same = self.leader.as_ref().filter(|seen| seen.row == row);
                 let since = same.map_or(cx.now(), |seen| seen.since);
                 self.leader = Some(SeenLeader {
                     row,
                     since,
-                    seen_by: scan,
+                    seen_by: number,
                 });
             }
-            FleetRow::Version(state) => self.see_state(cx, scan, state),
+            FleetRow::Version(state) => self.state = Some((state, number)),
+            FleetRow::Tables(migration) => self.migration = Some((migration, number)),
         }
     }
 
-    fn see_worker(&mut self, cx: &Context, scan: u64, asked: Mono, row: FleetWorker) {
+    fn see_worker(&mut self, cx: &Context, number: u64, asked: Mono, row: FleetWorker) {
         let known = self.workers.get(&row.id);
         let same = known.filter(|seen| seen.row.at == row.at);
         let seen = SeenWorker {
             until: same.map_or_else(|| counts_until(cx, known, &row), |seen| seen.until),
             dead: same.is_some_and(|seen| seen.dead),
             asked: known.map_or(asked, |seen| seen.asked.max(asked)),
-            seen_by: scan,
+            seen_by: number,
             row,
         };
         self.workers.insert(seen.row.id.clone(), seen);
     }
 
-    fn see_state(&mut self, cx: &Context, scan: u64, state: FleetState) {
-        if self.version() == Some(&FleetVersion::UpgradeFrom2x)
-            && state.version != FleetVersion::UpgradeFrom2x
-        {
-            self.migrated_at = Some(cx.now());
+    /// What the look of this number did not show is gone.
+    fn forget_before(&mut self, number: u64) {
+        self.workers.retain(|_, seen| seen.seen_by >= number);
+        self.leader.take_if(|seen| seen.seen_by < number);
+        self.state.take_if(|(_, seen_by)| *seen_by < number);
+        self.migration.take_if(|(_, seen_by)| *seen_by < number);
+    }
+
+    fn stale(&self, now: Mono, oldest: i64) -> Option<&FleetWorker> {
+        // A clock may be wrong by a day. That a report changes from scan to scan shows that its worker lives.
+        let dead = |seen: &&SeenWorker| seen.until <= now && seen.row.at < oldest;
+        self.workers.values().find(dead).map(|seen| &seen.row)
+    }
+}
+
+impl Fleet {
+    /// Takes note of a row of the lease table that the scan of this number showed. `asked`: when it asked for it.
+    pub(in crate::worker) fn observe(&mut self, cx: &Context, scan: u64, asked: Mono, row: FleetRow) {
+        let before = self.version().cloned();
+        self.here.observe(cx, scan, asked, row);
+        self.note_migration(cx, before.as_ref());
+    }
+
+    /// Takes note of what the look of this number at the tables beside showed. Whether something is new of who leads, by which rules, or
+    /// which workers live. `asked`: when it asked for them.
+    pub(in crate::worker) fn looked(
+        &mut self,
+        cx: &Context,
+        look: u64,
+        asked: Mono,
+        rows: Vec<FleetRow>,
+    ) -> bool {
+        let before = self.told(cx.now());
+        let beside = self.beside.get_or_insert_default();
+        for row in rows {
+            beside.observe(cx, look, asked, row);
         }
-        self.state = Some((state, scan));
+        beside.forget_before(look);
+        self.note_leader(cx);
+        self.note_migration(cx, before.0.as_ref());
+        self.told(cx.now()) != before
+    }
+
+    /// The tables beside are not there, or are used no more.
+    pub(in crate::worker) fn leave_tables_beside(&mut self, cx: &Context) {
+        self.beside = None;
+        self.leaderless_since = None;
+        self.note_leader(cx);
+    }
+
+    /// Whether the tables beside the lease table are in use.
+    pub(in crate::worker) fn has_tables_beside(&self) -> bool {
+        self.beside.is_some()
+    }
+
+    /// What others are to be told at once.
+    fn told(&self, now: Mono) -> (Option<FleetVersion>, Option<WorkerId>, Vec<WorkerId>) {
+        let leader = self.leader().map(|(lock, _)| lock.id.clone());
+        let live = self.live(now).map(|worker| worker.id.clone()).collect();
+        (self.version().cloned(), leader, live)
+    }
+
+    fn note_leader(&mut self, cx: &Context) {
+        self.leaderless_since = match self.leader() {
+            Some((lock, _)) if !lock.released => None,
+            _ => Some(self.leaderless_since.unwrap_or(cx.now())),
+        };
     }
 
     /// A lease of this worker has expired: it is dead, until it reports again.
     pub(super) fn let_expire(&mut self, id: &WorkerId) {
-        if let Some(seen) = self.workers.get_mut(id) {
-            seen.dead = true;
+        for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
+            if let Some(seen) = rows.workers.get_mut(id) {
+                seen.dead = true;
+            }
         }
     }
 
     /// A whole scan of this number has ended: what it did not show is gone.
     pub(in crate::worker) fn scanned(&mut self, cx: &Context, scan: u64) {
-        self.workers.retain(|_, seen| seen.seen_by >= scan);
-        self.leader.take_if(|seen| seen.seen_by < scan);
-        self.state.take_if(|(_, seen_by)| *seen_by < scan);
-        self.leaderless_since = match &self.leader {
-            Some(seen) if !seen.row.released => None,
-            _ => Some(self.leaderless_since.unwrap_or(cx.now())),
-        };
+        self.here.forget_before(scan);
+        self.note_leader(cx);
         let others_live = self.others(cx.now()).next().is_some();
         self.rules = rules(self.version(), others_live);
     }
@@ -126,14 +201,22 @@ impl Fleet {
         self.rules == Rules::Led
     }
 
-    /// The version by whose rules the fleet works.
+    /// The version by whose rules the fleet works. On its way from three tables to one, the row is in either.
     pub(in crate::worker) fn version(&self) -> Option<&FleetVersion> {
         self.state().map(|state| &state.version)
     }
 
     /// The same, and how the fleet came to it.
     pub(in crate::worker) fn state(&self) -> Option<&FleetState> {
-        self.state.as_ref().map(|(state, _)| state)
+        let beside = self.beside.as_ref().and_then(|rows| rows.state.as_ref());
+        let state = beside.or(self.here.state.as_ref());
+        state.map(|(state, _)| state)
+    }
+
+    /// The table with that row, if that is not the lease table.
+    pub(in crate::worker) fn state_table(&self) -> Option<FleetTable> {
+        let beside = self.beside.as_ref().and_then(|rows| rows.state.as_ref());
+        beside.map(|_| FleetTable::Coordinator)
     }
 
     /// Whether a migration has ended just now: there may be workers of KCL that have not noticed it, and do not look for what a leader
@@ -143,15 +226,66 @@ impl Fleet {
             .is_some_and(|at| now.since(at) < MIGRATION_NOTICED)
     }
 
+    /// Takes note of the moment at which a migration is seen to have ended.
+    fn note_migration(&mut self, cx: &Context, before: Option<&FleetVersion>) {
+        let migrates = |version| version == Some(&FleetVersion::UpgradeFrom2x);
+        if migrates(before) && self.version().is_some() && !migrates(self.version()) {
+            self.migrated_at = Some(cx.now());
+        }
+    }
+
     /// Whether this worker has reported lately.
     pub(in crate::worker) fn reports(&self, id: &WorkerId, now: Mono) -> bool {
-        let seen = self.workers.get(id);
-        seen.is_some_and(|seen| now < seen.until)
+        let places = [Some(&self.here), self.beside.as_ref()].into_iter().flatten();
+        let mut seen = places.filter_map(|rows| rows.workers.get(id));
+        seen.any(|seen| now < seen.until)
+    }
+
+    /// Whether the lease table has such a row.
+    pub(in crate::worker) fn has_version_here(&self) -> bool {
+        self.here.state.is_some()
+    }
+
+    /// How far the fleet is on its way from three tables to one, if it has three.
+    fn migration(&self) -> Option<&TableMigration> {
+        let row = self.beside.as_ref()?.migration.as_ref();
+        row.map(|(migration, _)| migration)
+    }
+
+    /// The table with the leader's lock, if that is not the lease table.
+    pub(in crate::worker) fn lock_table(&self) -> Option<FleetTable> {
+        self.beside.is_some().then_some(FleetTable::Coordinator)
+    }
+
+    /// The table that this worker reports in, if that is not the lease table: one that every worker reads that may lead.
+    pub(in crate::worker) fn report_table(&self, now: Mono) -> Option<FleetTable> {
+        let all_read_all = self.others(now).all(|worker| worker.one_table);
+        let here = match self.migration() {
+            None | Some(TableMigration::Init) => false,
+            // A worker of KCL 3.0 to 3.4 may have come back.
+            Some(TableMigration::Deployed | TableMigration::Pending | TableMigration::Complete) => {
+                all_read_all
+            }
+            // Where the others do.
+            Some(TableMigration::Unknown(_)) => {
+                let beside = self.beside.iter().flat_map(|rows| rows.workers.values());
+                let mut live = beside.filter(|seen| seen.lives(now) && !seen.row.ours);
+                live.next().is_none() && self.others(now).next().is_some()
+            }
+        };
+        (self.beside.is_some() && !here).then_some(FleetTable::Workers)
+    }
+
+    /// Whether a worker of ours may lead. The way from three tables to one is led by workers that know it: it would end with ours.
+    pub(in crate::worker) fn may_be_led_by_us(&self, now: Mono) -> bool {
+        let moves = self.beside.is_some() && self.others(now).any(|worker| worker.one_table);
+        !moves && !matches!(self.migration(), Some(TableMigration::Unknown(_)))
     }
 
     /// The lock of a leader, and since when it has been as it is.
     pub(in crate::worker) fn leader(&self) -> Option<(&FleetLeader, Mono)> {
-        self.leader.as_ref().map(|seen| (&seen.row, seen.since))
+        let rows = self.beside.as_ref().unwrap_or(&self.here);
+        rows.leader.as_ref().map(|seen| (&seen.row, seen.since))
     }
 
     /// Since when there has been no lock of a leader.
@@ -159,10 +293,13 @@ impl Fleet {
         self.leaderless_since
     }
 
-    /// The reports of workers that live.
+    /// The reports of workers that live, one of each.
     pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
-        let lives = move |seen: &&SeenWorker| !seen.dead && now < seen.until;
-        self.workers.values().filter(lives).map(|seen| &seen.row)
+        let here = move |id: &WorkerId| self.here.workers.get(id).is_some_and(|seen| seen.lives(now));
+        let beside = self.beside.iter().flat_map(|rows| rows.workers.values());
+        let beside = beside.filter(move |seen| !here(&seen.row.id));
+        let all = self.here.workers.values().chain(beside);
+        all.filter(move |seen| seen.lives(now)).map(|seen| &seen.row)
     }
 
     /// Those of workers of other libraries.
@@ -175,12 +312,13 @@ impl Fleet {
         self.others(now).any(|worker| !worker.metrics.is_empty())
     }
 
-    /// A report that is so old that it is removed.
-    pub(in crate::worker) fn stale(&self, cx: &Context) -> Option<&FleetWorker> {
+    /// A report that is so old that it is removed, with the table that it is in, if that is not the lease table.
+    pub(in crate::worker) fn stale(&self, cx: &Context) -> Option<(Option<FleetTable>, &FleetWorker)> {
         let oldest = seconds(cx.wall()).saturating_sub(whole_seconds(FORGET_AFTER));
-        // A clock may be wrong by a day. That a report changes from scan to scan shows that its worker lives.
-        let dead = |seen: &&SeenWorker| seen.until <= cx.now() && seen.row.at < oldest;
-        self.workers.values().find(dead).map(|seen| &seen.row)
+        let now = cx.now();
+        let here = self.here.stale(now, oldest).map(|worker| (None, worker));
+        let beside = || self.beside.as_ref()?.stale(now, oldest);
+        here.or_else(|| beside().map(|worker| (Some(FleetTable::Workers), worker)))
     }
 }
 

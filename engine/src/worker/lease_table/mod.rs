@@ -11,6 +11,7 @@
 //! | `plain` | which leases are plainly of others, so that counting is cheap |
 //! | `balance` | counting which worker has how many leases, and which can be taken |
 //! | `fleet` | which workers of KCL 3.x live, and which one leads |
+//! | `fleet_look` | looking at the tables beside, in which workers of KCL 3.0 to 3.4 say so |
 //! | `lineage` | what a listing of the shards says that rows do not |
 //! | `unread` | rows of streams that this worker does not read |
 //! | `unreadable` | saying, again and again, which rows cannot be read |
@@ -18,6 +19,7 @@
 
 mod balance;
 mod fleet;
+mod fleet_look;
 mod lease;
 mod lineage;
 mod observe;

@@ -1,6 +1,7 @@
 //! Reading the whole lease table, page by page.
 
 use super::fleet::silence;
+use super::fleet_look::FleetLook;
 use super::observe::Source;
 use super::unreadable::Unreadable;
 use super::{Aside, Balance, Lease, LeaseTable, pace};
@@ -122,11 +123,21 @@ pub(in crate::worker) struct Scan {
     failed: u32,
     /// What was told of the last scan.
     told: [u32; 6],
+    /// The look at the tables beside the lease table.
+    look: FleetLook,
 }
 
 impl Scan {
-    pub(in crate::worker) fn wake_at(&self) -> Mono {
-        if self.in_flight { Mono::NEVER } else { self.next_at }
+    pub(in crate::worker) fn wake_at(&self, cx: &Context) -> Mono {
+        self.page_at(cx).min(self.look.wake_at(cx))
+    }
+
+    /// When the next page is due.
+    fn page_at(&self, cx: &Context) -> Mono {
+        match self.in_flight || !self.look.has_looked(cx) {
+            true => Mono::NEVER,
+            false => self.next_at,
+        }
     }
 
     /// Brings the next scan forward, but not too close to the last one. Has no effect within one.
@@ -138,7 +149,8 @@ impl Scan {
 
     /// Asks for the next page, if it is time.
     pub(in crate::worker) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
-        if !cx.is_running() || !cx.is_booted() || cx.now() < self.wake_at() {
+        self.look.step(cx);
+        if !cx.is_running() || cx.now() < self.page_at(cx) {
             return;
         }
         debug_assert!(!self.in_flight, "one page at a time");
@@ -157,6 +169,17 @@ impl Scan {
         cx.table(Waiter::Scan, TableOp::Scan { after, limit });
         self.in_flight = true;
         self.asked_at = cx.now();
+    }
+
+    /// The tables beside the lease table were looked at.
+    pub(in crate::worker) fn on_look(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        op: OpId,
+        outcome: Outcome,
+    ) {
+        self.look.on_outcome(cx, leases, op, outcome);
     }
 
     /// A page came, or did not. Returns what a whole scan has shown when it has ended.
@@ -259,6 +282,7 @@ impl Scan {
         let rows = leases.len() as u32;
         let balance = leases.balance(cx);
         leases.judge_fleet(cx, &balance);
+        self.look.on_scanned(cx, leases, balance.has_other_programs());
         leases.plain.0.forget_names(balance.workers() as usize);
         debug_assert!(
             balance.unfinished() <= rows,

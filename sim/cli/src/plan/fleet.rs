@@ -38,6 +38,7 @@ fn report(heartbeat: &Heartbeat) -> FleetWorker {
         id: heartbeat.worker.clone(),
         at: heartbeat.at.0.div_euclid(1_000),
         ours: false,
+        one_table: false,
         metrics: Vec::new(),
     }
 }
@@ -73,7 +74,7 @@ fn says(row: &RowRead) -> Option<&FleetRow> {
 fn worker(row: &FleetRow) -> Option<&FleetWorker> {
     match row {
         FleetRow::Worker(worker) => Some(worker),
-        FleetRow::Leader(_) | FleetRow::Version(_) => None,
+        FleetRow::Leader(_) | FleetRow::Version(_) | FleetRow::Tables(_) => None,
     }
 }
 
@@ -90,6 +91,8 @@ impl Fleet {
                 FleetRow::Worker(worker) => fleet.workers.push(worker.clone()),
                 FleetRow::Leader(leader) => fleet.leader = Some(leader.clone()),
                 FleetRow::Version(state) => fleet.version = Some(state.version.clone()),
+                // It is of tables beside the lease table.
+                FleetRow::Tables(_) => {}
             }
         }
         fleet

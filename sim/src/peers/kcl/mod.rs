@@ -16,6 +16,7 @@ mod table;
 mod taker;
 mod v3;
 
+use super::fleet::Fleet;
 use super::host::Host;
 use super::sdk::{Failure, Sdk};
 use consumer::{Consumer, Reason};
@@ -28,7 +29,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use table::{Table, key};
 use taker::Taker;
-pub(super) use v3::Kind;
 
 /// How its users configure it.
 struct Settings {
@@ -61,8 +61,9 @@ const ATTEMPTS: u32 = 20;
 /// For so long its operator waits until all consumers have been told to stop.
 const GRACE_US: u64 = 20_000_000;
 
-/// The program, from its start until it has stopped. `kind`: how its users start version 3; none: it is of version 2.
-pub(super) async fn run(host: Host, me: String, config: Config, kind: Option<Kind>) {
+/// The program, from its start until it has stopped. `fleet`: how its leader assigns leases, and where its workers report; none: it is
+/// of version 2.
+pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fleet>) {
     let sdk = |attempts, pause_us| Sdk {
         host: host.clone(),
         attempts,
@@ -71,14 +72,17 @@ pub(super) async fn run(host: Host, me: String, config: Config, kind: Option<Kin
     };
     let table = Table {
         sdk: sdk(9, 25_000),
-        hands_over: kind.is_some(),
+        hands_over: fleet.is_some(),
     };
     let failover_us = config.lease_duration().0;
     let worker = Rc::new(Worker {
         host: host.clone(),
         kinesis: sdk(4, 100_000),
         table: table.clone(),
-        fleet: kind.map(|kind| v3::Member::new(&table, &me, kind)),
+        fleet: fleet.as_ref().map(|fleet| {
+            let wait_us = config.fleet().migration_wait().0;
+            v3::Member::new(&table, &me, fleet, wait_us)
+        }),
         renewer: Rc::new(Renewer::new(host.clone(), table, failover_us)),
         me,
         settings: Settings {
@@ -93,7 +97,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, kind: Option<Kin
     }
     worker.renewer.regain(&worker.me).await;
     host.spawn(worker.renewer.clone().run());
-    if kind.is_some() {
+    if worker.fleet.is_some() {
         worker.join();
     }
     if worker.takes_leases() {

@@ -54,7 +54,7 @@ pub(crate) type TableAsk = (Ask, Option<ShardNo>, Option<u64>, Option<u64>);
 pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
     match op {
         TableOp::Describe | TableOp::OwnerIndex | TableOp::Create => (Ask::Setup, None, None, None),
-        TableOp::Members(_) | TableOp::Fleet(_) => (Ask::Members, None, None, None),
+        TableOp::Members(_) | TableOp::Fleet(_) | TableOp::FleetTable(..) => (Ask::Members, None, None, None),
         TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),
         TableOp::Read { key } => (Ask::Read, shard_of(key), None, None),
         TableOp::Write(change) => (

@@ -17,6 +17,7 @@ use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use crate::world::net::stream::StreamRequest;
 use ask::{Request, outcome_mark, verb};
+use leasehold_engine::fleet::FleetTableOp;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply};
 use leasehold_engine::output::TableOp;
@@ -104,8 +105,14 @@ impl Net {
             let (key, verb) = (change.key().clone(), verb(change));
             services.row_written(cx, &key, Some(verb), Some(flight.life));
         }
-        if let (Request::Table(TableOp::Fleet(write)), Outcome::Applied(_)) = (&flight.request, &outcome) {
-            services.fleet_written(cx, &write.key());
+        if let (Request::Table(op), Outcome::Applied(_)) = (&flight.request, &outcome) {
+            match op {
+                TableOp::Fleet(write) => services.fleet_written(cx, None, &write.key()),
+                TableOp::FleetTable(table, FleetTableOp::Write(write)) => {
+                    services.fleet_written(cx, Some(*table), &write.key());
+                }
+                _ => {}
+            }
         }
         if let (Request::Item(request), Outcome::Applied(_)) = (&flight.request, &outcome) {
             services.item_written(cx, request, flight.life);

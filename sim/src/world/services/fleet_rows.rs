@@ -5,10 +5,9 @@ use crate::oracles::Fact;
 use crate::oracles::fact::Owner;
 use crate::peers;
 use crate::world::context::Context;
-use leasehold_engine::fleet::{FleetRow, LEADER_KEY, VERSION_KEY};
+use leasehold_engine::fleet::{FleetRow, FleetTable, LEADER_KEY, VERSION_KEY};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::RowRead;
-use leasehold_engine::table::AttributeValue;
 
 impl Services {
     /// Another program wrote an item that is no lease.
@@ -20,21 +19,26 @@ impl Services {
                 return;
             }
         };
-        let name = item
-            .get(self.table.format.key_name())
-            .and_then(AttributeValue::as_s);
-        if let Some(name) = name.filter(|_| request.table == peers::sdk::LEASES) {
-            self.fleet_written(cx, &LeaseKey::from(name));
+        let table = FleetTable::ALL.into_iter().find(|table| {
+            let name = table.default_name(peers::sdk::LEASES);
+            *request.table == *name
+        });
+        if table.is_none() && request.table != peers::sdk::LEASES {
+            return;
+        }
+        let key = match table {
+            None => Some(self.table.format.key_name()),
+            Some(table) => self.table.format.fleet_table_key(table),
+        };
+        let name = key.and_then(|key| item.get(key)?.as_s());
+        if let Some(name) = name {
+            self.fleet_written(cx, table, &LeaseKey::from(name));
         }
     }
 
     /// The version of the fleet may have changed. Where it stays as it is, nothing is told.
-    fn version_written(&self, cx: &mut Context) {
-        let item = self
-            .table
-            .item(&LeaseKey::from(VERSION_KEY))
-            .filter(|_| cx.plan().fleet.migrates);
-        let Some(RowRead::Foreign { says: Some(says), .. }) = item.map(|item| self.table.format.decode(item))
+    fn version_written(cx: &mut Context, read: Option<RowRead>) {
+        let Some(RowRead::Foreign { says: Some(says), .. }) = read.filter(|_| cx.plan().fleet.migrates)
         else {
             return;
         };
@@ -51,12 +55,20 @@ impl Services {
         }
     }
 
-    /// The truth about a row of a fleet may have changed.
-    pub(in crate::world) fn fleet_written(&mut self, cx: &mut Context, key: &LeaseKey) {
+    /// The truth about a row of a fleet may have changed: in the lease table, or in one beside it.
+    pub(in crate::world) fn fleet_written(
+        &mut self,
+        cx: &mut Context,
+        table: Option<FleetTable>,
+        key: &LeaseKey,
+    ) {
+        let read = match table {
+            None => self.table.item(key).map(|item| self.table.format.decode(item)),
+            Some(table) => self.table.row_beside(table, key.as_str()),
+        };
         if key.as_str() == VERSION_KEY {
-            return self.version_written(cx);
+            return Self::version_written(cx, read);
         }
-        let read = self.table.item(key).map(|item| self.table.format.decode(item));
         if key.as_str() != LEADER_KEY {
             if let Owner::Life(life) = cx.names().owner(&WorkerId::from(key.as_str())) {
                 let there = read.is_some();

@@ -13,6 +13,7 @@
 mod by_hand;
 mod described;
 mod fleet_rows;
+mod fleet_tables;
 mod given;
 mod items;
 mod members;
@@ -106,6 +107,9 @@ impl Services {
         if cx.plan().fleet.programs.contains(&Program::Kinsumer) {
             self.table.make_at_once(cx.now());
             self.table.make_sides_at_once(cx.now());
+        }
+        if cx.plan().fleet.tables_beside {
+            self.table.make_fleet_tables_at_once(cx.now());
         }
         self.observe_stream(cx);
         self.put_given(cx);

@@ -98,6 +98,7 @@ impl LeaseTable {
             TableOp::Write(change) => self.write(now_ms, change),
             TableOp::Fleet(write) => self.fleet_write(now_ms, write),
             TableOp::OwnerIndex => self.owner_index(now_ms),
+            TableOp::FleetTable(table, op) => return self.fleet_table(now, *table, op),
         };
         match result {
             Ok(reply) => Outcome::Applied(reply),

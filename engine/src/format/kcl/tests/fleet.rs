@@ -48,6 +48,7 @@ fn a_report_of_kcl_is_read() {
         id: "w1".into(),
         at: 1_760_000_000,
         ours: false,
+        one_table: true,
         metrics: vec![cpu],
     };
     assert_eq!(read, Some(FleetRow::Worker(worker)));
@@ -223,4 +224,83 @@ pub(super) fn after(row: &LeaseRow, mut new: LeaseRow, change: &Change) -> Optio
         other => panic!("{other:?} is not a leader's"),
     };
     allowed.then_some(new)
+}
+
+/// Items that KCL 3.4.2 wrote: without `entityType`, under keys of other names.
+#[test]
+fn rows_of_kcl_34_are_read_from_their_own_tables() {
+    let read = |table, value| match Kcl.decode_fleet(table, &item(value)) {
+        RowRead::Foreign { key, says, .. } => (key.to_string(), says.map(|says| *says)),
+        other => panic!("{other:?}"),
+    };
+    let (key, report) = read(
+        FleetTable::Workers,
+        json!({"wid": {"S": "w1"}, "lut": {"N": "1760000000"}, "sts": {"M": {}}, "opr": {"M": {}}}),
+    );
+    let worker = FleetWorker {
+        id: "w1".into(),
+        at: 1_760_000_000,
+        ours: false,
+        one_table: false,
+        metrics: Vec::new(),
+    };
+    assert_eq!((key.as_str(), report), ("w1", Some(FleetRow::Worker(worker))));
+    let coordinator = |value| read(FleetTable::Coordinator, value).1;
+    let lock = json!({
+        "key": {"S": "Leader"}, "ownerName": {"S": "w1"}, "leaseDuration": {"S": "120000"},
+        "recordVersionNumber": {"S": "v1"}
+    });
+    let Some(FleetRow::Leader(lock)) = coordinator(lock) else {
+        panic!("expected the lock")
+    };
+    assert_eq!((lock.id.as_str(), lock.lease_ms), ("w1", 120_000));
+    let version = json!({
+        "key": {"S": "Migration3.0"}, "cv": {"S": "CLIENT_VERSION_3X"}, "mb": {"S": "w1"}, "mts": {"N": "1"}, "h": {"L": []}
+    });
+    let Some(FleetRow::Version(state)) = coordinator(version) else {
+        panic!("expected the version of the fleet");
+    };
+    assert_eq!(state.version, FleetVersion::Version3x);
+    for (state, expected) in [
+        ("INIT", TableMigration::Init),
+        ("DEPLOYED", TableMigration::Deployed),
+        ("PENDING", TableMigration::Pending),
+        ("COMPLETE", TableMigration::Complete),
+    ] {
+        let state = format!("TABLE_MIGRATION_STATUS_{state}");
+        let row = json!({"key": {"S": "TableMigration3.5"}, "entityType": {"S": "TABLE_MIGRATION"}, "tm": {"S": state}});
+        assert_eq!(coordinator(row), Some(FleetRow::Tables(expected)));
+    }
+    let later = json!({"key": {"S": "TableMigration3.5"}, "tm": {"S": "LATER"}});
+    let later_state = TableMigration::Unknown("LATER".into());
+    assert_eq!(coordinator(later), Some(FleetRow::Tables(later_state)));
+    assert_eq!(coordinator(json!({"key": {"S": "x"}, "a": {"S": "b"}})), None);
+    let unreadable = Kcl.decode_fleet(FleetTable::Workers, &item(json!({"key": {"S": "w1"}})));
+    assert!(matches!(unreadable, RowRead::Unreadable { .. }));
+}
+
+#[test]
+fn a_row_of_another_table_differs_in_its_key_alone() {
+    let lead = FleetWrite::Lead {
+        worker: "w1".into(),
+        version: "v1".into(),
+        seen: None,
+    };
+    for (table, write, key) in [
+        (FleetTable::Workers, report(1_760_000_000, vec![1_000_000]), "wid"),
+        (FleetTable::Coordinator, lead, "key"),
+    ] {
+        assert_eq!(Kcl.fleet_table_key(table), Some(key));
+        let (mut here, mut beside) = (None, None);
+        Kcl.encode_fleet(&write).unwrap().carry_out(&mut here).unwrap();
+        let spelled = Kcl.encode_fleet_in(table, &write).unwrap();
+        spelled.carry_out(&mut beside).unwrap();
+        let mut moved = here.unwrap();
+        let value = moved.remove("leaseKey").unwrap();
+        moved.insert(key.into(), value);
+        assert_eq!(beside.as_ref(), Some(&moved));
+        if table == FleetTable::Coordinator {
+            assert!(spelled.carry_out(&mut beside).is_err(), "there is a lock");
+        }
+    }
 }

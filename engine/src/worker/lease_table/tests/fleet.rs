@@ -12,6 +12,7 @@ fn report(cx: &Context, age: Span) -> FleetWorker {
         id: "other".into(),
         at: seconds(cx.wall()) - (age.0 / 1_000_000) as i64,
         ours: false,
+        one_table: false,
         metrics: Vec::new(),
     }
 }
@@ -101,7 +102,11 @@ fn reports_of_the_dead_are_removed_after_a_day() {
     assert_eq!(fleet.stale(&cx), None);
     cx.later(Span::from_secs(1));
     shows(&cx, &mut fleet, 3, cx.now(), &last);
-    assert_eq!(fleet.stale(&cx), Some(&last), "it was seen to live, and died");
+    assert_eq!(
+        fleet.stale(&cx),
+        Some((None, &last)),
+        "it was seen to live, and died"
+    );
     let interval = cx.config().scan_interval;
     cx.later(interval);
     let mut wrong = last;

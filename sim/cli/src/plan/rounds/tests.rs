@@ -36,6 +36,7 @@ fn worker(id: &str, at: i64) -> RowRead {
         id: id.into(),
         at,
         ours: false,
+        one_table: false,
         metrics: Vec::new(),
     };
     foreign(id, FleetRow::Worker(worker))
@@ -211,6 +212,7 @@ fn a_leader_of_workers_that_measure_their_hosts_is_followed_up_to_its_first_move
             id: id.into(),
             at: NOW,
             ours: false,
+            one_table: false,
             metrics: vec![cpu],
         };
         foreign(id, FleetRow::Worker(worker))

@@ -143,10 +143,22 @@ impl Assigner {
                 }
             }
             if next.is_none() {
-                return Ok((leases, workers));
+                break;
             }
             after = next;
         }
+        if let Some(reports) = self.worker.fleet.as_ref().map(|fleet| &fleet.reports)
+            && reports.beside
+        {
+            let items = reports.sdk.scan_all().await?;
+            let now = self.host().wall_ns();
+            workers.extend(
+                items
+                    .iter()
+                    .filter_map(|item| report::live(item, reports.key, now)),
+            );
+        }
+        Ok((leases, workers))
     }
 
     /// Dates what was read by what is known from the round before.

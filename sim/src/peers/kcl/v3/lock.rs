@@ -2,8 +2,9 @@
 //! the lock, by its own clock, takes it.
 
 use super::super::super::host::Host;
-use super::super::super::sdk::{Failure, Sdk, key_only};
-use super::super::lease::{ENTITY, KEY, s, text};
+use super::super::super::sdk::{Failure, key_only};
+use super::super::lease::{ENTITY, s, text};
+use super::Place;
 use leasehold_engine::table::Item;
 use leasehold_local_aws::dynamo::expr::{Condition, Update};
 use std::cell::{Cell, RefCell};
@@ -24,7 +25,7 @@ struct Known {
 }
 
 pub(in super::super) struct Lock {
-    sdk: Sdk,
+    place: Place,
     me: String,
     mine: RefCell<Option<Known>>,
     another: RefCell<Option<Known>>,
@@ -35,14 +36,10 @@ pub(in super::super) struct Lock {
     over: Cell<bool>,
 }
 
-fn key() -> Item {
-    key_only(KEY, LEADER)
-}
-
 impl Lock {
-    pub(super) fn new(sdk: Sdk, me: &str) -> Self {
+    pub(super) fn new(place: Place, me: &str) -> Self {
         Self {
-            sdk,
+            place,
             me: me.to_owned(),
             mine: RefCell::default(),
             another: RefCell::default(),
@@ -53,7 +50,11 @@ impl Lock {
     }
 
     fn host(&self) -> &Host {
-        &self.sdk.host
+        &self.place.sdk.host
+    }
+
+    fn key(&self) -> Item {
+        key_only(self.place.key, LEADER)
     }
 
     /// Whether this worker leads; it tries to, if nobody else does.
@@ -85,26 +86,28 @@ impl Lock {
     async fn acquire(&self) -> Result<bool, Failure> {
         let begun = self.host().mono_us();
         loop {
-            let row = self.sdk.get(key(), true).await?;
+            let row = self.place.sdk.get(self.key(), true).await?;
             let version = row.as_deref().map(|row| text(row, VERSION).unwrap_or_default());
             let now = self.host().mono_us();
             let condition = match version {
-                None => Condition::not_exists(KEY),
+                None => Condition::not_exists(self.place.key),
                 Some(version) => {
                     let since = self.seen_since(version, now);
                     if now <= since + DURATION_US {
                         return Ok(false);
                     }
-                    Condition::exists(KEY).and(Condition::equals(VERSION, s(version)))
+                    Condition::exists(self.place.key).and(Condition::equals(VERSION, s(version)))
                 }
             };
             let version = self.new_version();
-            let mut item = key();
-            item.insert(ENTITY.into(), s("LEADER"));
+            let mut item = self.key();
+            if !self.place.beside {
+                item.insert(ENTITY.into(), s("LEADER"));
+            }
             item.insert(OWNER.into(), s(&self.me));
             item.insert(DURATION.into(), s("120000"));
             item.insert(VERSION.into(), s(&version));
-            match self.sdk.put_plain(item, Some(condition)).await {
+            match self.place.sdk.put_plain(item, Some(condition)).await {
                 Ok(()) => {
                     let since_us = now;
                     self.mine.replace(Some(Known { version, since_us }));
@@ -138,7 +141,7 @@ impl Lock {
     }
 
     fn guard(&self, version: &str) -> Condition {
-        Condition::exists(KEY)
+        Condition::exists(self.place.key)
             .and(Condition::equals(VERSION, s(version)))
             .and(Condition::equals(OWNER, s(&self.me)))
     }
@@ -155,7 +158,7 @@ impl Lock {
                     let version = self.new_version();
                     let update = Update::new().set(DURATION, s("120000")).set(VERSION, s(&version));
                     let guard = self.guard(&known.version);
-                    match self.sdk.update_plain(key(), update, Some(guard)).await {
+                    match self.place.sdk.update_plain(self.key(), update, Some(guard)).await {
                         Ok(()) => drop(self.mine.replace(Some(Known {
                             version,
                             since_us: asked,
@@ -174,7 +177,11 @@ impl Lock {
     pub(super) async fn resign(&self) {
         if let Some(known) = self.mine.take() {
             // A failure is ignored.
-            let _ = self.sdk.delete(key(), Some(self.guard(&known.version))).await;
+            let _ = self
+                .place
+                .sdk
+                .delete(self.key(), Some(self.guard(&known.version)))
+                .await;
         }
     }
 

@@ -1,7 +1,8 @@
 //! What version 3 has more: a leader, which holds a lock, assigns the leases to all workers that report that they live, and an
 //! owner is asked to hand over what another is to have.
 //!
-//! All of it is in the one table. Left out: loads of hosts, which no worker measures, and the index by owners, in whose place
+//! All of it is in the one table, or the rows by which workers know each other are in two beside it, as in 3.0 to 3.4: the world makes
+//! these before it begins. Left out: the way from there, loads of hosts, which no worker measures, and the index by owners, in whose place
 //! the table is scanned.
 
 mod assign;
@@ -13,9 +14,9 @@ mod migrate;
 mod report;
 mod variance;
 
-use super::super::fleet::Assignment;
+use super::super::fleet::{Assignment, Fleet};
 use super::super::host::Host;
-use super::super::sdk::{Failure, key_only};
+use super::super::sdk::{COORDINATOR, Failure, METRICS, Sdk, key_only};
 use super::Worker;
 use super::lease::{ENTITY, KEY, s, text};
 use super::table::{Table, held};
@@ -28,17 +29,20 @@ use std::rc::Rc;
 const VERSION: &str = "Migration3.0";
 const VERSION_3: &str = "CLIENT_VERSION_3X";
 
-/// How its users start it.
-#[derive(Clone, Copy)]
-pub(in super::super) struct Kind {
-    /// How its leader assigns leases.
-    pub assignment: Assignment,
-    /// As in a fleet of version 2: for how long all must have reported before the fleet goes over to version 3, in µs.
-    pub migrates_after: Option<u64>,
+/// A table with rows by which workers know each other, and the name of its key.
+#[derive(Clone)]
+struct Place {
+    sdk: Sdk,
+    key: &'static str,
+    /// Whether there is nothing but such rows.
+    beside: bool,
 }
 
 pub(super) struct Member {
-    table: Table,
+    /// Where workers report.
+    reports: Place,
+    /// Where the version and the lock are.
+    states: Place,
     me: String,
     pub lock: Lock,
     /// How it assigns leases when it leads.
@@ -52,13 +56,28 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn new(table: &Table, me: &str, kind: Kind) -> Self {
+    /// `wait_us`: in a fleet that migrates, for how long all must have reported.
+    pub(super) fn new(table: &Table, me: &str, fleet: &Fleet, wait_us: u64) -> Self {
+        let place = |name, key| match fleet.tables_beside {
+            true => Place {
+                sdk: table.sdk.on(name),
+                key,
+                beside: true,
+            },
+            false => Place {
+                sdk: table.sdk.clone(),
+                key: KEY,
+                beside: false,
+            },
+        };
+        let states = place(COORDINATOR, "key");
         Self {
-            table: table.clone(),
+            reports: place(METRICS, "wid"),
             me: me.to_owned(),
-            lock: Lock::new(table.sdk.clone(), me),
-            assignment: kind.assignment,
-            migrates_after: kind.migrates_after,
+            lock: Lock::new(states.clone(), me),
+            states,
+            assignment: fleet.assignment,
+            migrates_after: fleet.migrates.then_some(wait_us),
             like_version_2: Cell::new(false),
             is_broken: Cell::new(false),
         }
@@ -70,19 +89,22 @@ impl Member {
         if self.is_broken.get() {
             return Err(Failure::Other);
         }
-        if let Some(row) = self.table.sdk.get(key_only(KEY, VERSION), true).await? {
+        let Place { sdk, key, .. } = &self.states;
+        if let Some(row) = sdk.get(key_only(key, VERSION), true).await? {
             return match text(&row, "cv") {
                 Some(VERSION_3) => Ok(()),
                 _ => Err(Failure::Other),
             };
         }
-        let mut row = key_only(KEY, VERSION);
-        row.insert(ENTITY.into(), s("CLIENT_VERSION_MIGRATION"));
+        let mut row = key_only(key, VERSION);
+        if !self.states.beside {
+            row.insert(ENTITY.into(), s("CLIENT_VERSION_MIGRATION"));
+        }
         row.insert("cv".into(), s(VERSION_3));
         row.insert("mb".into(), s(&self.me));
         row.insert("mts".into(), AttributeValue::n(host.wall_ns() / 1_000_000));
         row.insert("h".into(), AttributeValue::L(Vec::new()));
-        let written = self.table.sdk.put_plain(row, Some(Condition::not_exists(KEY)));
+        let written = sdk.put_plain(row, Some(Condition::not_exists(*key)));
         let done = held(written.await);
         self.is_broken.set(done != Ok(true));
         match done? {

@@ -3,6 +3,7 @@
 use super::super::super::sdk::key_only;
 use super::super::Worker;
 use super::super::lease::{ENTITY, KEY, number, s, text};
+use super::Place;
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_local_aws::dynamo::expr::Update;
 use std::collections::BTreeMap;
@@ -18,34 +19,40 @@ const SILENCE_S: u64 = 60;
 
 impl Worker {
     pub(super) async fn report(self: Rc<Self>) {
+        let Some(Place { sdk, key, beside }) = self.fleet.as_ref().map(|fleet| fleet.reports.clone()) else {
+            return;
+        };
         let mut pause = FIRST_US;
         while !self.host.sleep_or_stop(pause).await {
             pause = PERIOD_US;
             let now = || AttributeValue::n(self.host.wall_ns() / 1_000_000_000);
             let none = || AttributeValue::M(BTreeMap::new());
-            let update = Update::new()
-                .set(ENTITY, s(KIND))
+            let mut update = Update::new()
                 .set(UPDATED, now())
                 .set("sts", none())
-                .set("opr", none())
-                .set("sup", AttributeValue::n(1))
-                .set("slu", now());
+                .set("opr", none());
+            if !beside {
+                update = update
+                    .set(ENTITY, s(KIND))
+                    .set("sup", AttributeValue::n(1))
+                    .set("slu", now());
+            }
             // A failure is logged.
-            let _ = self
-                .table
-                .sdk
-                .update_plain(key_only(KEY, &self.me), update, None)
-                .await;
+            let _ = sdk.update_plain(key_only(key, &self.me), update, None).await;
         }
     }
 }
 
 /// The worker whose row this is, if it lives.
 pub(super) fn live_worker(item: &Item, wall_ns: u64) -> Option<String> {
-    if text(item, ENTITY) != Some(KIND) {
-        return None;
-    }
+    (text(item, ENTITY) == Some(KIND))
+        .then(|| live(item, KEY, wall_ns))
+        .flatten()
+}
+
+/// The worker whose row this is, in a table of such rows, if it lives.
+pub(super) fn live(item: &Item, key: &'static str, wall_ns: u64) -> Option<String> {
     let updated = number(item, UPDATED)?;
     let lives = updated + SILENCE_S >= wall_ns / 1_000_000_000;
-    lives.then(|| text(item, KEY).unwrap_or_default().to_owned())
+    lives.then(|| text(item, key).unwrap_or_default().to_owned())
 }

@@ -13,6 +13,7 @@ final class Version {
     static void set(Options options, CoordinatorConfig coordinator, LeaseManagementConfig leases) {
         coordinator.clientVersionConfig(
                 ClientVersionConfig.valueOf(options.text("client-version", "CLIENT_VERSION_CONFIG_3X")));
+        coordinator.migrateAllEntitiesToLeaseTable(Boolean.parseBoolean(options.text("one-table", "false")));
         options.set("assign-ms", leases::leaseAssignmentIntervalMillis);
         options.set("handoff-ms", leases.gracefulLeaseHandoffConfig()::gracefulLeaseHandoffTimeoutMillis);
         options.set("lock-ms", leases::dynamoDbLockBasedLeaderLeaseDurationInMillis);

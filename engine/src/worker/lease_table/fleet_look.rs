@@ -1,0 +1,263 @@
+//! Looking at the two tables in which workers of KCL 3.0 to 3.4 know each other.
+//!
+//! ```text
+//!            none there                      every half of a scan interval
+//!   First ──────────────► Without ◄────┐          ┌────────┐
+//!     │                      │         │ gone     ▼        │
+//!     └──── there ───────────┴───► Reading ──────►┴────────┘
+//!                                      │ all is in the lease table
+//!                                      └────► Over
+//! ```
+//!
+//! The lease table is scanned for the first time when this has been found out: where the tables are there, it matters what they say
+//! before any lease is taken. A worker of another library may come with its tables later. So a worker without them looks again from time
+//! to time, for as long as workers of another library own leases; among our own workers it looks once.
+
+use super::LeaseTable;
+use crate::fleet::{FleetRow, FleetTable, FleetTableOp, FleetTablesNews, TableMigration};
+use crate::ids::{LeaseKey, OpId};
+use crate::input::{Outcome, Reply, TableState, Why};
+use crate::notice::Notice;
+use crate::output::TableOp;
+use crate::row::RowRead;
+use crate::time::{Mono, Span};
+use crate::worker::backoff::Backoff;
+use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::describe;
+
+/// The pause before a worker without such tables looks again, beside workers of another library; and before one that may not
+/// read them tries again.
+const AGAIN: Span = Span::from_secs(60);
+
+/// What is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Stage {
+    /// Nothing: the first question was not answered yet.
+    #[default]
+    First,
+    /// They are not there, or cannot be seen.
+    Without,
+    /// They are there, and being read, again and again.
+    Reading,
+    /// They are read no more.
+    Over,
+}
+
+/// The look that is under way, or the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct FleetLook {
+    stage: Stage,
+    in_flight: bool,
+    next_at: Mono,
+    backoff: Backoff,
+    /// Counts looks, from 1.
+    number: u64,
+    /// The table that is being scanned, and where the next page starts; absent: no look is under way.
+    at: Option<(FleetTable, Option<LeaseKey>)>,
+    rows: Vec<FleetRow>,
+    /// When the look began.
+    asked: Mono,
+    /// A question was answered.
+    looked: bool,
+    /// Workers of another library own leases, as the last whole scan showed.
+    beside_others: bool,
+    /// What was told last.
+    told: Option<FleetTablesNews>,
+}
+
+impl FleetLook {
+    /// Whether this worker looks at all.
+    fn is_wanted(cx: &Context) -> bool {
+        let config = cx.config();
+        let longest = FleetTable::ALL.map(|table| config.fleet_table(table).len());
+        config.fleet_tables && config.policies.are_kcls() && longest.iter().all(|length| *length <= 255)
+    }
+
+    /// Whether the lease table may be scanned.
+    pub(super) fn has_looked(&self, cx: &Context) -> bool {
+        cx.is_booted() && (self.looked || !Self::is_wanted(cx))
+    }
+
+    pub(super) fn wake_at(&self, cx: &Context) -> Mono {
+        let waits = match self.stage {
+            Stage::First | Stage::Reading => true,
+            Stage::Without => self.beside_others,
+            Stage::Over => false,
+        };
+        if waits && !self.in_flight && cx.is_booted() && Self::is_wanted(cx) {
+            self.next_at.max(self.backoff.until())
+        } else {
+            Mono::NEVER
+        }
+    }
+
+    /// Asks the next question, if it is time.
+    pub(super) fn step(&mut self, cx: &mut Context) {
+        if !cx.is_running() || cx.now() < self.wake_at(cx) {
+            return;
+        }
+        let (table, op) = match (self.stage, &self.at) {
+            (Stage::Reading, at) => {
+                let (table, after) = at.clone().unwrap_or((FleetTable::Coordinator, None));
+                if at.is_none() {
+                    self.number += 1;
+                    self.asked = cx.now();
+                }
+                self.at = Some((table, after.clone()));
+                (table, FleetTableOp::Scan { after })
+            }
+            _ => (FleetTable::Coordinator, FleetTableOp::Describe),
+        };
+        cx.table(Waiter::FleetLook, TableOp::FleetTable(table, op));
+        self.in_flight = true;
+    }
+
+    /// A whole scan of the lease table has ended. `others`: whether workers of another library own leases.
+    pub(super) fn on_scanned(&mut self, cx: &Context, leases: &LeaseTable, others: bool) {
+        let news = others && !self.beside_others;
+        self.beside_others = others && !leases.fleet.has_version_here();
+        if news && self.stage == Stage::Without {
+            self.next_at = self.next_at.min(cx.now());
+        }
+    }
+
+    /// An answer has come.
+    pub(super) fn on_outcome(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        op: OpId,
+        outcome: Outcome,
+    ) {
+        debug_assert!(self.in_flight, "an answer comes after the question");
+        self.in_flight = false;
+        let scans = self.at.is_some();
+        match outcome {
+            Outcome::Applied(Reply::Table(state)) if !scans => self.on_state(cx, leases, state),
+            Outcome::Applied(Reply::Page(page)) if scans => {
+                self.backoff.succeeded();
+                let says = page.rows.into_iter().filter_map(|row| match row {
+                    RowRead::Foreign { says, .. } => says,
+                    RowRead::Lease(_) | RowRead::Unreadable { .. } => None,
+                });
+                self.rows.extend(says.map(|says| *says));
+                self.on_page(cx, leases, page.next);
+            }
+            Outcome::Refused(refusal) if refusal.why == Why::NotFound => match self.at.take() {
+                // Its workers make it when they start.
+                Some((FleetTable::Workers, _)) => self.finish(cx, leases),
+                _ => self.go_without(cx, leases, FleetTablesNews::Gone),
+            },
+            Outcome::Refused(refusal) => {
+                let detail = format!("{}: {}", refusal.why, refusal.detail);
+                let news = FleetTablesNews::Unreadable { detail };
+                if leases.fleet.has_tables_beside() {
+                    self.rows.clear();
+                    self.at = None;
+                    self.next_at = cx.now() + AGAIN;
+                    self.tell(cx, news);
+                } else {
+                    self.go_without(cx, leases, news);
+                }
+            }
+            other => {
+                let again_in = self.backoff.failed(cx, "fleet tables", "");
+                cx.notify(Notice::Trouble {
+                    op,
+                    lease: None,
+                    what: "look at the tables of a fleet of KCL 3".into(),
+                    how: describe(&other),
+                    again_in,
+                });
+            }
+        }
+    }
+
+    fn on_state(&mut self, cx: &mut Context, leases: &mut LeaseTable, state: TableState) {
+        self.backoff.succeeded();
+        match state {
+            TableState::Usable => {
+                self.stage = Stage::Reading;
+                self.next_at = cx.now();
+            }
+            // Its workers are about to use it.
+            TableState::Creating => self.next_at = cx.now() + cx.poll_pause(),
+            TableState::Missing | TableState::Deleting | TableState::Incompatible => {
+                self.go_without(cx, leases, FleetTablesNews::Gone);
+            }
+        }
+    }
+
+    fn on_page(&mut self, cx: &mut Context, leases: &mut LeaseTable, next: Option<LeaseKey>) {
+        let Some((table, after)) = self.at.take() else {
+            debug_assert!(false, "a page is of a look that is under way");
+            return;
+        };
+        // A service that repeats a cursor would keep us in one look for ever.
+        let next = next.filter(|next| after.as_ref() != Some(next));
+        self.next_at = cx.now();
+        let complete = self.rows.contains(&FleetRow::Tables(TableMigration::Complete));
+        self.at = match (table, next) {
+            (_, Some(next)) => Some((table, Some(next))),
+            (FleetTable::Coordinator, None) if !complete => Some((FleetTable::Workers, None)),
+            _ => return self.finish(cx, leases),
+        };
+    }
+
+    /// All of both tables was read.
+    fn finish(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
+        self.looked = true;
+        self.at = None;
+        let rows = std::mem::take(&mut self.rows);
+        if rows.contains(&FleetRow::Tables(TableMigration::Complete)) {
+            let was_in_use = leases.fleet.has_tables_beside();
+            leases.fleet.leave_tables_beside(cx);
+            self.stage = Stage::Over;
+            if was_in_use {
+                cx.notify(Notice::FleetTables(FleetTablesNews::OneTable));
+            }
+            return cx.request(Request::Rescan(cx.now()));
+        }
+        let unknown = rows.iter().find_map(|row| match row {
+            FleetRow::Tables(TableMigration::Unknown(state)) => Some(state.clone()),
+            _ => None,
+        });
+        self.tell(
+            cx,
+            match unknown {
+                Some(state) => FleetTablesNews::Unknown { state },
+                None => FleetTablesNews::Found,
+            },
+        );
+        let news = leases.fleet.looked(cx, self.number, self.asked, rows);
+        self.next_at = cx.now() + cx.config().scan_interval.per(2);
+        if news {
+            cx.request(Request::Rescan(cx.now()));
+        }
+    }
+
+    fn go_without(&mut self, cx: &mut Context, leases: &mut LeaseTable, why: FleetTablesNews) {
+        let was_in_use = leases.fleet.has_tables_beside();
+        self.looked = true;
+        self.rows.clear();
+        self.at = None;
+        self.backoff.succeeded();
+        self.stage = Stage::Without;
+        self.next_at = cx.now() + AGAIN;
+        if was_in_use || matches!(why, FleetTablesNews::Unreadable { .. }) {
+            self.tell(cx, why);
+        }
+        if was_in_use {
+            leases.fleet.leave_tables_beside(cx);
+            cx.request(Request::Rescan(cx.now()));
+        }
+    }
+
+    /// Says what is new.
+    fn tell(&mut self, cx: &mut Context, news: FleetTablesNews) {
+        if self.told.as_ref() != Some(&news) {
+            self.told = Some(news.clone());
+            cx.notify(Notice::FleetTables(news));
+        }
+    }
+}

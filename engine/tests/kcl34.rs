@@ -1,0 +1,403 @@
+//! Scenes of a worker in a fleet of KCL 3.0 to 3.4, whose workers know each other from two tables beside the lease table, and on the way of
+//! such a fleet into the lease table. The rows of the other workers are written by the scene.
+
+use crate::rig::{Rig, Trick, asking, refused};
+use leasehold_engine::fleet::{FleetTable, FleetTablesNews, FleetWrite};
+use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::input::{Call, Why};
+use leasehold_engine::notice::Notice;
+use leasehold_engine::output::{Effect, TableOp};
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::{HandsOver, LeaseRow};
+use leasehold_engine::table::{AttributeValue, Item};
+use std::collections::BTreeMap;
+
+pub const JAVA: &str = "java";
+
+fn text(value: &str) -> AttributeValue {
+    AttributeValue::s(value)
+}
+
+/// A place for rows: the lease table, or one beside it.
+type Place = Option<FleetTable>;
+const HERE: Place = None;
+const WORKERS: Place = Some(FleetTable::Workers);
+const COORDINATOR: Place = Some(FleetTable::Coordinator);
+
+fn rows(rig: &mut Rig, place: Place) -> &mut BTreeMap<LeaseKey, Item> {
+    match place {
+        None => &mut rig.table.fleet,
+        Some(table) => rig.table.fleet_tables.get_mut(&table).expect("the table"),
+    }
+}
+
+fn put(rig: &mut Rig, place: Place, key: &str, attributes: &[(&'static str, AttributeValue)]) {
+    let name = match place {
+        None => "leaseKey",
+        Some(FleetTable::Workers) => "wid",
+        Some(FleetTable::Coordinator) => "key",
+    };
+    let mut item = Item::from([(name.into(), text(key))]);
+    for (name, value) in attributes {
+        item.insert((*name).into(), value.clone());
+    }
+    rows(rig, place).insert(LeaseKey::from(key), item);
+}
+
+/// A table with a lease for each shard that nobody had yet.
+pub fn leases(shards: u32) -> Rig {
+    let mut rig = Rig::new(shards, 0);
+    rig.configure(|_| asking());
+    let rows = rig.stream.shards.values().map(|shard| {
+        let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
+        row.range = Some(shard.range);
+        (row.key.clone(), row)
+    });
+    rig.table.rows = Some(rows.collect());
+    rig
+}
+
+/// The two tables of a fleet of KCL 3.4 that `java` leads, as KCL 3.4 writes them: without `entityType`.
+pub fn make_tables(rig: &mut Rig) {
+    rig.table.fleet_tables = FleetTable::ALL.map(|table| (table, BTreeMap::new())).into();
+    put(
+        rig,
+        COORDINATOR,
+        "Migration3.0",
+        &[("cv", text("CLIENT_VERSION_3X"))],
+    );
+    lock(rig, COORDINATOR, JAVA, "v1");
+    reports(rig, JAVA, WORKERS, false);
+}
+
+/// A fleet that `java` leads, and workers of ours.
+pub fn led(shards: u32, workers: u32) -> Rig {
+    let mut rig = leases(shards);
+    make_tables(&mut rig);
+    for _ in 0..workers {
+        rig.join();
+    }
+    rig
+}
+
+fn lock(rig: &mut Rig, place: Place, owner: &str, version: &str) {
+    let attributes = [
+        ("ownerName", text(owner)),
+        ("leaseDuration", text("120000")),
+        ("recordVersionNumber", text(version)),
+    ];
+    put(rig, place, "Leader", &attributes);
+}
+
+/// A worker of KCL reports; `one_table`: it is of KCL 3.5.
+fn reports(rig: &mut Rig, who: &str, place: Place, one_table: bool) {
+    let now = rig.now.0 / 1_000_000;
+    let empty = || AttributeValue::M(BTreeMap::new());
+    let mut attributes = vec![
+        ("lut", AttributeValue::n(now)),
+        ("sts", empty()),
+        ("opr", empty()),
+    ];
+    if one_table {
+        attributes.push(("entityType", text("WORKER_METRIC_STATS")));
+        attributes.extend([("sup", AttributeValue::n(1)), ("slu", AttributeValue::n(now))]);
+    }
+    put(rig, place, who, &attributes);
+}
+
+/// The row of the way from three tables to one.
+fn migrates(rig: &mut Rig, state: &str) {
+    let state = format!("TABLE_MIGRATION_STATUS_{state}");
+    put(rig, COORDINATOR, "TableMigration3.5", &[("tm", text(&state))]);
+}
+
+/// How the Java workers of a scene live.
+#[derive(Clone, Copy)]
+pub struct Java {
+    reports_in: Place,
+    one_table: bool,
+    /// Where its lock is.
+    lock_in: Place,
+}
+
+pub const OF_34: Java = Java {
+    reports_in: WORKERS,
+    one_table: false,
+    lock_in: COORDINATOR,
+};
+const OF_35: Java = Java {
+    one_table: true,
+    ..OF_34
+};
+
+/// Lets time pass. The Java worker lives: it reports, and renews its leases and its lock.
+pub fn java_lives(rig: &mut Rig, java: Java, secs: u64) {
+    for _ in 0..secs {
+        reports(rig, JAVA, java.reports_in, java.one_table);
+        let now = text(&rig.now.to_string());
+        if let Some(lock) = rows(rig, java.lock_in).get_mut("Leader")
+            && lock["ownerName"] == text(JAVA)
+        {
+            lock.insert("recordVersionNumber".into(), now);
+        }
+        for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
+            if row.actual_owner() == Some(&WorkerId::from(JAVA)) {
+                row.counter += 1;
+            }
+        }
+        rig.secs(1);
+    }
+}
+
+fn me(rig: &Rig, worker: usize) -> WorkerId {
+    rig.workers[worker].engine().worker().unwrap().clone()
+}
+
+pub fn held(rig: &Rig, worker: usize) -> usize {
+    rig.workers[worker].engine().held().count()
+}
+
+/// Where worker 0 reports: in the lease table, and beside it.
+pub fn report_of(rig: &mut Rig) -> [bool; 2] {
+    let me = me(rig, 0);
+    [HERE, WORKERS].map(|place| rows(rig, place).contains_key(me.as_str()))
+}
+
+fn owner_of_lock(rig: &mut Rig, place: Place) -> Option<String> {
+    let lock = rows(rig, place).get("Leader")?;
+    Some(lock["ownerName"].as_s()?.to_owned())
+}
+
+pub fn assign(rig: &mut Rig, n: u32, owner: &WorkerId) {
+    let key = Rig::id(n).to_lease();
+    let row = rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap();
+    (row.owner, row.counter) = (Some(owner.clone()), row.counter + 1);
+    row.hands_over = HandsOver::No;
+}
+
+pub fn news(rig: &Rig, worker: usize) -> Vec<FleetTablesNews> {
+    let notices = rig.workers[worker].notices.iter();
+    let news = notices.filter_map(|(_, notice)| match notice {
+        Notice::FleetTables(news) => Some(news.clone()),
+        _ => None,
+    });
+    news.collect()
+}
+
+pub fn looks(rig: &Rig, worker: usize) -> usize {
+    let sent = rig.workers[worker].sent.iter();
+    let looks = |effect: &Effect| matches!(effect, Effect::Table(TableOp::FleetTable(..)));
+    sent.filter(|(_, effect)| looks(effect)).count()
+}
+
+#[test]
+fn a_member_reports_where_the_others_do_and_takes_what_it_is_assigned() {
+    let mut rig = led(3, 1);
+    java_lives(&mut rig, OF_34, 30);
+    assert_eq!(report_of(&mut rig), [false, true]);
+    assert_eq!(held(&rig, 0), 0, "free leases are the leader's to assign");
+    assert!(rig.table.fleet.is_empty(), "{:?}", rig.table.fleet);
+    let me = me(&rig, 0);
+    let report = rows(&mut rig, WORKERS)[me.as_str()].clone();
+    assert_eq!(report["wid"], text(me.as_str()));
+    let at: u64 = report["lut"].as_n().unwrap().parse().unwrap();
+    assign(&mut rig, 0, &me);
+    java_lives(&mut rig, OF_34, 1);
+    assert_eq!(held(&rig, 0), 1);
+    java_lives(&mut rig, OF_34, 40);
+    let again: u64 = rows(&mut rig, WORKERS)[me.as_str()]["lut"]
+        .as_n()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(again >= at + 30, "{at} {again}");
+    assert_eq!(news(&rig, 0), [FleetTablesNews::Found]);
+    rig.call(0, Call::Shutdown);
+    java_lives(&mut rig, OF_34, 3);
+    assert!(rig.workers[0].engine().is_stopped());
+    assert_eq!(report_of(&mut rig), [false, false]);
+}
+
+/// It is the lock beside the lease table that counts, and that ours takes.
+#[test]
+fn ours_leads_when_the_lock_stands_still_and_gives_it_up() {
+    let mut rig = led(8, 1);
+    lock(&mut rig, COORDINATOR, "dead", "v1");
+    java_lives(&mut rig, OF_34, 119);
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), Some("dead".into()));
+    java_lives(&mut rig, OF_34, 15);
+    let me = me(&rig, 0).to_string();
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), Some(me));
+    assert_eq!(owner_of_lock(&mut rig, HERE), None);
+    let version = rows(&mut rig, COORDINATOR)["Leader"]["recordVersionNumber"].clone();
+    java_lives(&mut rig, OF_34, 40);
+    assert_eq!(held(&rig, 0), 4);
+    let javas = (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into())).count();
+    assert_eq!(javas, 4, "the leader shares out evenly");
+    let beaten = rows(&mut rig, COORDINATOR)["Leader"]["recordVersionNumber"].clone();
+    assert_ne!(beaten, version, "it is renewed");
+    rig.call(0, Call::Shutdown);
+    java_lives(&mut rig, OF_34, 3);
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
+}
+
+/// Step by step as the leader of KCL 3.5 goes. No report is missing at any moment, and none is left in the other table.
+#[test]
+fn a_member_follows_the_fleet_into_the_lease_table() {
+    let mut rig = led(2, 0);
+    for n in 0..2 {
+        assign(&mut rig, n, &JAVA.into());
+    }
+    rig.join();
+    for state in [None, Some("INIT")] {
+        if let Some(state) = state {
+            migrates(&mut rig, state);
+        }
+        java_lives(&mut rig, OF_35, 30);
+        assert_eq!(report_of(&mut rig), [false, true], "{state:?}");
+    }
+    migrates(&mut rig, "DEPLOYED");
+    java_lives(&mut rig, OF_35, 30);
+    assert_eq!(report_of(&mut rig), [true, false]);
+    let here = Java {
+        reports_in: HERE,
+        ..OF_35
+    };
+    rows(&mut rig, WORKERS).remove(JAVA);
+    java_lives(&mut rig, here, 30);
+    // Its states are moved: the row of the version is in the lease table from now on.
+    rows(&mut rig, COORDINATOR).remove("Migration3.0");
+    let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));
+    put(
+        &mut rig,
+        HERE,
+        "Migration3.0",
+        &[kind, ("cv", text("CLIENT_VERSION_3X"))],
+    );
+    migrates(&mut rig, "PENDING");
+    java_lives(&mut rig, here, 60);
+    assert_eq!(report_of(&mut rig), [true, false]);
+    assert_eq!(held(&rig, 0), 0, "a leader assigns as before");
+    migrates(&mut rig, "COMPLETE");
+    rows(&mut rig, COORDINATOR).remove("Leader");
+    lock(&mut rig, HERE, JAVA, "v9");
+    rows(&mut rig, HERE)
+        .get_mut("Leader")
+        .unwrap()
+        .insert("entityType".into(), text("LEADER"));
+    let done = Java {
+        lock_in: HERE,
+        ..here
+    };
+    java_lives(&mut rig, done, 60);
+    assert_eq!(report_of(&mut rig), [true, false]);
+    assert_eq!(owner_of_lock(&mut rig, HERE), Some(JAVA.into()));
+    assert_eq!(news(&rig, 0), [FleetTablesNews::Found, FleetTablesNews::OneTable]);
+    let before = looks(&rig, 0);
+    java_lives(&mut rig, done, 120);
+    assert_eq!(looks(&rig, 0), before, "the tables beside are read no more");
+    // A worker that starts now sees at once that they are not used.
+    let second = rig.join();
+    java_lives(&mut rig, done, 5);
+    assert_eq!((looks(&rig, second), news(&rig, second)), (2, vec![]));
+    let second = me(&rig, second);
+    assert!(rows(&mut rig, HERE).contains_key(second.as_str()));
+}
+
+/// Ours leads KCL 3.4. A worker of KCL 3.5 is to lead the way into the lease table, which ours does not.
+#[test]
+fn ours_leaves_the_lead_to_workers_that_know_the_way() {
+    let mut rig = led(2, 1);
+    rows(&mut rig, COORDINATOR).remove("Leader");
+    java_lives(&mut rig, OF_34, 70);
+    assert_eq!(
+        owner_of_lock(&mut rig, COORDINATOR),
+        Some(me(&rig, 0).to_string())
+    );
+    java_lives(&mut rig, OF_35, 25);
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
+    java_lives(&mut rig, OF_35, 300);
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
+}
+
+/// A lock that ours holds does not outlive the move.
+#[test]
+fn a_lock_beside_is_given_up_when_the_fleet_has_moved() {
+    let mut rig = led(2, 1);
+    rows(&mut rig, COORDINATOR).remove("Leader");
+    java_lives(&mut rig, OF_34, 70);
+    assert_eq!(
+        owner_of_lock(&mut rig, COORDINATOR),
+        Some(me(&rig, 0).to_string())
+    );
+    migrates(&mut rig, "COMPLETE");
+    rows(&mut rig, WORKERS).remove(JAVA);
+    let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));
+    put(
+        &mut rig,
+        HERE,
+        "Migration3.0",
+        &[kind, ("cv", text("CLIENT_VERSION_3X"))],
+    );
+    let moved = Java {
+        reports_in: HERE,
+        one_table: true,
+        lock_in: HERE,
+    };
+    java_lives(&mut rig, moved, 15);
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
+    java_lives(&mut rig, moved, 60);
+    assert_eq!(owner_of_lock(&mut rig, HERE), Some(me(&rig, 0).to_string()));
+    assert_eq!(report_of(&mut rig), [true, false]);
+}
+
+/// A leader of KCL 3.4 reads the tables beside the lease table alone, whatever a row says that it does not know.
+#[test]
+fn a_worker_of_34_that_comes_back_finds_our_report() {
+    let mut rig = led(2, 1);
+    migrates(&mut rig, "DEPLOYED");
+    java_lives(&mut rig, OF_35, 30);
+    assert_eq!(report_of(&mut rig), [true, false]);
+    for _ in 0..60 {
+        reports(&mut rig, "back", WORKERS, false);
+        java_lives(&mut rig, OF_35, 1);
+    }
+    assert_eq!(report_of(&mut rig), [false, true]);
+}
+
+#[test]
+fn a_state_that_is_not_known_makes_a_harmless_member_that_says_so_once() {
+    let mut rig = led(2, 0);
+    put(
+        &mut rig,
+        COORDINATOR,
+        "TableMigration3.5",
+        &[("tm", text("TABLES_4"))],
+    );
+    rows(&mut rig, COORDINATOR).remove("Leader");
+    rig.join();
+    java_lives(&mut rig, OF_34, 49);
+    assert_eq!(held(&rig, 0), 0);
+    java_lives(&mut rig, OF_34, 150);
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
+    assert_eq!(report_of(&mut rig), [false, true]);
+    let state = "TABLES_4".to_owned();
+    assert_eq!(news(&rig, 0), [FleetTablesNews::Unknown { state }]);
+}
+
+/// While a report could not be written to the new table, the old one stays.
+#[test]
+fn a_report_is_left_where_it_is_until_the_next_one_is_written() {
+    let mut rig = led(2, 1);
+    java_lives(&mut rig, OF_35, 20);
+    migrates(&mut rig, "DEPLOYED");
+    let report = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Report { .. })));
+    rig.workers[0].trap = Some(Box::new(move |effect| {
+        report(effect).then(|| Trick::Instead(refused(Why::Denied, None)))
+    }));
+    java_lives(&mut rig, OF_35, 60);
+    assert_eq!(report_of(&mut rig), [false, true]);
+    rig.workers[0].trap = None;
+    java_lives(&mut rig, OF_35, 20);
+    assert_eq!(report_of(&mut rig), [true, false]);
+}
