@@ -42,11 +42,11 @@ impl Services {
         }
     }
 
-    /// All streams, or a worker would go on with those that are left.
+    /// All streams that are left of several, or a worker would go on with those. One may have been deleted before.
     fn delete_streams(&mut self, now_ms: i64) -> bool {
-        let mut done = true;
+        let mut done = false;
         for stream in self.source.streams().all() {
-            done &= self.source.delete(now_ms, stream);
+            done |= self.source.delete(now_ms, stream);
         }
         done
     }
