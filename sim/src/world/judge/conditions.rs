@@ -208,9 +208,9 @@ impl Scene<'_> {
             LossKind::StreamDeleted | LossKind::TableDeleted => Property::StallsReported,
             LossKind::StreamRemade | LossKind::TableOfAnother => Property::ForeignTablesRefused,
         };
-        // Who gets no answer about one of its streams, for ever, never learns that it is gone.
-        let of_stream = matches!(kind, LossKind::StreamDeleted | LossKind::StreamRemade);
-        if of_stream && self.cx.plan().faults.several.any_is_unanswered() {
+        // Who gets no answer about one of its streams, for ever, never learns that it is gone, or that the leases are of another one.
+        let is_table = matches!(kind, LossKind::TableDeleted);
+        if !is_table && self.cx.plan().faults.several.any_is_unanswered() {
             return None;
         }
         let goes_on = |worker: &Worker| worker.is_core() && worker.lives();
