@@ -294,6 +294,25 @@ fn by_default_the_rows_of_a_stream_stay() {
     assert_eq!(rig.table.rows.as_ref().map(|rows| rows.len()), Some(4));
 }
 
+#[test]
+fn the_rows_of_a_stream_that_was_lost_stay() {
+    let mut rig = application(&[("orders", 2), ("returns", 2)]);
+    rig.configure(|config| config.with_stream_cleanup_delay(Span::from_secs(60)));
+    rig.join();
+    rig.secs(5);
+    stream(&mut rig, "returns").created = Some(Wall(99));
+    rig.secs(1_000);
+    assert_eq!((held(&rig, 0, "orders"), held(&rig, 0, "returns")), (2, 0));
+    assert_eq!(rig.table.rows.as_ref().map(|rows| rows.len()), Some(4));
+    rig.call(0, Call::RemoveStream(id("returns")));
+    rig.secs(1_000);
+    assert_eq!(
+        rig.table.rows.as_ref().map(|rows| rows.len()),
+        Some(4),
+        "it was lost before it was removed"
+    );
+}
+
 /// A row that somebody has touched since it was read is not removed.
 #[test]
 fn a_stream_that_is_read_again_at_the_last_moment_is_not_forgotten() {

@@ -97,10 +97,11 @@ impl StreamSet {
         Some(ix)
     }
 
-    /// Reads a stream no more. Whether it was read.
+    /// Reads a stream no more. Whether it was read: otherwise, the reason stays as it was.
     pub(super) fn end(&mut self, ix: StreamIx, why: EndReason) -> bool {
-        let stream = self.streams.get_mut(ix.index());
-        stream.is_some_and(|stream| stream.ended.replace(why).is_none())
+        let read = self.streams.get_mut(ix.index());
+        let read = read.filter(|stream| stream.ended.is_none());
+        read.map(|stream| stream.ended = Some(why)).is_some()
     }
 
     pub(super) fn find(&self, id: &StreamId) -> Option<StreamIx> {
@@ -233,7 +234,7 @@ mod tests {
         assert!(set.are_several() && set.read() == [a, b]);
         assert_eq!(set.add(&id("a").into(), &config), None, "it is read already");
         set.recognise(a);
-        assert!(set.end(a, EndReason::StreamRemoved) && !set.end(a, EndReason::StreamRemoved));
+        assert!(set.end(a, EndReason::StreamRemoved) && !set.end(a, EndReason::SourceGone));
         assert_eq!(
             (set.read(), set.ended(a)),
             (vec![b], Some(EndReason::StreamRemoved))

@@ -236,7 +236,7 @@ fn forget_unread(cx: &mut Context, leases: &LeaseTable, deputy: u32) {
     }
     let patience = delay.times(1 + u64::from(deputy));
     let expires = cx.now() + cx.config().scan_interval;
-    for change in leases.unread().removals(cx.now(), patience, MAX_FORGOTTEN) {
+    for change in leases.unread().removals(cx, patience, MAX_FORGOTTEN) {
         cx.write_row(
             change,
             "no worker reads its stream any more".into(),

@@ -76,6 +76,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "first-members-page-only"
     "first-page-only"
     "floor-share"
+    "forgets-what-is-lost"
     "forgets-what-moves"
     "give-back-goes-on"
     "given-is-left"

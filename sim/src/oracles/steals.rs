@@ -108,11 +108,7 @@ impl Steals {
                 let goes_on = robber.asked.insert(shard, now);
                 let of_others = matches!(row.owner, Some(Owner::Life(owner)) if owner != life);
                 let alive = now.saturating_sub(*since) < self.alive;
-                let set_back = self
-                    .highest
-                    .get(&shard)
-                    .is_some_and(|highest| row.counter < *highest);
-                if !of_others || !alive || set_back || guard != Some(row.counter) {
+                if !of_others || !alive || self.is_set_back(shard, *row) || guard != Some(row.counter) {
                     return;
                 }
                 if row.next.is_some() && !self.is_too_early(now, shard) {
@@ -157,6 +153,13 @@ impl Steals {
             }
             _ => {}
         }
+    }
+
+    /// Whether the counter of a row is lower than one that it has had.
+    fn is_set_back(&self, shard: ShardNo, row: Row) -> bool {
+        self.highest
+            .get(&shard)
+            .is_some_and(|highest| row.counter < *highest)
     }
 
     fn note_promise(&mut self, now: Time, fact: &Fact) {

@@ -7,6 +7,7 @@
 
 use crate::ids::{LeaseKey, WorkerId};
 use crate::notice::{Notice, StreamNews};
+use crate::output::EndReason;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow};
 use crate::stream_id::split_key;
@@ -98,9 +99,16 @@ impl Unread {
         })
     }
 
-    /// The changes that remove the rows of streams of which no row has changed for so long, at most so many.
-    pub(in crate::worker) fn removals(&self, now: Mono, delay: Span, most: usize) -> Vec<Change> {
+    /// The changes that remove the rows of streams of which no row has changed for so long, at most so many. What the worker has lost
+    /// stays: its rows may be of another stream, and it was said that checkpoints of a deleted one are kept.
+    pub(in crate::worker) fn removals(&self, cx: &Context, delay: Span, most: usize) -> Vec<Change> {
+        let (now, known) = (cx.now(), cx.streams());
+        let lost = |key: &LeaseKey| {
+            let stream = known.of_key(key.as_str());
+            stream.and_then(|stream| known.ended(stream)) == Some(EndReason::SourceGone)
+        };
         let of_streams = self.streams.iter().filter(|(id, _)| !id.is_empty());
+        let of_streams = of_streams.filter(|(_, stream)| !stream.rows.keys().next().is_some_and(lost));
         let still = |stream: &UnreadStream| stream.rows.values().all(|row| now.since(row.since) >= delay);
         let streams = of_streams
             .map(|(_, stream)| stream)
@@ -137,7 +145,7 @@ mod tests {
                 unread.observe(cx.now(), scan, row);
             }
             unread.scanned(cx, scan);
-            unread.removals(cx.now(), seconds(60), 100)
+            unread.removals(cx, seconds(60), 100)
         };
         assert_eq!(shown(&mut cx, 1, [row(KEY), owned(OTHER, "a", 1)]), []);
         cx.later(seconds(50));
@@ -159,6 +167,6 @@ mod tests {
         let (mut unread, mut cx) = (Unread::default(), context());
         unread.observe(cx.now(), 1, &row("shardId-0"));
         cx.later(seconds(1_000));
-        assert_eq!(unread.removals(cx.now(), seconds(60), 100), []);
+        assert_eq!(unread.removals(&cx, seconds(60), 100), []);
     }
 }

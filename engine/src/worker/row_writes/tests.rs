@@ -190,7 +190,6 @@ fn claims_that_wait_for_their_turn_are_dropped_when_the_share_is_full() {
     for key in ["a", "b", "c"] {
         room.add(&cx, claim_of(key, 1), String::new(), None, expires);
     }
-    room.weigh_claims();
     room.step(&mut cx, &leases);
     let did = cx.did();
     assert_eq!(written(&did), [claim(1)]);
