@@ -4,7 +4,7 @@
 use crate::rig::{Rig, Trick, asking, refused};
 use leasehold_engine::fleet::{FleetTable, FleetTablesNews, FleetWrite};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
-use leasehold_engine::input::{Call, Why};
+use leasehold_engine::input::{Call, Cause, Outcome, Why};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::position::Checkpoint;
@@ -400,4 +400,31 @@ fn a_report_is_left_where_it_is_until_the_next_one_is_written() {
     rig.workers[0].trap = None;
     java_lives(&mut rig, OF_35, 20);
     assert_eq!(report_of(&mut rig), [true, false]);
+}
+
+/// The tables beside cannot be read, for as long as it may be, and the lease table can: that makes the worker no thief.
+#[test]
+fn a_member_steals_nothing_while_the_tables_beside_cannot_be_read() {
+    let mut rig = led(8, 1);
+    for n in 0..8 {
+        assign(&mut rig, n, &JAVA.into());
+    }
+    java_lives(&mut rig, OF_34, 20);
+    let looks = |effect: &Effect| matches!(effect, Effect::Table(TableOp::FleetTable(..)));
+    let fails =
+        move |effect: &Effect| looks(effect).then_some(Trick::Instead(Outcome::NotSent(Cause::Throttled)));
+    rig.workers[0].trap = Some(Box::new(fails));
+    java_lives(&mut rig, OF_34, 600);
+    assert_eq!(held(&rig, 0), 0);
+    // Nor when it knew of no live worker of KCL before.
+    let mut rig = led(8, 1);
+    rig.secs(100);
+    assert_eq!(held(&rig, 0), 8);
+    rig.workers[0].trap = Some(Box::new(fails));
+    rig.secs(60);
+    for n in 0..8 {
+        assign(&mut rig, n, &JAVA.into());
+    }
+    java_lives(&mut rig, OF_34, 600);
+    assert_eq!(held(&rig, 0), 0);
 }

@@ -60,6 +60,8 @@ pub(in crate::worker) struct Fleet {
     here: Rows,
     /// What the tables beside the lease table show; absent: there are none, or they are used no more.
     beside: Option<Rows>,
+    /// When the last whole look at these was begun.
+    looked_at: Mono,
     /// When a migration was seen to have ended; none: it had before this worker looked, or has not.
     migrated_at: Option<Mono>,
     /// Since when there has been no lock of a leader; `NEVER` while there is one, or none was looked for.
@@ -138,6 +140,7 @@ impl Fleet {
         rows: Vec<FleetRow>,
     ) -> bool {
         let before = self.told(cx.now());
+        self.looked_at = asked;
         let beside = self.beside.get_or_insert_default();
         for row in rows {
             beside.observe(cx, look, asked, row);
@@ -183,11 +186,14 @@ impl Fleet {
         }
     }
 
-    /// A whole scan of this number has ended: what it did not show is gone.
-    pub(in crate::worker) fn scanned(&mut self, cx: &Context, scan: u64) {
+    /// A whole scan of this number has ended: what it did not show is gone. `others_own`: whether workers of other libraries own leases.
+    pub(in crate::worker) fn scanned(&mut self, cx: &Context, scan: u64, others_own: bool) {
         self.here.forget_before(scan);
         self.note_leader(cx);
-        let others_live = self.others(cx.now()).next().is_some();
+        // After a look that is long ago, as when the worker stood still, it is the leases that tell.
+        let unsure =
+            self.beside.is_some() && cx.now().since(self.looked_at) > cx.config().scan_interval.times(2);
+        let others_live = self.others(cx.now()).next().is_some() || unsure && others_own;
         self.rules = rules(self.version(), others_live);
     }
 
@@ -269,7 +275,7 @@ impl Fleet {
             // Where the others do.
             Some(TableMigration::Unknown(_)) => {
                 let beside = self.beside.iter().flat_map(|rows| rows.workers.values());
-                let mut live = beside.filter(|seen| seen.lives(now) && !seen.row.ours);
+                let mut live = beside.filter(|seen| seen.lives(self.looked_at) && !seen.row.ours);
                 live.next().is_none() && self.others(now).next().is_some()
             }
         };
@@ -295,16 +301,23 @@ impl Fleet {
 
     /// The reports of workers that live, one of each.
     pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
-        let here = move |id: &WorkerId| self.here.workers.get(id).is_some_and(|seen| seen.lives(now));
-        let beside = self.beside.iter().flat_map(|rows| rows.workers.values());
-        let beside = beside.filter(move |seen| !here(&seen.row.id));
-        let all = self.here.workers.values().chain(beside);
-        all.filter(move |seen| seen.lives(now)).map(|seen| &seen.row)
+        self.live_as_of(now, now)
     }
 
-    /// Those of workers of other libraries.
+    /// Those that live here at one moment, and beside at another.
+    fn live_as_of(&self, now: Mono, looked_at: Mono) -> impl Iterator<Item = &FleetWorker> {
+        let here = move |id: &WorkerId| self.here.workers.get(id).is_some_and(|seen| seen.lives(now));
+        let beside = self.beside.iter().flat_map(|rows| rows.workers.values());
+        let beside = beside.filter(move |seen| seen.lives(looked_at) && !here(&seen.row.id));
+        let all = self.here.workers.values().filter(move |seen| seen.lives(now));
+        all.chain(beside).map(|seen| &seen.row)
+    }
+
+    /// The reports of workers of other libraries that live, or lived when the tables beside could last be read: that they cannot be read
+    /// makes no fleet one without a leader.
     fn others(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
-        self.live(now).filter(|worker| !worker.ours)
+        let live = self.live_as_of(now, now.min(self.looked_at));
+        live.filter(|worker| !worker.ours)
     }
 
     /// Whether workers of other libraries report what they measure of their hosts.

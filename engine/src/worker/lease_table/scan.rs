@@ -369,7 +369,7 @@ impl LeaseTable {
                 self.fleet.let_expire(&owner);
             }
         }
-        self.fleet.scanned(cx, number);
+        self.fleet.scanned(cx, number, balance.has_other_programs());
     }
 
     /// Forgets the leases that the last whole scan did not show.

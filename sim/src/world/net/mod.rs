@@ -200,7 +200,8 @@ impl Net {
             how,
         });
         match (listed, &outcome) {
-            (_, Outcome::Applied(Reply::Page(page))) if page.next.is_none() => {
+            // A look at a table beside the lease table is no scan of leases.
+            (_, Outcome::Applied(Reply::Page(page))) if page.next.is_none() && ask == Ask::ScanPage => {
                 cx.fact(Fact::ScanEnded { life });
             }
             (Some(stream), Outcome::Applied(Reply::Shards(page))) if !page.more => {

@@ -19,7 +19,7 @@ fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, version: Option<&str>) {
         };
         fleet.observe(cx, scan, cx.now(), FleetRow::Leader(lock));
     }
-    fleet.scanned(cx, scan);
+    fleet.scanned(cx, scan, false);
 }
 
 /// Asks for what is due, and answers it.

@@ -20,7 +20,7 @@ fn report(cx: &Context, age: Span) -> FleetWorker {
 /// A whole scan, asked for at this moment, shows this report.
 fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, asked: Mono, report: &FleetWorker) {
     fleet.observe(cx, scan, asked, FleetRow::Worker(report.clone()));
-    fleet.scanned(cx, scan);
+    fleet.scanned(cx, scan, false);
 }
 
 fn lives(cx: &Context, fleet: &Fleet) -> bool {

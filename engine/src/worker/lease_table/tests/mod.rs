@@ -1,6 +1,7 @@
 //! The lease table alone, by method.
 
 mod balance;
+mod beside;
 mod fleet;
 mod lineage;
 mod observe;
