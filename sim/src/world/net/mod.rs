@@ -186,18 +186,12 @@ impl Net {
         if !local {
             show(cx, life, &outcome);
         }
-        let how = match outcome {
-            Outcome::Applied(_) => How::Applied,
-            Outcome::Refused(_) => How::Refused,
-            Outcome::NotSent(_) => How::NotSent,
-            Outcome::Unknown(_) => How::Unknown,
-        };
         cx.fact(Fact::Answered {
             life,
             ask,
             about,
             op: op.n,
-            how,
+            how: how_it_ended(&outcome),
         });
         match (listed, &outcome) {
             // A look at a table beside the lease table is no scan of leases.
@@ -215,6 +209,15 @@ impl Net {
             items: None,
             only_read: matches!(ask, Ask::GetRecords | Ask::GetIterator),
         })
+    }
+}
+
+fn how_it_ended(outcome: &Outcome) -> How {
+    match outcome {
+        Outcome::Applied(_) => How::Applied,
+        Outcome::Refused(_) => How::Refused,
+        Outcome::NotSent(_) => How::NotSent,
+        Outcome::Unknown(_) => How::Unknown,
     }
 }
 
