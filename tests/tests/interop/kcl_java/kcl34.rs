@@ -2,61 +2,18 @@
 //! tables. Ours are members of such a fleet, as they are of one of KCL 3.5.
 
 use super::super::{APPLICATION, Row};
+use super::led::{self, ASSIGNED, SHARDS, Tables, beside, moves_without_repeats, text};
 use crate::interop::fleet::{Fleet, Worker, program};
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold_tests::history::{self, Cause};
 use leasehold_tests::kcl_java::Kcl;
 use leasehold_tests::wait::until;
 use std::time::Duration;
-
-/// A leader that looks at the load in each run, and leads for some lease durations after its last sign of life.
-const ASSIGNED: &[&str] = &[
-    "--assign-ms=6000",
-    "--balance-every=1",
-    "--lock-ms=6000",
-    "--heartbeat-ms=1500",
-];
-
-/// Looks for a lock that ran out as seldom as by default.
-const SELDOM: &[&str] = &[
-    "--assign-ms=6000",
-    "--balance-every=1",
-    "--lock-ms=120000",
-    "--heartbeat-ms=30000",
-];
-
-const SHARDS: &[u32] = &[0, 1, 2];
-
-async fn beside(fleet: &Fleet, suffix: &str) -> Vec<Row> {
-    fleet.world.rows(&format!("{APPLICATION}-{suffix}")).await
-}
-
-fn text<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
-    Some(row.get(name)?.as_s().ok()?.as_str())
-}
 
 /// A text of the row with this key in the coordinator's table.
 async fn state(fleet: &Fleet, key: &str, name: &str) -> Option<String> {
     let rows = beside(fleet, "CoordinatorState").await;
     let row = rows.iter().find(|row| text(row, "key") == Some(key))?;
     text(row, name).map(str::to_owned)
-}
-
-async fn until_reports(fleet: &Fleet, who: &str) {
-    until(&format!("{who} to report"), Duration::from_secs(60), || async {
-        let rows = beside(fleet, "WorkerMetricStats").await;
-        let reports = |row: &Row| text(row, "wid").is_some_and(|id| id.starts_with(who));
-        rows.iter().any(|row| reports(row) && row.contains_key("lut"))
-    })
-    .await;
-}
-
-async fn until_leads(fleet: &Fleet, who: &str, within: Duration) {
-    until(&format!("{who} to lead"), within, || async {
-        let leader = state(fleet, "Leader", "ownerName").await;
-        leader.is_some_and(|leader| leader.starts_with(who))
-    })
-    .await;
 }
 
 /// No row of the fleet has come into the lease table.
@@ -67,18 +24,6 @@ async fn only_leases_in_the_lease_table(fleet: &Fleet) {
     assert_eq!(others, Vec::<Option<&str>>::new(), "{}", fleet.test);
 }
 
-/// A planned move, and what a worker left in good order, repeats no record, in either direction.
-fn moves_without_repeats(fleet: &Fleet) {
-    let mut planned = fleet.watch.handovers();
-    planned.retain(|handover| handover.cause != Cause::Killed);
-    assert!(
-        planned.iter().all(|handover| handover.repeats == 0),
-        "{}: expected that no planned move repeats a record, found\n{}",
-        fleet.test,
-        history::table(&planned)
-    );
-}
-
 /// The leader of KCL 3.4 gives our worker a share of the leases that its own worker reads, by hand-over, and takes them back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_of_kcl_34_assigns_leases_to_ours_and_moves_them_by_hand_over() {
@@ -87,46 +32,9 @@ async fn a_leader_of_kcl_34_assigns_leases_to_ours_and_moves_them_by_hand_over()
         return;
     };
     let (fleet, producer) = Fleet::start(TEST).await;
-    let mut anna = fleet.theirs(&program, "anna", ASSIGNED);
-    fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
-    until_leads(&fleet, "anna", Duration::from_secs(60)).await;
-    let mut lea = fleet.ours("lea");
-    until_reports(&fleet, "lea").await;
-    fleet
-        .until_read("lea to be given a share", SHARDS, &["anna", "lea"])
-        .await;
-    let given = fleet.watch.ledger().handing_over();
-    assert!(given > 0, "{TEST}: the leader was to begin a hand-over");
-    moves_without_repeats(&fleet);
+    let last = led::their_leader_assigns(&fleet, &program, Tables::Three).await;
     only_leases_in_the_lease_table(&fleet).await;
-
-    // A leader that assigns by load may leave a third worker without a lease.
-    let mut bert = fleet.theirs(&program, "bert", ASSIGNED);
-    fleet.world.split_first().await;
-    fleet
-        .until_read_among(
-            "the children of the split",
-            &[1, 2, 3, 4],
-            &["anna", "bert", "lea"],
-        )
-        .await;
-    fleet.leave(&mut lea).await;
-    fleet
-        .until_read_among("what lea read", &[1, 2, 3, 4], &["anna", "bert"])
-        .await;
-    let eva = fleet.ours("eva");
-    until_reports(&fleet, "eva").await;
-    // The leader dies. Another worker of KCL leads, or ours.
-    fleet.kill(&mut anna);
-    fleet
-        .until_read_among("what anna read", &[1, 2, 3, 4], &["bert", "eva"])
-        .await;
-    moves_without_repeats(&fleet);
-    fleet.leave(&mut bert).await;
-    fleet.until_read("all of it", &[1, 2, 3, 4], &["eva"]).await;
-    moves_without_repeats(&fleet);
-    only_leases_in_the_lease_table(&fleet).await;
-    fleet.finish(producer, vec![eva]).await;
+    fleet.finish(producer, vec![last]).await;
 }
 
 /// A worker of ours leads KCL 3.4: it assigns what the dead leader read, and the children of a split. Then a worker of KCL leads again.
@@ -137,44 +45,14 @@ async fn ours_leads_workers_of_kcl_34_and_gives_the_lead_back() {
         return;
     };
     let (fleet, producer) = Fleet::start(TEST).await;
-    let mut anna = fleet.theirs(&program, "anna", ASSIGNED);
-    fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
-    until_leads(&fleet, "anna", Duration::from_secs(60)).await;
-    let carl = fleet.theirs(&program, "carl", SELDOM);
-    let bert = fleet.theirs(&program, "bert", SELDOM);
-    let mut lea = fleet.ours("lea");
-    for who in ["bert", "carl", "lea"] {
-        until_reports(&fleet, who).await;
-    }
-    // The lock runs out, and the others look for it only once in half a minute.
-    fleet.kill(&mut anna);
-    until_leads(&fleet, "lea", Duration::from_secs(60)).await;
-    fleet
-        .until_read_among("what anna read", SHARDS, &["bert", "carl", "lea"])
-        .await;
-    // The children have no owner until the leader gives them one.
-    fleet.world.split_first().await;
-    fleet
-        .until_read_among(
-            "the children of the split",
-            &[1, 2, 3, 4],
-            &["bert", "carl", "lea"],
-        )
-        .await;
-    let ledger = fleet.watch.ledger();
-    let theirs = ledger.now().into_values().filter(|lease| lease.holder() != "lea");
-    assert!(
-        theirs.count() > 0,
-        "{TEST}: a worker of KCL was to be assigned a lease"
-    );
+    let [mut lea, bert, carl] = led::ours_leads(&fleet, &program, Tables::Three).await;
     fleet.leave(&mut lea).await;
-    until("a worker of KCL to lead", Duration::from_secs(90), || async {
-        let leader = state(&fleet, "Leader", "ownerName").await;
-        leader.is_some_and(|leader| ["bert", "carl"].iter().any(|who| leader.starts_with(who)))
-    })
-    .await;
+    let theirs = ["bert", "carl"];
+    Tables::Three
+        .until_leads(&fleet, &theirs, Duration::from_secs(90))
+        .await;
     fleet
-        .until_read_among("what lea read", &[1, 2, 3, 4], &["bert", "carl"])
+        .until_read_among("what lea read", &[1, 2, 3, 4], &theirs)
         .await;
     moves_without_repeats(&fleet);
     only_leases_in_the_lease_table(&fleet).await;
@@ -192,19 +70,21 @@ async fn replaced(fleet: &Fleet) -> Option<[Worker; 3]> {
     let mut anna = fleet.theirs(&old, "anna", ASSIGNED);
     fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
     let lea = fleet.ours("lea");
-    until_reports(fleet, "lea").await;
+    Tables::Three.until_reports(fleet, "lea").await;
     fleet
         .until_read("lea to be given a share", SHARDS, &["anna", "lea"])
         .await;
     let carl = fleet.theirs(&new, "carl", ASSIGNED);
-    until_reports(fleet, "carl").await;
+    Tables::Three.until_reports(fleet, "carl").await;
     fleet.leave(&mut anna).await;
     fleet
         .until_read_among("what anna read", SHARDS, &["carl", "lea"])
         .await;
-    until_leads(fleet, "carl", Duration::from_secs(180)).await;
+    Tables::Three
+        .until_leads(fleet, &["carl"], Duration::from_secs(180))
+        .await;
     let dora = fleet.theirs(&new, "dora", ASSIGNED);
-    until_reports(fleet, "dora").await;
+    Tables::Three.until_reports(fleet, "dora").await;
     fleet
         .until_read_among("all shards to be read", SHARDS, &["carl", "dora", "lea"])
         .await;
