@@ -102,27 +102,30 @@ impl DynamoTable {
     }
 
     pub(super) async fn describe(self, name: Arc<str>, key: &'static str) -> Outcome {
+        match self.described(&name).await {
+            Ok(table) => state(&table, key),
+            // That there is none is an answer.
+            Err(Outcome::Refused(Refusal {
+                why: Why::NotFound, ..
+            })) => Outcome::Applied(Reply::Table(TableState::Missing)),
+            Err(other) => other,
+        }
+    }
+
+    /// What the service says of a table, or how the request ended.
+    pub(super) async fn described(&self, name: &str) -> Result<TableDescription, Outcome> {
         let sent = self.failures.request();
         let answer = self
             .client
             .describe_table()
-            .table_name(&*name)
+            .table_name(name)
             .customize()
             .interceptor(sent.clone())
             .send()
             .await;
         match answer {
-            Ok(answer) => match answer.table() {
-                Some(table) => state(table, key),
-                None => Outcome::Unknown(Cause::Garbled),
-            },
-            // That there is none is an answer.
-            Err(error) => match classify(&error, &sent) {
-                Outcome::Refused(Refusal {
-                    why: Why::NotFound, ..
-                }) => Outcome::Applied(Reply::Table(TableState::Missing)),
-                other => other,
-            },
+            Ok(answer) => answer.table.ok_or(Outcome::Unknown(Cause::Garbled)),
+            Err(error) => Err(classify(&error, &sent)),
         }
     }
 

@@ -1,28 +1,16 @@
 //! Whether the index of owners is there, in which workers of KCL 3.x look for what was assigned to them.
 
-use super::classify::classify;
 use super::dynamo::DynamoTable;
 use aws_sdk_dynamodb::types::{IndexStatus, TableDescription};
 use leasehold_engine::fleet::OWNER_INDEX;
-use leasehold_engine::input::{Cause, Outcome, Reply};
+use leasehold_engine::input::{Outcome, Reply};
 
 impl DynamoTable {
     pub(super) async fn owner_index(self) -> Outcome {
-        let sent = self.failures.request();
-        let answer = self
-            .client
-            .describe_table()
-            .table_name(&*self.table)
-            .customize()
-            .interceptor(sent.clone())
-            .send()
-            .await;
-        match answer {
-            Ok(answer) => match answer.table() {
-                Some(table) => Outcome::Applied(Reply::OwnerIndex(is_active(table))),
-                None => Outcome::Unknown(Cause::Garbled),
-            },
-            Err(error) => classify(&error, &sent),
+        let table = self.table.clone();
+        match self.described(&table).await {
+            Ok(table) => Outcome::Applied(Reply::OwnerIndex(is_active(&table))),
+            Err(outcome) => outcome,
         }
     }
 }
