@@ -24,15 +24,7 @@ fn assignment_round(criterion: &mut Criterion) {
 
     // Other owners have renewed their leases between any two scans, as always.
     group.bench_function("nothing changed", |bencher| {
-        bencher.iter_custom(|rounds| {
-            let mut time = Duration::ZERO;
-            for _ in 0..rounds {
-                rest.come_to_last_page();
-                time += time_of_end(&mut rest);
-                rest.carry_out();
-            }
-            time
-        });
+        bencher.iter_custom(|rounds| time_at_rest(&mut rest, rounds));
     });
 
     let half = WORKERS / 2;
@@ -51,15 +43,7 @@ fn assignment_round(criterion: &mut Criterion) {
         fleet.come_to_last_page();
         println!("{name}: {} commands", fleet.clone().end_scan());
         group.bench_function(format!("much to move: {name}"), |bencher| {
-            bencher.iter_custom(|rounds| {
-                let mut time = Duration::ZERO;
-                for _ in 0..rounds {
-                    let mut fleet = fleet.clone();
-                    time += time_of_end(&mut fleet);
-                    black_box(fleet);
-                }
-                time
-            });
+            bencher.iter_custom(|rounds| time_with_much_to_move(&fleet, rounds));
         });
     }
     group.finish();
@@ -72,31 +56,37 @@ fn round_of_a_leader(criterion: &mut Criterion) {
     group.sample_size(10);
     let mut rest = Fleet::led(LEASES, WORKERS);
     group.bench_function("nothing to move", |bencher| {
-        bencher.iter_custom(|rounds| {
-            let mut time = Duration::ZERO;
-            for _ in 0..rounds {
-                rest.come_to_last_page();
-                time += time_of_end(&mut rest);
-                rest.carry_out();
-            }
-            time
-        });
+        bencher.iter_custom(|rounds| time_at_rest(&mut rest, rounds));
     });
     rest.free();
     rest.come_to_last_page();
     println!("all is free: {} commands", rest.clone().end_scan());
     group.bench_function("all is free", |bencher| {
-        bencher.iter_custom(|rounds| {
-            let mut time = Duration::ZERO;
-            for _ in 0..rounds {
-                let mut fleet = rest.clone();
-                time += time_of_end(&mut fleet);
-                black_box(fleet);
-            }
-            time
-        });
+        bencher.iter_custom(|rounds| time_with_much_to_move(&rest, rounds));
     });
     group.finish();
+}
+
+/// So many rounds one after the other, each of which is carried out.
+fn time_at_rest(fleet: &mut Fleet, rounds: u64) -> Duration {
+    let mut time = Duration::ZERO;
+    for _ in 0..rounds {
+        fleet.come_to_last_page();
+        time += time_of_end(fleet);
+        fleet.carry_out();
+    }
+    time
+}
+
+/// The same round so many times.
+fn time_with_much_to_move(fleet: &Fleet, rounds: u64) -> Duration {
+    let mut time = Duration::ZERO;
+    for _ in 0..rounds {
+        let mut fleet = fleet.clone();
+        time += time_of_end(&mut fleet);
+        black_box(fleet);
+    }
+    time
 }
 
 fn time_of_end(fleet: &mut Fleet) -> Duration {
