@@ -1,4 +1,4 @@
-//! What the answers to a claim mean: a wish for a lease that is written into the row of a live owner.
+//! What the answers to a claim mean: a wish for a lease that is written into the row of a live owner. And which claims are not sent any more.
 
 use super::{RowWrite, RowWrites};
 use crate::ids::{LeaseKey, WorkerId};
@@ -8,6 +8,7 @@ use crate::row::{Change, LeaseRow, RowRead};
 use crate::time::Span;
 use crate::worker::context::{Context, Request, RowWriteId};
 use crate::worker::lease_table::LeaseTable;
+use std::collections::BTreeSet;
 
 /// A claim follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
 const MAX_CHASES: u32 = 5;
@@ -41,8 +42,9 @@ impl RowWrites {
         let sent = sent.filter(|write| write.is_claim() && !write.is_new_claim());
         let sent = sent.filter(|write| !counts(write.change.key())).count();
         let room = balance.target().saturating_sub(balance.of(cx.me())) as usize;
-        for id in new.into_iter().skip(room.saturating_sub(sent)) {
-            self.waiting.retain(|waiting| *waiting != id);
+        let spared: BTreeSet<RowWriteId> = new.into_iter().skip(room.saturating_sub(sent)).collect();
+        self.waiting.retain(|waiting| !spared.contains(waiting));
+        for id in spared {
             if let Some(write) = self.drop(id) {
                 let lease = write.change.key().clone();
                 cx.notify(Notice::Spared { lease });

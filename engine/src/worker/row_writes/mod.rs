@@ -148,31 +148,37 @@ impl RowWrites {
         self.waiting.push_back(id);
     }
 
-    /// Begins what may be begun.
-    pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+    /// That what is counted beside the slots is what they hold.
+    fn check(&self) {
         // A look at all of them would make many rows slow.
-        let few = self.slots.len() <= 64;
+        if !cfg!(debug_assertions) || self.slots.len() > 64 {
+            return;
+        }
         debug_assert!(
-            !few || self
-                .waiting
+            self.waiting
                 .iter()
                 .all(|id| self.get(*id).is_some_and(|write| write.flight.is_none())),
             "what waits is there, and not in flight"
         );
         let flying = |write: &&RowWrite| write.flight.is_some();
         debug_assert!(
-            !few || self.in_flight as usize == self.slots.iter().flatten().filter(flying).count(),
+            self.in_flight as usize == self.slots.iter().flatten().filter(flying).count(),
             "what is in flight is counted"
         );
         debug_assert!(
-            !few || self.by_key.len() == self.slots.iter().flatten().count(),
+            self.by_key.len() == self.slots.iter().flatten().count(),
             "each write is found by its key"
         );
         let claimed = |write: &&RowWrite| write.claimed;
         debug_assert!(
-            !few || self.claimed as usize == self.slots.iter().flatten().filter(claimed).count(),
+            self.claimed as usize == self.slots.iter().flatten().filter(claimed).count(),
             "what is claimed is counted"
         );
+    }
+
+    /// Begins what may be begun.
+    pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        self.check();
         if std::mem::take(&mut self.weighs) && cx.asks() {
             self.spare_claims(cx, leases);
         }
