@@ -1,37 +1,33 @@
 //! Scenes of a worker in a fleet of KCL 3.0 to 3.4, whose workers know each other from two tables beside the lease table, and on the way of
 //! such a fleet into the lease table. The rows of the other workers are written by the scene.
 
-use crate::rig::{Rig, Trick, asking, refused};
+use crate::kcl3::{self, text};
+use crate::rig::{Rig, Trick, refused};
 use leasehold_engine::fleet::{FleetTable, FleetTablesNews, FleetWrite};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Call, Cause, Outcome, Why};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::{Effect, TableOp};
-use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::{HandsOver, LeaseRow};
+use leasehold_engine::row::HandsOver;
 use leasehold_engine::table::{AttributeValue, Item};
 use std::collections::BTreeMap;
 
 pub const JAVA: &str = "java";
 
-fn text(value: &str) -> AttributeValue {
-    AttributeValue::s(value)
-}
-
 /// A place for rows: the lease table, or one beside it.
-type Place = Option<FleetTable>;
+pub type Place = Option<FleetTable>;
 const HERE: Place = None;
-const WORKERS: Place = Some(FleetTable::Workers);
-const COORDINATOR: Place = Some(FleetTable::Coordinator);
+pub const WORKERS: Place = Some(FleetTable::Workers);
+pub const COORDINATOR: Place = Some(FleetTable::Coordinator);
 
-fn rows(rig: &mut Rig, place: Place) -> &mut BTreeMap<LeaseKey, Item> {
+pub fn rows(rig: &mut Rig, place: Place) -> &mut BTreeMap<LeaseKey, Item> {
     match place {
         None => &mut rig.table.fleet,
         Some(table) => rig.table.fleet_tables.get_mut(&table).expect("the table"),
     }
 }
 
-fn put(rig: &mut Rig, place: Place, key: &str, attributes: &[(&'static str, AttributeValue)]) {
+pub fn put(rig: &mut Rig, place: Place, key: &str, attributes: &[(&'static str, AttributeValue)]) {
     let name = match place {
         None => "leaseKey",
         Some(FleetTable::Workers) => "wid",
@@ -46,20 +42,16 @@ fn put(rig: &mut Rig, place: Place, key: &str, attributes: &[(&'static str, Attr
 
 /// A table with a lease for each shard that nobody had yet.
 pub fn leases(shards: u32) -> Rig {
-    let mut rig = Rig::new(shards, 0);
-    rig.configure(|_| asking());
-    let rows = rig.stream.shards.values().map(|shard| {
-        let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
-        row.range = Some(shard.range);
-        (row.key.clone(), row)
-    });
-    rig.table.rows = Some(rows.collect());
-    rig
+    kcl3::fleet(shards, 0)
+}
+
+pub fn make_empty_tables(rig: &mut Rig) {
+    rig.table.fleet_tables = FleetTable::ALL.map(|table| (table, BTreeMap::new())).into();
 }
 
 /// The two tables of a fleet of KCL 3.4 that `java` leads, as KCL 3.4 writes them: without `entityType`.
 pub fn make_tables(rig: &mut Rig) {
-    rig.table.fleet_tables = FleetTable::ALL.map(|table| (table, BTreeMap::new())).into();
+    make_empty_tables(rig);
     put(
         rig,
         COORDINATOR,
@@ -90,7 +82,7 @@ fn lock(rig: &mut Rig, place: Place, owner: &str, version: &str) {
 }
 
 /// A worker of KCL reports; `one_table`: it is of KCL 3.5.
-fn reports(rig: &mut Rig, who: &str, place: Place, one_table: bool) {
+pub fn reports(rig: &mut Rig, who: &str, place: Place, one_table: bool) {
     let now = rig.now.0 / 1_000_000;
     let empty = || AttributeValue::M(BTreeMap::new());
     let mut attributes = vec![
@@ -304,9 +296,8 @@ fn a_member_follows_the_fleet_into_the_lease_table() {
     assert!(rows(&mut rig, HERE).contains_key(second.as_str()));
 }
 
-/// Ours leads KCL 3.4. A worker of KCL 3.5 is to lead the way into the lease table, which ours does not.
-#[test]
-fn ours_leaves_the_lead_to_workers_that_know_the_way() {
+/// The lock was free, and ours leads KCL 3.4.
+fn led_by_ours() -> Rig {
     let mut rig = led(2, 1);
     rows(&mut rig, COORDINATOR).remove("Leader");
     java_lives(&mut rig, OF_34, 70);
@@ -314,6 +305,13 @@ fn ours_leaves_the_lead_to_workers_that_know_the_way() {
         owner_of_lock(&mut rig, COORDINATOR),
         Some(me(&rig, 0).to_string())
     );
+    rig
+}
+
+/// Ours leads KCL 3.4. A worker of KCL 3.5 is to lead the way into the lease table, which ours does not.
+#[test]
+fn ours_leaves_the_lead_to_workers_that_know_the_way() {
+    let mut rig = led_by_ours();
     java_lives(&mut rig, OF_35, 25);
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
     java_lives(&mut rig, OF_35, 300);
@@ -323,13 +321,7 @@ fn ours_leaves_the_lead_to_workers_that_know_the_way() {
 /// A lock that ours holds does not outlive the move.
 #[test]
 fn a_lock_beside_is_given_up_when_the_fleet_has_moved() {
-    let mut rig = led(2, 1);
-    rows(&mut rig, COORDINATOR).remove("Leader");
-    java_lives(&mut rig, OF_34, 70);
-    assert_eq!(
-        owner_of_lock(&mut rig, COORDINATOR),
-        Some(me(&rig, 0).to_string())
-    );
+    let mut rig = led_by_ours();
     migrates(&mut rig, "COMPLETE");
     rows(&mut rig, WORKERS).remove(JAVA);
     let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));

@@ -3,9 +3,10 @@
 //! order of leaders.
 
 use crate::kcl3::{change, fleet, held, me, put, text};
+use crate::kcl34::{self, COORDINATOR, WORKERS};
 use crate::rig::{Rig, Trick};
 use leasehold_engine::fleet::FleetWrite;
-use leasehold_engine::ids::WorkerId;
+use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::input::{Cause, Outcome};
 use leasehold_engine::notice::{MigrationNews, Notice};
 use leasehold_engine::output::{Effect, TableOp};
@@ -298,4 +299,32 @@ fn nobody_of_ours_leads_before_all_can_have_noticed_the_end() {
     assert!(!rig.table.fleet.contains_key("Leader"));
     zoe_lives(&mut rig, 22);
     assert_eq!(rig.table.fleet["Leader"]["ownerName"], text(me(&rig, 0).as_str()));
+}
+
+/// Workers of KCL 3.0 to 3.4 look for the state in a table beside the lease table.
+#[test]
+fn the_end_of_a_migration_is_written_where_the_state_is() {
+    let mut rig = fleet(2, 0);
+    kcl34::make_empty_tables(&mut rig);
+    let begun = [
+        ("cv", text("CLIENT_VERSION_UPGRADE_FROM_2X")),
+        ("mb", text(ZOE)),
+        ("mts", AttributeValue::n(1)),
+    ];
+    kcl34::put(&mut rig, COORDINATOR, "Migration3.0", &begun);
+    rig.table.owner_index = true;
+    change(&mut rig, 0, |row| row.owner = Some(ZOE.into()));
+    rig.join();
+    for _ in 0..MIGRATED {
+        kcl34::reports(&mut rig, ZOE, WORKERS, false);
+        renews(&mut rig, ZOE);
+        rig.secs(1);
+    }
+    let row = kcl34::rows(&mut rig, COORDINATOR)[&LeaseKey::from("Migration3.0")].clone();
+    assert_eq!(row["cv"], text("CLIENT_VERSION_3X_WITH_ROLLBACK"));
+    assert_eq!(row["mb"], text(me(&rig, 0).as_str()));
+    assert!(
+        !rig.table.fleet.contains_key("Migration3.0"),
+        "there it is not looked for"
+    );
 }

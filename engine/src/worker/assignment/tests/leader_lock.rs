@@ -35,12 +35,27 @@ fn turn(
     Some(write)
 }
 
-/// A lock that was free for long enough, and is ours now.
-fn leading() -> (Context, LeaderLock, Fleet) {
-    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
+/// A lock that was free for long enough.
+fn free() -> (Context, LeaderLock, Fleet) {
+    let (mut cx, mut fleet) = (context(), Fleet::default());
     shows(&cx, &mut fleet, 1, None);
     cx.later(COURTESY);
     shows(&cx, &mut fleet, 2, None);
+    (cx, LeaderLock::default(), fleet)
+}
+
+/// It was taken, with this version, and the answer was lost.
+fn perhaps_leading() -> (Context, LeaderLock, Fleet, String) {
+    let (cx, mut lock, fleet) = free();
+    match turn(&cx, &mut lock, &fleet, 2, unknown()) {
+        Some(FleetWrite::Lead { version, .. }) => (cx, lock, fleet, version),
+        other => panic!("expected a take, found {other:?}"),
+    }
+}
+
+/// It is ours now.
+fn leading() -> (Context, LeaderLock, Fleet) {
+    let (cx, mut lock, fleet) = free();
     let write = turn(&cx, &mut lock, &fleet, 2, done());
     assert!(
         matches!(write, Some(FleetWrite::Lead { seen: None, .. })),
@@ -127,13 +142,7 @@ fn a_leader_whose_renewals_fail_stops_when_the_lock_runs_out() {
 
 #[test]
 fn a_take_of_unknown_outcome_is_recognised_by_its_version() {
-    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
-    shows(&cx, &mut fleet, 1, None);
-    cx.later(COURTESY);
-    shows(&cx, &mut fleet, 2, None);
-    let Some(FleetWrite::Lead { version, .. }) = turn(&cx, &mut lock, &fleet, 2, unknown()) else {
-        panic!("a take is due")
-    };
+    let (mut cx, mut lock, mut fleet, version) = perhaps_leading();
     assert!(!lock.leads(cx.now()), "it is not known yet");
     let sent = cx.now();
     cx.later(seconds(1));
@@ -186,13 +195,7 @@ fn a_leader_that_stood_still_gives_its_lock_up_when_it_stops() {
 
 #[test]
 fn a_take_of_unknown_outcome_is_given_up_too() {
-    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
-    shows(&cx, &mut fleet, 1, None);
-    cx.later(COURTESY);
-    shows(&cx, &mut fleet, 2, None);
-    let Some(FleetWrite::Lead { version, .. }) = turn(&cx, &mut lock, &fleet, 2, unknown()) else {
-        panic!("a take is due")
-    };
+    let (_, mut lock, _, version) = perhaps_leading();
     let step_down = lock.step_down(&"me".into());
     assert!(matches!(step_down, Some(FleetWrite::StepDown { seen, .. }) if seen == [version]));
 }
