@@ -55,9 +55,11 @@ pub fn by_load(
     mut draw: impl FnMut(usize) -> u64,
 ) -> Vec<Move> {
     let mut fleet = Fleet::new(candidates, leases);
-    let Some(weights) = weights(leases) else {
+    let throughputs = || leases.iter().map(|lease| lease.throughput);
+    let Some(scale) = Scale::of(throughputs()) else {
         return by_count::share(&mut fleet, balance);
     };
+    let weights = throughputs().map(|known| scale.weight(known)).collect();
     if fleet.members.is_empty() {
         return Vec::new();
     }
@@ -69,18 +71,45 @@ pub fn by_load(
     moves
 }
 
-/// What each lease weighs: its throughput, or the average of those that are known. Absent if that is less than [`NOISE`].
-pub(super) fn weights(leases: &[Portion]) -> Option<Vec<u64>> {
-    let known = || leases.iter().filter_map(|lease| lease.throughput);
-    let sum: u128 = known().map(u128::from).sum();
-    if sum < u128::from(NOISE) * known().count().max(1) as u128 {
-        return None;
+/// What leases weigh.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    average: u64,
+    least: u64,
+}
+
+impl Scale {
+    /// From the throughput of all leases.
+    pub(super) fn of(throughputs: impl Iterator<Item = Option<u64>>) -> Option<Self> {
+        let (mut sum, mut known) = (0, 0);
+        for throughput in throughputs.flatten() {
+            sum += u128::from(throughput);
+            known += 1;
+        }
+        Self::new(sum, known)
     }
-    // The average of 64-bit values is one. Fractions of a millionth do not matter.
-    let average = u64::try_from(sum / known().count() as u128).unwrap_or(u64::MAX);
-    let least = (average / LIGHTEST).max(1);
-    let weight = |lease: &Portion| lease.throughput.unwrap_or(average).max(least);
-    Some(leases.iter().map(weight).collect())
+
+    /// From the sum of the throughput of all leases of which it is known, and how many these are. Absent if that is less than
+    /// [`NOISE`] on average.
+    pub(super) fn new(sum: u128, known: u128) -> Option<Self> {
+        if sum < u128::from(NOISE) * known.max(1) {
+            return None;
+        }
+        // The average of 64-bit values is one. Fractions of a millionth do not matter.
+        let average = u64::try_from(sum / known).unwrap_or(u64::MAX);
+        let least = (average / LIGHTEST).max(1);
+        Some(Self { average, least })
+    }
+
+    /// The least that a lease weighs.
+    pub(super) fn least(self) -> u64 {
+        self.least
+    }
+
+    /// What a lease weighs: its throughput, or the average of those that are known.
+    pub(super) fn weight(self, throughput: Option<u64>) -> u64 {
+        throughput.unwrap_or(self.average).max(self.least)
+    }
 }
 
 /// A member that may get leases, in the order in which members are asked: the least full first.
@@ -125,7 +154,7 @@ struct Room {
 
 /// A member that gives leases.
 #[derive(Clone, Copy, Debug)]
-struct Source {
+pub(super) struct Source {
     member: usize,
     /// Its value, as a ratio, and what it may fall to.
     full: f64,
@@ -134,6 +163,57 @@ struct Source {
     take: f64,
     /// The measure is that of leases: what they weigh is exactly what they add.
     of_leases: bool,
+}
+
+/// The members that give, by the measure by which most is to be given; those that give most come first.
+pub(super) fn sources(measures: &[Measure<'_>], assigned: &[u128], options: &LoadOptions) -> Vec<Source> {
+    let mut chosen: (f64, Vec<Source>) = (0.0, Vec::new());
+    for measure in measures {
+        let sources = sources_by(measure, assigned, options);
+        let sum = sources.iter().map(|source| source.take).sum();
+        if chosen.1.is_empty() || sum > chosen.0 {
+            chosen = (sum, sources);
+        }
+    }
+    let (_, mut sources) = chosen;
+    sources.sort_by(|a, b| b.take.total_cmp(&a.take).then(a.member.cmp(&b.member)));
+    sources
+}
+
+/// The members that give by one measure.
+fn sources_by(measure: &Measure<'_>, assigned: &[u128], options: &LoadOptions) -> Vec<Source> {
+    let threshold = f64::from(options.rebalance_threshold_percent) / 100.0;
+    let dampening = f64::from(options.dampening_percent.min(100)) / 100.0;
+    let (upper, lower) = (1.0 + threshold, 1.0 - threshold);
+    let ratio = |reading: &Reading| measure.ratio(reading.value);
+    let above_limit = |reading: &Reading| reading.value > reading.limit;
+    let readings = &measure.readings;
+    let is_off = |reading: &Reading| ratio(reading) > upper || ratio(reading) < lower || above_limit(reading);
+    if measure.average <= 0.0 || !readings.iter().any(is_off) {
+        return Vec::new();
+    }
+    let gives = |reading: &&Reading| ratio(reading) >= upper || above_limit(reading);
+    let mut giving: Vec<&Reading> = readings.iter().filter(gives).collect();
+    if giving.is_empty() {
+        // Of equal ones, the first: `max_by` alone would find the last.
+        giving.extend(readings.iter().rev().max_by(|a, b| a.value.total_cmp(&b.value)));
+    }
+    let source = |reading: &Reading| {
+        let full = ratio(reading);
+        let goal = measure.ratio(reading.limit).min(1.0);
+        let take = assigned[reading.member] as f64 * ((full - goal) / full) * dampening;
+        Source {
+            member: reading.member,
+            full,
+            goal,
+            take,
+            of_leases: measure.of == Of::Leases,
+        }
+    };
+    let sources = giving.into_iter().map(source);
+    sources
+        .filter(|source| source.full > source.goal + MARGIN)
+        .collect()
 }
 
 /// A fleet and what its members carry.
@@ -223,7 +303,7 @@ impl<'a> Loads<'a> {
     /// Moves leases from members that are too full.
     fn balance(&mut self, options: &LoadOptions, draw: &mut impl FnMut(usize) -> u64) -> Vec<Move> {
         self.count_in_what_was_placed();
-        let sources = self.sources(options);
+        let sources = sources(&self.measures, &self.assigned, options);
         let mut rooms = self.rooms();
         let mut queue = BTreeSet::new();
         for (member, room) in rooms.iter().enumerate() {
@@ -250,58 +330,6 @@ impl<'a> Loads<'a> {
             }
             measure.weigh();
         }
-    }
-
-    /// The members that give, by the measure by which most is to be given; those that give most come first.
-    fn sources(&self, options: &LoadOptions) -> Vec<Source> {
-        let mut chosen: (f64, Vec<Source>) = (0.0, Vec::new());
-        for measure in &self.measures {
-            let sources = self.sources_by(measure, options);
-            let sum = sources.iter().map(|source| source.take).sum();
-            if chosen.1.is_empty() || sum > chosen.0 {
-                chosen = (sum, sources);
-            }
-        }
-        let (_, mut sources) = chosen;
-        sources.sort_by(|a, b| b.take.total_cmp(&a.take).then(a.member.cmp(&b.member)));
-        sources
-    }
-
-    /// The members that give by one measure.
-    fn sources_by(&self, measure: &Measure<'_>, options: &LoadOptions) -> Vec<Source> {
-        let threshold = f64::from(options.rebalance_threshold_percent) / 100.0;
-        let dampening = f64::from(options.dampening_percent.min(100)) / 100.0;
-        let (upper, lower) = (1.0 + threshold, 1.0 - threshold);
-        let ratio = |reading: &Reading| measure.ratio(reading.value);
-        let above_limit = |reading: &Reading| reading.value > reading.limit;
-        let readings = &measure.readings;
-        let is_off =
-            |reading: &Reading| ratio(reading) > upper || ratio(reading) < lower || above_limit(reading);
-        if measure.average <= 0.0 || !readings.iter().any(is_off) {
-            return Vec::new();
-        }
-        let gives = |reading: &&Reading| ratio(reading) >= upper || above_limit(reading);
-        let mut giving: Vec<&Reading> = readings.iter().filter(gives).collect();
-        if giving.is_empty() {
-            // Of equal ones, the first: `max_by` alone would find the last.
-            giving.extend(readings.iter().rev().max_by(|a, b| a.value.total_cmp(&b.value)));
-        }
-        let source = |reading: &Reading| {
-            let full = ratio(reading);
-            let goal = measure.ratio(reading.limit).min(1.0);
-            let take = self.assigned[reading.member] as f64 * ((full - goal) / full) * dampening;
-            Source {
-                member: reading.member,
-                full,
-                goal,
-                take,
-                of_leases: measure.of == Of::Leases,
-            }
-        };
-        let sources = giving.into_iter().map(source);
-        sources
-            .filter(|source| source.full > source.goal + MARGIN)
-            .collect()
     }
 
     /// How full each member is by the fullest of its measures.

@@ -67,6 +67,7 @@
 
 mod by_count;
 mod by_load;
+mod even;
 mod measure;
 mod rows;
 #[cfg(test)]
@@ -74,8 +75,9 @@ mod tests;
 
 pub use by_count::by_count;
 pub use by_load::{LoadOptions, by_load};
+pub use even::{Load, is_even_by_count, is_even_by_load};
 pub use rows::{Rules, candidates, is_fresh, portion, rules};
-pub(crate) use rows::{age_of, whole_seconds};
+pub(crate) use rows::{age_of, index_of, whole_seconds};
 
 use crate::fleet::FleetMetric;
 use crate::ids::WorkerId;
@@ -159,41 +161,51 @@ struct Fleet<'a> {
     owners: Vec<Option<usize>>,
 }
 
+/// The candidates that take part, in the order of their ids, and of each candidate the number of the member that stands for it.
+fn members(candidates: &[Candidate]) -> (Vec<Member<'_>>, Vec<Option<usize>>) {
+    let some_usable = candidates.iter().any(Candidate::is_usable);
+    let mut chosen: Vec<usize> = (0..candidates.len())
+        .filter(|index| !some_usable || candidates[*index].is_usable())
+        .collect();
+    // A stable sort: of the entries with one id, the first comes first.
+    chosen.sort_by(|a, b| candidates[*a].id.cmp(&candidates[*b].id));
+    chosen.dedup_by(|a, b| candidates[*a].id == candidates[*b].id);
+    let mut numbers = vec![None; candidates.len()];
+    for (number, index) in chosen.iter().enumerate() {
+        numbers[*index] = Some(number);
+    }
+    // What another entry of a member has is the member's, too.
+    for (index, number) in numbers
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, number)| number.is_none())
+    {
+        let id = &candidates[index].id;
+        *number = chosen
+            .binary_search_by(|index| candidates[*index].id.cmp(id))
+            .ok();
+    }
+    let member = |index: &usize| Member {
+        index: *index,
+        metrics: if some_usable {
+            &candidates[*index].metrics
+        } else {
+            &[]
+        },
+        most: candidates[*index].most.map_or(usize::MAX, |most| most as usize),
+        leases: 0,
+    };
+    (chosen.iter().map(member).collect(), numbers)
+}
+
 impl<'a> Fleet<'a> {
     fn new(candidates: &'a [Candidate], leases: &'a [Portion]) -> Self {
-        let some_usable = candidates.iter().any(Candidate::is_usable);
-        let mut chosen: Vec<usize> = (0..candidates.len())
-            .filter(|index| !some_usable || candidates[*index].is_usable())
-            .collect();
-        // A stable sort: of the entries with one id, the first comes first.
-        chosen.sort_by(|a, b| candidates[*a].id.cmp(&candidates[*b].id));
-        chosen.dedup_by(|a, b| candidates[*a].id == candidates[*b].id);
-        let numbers: Vec<Option<usize>> = candidates
-            .iter()
-            .map(|candidate| {
-                chosen
-                    .binary_search_by(|index| candidates[*index].id.cmp(&candidate.id))
-                    .ok()
-            })
-            .collect();
+        let (mut members, numbers) = members(candidates);
         let number_of = |lease: &Portion| match lease.owner {
             Owner::Candidate(index) => numbers.get(index).copied().flatten(),
             Owner::Nobody | Owner::Other => None,
         };
         let owners: Vec<Option<usize>> = leases.iter().map(number_of).collect();
-        let mut members: Vec<Member<'_>> = chosen
-            .into_iter()
-            .map(|index| Member {
-                index,
-                metrics: if some_usable {
-                    &candidates[index].metrics
-                } else {
-                    &[]
-                },
-                most: candidates[index].most.map_or(usize::MAX, |most| most as usize),
-                leases: 0,
-            })
-            .collect();
         for (owner, lease) in owners.iter().zip(leases) {
             if let Some(member) = owner.filter(|_| !lease.available) {
                 members[member].leases += 1;

@@ -72,6 +72,11 @@ pub fn candidates<'a>(
     candidates.into_values().collect()
 }
 
+/// The place of a worker among `candidates`, which stand in the order of their names.
+pub(crate) fn index_of(candidates: &[Candidate], worker: &WorkerId) -> Option<usize> {
+    candidates.binary_search_by(|other| other.id.cmp(worker)).ok()
+}
+
 /// A lease to be shared out among `candidates`, which stand in the order of their names. `is_settled` says of the row and its owner
 /// whether nothing is going on with the lease.
 pub fn portion(
@@ -82,9 +87,8 @@ pub fn portion(
 ) -> Portion {
     // A lease that is being handed over counts for its next owner.
     let owner = row.and_then(|row| row.owner.as_ref());
-    let index = |owner: &WorkerId| candidates.binary_search_by(|other| other.id.cmp(owner)).ok();
     Portion {
-        owner: match (owner, owner.and_then(index)) {
+        owner: match (owner, owner.and_then(|owner| index_of(candidates, owner))) {
             (_, Some(index)) => Owner::Candidate(index),
             (Some(_), None) if !available => Owner::Other,
             _ => Owner::Nobody,

@@ -4,7 +4,9 @@ mod load;
 mod number;
 mod settling;
 
-use super::{Candidate, LoadOptions, Move, Owner, Portion, by_count, by_load};
+use super::{
+    Candidate, Load, LoadOptions, Move, Owner, Portion, by_count, by_load, is_even_by_count, is_even_by_load,
+};
 use crate::draw::draw;
 use crate::fleet::FleetMetric;
 use proptest::prelude::*;
@@ -92,6 +94,31 @@ fn both(candidates: &[Candidate], leases: &[Portion], balance: bool, seed: u64) 
     [
         by_count(candidates, leases, balance),
         load_moves(candidates, leases, balance, seed),
+    ]
+}
+
+/// Whether loads are even, by both rules.
+fn are_even(candidates: &[Candidate], leases: &[Portion]) -> [bool; 2] {
+    let owner = |lease: &Portion| match lease.owner {
+        Owner::Candidate(index) => Some(index),
+        Owner::Nobody | Owner::Other => None,
+    };
+    let load = |lease: &Portion| Load {
+        owner: owner(lease),
+        leases: 1,
+        known: u32::from(lease.throughput.is_some()),
+        throughput: lease.throughput.unwrap_or(0).into(),
+    };
+    let loads: Vec<Load> = leases.iter().map(load).collect();
+    let light = |below| {
+        let known = leases
+            .iter()
+            .filter_map(move |lease| Some((owner(lease), lease.throughput?)));
+        known.filter(move |(_, throughput)| *throughput < below)
+    };
+    [
+        is_even_by_count(candidates, &loads),
+        is_even_by_load(candidates, &loads, light, &LoadOptions::default()),
     ]
 }
 
@@ -216,6 +243,16 @@ proptest! {
         }
     }
 
+    /// What a leader looks at in place of all rows: where it says that loads are even, no lease moves.
+    #[test]
+    fn nothing_moves_where_loads_are_even((candidates, mut leases) in fleet_and_leases(), seed: u64) {
+        leases.retain(|lease| !lease.available);
+        let even = are_even(&candidates, &leases);
+        for (even, moves) in even.into_iter().zip(both(&candidates, &leases, true, seed)) {
+            prop_assert!(!even || moves.is_empty(), "{:?}", moves);
+        }
+    }
+
     /// Loads are checked to be numbers where they are compared (`Loads::open`).
     #[test]
     fn any_numbers_do(
@@ -250,6 +287,25 @@ proptest! {
 fn without_workers_or_leases_nothing_moves() {
     assert_eq!(both(&[], &[free(1), free(None)], true, 0), [[], []]);
     assert_eq!(both(&workers(3), &[], true, 0), [[], []]);
+}
+
+#[test]
+fn loads_within_the_threshold_are_even() {
+    let share =
+        |first: usize| -> Vec<Portion> { (0..100).map(|n| held(usize::from(n >= first), ONE)).collect() };
+    assert_eq!(are_even(&workers(2), &share(50)), [true, true]);
+    assert_eq!(are_even(&workers(2), &share(54)), [false, true]);
+    assert_eq!(are_even(&workers(2), &share(60)), [false, false]);
+    assert_eq!(are_even(&workers(3), &share(50)), [false, false]);
+    // By what hosts report, it is not the leases that tell.
+    let hosts = [busy("a", 50, 100), busy("b", 50, 100)];
+    assert_eq!(are_even(&hosts, &share(60)), [false, true]);
+    let hosts = [busy("a", 70, 100), busy("b", 40, 100)];
+    assert_eq!(are_even(&hosts, &share(50)), [true, false]);
+    // Without throughput, numbers tell.
+    let idle = [held(0, None), held(0, None), held(1, None)];
+    assert_eq!(are_even(&workers(2), &idle), [true, true]);
+    assert_eq!(are_even(&workers(2), &idle[..2]), [false, false]);
 }
 
 #[test]

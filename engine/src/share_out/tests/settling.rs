@@ -1,14 +1,15 @@
 //! Leases of constant throughput, shared out by load again and again among workers without metrics: it comes to an end.
 
 use super::*;
-use crate::share_out::by_load::weights;
+use crate::share_out::by_load::Scale;
 
 /// The weight of the leases of each worker.
 fn carried(workers: usize, leases: &[Portion]) -> Vec<u128> {
     let mut carried = vec![0; workers];
-    for (lease, weight) in leases.iter().zip(weights(leases).expect("some throughput")) {
+    let scale = Scale::of(leases.iter().map(|lease| lease.throughput)).expect("some throughput");
+    for lease in leases {
         if let (Owner::Candidate(owner), false) = (lease.owner, lease.available) {
-            carried[owner] += u128::from(weight);
+            carried[owner] += u128::from(scale.weight(lease.throughput));
         }
     }
     carried

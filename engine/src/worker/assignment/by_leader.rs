@@ -70,6 +70,11 @@ pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, ro
         return;
     }
     let candidates = candidates(cx, leases);
+    let even = available.is_empty() && is_even(cx, leases, &candidates);
+    // Where checks are on, small tables are shared out all the same, to see that nothing moves.
+    if even && (!cfg!(debug_assertions) || leases.len() > 64) {
+        return;
+    }
     let unfinished = leases.iter().filter(|(_, lease)| lease.is_unfinished());
     let mut ixs: Vec<LeaseIx> = unfinished.map(|(ix, _)| ix).collect();
     // What has stood still for longest comes first.
@@ -96,12 +101,25 @@ pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, ro
         AssignBy::Load => share_out::by_load(&candidates, &portions, &LoadOptions::default(), balance, draw),
         AssignBy::Number => share_out::by_count(&candidates, &portions, balance),
     };
+    debug_assert!(!even || moves.is_empty(), "nothing moves where loads are even");
     for step in moves {
         let (Some(ix), Some(to)) = (ixs.get(step.lease), candidates.get(step.to)) else {
             debug_assert!(false, "a lease and a worker that were given are chosen");
             continue;
         };
         carry_out(cx, leases, *ix, &to.id, portions[step.lease].available);
+    }
+}
+
+/// Whether nothing would move, if nothing is available.
+fn is_even(cx: &Context, leases: &LeaseTable, candidates: &[Candidate]) -> bool {
+    let loads = leases.loads(candidates);
+    let light = |below| loads.light(below);
+    match cx.config().fleet.assign_by {
+        AssignBy::Load => {
+            share_out::is_even_by_load(candidates, &loads.loads, light, &LoadOptions::default())
+        }
+        AssignBy::Number => share_out::is_even_by_count(candidates, &loads.loads),
     }
 }
 

@@ -3,7 +3,8 @@
 
 use super::{Lease, LeaseTable};
 use crate::ids::{LeaseIx, WorkerId};
-use crate::row::HandsOver;
+use crate::row::{HandsOver, LeaseRow};
+use crate::share_out::{self, Candidate, Load};
 use crate::worker::context::Context;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,17 +22,27 @@ struct Plain {
 pub(super) struct PlainLeases {
     /// By the number of the lease. Absent: the lease itself has to be looked at.
     leases: Vec<Option<Plain>>,
+    /// By the number of the lease: the smoothed throughput that its row said when it was found to be plain. Of no meaning if it is not.
+    throughputs: Vec<u64>,
     names: Vec<WorkerId>,
+    /// By the number of the owner.
+    counts: Vec<PlainCount>,
     numbers: BTreeMap<WorkerId, u32>,
 }
 
 /// What the plain leases of one owner come to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlainCount {
     pub(super) leases: u32,
     /// How many of their rows do not say that the owner hands the lease over.
     pub(super) silent: u32,
+    /// The throughput of how many of them is known, and the sum of it.
+    known: u32,
+    throughput: u128,
 }
+
+/// Stands for a throughput that is not known.
+const UNKNOWN: u64 = u64::MAX;
 
 /// Names of former owners that may be kept beside twice as many as there are owners.
 const SPARE_NAMES: usize = 64;
@@ -47,15 +58,35 @@ impl PlainLeases {
     }
 
     fn take(&mut self, ix: LeaseIx) -> Option<Plain> {
-        self.leases.get_mut(ix.index())?.take()
+        let at = ix.index();
+        let plain = self.leases.get_mut(at)?.take()?;
+        let throughput = std::mem::replace(&mut self.throughputs[at], UNKNOWN);
+        let count = &mut self.counts[plain.owner as usize];
+        count.leases -= 1;
+        count.silent -= u32::from(plain.hands_over.is_no());
+        if throughput != UNKNOWN {
+            count.known -= 1;
+            count.throughput -= u128::from(throughput);
+        }
+        Some(plain)
     }
 
-    fn set(&mut self, ix: LeaseIx, plain: Plain) {
+    fn set(&mut self, ix: LeaseIx, plain: Plain, throughput: Option<u64>) {
         let at = ix.index();
         if self.leases.len() <= at {
             self.leases.resize(at + 1, None);
+            self.throughputs.resize(at + 1, UNKNOWN);
         }
+        debug_assert!(self.leases[at].is_none(), "a lease is counted once");
         self.leases[at] = Some(plain);
+        let count = &mut self.counts[plain.owner as usize];
+        count.leases += 1;
+        count.silent += u32::from(plain.hands_over.is_no());
+        if let Some(throughput) = throughput.filter(|known| *known != UNKNOWN) {
+            self.throughputs[at] = throughput;
+            count.known += 1;
+            count.throughput += u128::from(throughput);
+        }
     }
 
     /// The number of an owner. `likely`: the number that it had.
@@ -68,22 +99,27 @@ impl PlainLeases {
         }
         let number = self.names.len() as u32;
         self.names.push(owner.clone());
+        self.counts.push(PlainCount::default());
         self.numbers.insert(owner.clone(), number);
         number
     }
 
+    /// By the number of an owner: its place among these candidates, which stand in the order of their names.
+    fn places(&self, candidates: &[Candidate]) -> Vec<Option<usize>> {
+        let mut places = vec![None; self.names.len()];
+        let mut candidates = candidates.iter().enumerate().peekable();
+        for (name, number) in &self.numbers {
+            while candidates.next_if(|(_, other)| other.id < *name).is_some() {}
+            let same = candidates.peek().filter(|(_, other)| other.id == *name);
+            places[*number as usize] = same.map(|(place, _)| *place);
+        }
+        places
+    }
+
     /// The owners of plain leases, in order, and what their leases come to.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&WorkerId, PlainCount)> {
-        let mut counts = vec![PlainCount::default(); self.names.len()];
-        for plain in self.leases.iter().flatten() {
-            let count = &mut counts[plain.owner as usize];
-            count.leases += 1;
-            count.silent += u32::from(plain.hands_over.is_no());
-        }
-        let counts = self
-            .numbers
-            .iter()
-            .map(move |(name, number)| (name, counts[*number as usize]));
+        let numbers = self.numbers.iter();
+        let counts = numbers.map(|(name, number)| (name, self.counts[*number as usize]));
         counts.filter(|(_, count)| count.leases > 0)
     }
 
@@ -96,13 +132,42 @@ impl PlainLeases {
     }
 }
 
+/// What a leader has to weigh.
+#[derive(Debug)]
+pub(in crate::worker) struct Loads<'a> {
+    /// What each owner has.
+    pub(in crate::worker) loads: Vec<Load>,
+    plain: &'a PlainLeases,
+    /// By the number of an owner of plain leases: its place among the candidates.
+    places: Vec<Option<usize>>,
+    /// The other leases: the place of the owner, and the throughput.
+    rest: Vec<(Option<usize>, Option<u64>)>,
+}
+
+impl Loads<'_> {
+    /// The leases with less than this throughput, each with the place of its owner.
+    pub(in crate::worker) fn light(&self, below: u64) -> impl Iterator<Item = (Option<usize>, u64)> {
+        let throughputs = self.plain.throughputs.iter().copied().enumerate();
+        let plain = throughputs.filter(move |(_, throughput)| *throughput < below);
+        let plain = plain.filter_map(|(at, throughput)| {
+            let owner = self.plain.get(at)?.owner as usize;
+            Some((self.places[owner], throughput))
+        });
+        let rest = self
+            .rest
+            .iter()
+            .filter_map(|(owner, throughput)| Some((*owner, (*throughput)?)));
+        plain.chain(rest.filter(move |(_, throughput)| *throughput < below))
+    }
+}
+
 impl Lease {
-    /// The owner, if the lease is plainly another's.
-    fn plain_owner(&self, cx: &Context) -> Option<(&WorkerId, HandsOver)> {
+    /// The row and its owner, if the lease is plainly another's.
+    fn plain_row(&self, cx: &Context) -> Option<(&LeaseRow, &WorkerId)> {
         let row = self.unfinished_row().filter(|row| row.handing_over.is_none())?;
         let expired = self.idle() >= cx.config().lease_duration;
         let owner = row.owner.as_ref().filter(|owner| *owner != cx.me())?;
-        (!expired && !self.busy()).then_some((owner, row.hands_over))
+        (!expired && !self.busy()).then_some((row, owner))
     }
 }
 
@@ -117,9 +182,12 @@ impl LeaseTable {
         let before = self.plain.0.take(ix);
         let result = change(self);
         let lease = self.slots.get(ix.index()).and_then(Option::as_ref);
-        if let Some((owner, hands_over)) = lease.and_then(|lease| lease.plain_owner(cx)) {
-            let owner = self.plain.0.number(owner, before.map(|plain| plain.owner));
-            self.plain.0.set(ix, Plain { owner, hands_over });
+        if let Some((row, owner)) = lease.and_then(|lease| lease.plain_row(cx)) {
+            let plain = Plain {
+                owner: self.plain.0.number(owner, before.map(|plain| plain.owner)),
+                hands_over: row.hands_over,
+            };
+            self.plain.0.set(ix, plain, row.throughput);
         }
         result
     }
@@ -130,10 +198,13 @@ impl LeaseTable {
     }
 
     pub(super) fn not_among(&self, plain: &PlainLeases) -> impl Iterator<Item = (LeaseIx, &Lease)> {
-        let slots = self.slots.iter().enumerate();
-        slots.filter_map(|(at, lease)| match plain.get(at) {
-            Some(_) => None,
-            None => Some((LeaseIx::from_index(at), lease.as_ref()?)),
+        // The memory of a lease that is plain is not touched.
+        let noted = plain.leases.iter().enumerate();
+        let others = noted.filter_map(|(at, plain)| plain.is_none().then_some(at));
+        let others = others.chain(plain.leases.len()..self.slots.len());
+        others.filter_map(|at| {
+            let ix = LeaseIx::from_index(at);
+            Some((ix, self.get(ix)?))
         })
     }
 
@@ -156,6 +227,35 @@ impl LeaseTable {
             }
         }
         by_owner
+    }
+
+    /// The unfinished leases, as a leader weighs them.
+    pub(in crate::worker) fn loads(&self, candidates: &[Candidate]) -> Loads<'_> {
+        let plain = &self.plain.0;
+        let places = plain.places(candidates);
+        let of_plain = plain.counts.iter().zip(&places).map(|(count, place)| Load {
+            owner: *place,
+            leases: count.leases,
+            known: count.known,
+            throughput: count.throughput,
+        });
+        let rows = self.not_plain().filter_map(|(_, lease)| lease.unfinished_row());
+        let place = |owner: &WorkerId| share_out::index_of(candidates, owner);
+        let rest: Vec<_> = rows
+            .map(|row| (row.owner.as_ref().and_then(place), row.throughput))
+            .collect();
+        let of_rest = rest.iter().map(|(owner, throughput)| Load {
+            owner: *owner,
+            leases: 1,
+            known: u32::from(throughput.is_some()),
+            throughput: throughput.unwrap_or(0).into(),
+        });
+        Loads {
+            loads: of_plain.chain(of_rest).collect(),
+            plain,
+            places,
+            rest,
+        }
     }
 
     /// The leases whose rows may name this owner: all that do are among them.
