@@ -71,8 +71,7 @@ impl fmt::Display for StreamNews {
             ),
             StreamNews::NotRead { stream, leases } => write!(
                 f,
-                "found {} of stream {stream} in the lease table, and leaves them alone: this worker is not configured to read that \
-                 stream",
+                "found {} of stream {stream} in the lease table, and leaves them alone: this worker does not read that stream",
                 Count(*leases, "lease", "leases")
             ),
             StreamNews::Forgot { lease } => write!(
