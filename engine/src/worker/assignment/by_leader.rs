@@ -117,9 +117,9 @@ fn is_even(cx: &Context, leases: &LeaseTable, candidates: &[Candidate]) -> bool 
     let light = |below| loads.light(below);
     match cx.config().fleet.assign_by {
         AssignBy::Load => {
-            share_out::is_even_by_load(candidates, &loads.loads, light, &LoadOptions::default())
+            share_out::is_even_by_load(candidates, loads.each(), light, &LoadOptions::default())
         }
-        AssignBy::Number => share_out::is_even_by_count(candidates, &loads.loads),
+        AssignBy::Number => share_out::is_even_by_count(candidates, loads.each()),
     }
 }
 

@@ -135,8 +135,7 @@ impl PlainLeases {
 /// What a leader has to weigh.
 #[derive(Debug)]
 pub(in crate::worker) struct Loads<'a> {
-    /// What each owner has.
-    pub(in crate::worker) loads: Vec<Load>,
+    each: Vec<Load>,
     plain: &'a PlainLeases,
     /// By the number of an owner of plain leases: its place among the candidates.
     places: Vec<Option<usize>>,
@@ -145,6 +144,11 @@ pub(in crate::worker) struct Loads<'a> {
 }
 
 impl Loads<'_> {
+    /// What each owner has.
+    pub(in crate::worker) fn each(&self) -> &[Load] {
+        &self.each
+    }
+
     /// The leases with less than this throughput, each with the place of its owner.
     pub(in crate::worker) fn light(&self, below: u64) -> impl Iterator<Item = (Option<usize>, u64)> {
         let throughputs = self.plain.throughputs.iter().copied().enumerate();
@@ -251,7 +255,7 @@ impl LeaseTable {
             throughput: throughput.unwrap_or(0).into(),
         });
         Loads {
-            loads: of_plain.chain(of_rest).collect(),
+            each: of_plain.chain(of_rest).collect(),
             plain,
             places,
             rest,
