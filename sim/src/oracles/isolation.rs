@@ -120,6 +120,10 @@ impl Life {
         }
         let stopping = self.stopping;
         let lane = self.setup(ask);
+        if ask == Ask::Setup && !lane.open.contains(&op) {
+            // The application answered this one: nothing was looked at.
+            return;
+        }
         lane.answered(now, op, ask, how);
         lane.used = lane.failures > 0 && !stopping;
     }

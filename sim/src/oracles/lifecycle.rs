@@ -29,6 +29,37 @@ struct Shutdown {
     reported: bool,
 }
 
+/// What a worker cannot know of a lease any more. When it leaves a stream, it forgets the leases of it, and tokens begin again where a row
+/// says that was set back meanwhile.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    opened: BTreeMap<(LifeNo, ShardNo), Time>,
+    left_stream: BTreeMap<LifeNo, Time>,
+    set_back: BTreeMap<ShardNo, Time>,
+}
+
+impl Memory {
+    fn observe(&mut self, now: Time, fact: &Fact) {
+        match *fact {
+            Fact::StreamLeft { life, .. } => drop(self.left_stream.insert(life, now)),
+            Fact::RowChanged {
+                shard,
+                before: Some(before),
+                after: Some(after),
+                ..
+            } if after.counter < before.counter => drop(self.set_back.insert(shard, now)),
+            _ => {}
+        }
+    }
+
+    /// A life opens a lease. Whether it can have forgotten what it knew when it opened it before.
+    fn opens(&mut self, now: Time, life: LifeNo, shard: ShardNo) -> bool {
+        let before = self.opened.insert((life, shard), now);
+        let since = |at: Option<&Time>| at.zip(before).is_some_and(|(at, before)| *at >= before);
+        since(self.left_stream.get(&life)) && since(self.set_back.get(&shard))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
     terms: Terms,
@@ -44,6 +75,7 @@ pub(super) struct Lifecycle {
     knew: std::collections::BTreeSet<(LifeNo, ShardNo)>,
     /// Shards whose row was removed: one made anew counts from the beginning, and tokens with it.
     anew: std::collections::BTreeSet<ShardNo>,
+    memory: Memory,
     /// Shards whose end was durable at some time.
     ended: BTreeSet<ShardNo>,
     /// Who asked for the end of what to be written.
@@ -63,6 +95,7 @@ impl Lifecycle {
             through: BTreeMap::new(),
             knew: Default::default(),
             anew: Default::default(),
+            memory: Memory::default(),
             ended: BTreeSet::new(),
             ends: BTreeSet::new(),
         }
@@ -119,6 +152,7 @@ impl Lifecycle {
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        self.memory.observe(now, fact);
         match *fact {
             Fact::Processed {
                 life,
@@ -134,7 +168,7 @@ impl Lifecycle {
             Fact::OpenBegun { life, shard, token } => {
                 self.through.remove(&(life, shard));
                 self.ends.remove(&(life, shard));
-                let anew = self.anew.contains(&shard);
+                let anew = self.anew.contains(&shard) || self.memory.opens(now, life, shard);
                 let before = self.stages.insert((life, shard), (token, Stage::Opening));
                 if let Some((old, stage)) = before
                     && !matches!(

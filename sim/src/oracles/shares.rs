@@ -24,6 +24,8 @@ struct Seen {
     early: Option<(u64, Time)>,
     /// An older row was shown since, by a stale read or because the row was made anew.
     older: bool,
+    /// It was shown since the last whole scan ended.
+    fresh: bool,
 }
 
 impl Seen {
@@ -61,7 +63,10 @@ impl Stake {
         let (owner, next) = self.asked_of;
         let has_owner = |seen: Seen| seen.row.owner != owner && seen.row.owner.is_some();
         let is_promised = |seen: Seen| seen.row.next != next && seen.row.next.is_some();
-        self.takes > 0 && !self.seen.is_some_and(|seen| has_owner(seen) || is_promised(seen))
+        // The owner has taken back what it was to hand over: the row is another than the one that is to be taken.
+        let is_taken_back = |seen: Seen| next.is_some() && seen.row.next.is_none() && seen.row.owner == owner;
+        let is_lost = |seen| has_owner(seen) || is_promised(seen) || is_taken_back(seen);
+        self.takes > 0 && !self.seen.is_some_and(is_lost)
     }
 
     fn is_idle(&self) -> bool {
@@ -164,6 +169,7 @@ impl Shares {
                 }
                 self.shown(now, life, shard, row, scanned);
             }
+            Fact::ScanEnded { life } => self.scanned(life),
             Fact::Asked {
                 life,
                 ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
@@ -228,6 +234,16 @@ impl Shares {
         }
     }
 
+    /// A whole scan has ended. A row that it did not show is forgotten, though it may be there: a stale page lacks what was written lately.
+    fn scanned(&mut self, life: LifeNo) {
+        for stake in at(&mut self.lives, life) {
+            if let Some(seen) = &mut stake.seen {
+                seen.disputed |= !seen.fresh;
+                seen.fresh = false;
+            }
+        }
+    }
+
     /// What is shown beside scans may be used for what was asked for only: the row is believed in as before, and as shown.
     fn shown(&mut self, now: Time, life: LifeNo, shard: ShardNo, row: Row, scanned: bool) {
         let seen = &mut self.stake(life, shard).seen;
@@ -245,11 +261,11 @@ impl Shares {
                     let since = early.map_or(now, |(_, since)| since);
                     (seen.gap, seen.counter_since) = (since.saturating_sub(seen.counter_since), since);
                 }
-                (seen.row, seen.disputed, seen.older) = (row, false, false);
+                (seen.row, seen.disputed, seen.older, seen.fresh) = (row, false, false, true);
             }
             // A stale read; or the row was made anew, and its reader has forgotten the former one.
             Some(seen) if row.counter < seen.row.counter && !seen.older => {
-                (seen.disputed, seen.older) = (true, true);
+                (seen.disputed, seen.older, seen.fresh) = (true, true, true);
                 seen.early = Some((row.counter, now));
             }
             _ => {
@@ -260,6 +276,7 @@ impl Shares {
                     // What was shown beside scans may be newer than what this one shows.
                     early: early.filter(|(counter, _)| *counter > row.counter),
                     older: false,
+                    fresh: true,
                     owner_since: now,
                     counter_since: since.map_or(now, |(_, since)| since),
                     gap: 0,

@@ -158,6 +158,9 @@ fn a_look_that_failed_is_repeated_and_another_is_not_due() {
         ])
     };
     assert_eq!(lists(0), 0, "after a listing it rests");
+    let refused = (2, answered(0, Ask::Setup, 0, 7, How::Refused));
+    let other = (60_000_000, asked(0, Ask::Setup, 0, 8, 0, 0));
+    assert_eq!(judged([refused, other]), 0, "the application refused something");
 }
 
 #[test]

@@ -69,6 +69,34 @@ fn a_shard_is_ended_when_that_is_durable() {
 }
 
 #[test]
+fn a_token_that_a_worker_has_forgotten_may_come_again() {
+    let open = |token| Fact::OpenBegun {
+        life: 0,
+        shard: 0,
+        token,
+    };
+    let left = || Fact::StreamLeft {
+        life: 0,
+        stream: 0,
+        lost: false,
+    };
+    let set_to = |counter| {
+        let before = row(None, 9, Mark::At(1));
+        changed(
+            0,
+            None,
+            Verb::Release,
+            Some(before),
+            Some(row(None, counter, Mark::At(1))),
+        )
+    };
+    let again = |facts: Vec<Fact>| after_open([ended(), closed()].into_iter().chain(facts).chain([open(1)]));
+    assert_eq!(again(vec![left(), set_to(0)]), 0);
+    assert_eq!(again(vec![set_to(0)]), 1, "it remembers the token");
+    assert_eq!(again(vec![left(), set_to(10)]), 1, "the row says more");
+}
+
+#[test]
 fn one_end_for_every_start() {
     let stopped = Fact::Stopped {
         life: 0,

@@ -106,6 +106,38 @@ fn a_take_of_what_is_promised_to_another_does_not_count() {
 }
 
 #[test]
+fn a_take_of_what_its_owner_has_taken_back_does_not_count() {
+    let owned = row(Some(1), 41, Mark::TrimHorizon);
+    let promised = Row {
+        next: Some(Owner::Life(3)),
+        ..owned
+    };
+    let facts = |first: Row| {
+        let both = [
+            shown(0, first),
+            ask(TAKE, 0),
+            shown(0, row(Some(1), 42, Mark::TrimHorizon)),
+        ];
+        both.into_iter().chain([ask(TAKE, 1), ask(TAKE, 2)])
+    };
+    assert_eq!(judged(table(&[1, 1, 1, 1, 2, 2]), facts(owned)), 1);
+    assert_eq!(judged(table(&[1, 1, 1, 1, 2, 2]), facts(promised)), 0);
+}
+
+#[test]
+fn an_owner_that_a_scan_does_not_show_may_be_unknown() {
+    let ended = || Fact::ScanEnded { life: 0 };
+    let asks = || (0..3).map(|shard| ask(TAKE, shard));
+    let facts = || table(&[1, 1, 1, 1, 2, 2]);
+    assert_eq!(judged(facts(), std::iter::once(ended()).chain(asks())), 1);
+    // The second of these scans lacks all rows.
+    assert_eq!(judged(facts(), [ended(), ended()].into_iter().chain(asks())), 0);
+    let again = (0..6).map(|shard| shown(shard, row(Some(1 + shard / 4), 40, Mark::TrimHorizon)));
+    let again = std::iter::once(ended()).chain(again).chain([ended()]);
+    assert_eq!(judged(facts(), again.chain(asks())), 1);
+}
+
+#[test]
 fn what_was_asked_for_counts_while_the_row_says_so() {
     let owners = [1, 1, 1, 1, 2, 2];
     let claimed = |shard: u32| {
