@@ -69,7 +69,7 @@ async fn first_records(fleet: &Fleet, began: Instant, by: &str) -> f64 {
 }
 
 /// What a kind of worker comes to, in the order of the table's rows.
-async fn measured(test: &'static str, kind: &Kind<'_>) -> [String; 5] {
+async fn measured(test: &'static str, kind: &Kind<'_>) -> [String; 6] {
     let (fleet, producer) = Fleet::start(test).await;
     let began = Instant::now();
     let mut anna = kind.start(&fleet, "anna");
@@ -84,19 +84,24 @@ async fn measured(test: &'static str, kind: &Kind<'_>) -> [String; 5] {
         .await;
     fleet.kill(&mut bert);
     let began = Instant::now();
-    let carl = kind.start(&fleet, "carl");
-    let warm = first_records(&fleet, began, "carl").await;
+    let mut carl = kind.start(&fleet, "carl");
+    let taken_over = first_records(&fleet, began, "carl").await;
     fleet
         .until_owned_within("what bert read", SHARDS, &["carl"], LONG)
         .await;
     let handovers = fleet.watch.handovers();
-    fleet.finish(producer, vec![carl]).await;
+    fleet.leave(&mut carl).await;
+    let began = Instant::now();
+    let dora = kind.start(&fleet, "dora");
+    let warm = first_records(&fleet, began, "dora").await;
+    fleet.finish(producer, vec![dora]).await;
     [
         format!("{cold:.1} s"),
+        format!("{warm:.1} s"),
         Measured::of(&handovers, Cause::Taken).to_string(),
         Measured::of(&handovers, Cause::Left).to_string(),
         Measured::of(&handovers, Cause::Killed).to_string(),
-        format!("{warm:.1} s"),
+        format!("{taken_over:.1} s"),
     ]
 }
 
@@ -118,6 +123,7 @@ async fn the_same_scenes_with_workers_of_the_kcl_and_with_ours() {
     ];
     let rows = [
         "new table, until every shard is read",
+        "a table that all workers left, until every shard is read",
         "a worker joins, each shard that moves",
         "a worker stops, each shard that moves",
         "a worker is killed, each shard that moves",
@@ -132,7 +138,7 @@ async fn the_same_scenes_with_workers_of_the_kcl_and_with_ours() {
     }
     let [(_, ours), ..] = &kinds;
     assert!(
-        ours[1].ends_with(" 0 again") && ours[2].ends_with(" 0 again"),
+        ours[2].ends_with(" 0 again") && ours[3].ends_with(" 0 again"),
         "{ours:?}"
     );
 }
