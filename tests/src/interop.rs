@@ -15,7 +15,7 @@
 //!
 //! | option | meaning |
 //! |---|---|
-//! | `--endpoint URL` | where Kinesis and DynamoDB are, in us-east-1, with any credentials |
+//! | `--endpoint URL` | where Kinesis and DynamoDB are, in us-east-1, with any credentials; for the program of KCL for Java, `--dynamodb URL` says where DynamoDB is if it is elsewhere |
 //! | `--stream NAME`, `--table NAME` | the stream, and the application; the program of KCL for Java also takes the identifiers of several streams, with commas between them |
 //! | `--worker NAME` | the worker's id; the client's name for kinsumer, which draws its id |
 //! | those in [`Library::quick`] | the library's own timers, in ms |
@@ -99,8 +99,10 @@ impl Library {
 /// Where everything is that a fleet needs.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Kinesis and DynamoDB.
-    pub endpoint: String,
+    /// Kinesis.
+    pub kinesis: String,
+    /// DynamoDB.
+    pub dynamodb: String,
     /// The stream's name.
     pub stream: String,
     /// The application's name.
@@ -138,13 +140,16 @@ impl Member {
     pub fn launch(mut command: Command, place: &Place, name: &str) -> Self {
         let output = place.directory.join(format!("{name}.jsonl"));
         command
-            .args(["--endpoint", &place.endpoint])
+            .args(["--endpoint", &place.kinesis])
             .args(["--stream", &place.stream])
             .args(["--table", &place.application])
             .args(["--worker", name])
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env_remove("AWS_PROFILE")
             .env_remove("AWS_ENDPOINT_URL");
+        if place.dynamodb != place.kinesis {
+            command.args(["--dynamodb", &place.dynamodb]);
+        }
         let process = Process::start(command, &output).expect("a worker");
         Self {
             name: name.to_owned(),

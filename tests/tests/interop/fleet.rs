@@ -53,7 +53,11 @@ impl Fleet {
 
     /// The same of so many shards.
     pub(super) async fn with_shards(test: &'static str, shards: i32) -> (Self, Producer) {
-        let world = World::with_shards(test, shards).await;
+        Self::on(test, World::with_shards(test, shards).await)
+    }
+
+    /// The same on this stream.
+    pub(super) fn on(test: &'static str, world: World) -> (Self, Producer) {
         let producer = Producer::start(world.kinesis.clone(), &world.place.stream);
         let watch = Watch::start(world.dynamodb.clone(), APPLICATION);
         (Self { test, world, watch }, producer)

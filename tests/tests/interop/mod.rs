@@ -25,7 +25,7 @@ mod rows;
 mod vmware_go_kcl;
 
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold::aws::kinesis::types::Shard;
+use leasehold::aws::kinesis::types::{Shard, StreamStatus};
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold_tests::clients;
 use leasehold_tests::consume::{Consumer, Target};
@@ -60,33 +60,45 @@ impl World {
 
     async fn with_shards(name: &str, shards: i32) -> Self {
         let local = Local::start(instant()).await;
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory");
+        Self::at(local.endpoint.clone(), local.endpoint, directory(name), shards).await
+    }
+
+    /// On these servers.
+    async fn at(kinesis: String, dynamodb: String, directory: PathBuf, shards: i32) -> Self {
         let world = Self {
-            kinesis: clients::kinesis(&local.endpoint),
-            dynamodb: clients::dynamodb(&local.endpoint),
+            kinesis: clients::kinesis(&kinesis),
+            dynamodb: clients::dynamodb(&dynamodb),
             place: Place {
-                endpoint: local.endpoint,
+                kinesis,
+                dynamodb,
                 stream: STREAM.to_owned(),
                 application: APPLICATION.to_owned(),
                 directory,
             },
         };
-        let stream = world
-            .kinesis
-            .create_stream()
-            .stream_name(STREAM)
-            .shard_count(shards);
-        stream.send().await.expect("a stream");
+        let stream = world.kinesis.create_stream().stream_name(STREAM);
+        stream.shard_count(shards).send().await.expect("a stream");
+        world.until_active().await;
         world
+    }
+
+    /// Until the stream can be changed.
+    async fn until_active(&self) {
+        until("the stream to be ACTIVE", SOON, || async {
+            let summary = self.kinesis.describe_stream_summary().stream_name(STREAM);
+            let answer = summary.send().await.ok();
+            let summary = answer.and_then(|answer| answer.stream_description_summary);
+            summary.is_some_and(|summary| summary.stream_status == StreamStatus::Active)
+        })
+        .await;
     }
 
     /// A worker of ours beside theirs, on their tables.
     fn ours(&self, name: &str, format: &'static str, more: &'static [&'static str]) -> Consumer {
         let target = Target {
             program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
-            kinesis: self.place.endpoint.clone(),
-            dynamodb: self.place.endpoint.clone(),
+            kinesis: self.place.kinesis.clone(),
+            dynamodb: self.place.dynamodb.clone(),
             stream: self.place.stream.clone(),
             application: self.place.application.clone(),
             format,
@@ -119,12 +131,14 @@ impl World {
         let split = self.kinesis.split_shard().stream_name(STREAM);
         let split = split.shard_to_split(shard(0)).new_starting_hash_key(HALF);
         split.send().await.expect("a split");
+        self.until_active().await;
     }
 
     async fn merge_others(&self) {
         let merge = self.kinesis.merge_shards().stream_name(STREAM);
         let merge = merge.shard_to_merge(shard(1)).adjacent_shard_to_merge(shard(2));
         merge.send().await.expect("a merge");
+        self.until_active().await;
     }
 
     /// The rows of a table; none while there is no table.
@@ -133,6 +147,13 @@ impl World {
         let answer = scan.send().await;
         answer.ok().and_then(|answer| answer.items).unwrap_or_default()
     }
+}
+
+/// A directory for what the workers of a test print.
+fn directory(test: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    directory
 }
 
 fn shard(number: u32) -> String {

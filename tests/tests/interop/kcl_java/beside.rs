@@ -1,24 +1,20 @@
 //! Workers of the KCL and ours in one fleet, for as long as one likes.
 
-use crate::interop::fleet::{Fleet, program};
-use leasehold_tests::kcl_java::Kcl;
+use crate::interop::fleet::{Fleet, Worker, program};
+use leasehold_tests::kcl_java::{Kcl, Program};
 
 /// What KCL 3 is told while workers of KCL 2 may be there. It shares leases as KCL 2 does, by counting them.
 pub(super) const LIKE_KCL_2: &[&str] = &["--client-version=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X"];
 
-/// Whatever happens to a fleet: workers of both kinds join, leave and crash, and shards are split and merged.
-async fn everything(test: &'static str, kcl: Kcl, more: &[&str]) {
-    let Some(program) = program(test, kcl).await else {
-        return;
-    };
-    let (fleet, producer) = Fleet::start(test).await;
+/// Whatever happens to a fleet: workers of both kinds join, leave and crash, and shards are split and merged. The worker that is left.
+pub(super) async fn everything(fleet: &Fleet, program: &Program, more: &[&str]) -> Worker {
     // Ours fills the table at once; the KCL waits for up to half a minute, in case another worker does.
     let mut lea = fleet.ours("lea");
-    let mut anna = fleet.theirs(&program, "anna", more);
+    let mut anna = fleet.theirs(program, "anna", more);
     fleet
         .until_read("anna and lea to share the shards", &[0, 1, 2], &["anna", "lea"])
         .await;
-    let mut bert = fleet.theirs(&program, "bert", more);
+    let mut bert = fleet.theirs(program, "bert", more);
     fleet
         .until_read("bert to get a share", &[0, 1, 2], &["anna", "bert", "lea"])
         .await;
@@ -29,7 +25,7 @@ async fn everything(test: &'static str, kcl: Kcl, more: &[&str]) {
     fleet.left_without_repeats(&anna);
     fleet.kill(&mut bert);
     fleet.until_read("what bert read", &[0, 1, 2], &["lea"]).await;
-    let carl = fleet.theirs(&program, "carl", more);
+    let carl = fleet.theirs(program, "carl", more);
     fleet
         .until_read("carl to get a share", &[0, 1, 2], &["carl", "lea"])
         .await;
@@ -43,15 +39,24 @@ async fn everything(test: &'static str, kcl: Kcl, more: &[&str]) {
         .await;
     fleet.kill(&mut lea);
     fleet.until_read("what lea read", &[3, 4, 5], &["carl"]).await;
-    fleet.finish(producer, vec![carl]).await;
+    carl
+}
+
+async fn beside(test: &'static str, kcl: Kcl, more: &[&str]) {
+    let Some(program) = program(test, kcl).await else {
+        return;
+    };
+    let (fleet, producer) = Fleet::start(test).await;
+    let last = everything(&fleet, &program, more).await;
+    fleet.finish(producer, vec![last]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kcl_2_and_ours_share_a_fleet() {
-    everything("kcl-2-beside", Kcl::Two, &[]).await;
+    beside("kcl-2-beside", Kcl::Two, &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kcl_3_that_counts_leases_and_ours_share_a_fleet() {
-    everything("kcl-3-beside", Kcl::Three, LIKE_KCL_2).await;
+    beside("kcl-3-beside", Kcl::Three, LIKE_KCL_2).await;
 }

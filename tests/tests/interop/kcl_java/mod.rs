@@ -7,6 +7,7 @@
 //! | `kcl3.rs` | KCL 3 as it runs by default: its leader assigns leases to ours, and ours to its workers |
 //! | `kcl34.rs` | KCL 3.4, whose workers know each other from tables of their own, and its replacement by KCL 3.5 |
 //! | `led.rs` | the scenes that these two share |
+//! | `independent.rs` | both in one fleet on servers that others wrote: kinesis-mock and dynoxide; KCL 2, and KCL 3 as it runs by default |
 //! | `several_streams.rs` | an application of several streams, read by both: KCL 2, and KCL 3 as it runs by default |
 //! | `compare.rs` | the same scenes at the defaults of each, measured: a table; takes some minutes |
 //! | `migrate.rs` | a fleet that goes over from the rules of KCL 2 to those of KCL 3, led by a worker of KCL or of ours, and back; takes a quarter of an hour |
@@ -15,6 +16,7 @@
 
 mod beside;
 mod compare;
+mod independent;
 mod kcl3;
 mod kcl34;
 mod led;

@@ -66,7 +66,9 @@ public final class Worker {
     }
 
     private static Scheduler scheduler(Options options) {
-        URI endpoint = URI.create(options.need("endpoint"));
+        String server = options.need("endpoint");
+        URI endpoint = URI.create(server);
+        URI dynamoEndpoint = URI.create(options.text("dynamodb", server));
         Region region = Region.of(options.text("region", "us-east-1"));
         AwsCredentialsProvider anybody = StaticCredentialsProvider.create(AwsBasicCredentials.create("test", "test"));
         // HTTP/2 needs TLS; servers on loopback have none.
@@ -75,7 +77,7 @@ public final class Worker {
                 .httpClientBuilder(NettyNioAsyncHttpClient.builder().protocol(Protocol.HTTP1_1).maxConcurrency(200))
                 .build();
         DynamoDbAsyncClient dynamo = DynamoDbAsyncClient.builder()
-                .endpointOverride(endpoint).region(region).credentialsProvider(anybody).build();
+                .endpointOverride(dynamoEndpoint).region(region).credentialsProvider(anybody).build();
         // Never called, as metrics are off.
         CloudWatchAsyncClient cloudWatch = CloudWatchAsyncClient.builder()
                 .endpointOverride(endpoint).region(region).credentialsProvider(anybody).build();
