@@ -10,19 +10,19 @@ use super::{Candidate, members};
 
 /// What somebody has of the leases that are processed. An owner may stand in several of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub(crate) struct Load {
     /// The index of the candidate; of a lease that is being handed over, that of its next owner. Absent: a worker that is no candidate.
-    pub owner: Option<usize>,
+    pub(crate) owner: Option<usize>,
     /// How many leases these are.
-    pub leases: u32,
+    pub(crate) leases: u32,
     /// The throughput of how many of them is known.
-    pub known: u32,
+    pub(crate) known: u32,
     /// The sum of it, in millionths of KiB/s.
-    pub throughput: u128,
+    pub(crate) throughput: u128,
 }
 
 /// Whether [`by_count`](super::by_count()) moves none of these leases, of which none is available.
-pub fn is_even_by_count(candidates: &[Candidate], loads: &[Load]) -> bool {
+pub(crate) fn is_even_by_count(candidates: &[Candidate], loads: &[Load]) -> bool {
     let (mut members, numbers) = members(candidates);
     for load in loads {
         if let Some(owner) = number(&numbers, load.owner) {
@@ -37,7 +37,7 @@ pub fn is_even_by_count(candidates: &[Candidate], loads: &[Load]) -> bool {
 
 /// Whether [`by_load`](super::by_load()) moves none of these leases, of which none is available. `light` gives the leases with less than a
 /// throughput: the owner of each, as in `loads`, and its throughput.
-pub fn is_even_by_load<I: Iterator<Item = (Option<usize>, u64)>>(
+pub(crate) fn is_even_by_load<I: Iterator<Item = (Option<usize>, u64)>>(
     candidates: &[Candidate],
     loads: &[Load],
     light: impl FnOnce(u64) -> I,

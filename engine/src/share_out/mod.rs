@@ -75,7 +75,7 @@ mod tests;
 
 pub use by_count::by_count;
 pub use by_load::{LoadOptions, by_load};
-pub use even::{Load, is_even_by_count, is_even_by_load};
+pub(crate) use even::{Load, is_even_by_count, is_even_by_load};
 pub use rows::{Rules, candidates, is_fresh, portion, rules};
 pub(crate) use rows::{age_of, index_of, whole_seconds};
 
