@@ -4,8 +4,10 @@
 mod engine_tests;
 mod fleet;
 pub(crate) mod other;
+pub(crate) mod parts;
 mod rounds;
 mod start;
+mod streams;
 pub(crate) mod survey;
 
 use crate::exit::{self, Failure, Verdict};
@@ -22,6 +24,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
+use streams::{ShardsFile, parse_shards};
 use survey::Asked;
 
 /// Say what workers would do if they looked at a lease table now: what they create and why, what waits for what, what is wrong with
@@ -41,12 +44,13 @@ use survey::Asked;
 /// others may move than those named.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --shards shards.json --leases leases.json --assign count\n  leasehold plan --format vmware-go-kcl --shards shards.json --leases leases.json"
+    after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --shards shards.json --leases leases.json --assign count\n  leasehold plan --shards orders=orders.json --shards returns=returns.json --leases leases.json\n  leasehold plan --format vmware-go-kcl --shards shards.json --leases leases.json"
 )]
 pub(super) struct PlanArgs {
-    /// The shards of the stream: what ListShards answered.
-    #[arg(long, value_name = "FILE")]
-    shards: PathBuf,
+    /// The shards of the stream: what ListShards answered. For an application of several streams: one for each, with the stream before it,
+    /// as a name or an identifier `<account>:<stream>:<creation time in seconds>`.
+    #[arg(long, value_name = "[STREAM=]FILE", required = true, value_parser = parse_shards)]
+    shards: Vec<ShardsFile>,
     /// The rows of the lease table: what Scan answered.
     #[arg(long, value_name = "FILE")]
     leases: PathBuf,
@@ -167,13 +171,18 @@ fn incomplete(lease: &LeaseRow, lacks: &[&str]) -> Option<Finding> {
 
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     let format = args.format;
-    if format != Format::Kcl && (args.workers.is_some() || args.stream.is_some()) {
+    let several = streams::are_several(&args.shards)?;
+    if format != Format::Kcl && (args.workers.is_some() || args.stream.is_some() || several) {
         return Err(Failure::unusable(format!(
-            "expected --workers and --stream with --format kcl only, found {format}: its tables hold no worker metrics and \
-             name no stream"
+            "expected --workers, --stream and the streams of several lists of shards with --format kcl only, found {format}: its \
+             tables hold no worker metrics and name no stream"
         )));
     }
-    let shards = input::shards(&args.shards)?;
+    if several && args.stream.is_some() {
+        return Err(Failure::unusable(
+            "expected --stream for a plan of one stream, found the streams of several lists of shards; leave --stream out".to_owned(),
+        ));
+    }
     let mut items = input::items(&args.leases, format.key_name())?;
     let mut heartbeats = match &args.workers {
         Some(path) => input::heartbeats(path)?,
@@ -200,7 +209,11 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         heartbeats: &heartbeats,
         now,
     };
-    let mut survey = survey::survey(&shards, &rows, &asked);
+    let (mut survey, rows) = match (several, &*args.shards) {
+        (false, [file]) => streams::survey_one(file, rows, &asked)?,
+        (_, files) => streams::survey_several(files, rows, &asked)?,
+    };
+    survey.stale(&asked, &rows);
     survey.findings.splice(0..0, others.into_iter().chain(incomplete));
     if all_old {
         let detail = "no worker has reported into the table for a minute, so that reports tell nothing of who lives: if the files \

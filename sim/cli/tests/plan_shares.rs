@@ -172,3 +172,61 @@ fn leases_of_many_streams_are_told_in_a_line_for_each_stream() {
         "{detail}"
     );
 }
+
+/// Two streams share a table: each is compared with its own shards, and the leases of both are shared out together.
+#[test]
+fn several_streams_are_planned_together() {
+    let shards = json!({"Shards": [
+        {"ShardId": "shardId-000000000000",
+         "HashKeyRange": {"StartingHashKey": "0", "EndingHashKey": "170141183460469231731687303715884105727"},
+         "SequenceNumberRange": {"StartingSequenceNumber": "100"}},
+        {"ShardId": "shardId-000000000001",
+         "HashKeyRange": {"StartingHashKey": "170141183460469231731687303715884105728", "EndingHashKey": "340282366920938463463374607431768211455"},
+         "SequenceNumberRange": {"StartingSequenceNumber": "100"}}]});
+    let shards = written("of-one-stream.json", &shards.to_string());
+    let lease = |stream: &str, shard: u32, owner: &str| {
+        json!({
+            "leaseKey": {"S": format!("{stream}:shardId-{shard:012}")}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": owner},
+            "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}
+        })
+    };
+    let table = json!({"Items": [
+        lease("1:orders:2", 0, "w1"), lease("1:orders:2", 1, "w1"), lease("1:returns:3", 0, "w1"),
+        lease("1:bills:4", 0, "w1"), {"leaseKey": {"S": "other"}, "entityType": {"S": "X"}}
+    ]});
+    let leases = written("of-several-streams.json", &table.to_string());
+    let run = |streams: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        command.args(["plan", "--json", "--leases"]).arg(&leases);
+        for stream in streams {
+            command
+                .arg("--shards")
+                .arg(format!("{stream}{}", shards.display()));
+        }
+        command.output().expect("it starts")
+    };
+    let plan = json_of(&run(&["orders=", "1:returns:3="]));
+    // The second shard of `returns` has no lease. All that `orders` needs is there.
+    assert_eq!(plan["create"].as_array().map(Vec::len), Some(1), "{plan}");
+    assert_eq!(plan["create"][0]["lease_key"], "1:returns:3:shardId-000000000001");
+    assert_eq!(findings(&plan, "hole").len(), 1, "{plan}");
+    let other = findings(&plan, "other-stream");
+    let detail = other[0]["detail"].as_str().expect("a sentence");
+    assert!(
+        detail.starts_with("1 lease (1 unfinished) of the stream 1:bills:4"),
+        "{detail}"
+    );
+    assert!(detail.ends_with("--shards 1:bills:4=FILE"), "{detail}");
+    assert_eq!(findings(&plan, "foreign-row").len(), 1, "{plan}");
+
+    for (streams, expected) in [
+        (&["orders=", ""][..], "the stream of each file of several"),
+        (&["orders=", "1:orders:2="], "found two for 1:orders:2"),
+        (&["parcels="], "no lease of a stream of this name"),
+    ] {
+        let output = run(streams);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}

@@ -5,7 +5,7 @@ use super::change;
 use super::table::{Table, TableArgs, under_way};
 use crate::clients::in_full;
 use crate::exit::{self, Failure, Verdict};
-use crate::plan::other::{Count, stream_of};
+use crate::plan::parts::{Parts, Unnamed};
 use crate::plan::survey::{Asked, survey};
 use crate::position::parse_position;
 use clap::Args;
@@ -59,14 +59,6 @@ struct Told<'a> {
     done: &'a [Done],
     /// So many findings are left.
     left: usize,
-}
-
-/// Leases of a stream that was not named, in a table of several.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Unnamed {
-    stream: String,
-    #[serde(flatten)]
-    count: Count,
 }
 
 /// A stream that is examined, and its shards.
@@ -134,10 +126,11 @@ async fn examine(
         .map(|(row, item)| (row.key().clone(), format.lacks(item)))
         .filter(|(_, lacks)| !lacks.is_empty())
         .collect();
-    let mut parts = Parts::of(rows, streams);
+    let several = streams.iter().any(|(stream, _)| stream.id().is_some());
+    let mut parts = Parts::of(rows, several);
     let mut findings = Vec::new();
     for (stream, shards) in streams {
-        let rows = parts.take(stream);
+        let rows = parts.take(stream.id());
         let asked = Asked {
             stream: stream.id(),
             from: args.from,
@@ -159,46 +152,6 @@ async fn examine(
     let (strays, unnamed) = parts.left();
     findings.extend(ailment::stray(strays));
     Ok((findings, unnamed))
-}
-
-/// The rows of a table, by the stream that their keys name.
-struct Parts(BTreeMap<Option<String>, Vec<RowRead>>);
-
-impl Parts {
-    /// In a table of one stream all rows are of it.
-    fn of(rows: Vec<RowRead>, streams: &[Listed]) -> Self {
-        let several = streams.iter().any(|(stream, _)| stream.id().is_some());
-        let mut parts: BTreeMap<_, Vec<RowRead>> = BTreeMap::new();
-        for row in rows {
-            let stream = stream_of(row.key().as_str()).filter(|_| several);
-            parts.entry(stream.map(str::to_owned)).or_default().push(row);
-        }
-        Self(parts)
-    }
-
-    fn take(&mut self, stream: &NamedStream) -> Vec<RowRead> {
-        let id = stream.id().map(ToString::to_string);
-        self.0.remove(&id).unwrap_or_default()
-    }
-
-    /// What was not taken: rows whose keys name no stream, and the leases of each other stream.
-    fn left(mut self) -> (Count, Vec<Unnamed>) {
-        let count = |rows: Vec<RowRead>| {
-            let mut count = Count::default();
-            let rows = rows.iter();
-            rows.filter(|row| !matches!(row, RowRead::Foreign { .. }))
-                .for_each(|row| count.add_row(row));
-            count
-        };
-        let strays = count(self.0.remove(&None).unwrap_or_default());
-        let others = self.0.into_iter().filter_map(|(stream, rows)| {
-            Some(Unnamed {
-                stream: stream?,
-                count: count(rows),
-            })
-        });
-        (strays, others.collect())
-    }
 }
 
 /// All items of the table, as they are: rows do not tell what an item lacks.
@@ -261,54 +214,4 @@ fn told(
         let _ = write!(text, ", {} of which --repair can mend", plan.steps.len());
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use leasehold::{Checkpoint, LeaseRow};
-
-    #[test]
-    fn rows_are_told_apart_by_the_streams_that_are_named() {
-        let row = |key: &str, checkpoint| RowRead::Lease(LeaseRow::new(key.into(), checkpoint));
-        let rows = || {
-            vec![
-                row("1:orders:2:a", Checkpoint::TrimHorizon),
-                row("1:returns:3:a", Checkpoint::ShardEnd),
-                row("b", Checkpoint::TrimHorizon),
-                RowRead::Unreadable {
-                    key: "1:returns:3:b".into(),
-                    detail: "no counter".to_owned(),
-                },
-                RowRead::Foreign {
-                    key: "Leader".into(),
-                    kind: "LOCK".to_owned(),
-                    says: None,
-                },
-            ]
-        };
-        let part = |stream: &str| {
-            let listed = [(stream.into(), Vec::new())];
-            let mut parts = Parts::of(rows(), &listed);
-            let taken = parts.take(&listed[0].0);
-            let (strays, unnamed) = parts.left();
-            let unnamed = unnamed
-                .iter()
-                .map(|left| format!("{} of {}", left.count, left.stream));
-            (
-                taken.len(),
-                strays.to_string(),
-                unnamed.collect::<Vec<_>>().join(", "),
-            )
-        };
-        let nothing = "0 leases (0 unfinished)".to_owned();
-        assert_eq!(
-            part("orders"),
-            (5, nothing, String::new()),
-            "a table of one stream"
-        );
-        let stray = "1 lease (1 unfinished)".to_owned();
-        let left = "2 leases (0 unfinished) of 1:returns:3".to_owned();
-        assert_eq!(part("1:orders:2"), (1, stray, left));
-    }
 }

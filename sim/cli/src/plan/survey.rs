@@ -47,9 +47,9 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
     for row in rows {
         let mut say = |kind, detail| survey.find(kind, Some(row.key().as_str()), detail);
         match row {
-            RowRead::Foreign { kind, key, .. } => {
+            RowRead::Foreign { key, .. } => {
                 occupied.insert(key.clone());
-                say("foreign-row", format!("it is a {kind}, and left alone"));
+                survey.foreign(row);
             }
             RowRead::Unreadable { detail, key } => {
                 occupied.insert(key.clone());
@@ -73,7 +73,6 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
     survey.judge(shards, &leases, asked);
     survey.other_streams(&leases, asked);
     survey.plan(shards, &leases, &occupied, asked);
-    survey.stale(asked, &leases);
     survey
 }
 
@@ -84,6 +83,22 @@ impl Survey {
             lease_key: lease_key.map(str::to_owned),
             detail,
         });
+    }
+
+    /// What was found of another stream of the same table is found, too.
+    pub(super) fn add(&mut self, other: Survey) {
+        self.create.extend(other.create);
+        self.wait.extend(other.wait);
+        self.findings.extend(other.findings);
+        self.hopeless |= other.hopeless;
+    }
+
+    /// Tells of a row that is no lease.
+    pub(super) fn foreign(&mut self, row: &RowRead) {
+        if let RowRead::Foreign { kind, key, .. } = row {
+            let detail = format!("it is a {kind}, and left alone");
+            self.find("foreign-row", Some(key.as_str()), detail);
+        }
     }
 
     /// What is wrong with the leases themselves.
@@ -273,7 +288,9 @@ impl Survey {
     }
 
     /// Workers that have not reported for too long.
-    fn stale(&mut self, asked: &Asked<'_>, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+    pub(super) fn stale(&mut self, asked: &Asked<'_>, rows: &[RowRead]) {
+        let leases = rows.iter().filter_map(RowRead::lease);
+        let leases: BTreeMap<_, _> = leases.map(|lease| (&lease.key, lease)).collect();
         let reports = last_reports(asked.heartbeats);
         for (worker, report) in reports.iter().filter(|(_, report)| !is_fresh(report, asked.now)) {
             let owns =

@@ -260,7 +260,9 @@ fn a_worker_that_reports_no_more_is_told() {
             now: Wall(now),
             ..asked(InitialPosition::TrimHorizon)
         };
-        survey(&family(), &rows, &asked)
+        let mut survey = survey(&family(), &rows, &asked);
+        survey.stale(&asked, &rows);
+        survey
     };
     let survey = at(100_001);
     let stale: Vec<_> = survey
