@@ -84,6 +84,10 @@ impl Services {
             }
             return;
         }
+        if cx.plan().fleet.tables_beside && table.is_none() {
+            // There nobody looks for it.
+            return;
+        }
         let lock = match read {
             Some(RowRead::Foreign { says: Some(says), .. }) => match *says {
                 FleetRow::Leader(lock) if !lock.released => Some(lock.id),
