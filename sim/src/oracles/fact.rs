@@ -431,6 +431,9 @@ pub enum Fact {
     Leads { life: Option<LifeNo> },
     /// A life says to a fleet that it lives, or takes that back.
     Reports { life: LifeNo, there: bool },
+    /// Somebody wrote by which rules a fleet works that goes over to version 3 of the Java KCL: by those of version 3, under a leader, or
+    /// by those of version 2.
+    Rules { by: Option<LifeNo>, led: bool },
 }
 
 impl Fact {
@@ -445,7 +448,7 @@ impl Fact {
             | Fact::Foreign
             | Fact::StreamGone { .. }
             | Fact::Given { .. } => None,
-            Fact::RowChanged { by, .. } => by,
+            Fact::RowChanged { by, .. } | Fact::Rules { by, .. } => by,
             Fact::Leads { life } => life,
             Fact::Booted { life, .. }
             | Fact::Died { life }

@@ -6,10 +6,14 @@
 //! * `requests-on-time`: who lives says so.
 //! * `leases-owned`: what was assigned to a worker that lives, it takes soon; to a worker that died long ago, nothing is assigned.
 //! * `stops-cleanly`: who stops leaves neither a report nor a lock, or leases would be assigned to it.
+//!
+//! A fleet that goes over from version 2 has such a leader from the end of that, as soon as every worker can have noticed it, until it
+//! goes back. What is said of leases and leaders is asked for in that time only; that who stops leaves nothing, always. And who ends the
+//! migration has waited for as long as it is configured to, while every owner reported (`leases-owned`): to others nothing is assigned.
 
 use super::fact::{Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
-use leasehold_engine::fleet::{REPORT_INTERVAL, WORKER_EXPIRY};
+use leasehold_engine::fleet::{MIGRATION_NOTICED, REPORT_INTERVAL, WORKER_EXPIRY};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A lease as it is.
@@ -51,6 +55,12 @@ pub(super) struct Led {
     silence: Time,
     /// So long after something happened, every worker knows it, and has ended what it began before.
     doubt: Time,
+    /// For so long all owners must have reported before the fleet goes over to version 3.
+    wait: Time,
+    /// Since when all workers follow the leader; none: the fleet has not gone over to version 3, or went back.
+    led_from: Option<Time>,
+    /// Since when the fleet has been at the rules of version 2, on its way.
+    migrates_since: Option<Time>,
     rows: Vec<Truth>,
     lives: BTreeMap<LifeNo, Life>,
     lock: Option<LifeNo>,
@@ -75,12 +85,15 @@ impl Led {
         let tables = if terms.config.fleet_tables() { 3 } else { 1 };
         let lease = terms.config.lease_duration();
         Self {
-            is_on: terms.led && !terms.migrates && !terms.clocks_beyond,
+            is_on: terms.led && !terms.clocks_beyond,
             lease: terms.at_least(lease),
             patience: terms.at_least(lease.times(5)),
             silence: terms.at_least(lease.scaled(5, 2)),
             overdue: terms.at_least(terms.least(|config| config.hand_over_timeout()).times(3)),
             doubt: 2 * tables * known + SLACK_US,
+            wait: terms.at_least(terms.least(|config| config.fleet().migration_wait())),
+            led_from: (!terms.migrates).then_some(0),
+            migrates_since: None,
             rows: Vec::new(),
             lives: BTreeMap::new(),
             lock: None,
@@ -107,7 +120,8 @@ impl Led {
                 after,
                 ..
             } => {
-                if let (Some(life), Some(verb)) = (by.filter(|life| !others.contains(life)), verb) {
+                let ours = by.filter(|life| self.is_followed(now) && !others.contains(life));
+                if let (Some(life), Some(verb)) = (ours, verb) {
                     self.judge(now, (life, shard, verb), (before, after), others, verdict);
                 }
                 self.changed(now, shard, by, after);
@@ -120,6 +134,9 @@ impl Led {
                 let known = self.lives.entry(life).or_default();
                 let since = known.reports.map_or(now, |(since, _)| since);
                 known.reports = there.then_some((since, now));
+            }
+            Fact::Rules { by, led } => {
+                self.goes_over(now, by.filter(|by| !others.contains(by)), led, verdict)
             }
             Fact::Booted { life, .. } => self.lives.entry(life).or_default().since = now,
             Fact::ScanEnded { life } => self.lives.entry(life).or_default().scanned = now,
@@ -167,6 +184,59 @@ impl Led {
             truth.assigned = None;
         }
         truth.row = after;
+    }
+
+    /// Whether all workers follow the rules of version 3.
+    fn is_followed(&self, now: Time) -> bool {
+        self.led_from.is_some_and(|from| from <= now)
+    }
+
+    /// The row of the version was written, by a worker of ours if there is one.
+    fn goes_over(&mut self, now: Time, ours: Option<LifeNo>, led: bool, verdict: &mut Verdict) {
+        if !led {
+            self.led_from = None;
+            self.migrates_since.get_or_insert(now);
+            return;
+        }
+        let begun = self.migrates_since.take();
+        if let (Some(life), Some(begun)) = (ours, begun) {
+            self.judge_end(now, life, begun, verdict);
+        }
+        let noticed = now + MIGRATION_NOTICED.0 + self.doubt;
+        self.led_from.get_or_insert(noticed);
+    }
+
+    /// A worker of ours has ended the migration that began then.
+    fn judge_end(&self, now: Time, life: LifeNo, begun: Time, verdict: &mut Verdict) {
+        let waited = now - begun;
+        if waited < self.wait {
+            verdict.report(Property::LeasesOwned, now, || {
+                format!(
+                    "life {life} ended the migration {} ms after it began: owners had {} ms to report",
+                    waited / 1_000,
+                    self.wait / 1_000
+                )
+            });
+        }
+        let silent = |owner: LifeNo| {
+            let reports = self.lives.get(&owner).and_then(|life| life.reports);
+            reports.is_none_or(|(_, last)| last + WORKER_EXPIRY.0 + self.doubt < now)
+        };
+        let renews = |truth: &&Truth| now < truth.renewed + self.lease && truth.named + self.doubt < now;
+        let owners = self
+            .rows
+            .iter()
+            .filter(renews)
+            .filter_map(|truth| truth.row?.owner);
+        for owner in owners {
+            if let Owner::Life(owner) = owner
+                && silent(owner)
+            {
+                return verdict.report(Property::LeasesOwned, now, || {
+                    format!("life {life} ended the migration, and the owner {owner} does not report: nothing will be assigned to it")
+                });
+            }
+        }
     }
 
     /// Whether every worker has known for a while that some other program's worker lives, so that a leader assigns.
@@ -300,7 +370,11 @@ impl Led {
         if !self.is_on {
             return;
         }
-        self.look_for_silent(now, others, verdict);
+        let followed = self.is_followed(now);
+        if followed {
+            self.look_for_silent(now, others, verdict);
+        }
+        let from = self.led_from.unwrap_or(now);
         for (shard, truth) in self.rows.iter_mut().enumerate() {
             let owner = truth.row.filter(is_open).and_then(|row| row.owner);
             let Some(Owner::Life(owner)) = owner else { continue };
@@ -311,8 +385,8 @@ impl Led {
                 life.idle = Some(now);
             }
             let lives = life.over.is_none() && !life.stopping && !life.stands && !others.contains(&owner);
-            let due = truth.named.max(life.since) + self.doubt;
-            if lives && truth.assigned == Some(owner) && due < life.scanned {
+            let due = truth.named.max(life.since).max(from) + self.doubt;
+            if followed && lives && truth.assigned == Some(owner) && due < life.scanned {
                 truth.assigned = None;
                 verdict.report(Property::LeasesOwned, now, || {
                     format!(

@@ -157,7 +157,7 @@ pub struct Terms {
     pub abort_us: u64,
     /// In the fleet somebody leads, and assigns the leases, as in version 3 of the Java KCL.
     pub led: bool,
-    /// It does so only when the fleet has gone over from version 2, which each worker notices at another time.
+    /// It does so only from when the fleet has gone over from version 2, which each worker notices at another time.
     pub migrates: bool,
     /// Whether the canary is to fire.
     pub canary: bool,

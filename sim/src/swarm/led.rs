@@ -15,12 +15,18 @@ const OURS_LEAD_US: u64 = 600_000_000;
 /// Who stands still for so long has surely lost a leader's lock, in µs: others look every 30 s, and wait for 120 s from then on.
 const STILL_US: u64 = 210_000_000;
 
+/// How much longer a world lasts in which the fleet goes over to version 3, in µs: the leader looks once a minute whether all report, and
+/// each worker once a minute whether it is over.
+const MIGRATING_US: u64 = 300_000_000;
+
 /// How long a world lasts at least, in µs.
-pub(super) fn least_us(draws: Draws) -> u64 {
-    match are_gone(draws) {
+pub(super) fn least_us(draws: Draws, migrates: bool) -> u64 {
+    let migrating_us = if migrates { MIGRATING_US } else { 0 };
+    let led_us = match are_gone(draws) {
         true => OURS_LEAD_US,
         false => LED_US,
-    }
+    };
+    led_us + migrating_us
 }
 
 /// Whether all workers of the other program are gone for a while. When they come back, one of ours leads.
@@ -46,6 +52,13 @@ impl Plan {
                 .with_scan_interval(scan)
                 .with_quick_scan_interval(quick.min(scan))
         });
+        if self.fleet.migrates {
+            let wait = Span(draws.magnitude("migrates", 1, 30_000_000, 140_000_000));
+            self.configure(|config| {
+                let fleet = config.fleet().clone().with_migration_wait(wait);
+                config.with_fleet(fleet)
+            });
+        }
         let mut interruptions = self.deaths_of_leaders(draws);
         if are_gone(draws) && self.faults.upgrade.turns.is_empty() {
             interruptions.extend(self.absence(draws));

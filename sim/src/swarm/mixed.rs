@@ -24,8 +24,10 @@ impl Plan {
         };
         let draws = Draws::new(self.seed);
         let (workers, shards) = (self.workers.clamp(2, 6), self.shards.min(32));
+        let tables_beside = other == Program::Kcl3 && draws.coin("mixed", 4) && draws.coin("mixed", 5);
+        let migrates = other == Program::Kcl3 && !tables_beside && draws.below("migrates", 0, 5) == 0;
         let length_us = match other {
-            Program::Kcl3 => self.fault_us.max(led::least_us(draws)),
+            Program::Kcl3 => self.fault_us.max(led::least_us(draws, migrates)),
             _ => self.fault_us,
         };
         // The models of other programs read one stream.
@@ -42,12 +44,12 @@ impl Plan {
                 true => Assignment::Load,
                 false => Assignment::Count,
             },
-            tables_beside: other == Program::Kcl3 && draws.coin("mixed", 4) && draws.coin("mixed", 5),
+            migrates,
+            tables_beside,
             ..Fleet::default()
         };
         plan.upgraded = None;
         // From LATEST, a worker of theirs that is started again before its first checkpoint begins at what is latest then.
-        let tables_beside = plan.fleet.tables_beside;
         plan.configure(|config| {
             config
                 .with_max_leases(0)
@@ -121,6 +123,22 @@ mod tests {
                 }
                 assert!(plan.is_mixed(), "seed {seed}");
             }
+        }
+    }
+
+    #[test]
+    fn in_some_worlds_a_fleet_goes_over_to_version_3() {
+        let plans = (0..4_000).map(|seed| Plan::draw(seed).with_format(Format::Kcl).mixed());
+        let led: Vec<Plan> = plans.filter(|plan| plan.fleet.is_led()).collect();
+        let migrating: Vec<&Plan> = led.iter().filter(|plan| plan.fleet.migrates).collect();
+        let share = migrating.len() * 100 / led.len();
+        assert!((13..18).contains(&share), "{share} % of {}", led.len());
+        for plan in migrating {
+            let wait = plan.config.fleet().migration_wait();
+            assert!(
+                Span::from_secs(30) <= wait && wait.times(3) < Span(plan.fault_us),
+                "{wait}"
+            );
         }
     }
 

@@ -15,8 +15,13 @@ fn begin() -> Vec<(Time, Fact)> {
 }
 
 fn judge(facts: impl IntoIterator<Item = (Time, Fact)>) -> Vec<Property> {
+    judge_in(false, facts)
+}
+
+fn judge_in(migrates: bool, facts: impl IntoIterator<Item = (Time, Fact)>) -> Vec<Property> {
     let terms = Terms {
         led: true,
+        migrates,
         ..Terms::plain(config())
     };
     let reports = (30..1_000)
@@ -173,4 +178,48 @@ fn who_stops_leaves_no_report_and_no_lock() {
     // Who reaches no table can take nothing back.
     let cut_off = (89 * S, Fact::CutOff { life: 1 });
     assert_eq!(judge([leads(50, 1), reports(true), cut_off, stops]), []);
+}
+
+/// The fleet goes over by this worker, or goes back.
+fn rules(at: u64, by: u32, led: bool) -> (Time, Fact) {
+    (at * S, Fact::Rules { by: Some(by), led })
+}
+
+#[test]
+fn a_fleet_that_goes_over_has_a_leader_when_all_can_have_noticed_that() {
+    let judge = |born: u64, facts: Vec<(Time, Fact)>| {
+        let begun = [rules(1, 0, false), rules(100, 0, true), leads(120, 0)];
+        let free = write(born, 0, Verb::Create, (None, 0), (None, 0));
+        let takes = write(born + 1, 1, Verb::Take, (None, 0), (Some(1), 1));
+        judge_in(true, begun.into_iter().chain(facts).chain([free, takes]))
+    };
+    assert_eq!(judge(50, vec![]), []);
+    assert_eq!(judge(189, vec![]), []);
+    assert_eq!(judge(400, vec![]), [Property::FairShares]);
+    assert_eq!(judge(400, vec![rules(390, 0, false)]), []);
+    assert_eq!(judge(400, vec![rules(390, 0, false), rules(395, 0, true)]), []);
+}
+
+#[test]
+fn who_ends_a_migration_has_waited_for_the_reports_of_all_owners() {
+    let judge = |by: u32, at: u64, facts: Vec<(Time, Fact)>| {
+        let begun = [rules(1, 0, false), rules(at, by, true)];
+        judge_in(true, begun.into_iter().chain(facts))
+    };
+    assert_eq!(judge(1, 700, vec![]), []);
+    assert_eq!(judge(1, 300, vec![]), [Property::LeasesOwned]);
+    assert_eq!(judge(0, 300, vec![]), [], "others may be configured otherwise");
+    let owns = |renewed| {
+        vec![
+            write(400, 2, Verb::Take, (None, 0), (Some(2), 1)),
+            write(renewed, 2, Verb::Renew, (Some(2), 1), (Some(2), 2)),
+        ]
+    };
+    let reports = (680 * S, Fact::Reports { life: 2, there: true });
+    assert_eq!(judge(1, 700, owns(699)), [Property::LeasesOwned]);
+    assert_eq!(
+        judge(1, 700, owns(699).into_iter().chain([reports]).collect()),
+        []
+    );
+    assert_eq!(judge(1, 700, owns(500)), [], "it may be dead");
 }

@@ -5,7 +5,7 @@ use crate::oracles::Fact;
 use crate::oracles::fact::Owner;
 use crate::peers;
 use crate::world::context::Context;
-use leasehold_engine::fleet::{FleetRow, FleetTable, LEADER_KEY, VERSION_KEY};
+use leasehold_engine::fleet::{FleetRow, FleetTable, FleetVersion, LEADER_KEY, VERSION_KEY};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::RowRead;
 
@@ -47,10 +47,18 @@ impl Services {
                 .written
                 .as_ref()
                 .map(|(by, _)| cx.names().owner(&WorkerId::from(by.as_str())));
-            let worker = match by {
-                Some(Owner::Life(life)) => format!("w{}", cx.names().worker(life)),
-                _ => "somebody".to_owned(),
+            let by = match by {
+                Some(Owner::Life(life)) => Some(life),
+                _ => None,
             };
+            let led = matches!(
+                state.version,
+                FleetVersion::Version3x | FleetVersion::Version3xWithRollback
+            );
+            cx.fact(Fact::Rules { by, led });
+            let worker = by.map_or("somebody".to_owned(), |life| {
+                format!("w{}", cx.names().worker(life))
+            });
             cx.line(|| format!("{worker} says that the fleet is at {}", state.version.as_str()));
         }
     }
@@ -74,6 +82,10 @@ impl Services {
                 let there = read.is_some();
                 cx.fact(Fact::Reports { life, there });
             }
+            return;
+        }
+        if cx.plan().fleet.tables_beside && table.is_none() {
+            // There nobody looks for it.
             return;
         }
         let lock = match read {

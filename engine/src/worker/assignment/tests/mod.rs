@@ -6,6 +6,7 @@ mod claims;
 mod leader;
 mod leader_lock;
 mod members;
+mod migration;
 
 use super::members::Members;
 use crate::format::Format;
