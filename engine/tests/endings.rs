@@ -1,11 +1,12 @@
 //! Scenes of the end of a shard.
 
 use crate::rig::{Rig, Trick};
-use leasehold_engine::input::{Body, Cause, Outcome};
+use leasehold_engine::input::{Body, Call, Cause, Outcome};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::time::Span;
 
 fn creates(effect: &Effect, n: u32) -> bool {
     matches!(effect, Effect::Table(TableOp::Write(Change::Create(row))) if row.key == Rig::id(n).to_lease())
@@ -238,4 +239,15 @@ fn a_look_that_fails_is_repeated_after_a_pause() {
         .filter(|(_, effect)| looks(effect, far))
         .count() as u64;
     assert!((2..=most).contains(&looked), "{looked} of {most}");
+}
+
+/// That lease may be hours away: a worker that stops gives up what waits for it.
+#[test]
+fn what_waits_for_a_parents_lease_is_given_up_at_once() {
+    let (mut rig, ..) = waits_for_a_parents_lease();
+    rig.call(0, Call::Shutdown);
+    rig.secs(1);
+    assert!(rig.config.shutdown_timeout() > Span::from_secs(1));
+    assert_eq!(rig.owner(1), None);
+    assert!(!rig.row(1).checkpoint.is_end());
 }

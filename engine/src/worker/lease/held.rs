@@ -331,10 +331,12 @@ impl HeldLease {
                 }
                 self.stage.go(|stage| stage.into_draining(reason));
             }
-            // The end of the shard is worth waiting for, unless the lease is not ours any more or time is up.
-            (Stage::Ending(_), Some(reason))
+            // The end of the shard is worth waiting for, unless the lease is not ours any more, time is up, or others have to do
+            // their part first: the next owner can wait for them as well.
+            (Stage::Ending(ending), Some(reason))
                 if self.lane.lost
                     || cx.forced()
+                    || ending.waits_for_others()
                     || matches!(reason, EndReason::SourceGone | EndReason::StreamRemoved) =>
             {
                 self.stage.go(|stage| stage.into_draining(reason));

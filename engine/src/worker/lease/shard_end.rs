@@ -42,6 +42,7 @@ pub(super) fn begin(lease: &LeaseKey, children: Vec<ChildShard>) -> Ending {
         reading: None,
         look_at: Mono(0),
         told: false,
+        lacks_parent: false,
     }
 }
 
@@ -152,11 +153,13 @@ impl HeldLease {
         };
         match outcome {
             Outcome::Applied(Reply::Row(Some(_))) if !ending.unresolved_parents.is_empty() => {
+                ending.lacks_parent = false;
                 ending.unresolved_parents.remove(0);
                 ending.look_at = now;
             }
             Outcome::Applied(Reply::Row(None)) => {
                 // Not created yet, or never to be: the lineage says which.
+                ending.lacks_parent = true;
                 self.missing = true;
                 ending.look_at = now + cx.config().scan_interval;
                 cx.request(Request::DoubtStream(self.stream));

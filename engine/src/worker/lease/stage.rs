@@ -104,6 +104,15 @@ pub(super) struct Ending {
     pub(super) look_at: Mono,
     /// That it waits for other parents was told.
     pub(super) told: bool,
+    /// A read showed that another parent has no lease. That may last for as long as the whole of another shard is read.
+    pub(super) lacks_parent: bool,
+}
+
+impl Ending {
+    /// Whether the end cannot be written before others have done their part.
+    pub(super) fn waits_for_others(&self) -> bool {
+        self.lacks_parent && !self.unresolved_parents.is_empty()
+    }
 }
 
 /// The legal transitions, by name.
@@ -116,7 +125,7 @@ pub(super) const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Running", "every record processed, end permitted", "Ending"),
     ("Running", "lost, shutdown or hand-over", "Draining"),
     ("Ending", "end durable", "Closing"),
-    ("Ending", "lost or shutdown", "Draining"),
+    ("Ending", "lost, shutdown or hand-over", "Draining"),
     ("Draining", "idle and checkpointed", "Closing"),
     ("Draining", "never opened", "Closed"),
     ("Closing", "closed", "Closed"),

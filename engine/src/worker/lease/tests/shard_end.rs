@@ -97,3 +97,18 @@ fn a_stop_waits_for_the_end_to_be_written() {
     owner.answer_table(done());
     assert_eq!(closes_for(owner.app()), Some(EndReason::ShardEnded));
 }
+
+/// The other parent of a merged child gets its lease when the whole of another shard was read: nobody waits for that to stop.
+#[test]
+fn a_stop_does_not_wait_for_the_lease_of_another_parent() {
+    let mut owner = ending(&[("m", &["a", "z"])]);
+    owner.stop();
+    assert_eq!(owner.app(), None, "it may be there");
+    owner.answer_table(shown(Some(row("z"))));
+    assert_eq!(owner.app(), None, "the end is written");
+
+    let mut owner = ending(&[("m", &["a", "z"])]);
+    owner.answer_table(shown(None));
+    owner.stop();
+    assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));
+}
