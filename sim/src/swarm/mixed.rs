@@ -43,6 +43,7 @@ impl Plan {
                 false => Assignment::Count,
             },
             tables_beside: other == Program::Kcl3 && draws.coin("mixed", 4) && draws.coin("mixed", 5),
+            owner_index: other == Program::Kcl3 && draws.below("mixed", 6, 4) > 0,
             ..Fleet::default()
         };
         plan.upgraded = None;
