@@ -135,7 +135,7 @@ impl InMemory {
                 Reply::Row(item.map(|item| Box::new(self.kind.decode(item))))
             }
             TableOp::Members(op) => panic!("nobody is a member of a migration: {op:?}"),
-            TableOp::Fleet(_) | TableOp::FleetTable(..) | TableOp::OwnerIndex => {
+            TableOp::Fleet(_) | TableOp::FleetTable(..) | TableOp::OwnerIndex | TableOp::Owned { .. } => {
                 panic!("nobody is a member of a migration: {op:?}")
             }
             TableOp::Write(change) => {

@@ -101,6 +101,7 @@ fn table(op: &TableOp) -> &'static str {
         TableOp::Scan { .. }
         | TableOp::Members(MembersOp::List { .. })
         | TableOp::FleetTable(_, FleetTableOp::Scan { .. }) => "Scan",
+        TableOp::Owned { .. } => "Query",
         TableOp::Read { .. } | TableOp::Members(MembersOp::ReadLeader | MembersOp::ReadShards) => "GetItem",
         // Every format writes these so.
         TableOp::Write(Change::Create(_)) => "PutItem",

@@ -186,6 +186,8 @@ pub enum Reply {
     /// [`FlushReason::ShardEnd`](crate::output::FlushReason::ShardEnd), also when it keeps nothing, and the end is written when that
     /// flush was `Applied`.
     ConfirmsEnd,
+    /// To [`TableOp::Owned`](crate::output::TableOp::Owned).
+    Owned(OwnedPage),
 }
 
 /// The state of a table.
@@ -210,6 +212,16 @@ pub struct ScanPage {
     /// The rows, in the table's order.
     pub rows: Vec<RowRead>,
     /// Where the next page starts; absent after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<LeaseKey>,
+}
+
+/// One page of the keys of the leases of one owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnedPage {
+    /// The keys, in order. The rows may say otherwise by now.
+    pub keys: Vec<LeaseKey>,
+    /// The key after which the next page starts; absent after the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<LeaseKey>,
 }

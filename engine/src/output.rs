@@ -1,7 +1,7 @@
 //! Everything the engine can ask for.
 
 use crate::fleet::{FleetTable, FleetTableOp, FleetWrite};
-use crate::ids::{FencingToken, LeaseKey, OpId, ShardId};
+use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use crate::members::MembersOp;
 use crate::notice::Notice;
 use crate::position::{Checkpoint, Position};
@@ -89,6 +89,15 @@ pub enum TableOp {
     OwnerIndex,
     /// An operation on one of the two tables in which fleets of KCL 3.0 to 3.4 keep these rows.
     FleetTable(FleetTable, FleetTableOp),
+    /// One page of the keys of the leases whose rows name this owner, from the index [`OWNER_INDEX`](crate::fleet::OWNER_INDEX) of the
+    /// lease table: eventually consistent. Refused if there is no such index, or if it is still being filled.
+    Owned {
+        /// The owner.
+        owner: WorkerId,
+        /// Start after this key; absent: from the beginning.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<LeaseKey>,
+    },
 }
 
 impl TableOp {
@@ -103,6 +112,7 @@ impl TableOp {
             TableOp::Fleet(write) => (write.verb(), None),
             TableOp::OwnerIndex => ("look for the index of owners", None),
             TableOp::FleetTable(_, op) => (op.verb(), None),
+            TableOp::Owned { .. } => ("query the index of owners", None),
         }
     }
 }

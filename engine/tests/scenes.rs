@@ -3,6 +3,7 @@
 
 mod asking;
 mod claims;
+mod discovery;
 mod doubts;
 mod edits;
 mod endings;

@@ -294,12 +294,12 @@ impl Plan {
 }
 
 /// What is the same in every world whose workers ask for leases, and in every one whose workers do not. Where no worker is of KCL 3.0 to
-/// 3.4, ours would look for its tables once in every life, and find nothing.
+/// 3.4, ours would look for its tables once in every life, and find nothing. Where a leader assigns leases, `led` says how often to look for them.
 pub(crate) fn named(asks: bool) -> Config {
     let config = Config::default().with_table("app").with_stream("orders");
-    let config = config
-        .with_policies(policies(Format::Kcl, asks))
-        .with_fleet_tables(false);
+    let fleet = config.fleet().clone().with_discovery_interval(Span::ZERO);
+    let config = config.with_fleet_tables(false).with_fleet(fleet);
+    let config = config.with_policies(policies(Format::Kcl, asks));
     match asks {
         true => config,
         false => config.with_bootstrap_delay(Span::from_secs(3)),

@@ -10,6 +10,7 @@ mod failure_policy;
 mod independent;
 mod interop;
 mod metrics;
+mod owner_index;
 mod papers;
 mod pauses;
 mod rewind;

@@ -434,6 +434,7 @@ impl Port<TableOp> for DynamoTable {
             TableOp::Fleet(write) => Box::pin(this.fleet(None, write)),
             TableOp::FleetTable(table, op) => Box::pin(this.fleet_table_op(table, op)),
             TableOp::OwnerIndex => Box::pin(this.owner_index()),
+            TableOp::Owned { owner, after } => Box::pin(this.owned(owner, after)),
             TableOp::Scan { after, limit } => Box::pin(this.scan(after, limit)),
             TableOp::Read { key } => Box::pin(this.read(key)),
             TableOp::Write(change) => Box::pin(this.write(change)),

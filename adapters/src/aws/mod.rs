@@ -30,6 +30,8 @@ pub(crate) mod values;
 #[cfg(all(test, feature = "tokio-runtime"))]
 mod fake;
 #[cfg(all(test, feature = "tokio-runtime"))]
+mod owner_index_tests;
+#[cfg(all(test, feature = "tokio-runtime"))]
 #[path = "port_tests.rs"]
 mod tests;
 

@@ -14,16 +14,16 @@ use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_engine::time::Wall;
 use serde_json::{Value, json};
 
-fn ok(body: &Value) -> FakeHttp {
+pub(super) fn ok(body: &Value) -> FakeHttp {
     let body = body.to_string();
     FakeHttp::new(move |_, _| Wire::Answer(200, body.clone()))
 }
 
-async fn on_table(http: FakeHttp, op_: TableOp) -> Outcome {
+pub(super) async fn on_table(http: FakeHttp, op_: TableOp) -> Outcome {
     table(http, credentials()).execute(op(1), op_).await
 }
 
-fn last(http: &FakeHttp) -> (String, Value) {
+pub(super) fn last(http: &FakeHttp) -> (String, Value) {
     http.seen.lock().unwrap().last().expect("a request").clone()
 }
 
@@ -81,35 +81,6 @@ async fn a_table_is_usable_only_with_the_key_of_the_format() {
     };
     assert_eq!(refusal.why, Why::Denied);
     assert!(refusal.detail.contains("INACCESSIBLE"), "{}", refusal.detail);
-}
-
-/// Workers of KCL 3.x cannot look in an index that is still being filled.
-#[tokio::test(start_paused = true)]
-async fn the_index_of_owners_is_there_when_it_is_active() {
-    let index = |name: &str, status: &str| json!([{"IndexName": name, "IndexStatus": status}]);
-    for (indexes, expected) in [
-        (json!([]), false),
-        (index("another", "ACTIVE"), false),
-        (index("LeaseOwnerToLeaseKeyIndex", "CREATING"), false),
-        (index("LeaseOwnerToLeaseKeyIndex", "DELETING"), false),
-        (index("LeaseOwnerToLeaseKeyIndex", "ACTIVE"), true),
-    ] {
-        let http = ok(&json!({"Table": {"TableStatus": "ACTIVE", "GlobalSecondaryIndexes": indexes}}));
-        assert_eq!(
-            on_table(http.clone(), TableOp::OwnerIndex).await,
-            Outcome::Applied(Reply::OwnerIndex(expected)),
-            "{indexes}"
-        );
-        assert_eq!(
-            last(&http),
-            ("DescribeTable".to_owned(), json!({"TableName": "app"}))
-        );
-    }
-    let missing = FakeHttp::new(|_, _| Wire::Answer(400, r#"{"__type":"ResourceNotFoundException"}"#.into()));
-    let Outcome::Refused(refusal) = on_table(missing, TableOp::OwnerIndex).await else {
-        panic!("refused")
-    };
-    assert_eq!(refusal.why, Why::NotFound);
 }
 
 #[tokio::test(start_paused = true)]

@@ -201,6 +201,12 @@ impl Config {
         at_most_a_day("flush_timeout", self.flush_timeout)?;
         at_most_a_day("stall_after", self.stall_after)?;
         at_most_a_day("fleet.migration_wait", self.fleet.migration_wait)?;
+        let discovery = self.fleet.discovery_interval;
+        within_range(
+            "fleet.discovery_interval",
+            discovery.is_zero() || discovery >= Span::from_millis(100) && discovery <= DAY,
+            discovery,
+        )?;
         let report = self.fleet.report_interval;
         within_range(
             "fleet.report_interval",

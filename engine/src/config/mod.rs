@@ -132,8 +132,13 @@ impl Config {
 }
 
 impl FleetConfig {
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
+    /// What a recorded worker had whose trace tells nothing of it: none looked in the index of owners.
+    pub(crate) fn of_before() -> Self {
+        Self::default().with_discovery_interval(Span::ZERO)
+    }
+
+    pub(crate) fn is_of_before(&self) -> bool {
+        *self == Self::of_before()
     }
 }
 

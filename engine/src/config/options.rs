@@ -276,7 +276,7 @@ options! {
         #[serde(skip_serializing_if = "MembersConfig::is_default")]
         members, with_members: MembersConfig = MembersConfig::default(), "its options' defaults", "see its options";
         /// How a worker is a member of a fleet of KCL 3.x: in KCL's tables only.
-        #[serde(skip_serializing_if = "FleetConfig::is_default")]
+        #[serde(default = "FleetConfig::of_before", skip_serializing_if = "FleetConfig::is_of_before")]
         fleet, with_fleet: FleetConfig = FleetConfig::default(), "its options' defaults", "see its options";
     }
 }
@@ -336,6 +336,12 @@ options! {
         /// For how long all owners of leases must have reported before a worker that leads a migration from KCL 2 to KCL 3 ends it.
         /// Shorter: the rules of KCL 3 hold sooner, and a worker of KCL 2 that is only being restarted is more easily overlooked.
         migration_wait, with_migration_wait: Span = Span::from_secs(600), "600 s", "at most 24 h";
+        /// How often a worker looks in the index `LeaseOwnerToLeaseKeyIndex` for leases that a leader assigned to it (KCL: half of
+        /// `leaseAssignmentIntervalMillis`), while its scans are further apart than that; 0: never, and only scans show them. Shorter: what
+        /// is assigned is read sooner, for one small request each time. A leader assigns a lease anew that nobody has renewed for a lease
+        /// duration.
+        #[serde(default, skip_serializing_if = "Span::is_zero")]
+        discovery_interval, with_discovery_interval: Span = Span::from_millis(2_500), "2.5 s", "0, or 100 ms to 24 h";
     }
 }
 

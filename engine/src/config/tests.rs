@@ -44,7 +44,10 @@ fn by_rank_a_lease_lasts_as_long_as_a_member_may_be_silent() {
     assert!(config.check().unwrap_err().to_string().contains("max_leases"));
     // What is the same for everybody is not in a trace.
     let text = serde_json::to_string(&good()).unwrap();
-    assert!(!text.contains("members") && !text.contains("assign"), "{text}");
+    assert!(
+        !text.contains("members") && !text.contains(r#""assign""#),
+        "{text}"
+    );
 }
 
 #[test]
@@ -244,6 +247,39 @@ fn the_defaults_that_are_told_are_those_that_are() {
         groups.into_iter().map(fields).sum::<usize>() - 3,
         "{names:?}"
     );
+}
+
+/// Traces are kept: the worker of an older one did not look in the index, and must not when it is replayed.
+#[test]
+fn a_recorded_worker_of_before_looks_in_no_index() {
+    for fleet in ["", r#","fleet":{"assign_by":"number"}"#] {
+        let old = format!(r#"{{"table":"app","stream":"orders"{fleet}}}"#);
+        let old: Config = serde_json::from_str(&old).unwrap();
+        assert_eq!(old.fleet.discovery_interval, Span::ZERO, "{fleet}");
+    }
+    for config in [
+        Config::default(),
+        Config::default().with_fleet(FleetConfig::default().with_discovery_interval(Span::ZERO)),
+    ] {
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), config, "{text}");
+    }
+}
+
+#[test]
+fn a_look_in_the_index_is_off_or_not_too_often() {
+    let config = Config::default().with_table("app").with_stream("orders");
+    for (millis, valid) in [
+        (0, true),
+        (99, false),
+        (100, true),
+        (86_400_000, true),
+        (86_400_001, false),
+    ] {
+        let fleet = FleetConfig::default().with_discovery_interval(Span::from_millis(millis));
+        let checked = config.clone().with_fleet(fleet).check();
+        assert_eq!(checked.is_ok(), valid, "{millis}");
+    }
 }
 
 /// Traces are kept: the worker of an older one did not look for these tables, and must not when it is replayed.

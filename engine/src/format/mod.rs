@@ -70,6 +70,11 @@ pub trait LeaseFormat {
         None
     }
 
+    /// The attribute with the owner of a lease, by which the index of owners is kept. Absent: no worker of such a table keeps one.
+    fn owner_index_key(&self) -> Option<&'static str> {
+        None
+    }
+
     /// How workers know each other, if they do so from tables beside this one. Then the name of the lease table follows from
     /// the application's.
     fn membership(&self) -> Option<&dyn Membership> {
@@ -157,6 +162,10 @@ impl LeaseFormat for Format {
 
     fn encode_fleet_in(&self, table: FleetTable, write: &FleetWrite) -> Option<ItemWrite> {
         self.codec().encode_fleet_in(table, write)
+    }
+
+    fn owner_index_key(&self) -> Option<&'static str> {
+        self.codec().owner_index_key()
     }
 
     fn membership(&self) -> Option<&dyn Membership> {

@@ -3,8 +3,8 @@
 use super::{Plain, Stream, refused_by};
 use crate::fleet::{FleetTable, FleetTableOp};
 use crate::format::{Kcl, LeaseFormat};
-use crate::ids::LeaseKey;
-use crate::input::{Outcome, Reply, ScanPage, TableState, Why};
+use crate::ids::{LeaseKey, WorkerId};
+use crate::input::{Outcome, OwnedPage, Reply, ScanPage, TableState, Why};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow, RowRead};
@@ -81,6 +81,12 @@ impl<K: Keeping> LeaseTable<K> {
             TableOp::OwnerIndex if self.rows.is_none() => refused_by(Why::NotFound, None),
             TableOp::OwnerIndex => Outcome::Applied(Reply::OwnerIndex(self.owner_index)),
             TableOp::FleetTable(table, op) => self.beside(*table, op),
+            TableOp::Owned { .. } if self.rows.is_none() => refused_by(Why::NotFound, None),
+            TableOp::Owned { .. } if !self.owner_index => refused_by(Why::Invalid, None),
+            TableOp::Owned { owner, after } => Outcome::Applied(Reply::Owned(OwnedPage {
+                keys: self.owned(owner, after.as_ref()),
+                next: None,
+            })),
         }
     }
 
@@ -99,6 +105,16 @@ impl<K: Keeping> LeaseTable<K> {
                 write_row(rows, write.key(), Kcl.encode_fleet_in(table, write))
             }
         }
+    }
+
+    /// The keys of the leases of this owner, after this one.
+    fn owned(&self, owner: &WorkerId, after: Option<&LeaseKey>) -> Vec<LeaseKey> {
+        let rows = self.rows.iter().flatten().filter(|(key, _)| after < Some(*key));
+        let owned = rows.filter(|(_, row)| {
+            let row = self.keeping.read(row);
+            row.lease().is_some_and(|row| row.owner.as_ref() == Some(owner))
+        });
+        owned.map(|(key, _)| key.clone()).collect()
     }
 
     /// The row with this key as it is read; absent: there is none.

@@ -31,6 +31,8 @@ pub(super) enum Waiter {
     Members,
     /// Assignment: a write of a row by which workers of a KCL 3.x fleet know each other.
     Fleet,
+    /// Assignment: a look in the index of owners, and the reads of the rows that it names.
+    Discovery,
     /// Lease table: a look at the tables beside it, in which workers of KCL 3.0 to 3.4 know each other.
     FleetLook,
     /// A write or a read on a lease's own lane.

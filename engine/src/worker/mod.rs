@@ -139,6 +139,7 @@ impl Worker {
             }
             Waiter::Members => self.assignment.on_members(cx, leases, op, emitted, outcome),
             Waiter::Fleet => self.assignment.on_fleet(cx, op, emitted, outcome),
+            Waiter::Discovery => self.assignment.on_discovery(cx, leases, op, outcome),
             Waiter::RowWrite(id) => self.row_writes.on_outcome(cx, leases, id, op, outcome),
             Waiter::Relative(ix) => lease::on_relative(cx, leases, ix, op, outcome),
             Waiter::Reader(ix) => {

@@ -199,7 +199,11 @@ fn row(dice: &mut Dice<'_>) -> RowRead {
 }
 
 fn reply(dice: &mut Dice<'_>) -> Reply {
-    match dice.below(15) {
+    match dice.below(16) {
+        15 => Reply::Owned(OwnedPage {
+            next: dice.one_in(2).then(|| key(dice)),
+            keys: (0..dice.below(4)).map(|_| key(dice)).collect(),
+        }),
         14 => Reply::OwnerIndex(dice.one_in(2)),
         0 => Reply::Done,
         1 => Reply::Table(dice.pick(&[

@@ -4,15 +4,16 @@
 //!
 //! | kind | requests |
 //! |---|---|
-//! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12; and `W`/250 ms if it is asked for |
+//! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12; and `W`/250 ms if it is asked for, and `W/d` while the index names it and its row does not |
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
 //! | scan pages | (8·`W/s` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may bring a scan forward, up to eight an interval, and the pause after a failure is the least again with the next page |
 //! | ListShards pages, for each stream | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
+//! | looks in the index of owners | (`W/d` + 1)·(`rows`/`page` + 2) + `R`·2 |
 //! | about members | (10 + `lives`/`page`)·`m` + `R`·2 + 30: every check reads the list of members, in pages |
 //! | descriptions, of the table and of each stream | `W`/1 s·2 + `R` + 20 |
 //!
-//! where `c` is how often the application asked for a checkpoint, `s` = `quick_scan_interval` if leases are asked for and `scan_interval` otherwise, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
+//! where `c` is how often the application asked for a checkpoint, `s` = `quick_scan_interval` if leases are asked for and `scan_interval` otherwise, `d` = `fleet.discovery_interval`, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
 //! `W/retry_max`) + 4 what doubling pauses after failures allow. Constants are generous; the growth is what counts.
 //!
 //! Nor does it spin, and take thousands of inputs in no time: nothing else would be done on its machine.
@@ -21,6 +22,7 @@ use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
 use leasehold_engine::policy::{Assign, Steal};
+use leasehold_engine::time::Span;
 use std::collections::BTreeMap;
 
 const WINDOW_US: u64 = 20_000_000;
@@ -33,6 +35,7 @@ enum Kind {
     Scan,
     List,
     Members,
+    Owned,
     Setup,
 }
 
@@ -51,6 +54,7 @@ pub(super) struct Cost {
     rounds: u64,
     looks: u64,
     checks: u64,
+    discoveries: u64,
     retries: u64,
     page: u64,
     rows: u64,
@@ -61,7 +65,7 @@ pub(super) struct Cost {
 
 impl Cost {
     pub(super) fn new(terms: &Terms) -> Self {
-        let window = terms.at_most(leasehold_engine::time::Span(WINDOW_US)) + 1_000_000;
+        let window = terms.at_most(Span(WINDOW_US)) + 1_000_000;
         let times = |every: u64| window / every.max(1) + 1;
         let retries = |config: &Config| {
             let growth = (config.retry_max().0 / config.retry_min().0.max(1))
@@ -90,6 +94,10 @@ impl Cost {
                 Assign::Rank => times(terms.config.members().check_interval().0),
                 _ => 0,
             },
+            discoveries: terms.most(|config| match config.fleet().discovery_interval() {
+                Span::ZERO => 0,
+                interval => times(interval.0),
+            }),
             retries: terms.most(retries),
             page: 1,
             rows: 0,
@@ -101,7 +109,7 @@ impl Cost {
 
     fn allowed(&self, kind: Kind) -> u64 {
         match kind {
-            Kind::Lease(_) => 2 * self.renewals + self.looks + self.retries + 12,
+            Kind::Lease(_) => 2 * self.renewals + self.looks + self.discoveries + self.retries + 12,
             Kind::Records(_) => self.fetches + 4,
             Kind::Iterators(_) => self.fetches + self.retries + 4,
             Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) * 3 / 2 + 2 * self.retries,
@@ -110,6 +118,10 @@ impl Cost {
                 self.streams * (2 * (self.rounds + self.checks + 3) * pages + 2 * self.retries)
             }
             Kind::Members => (10 + self.lives / self.page) * self.checks + 2 * self.retries + 30,
+            Kind::Owned => match self.discoveries {
+                0 => 0,
+                looks => (looks + 1) * (self.rows / self.page + 2) + 2 * self.retries,
+            },
             Kind::Setup => self.streams * (2 * WINDOW_US / 1_000_000 + self.retries + 20),
         }
     }
@@ -158,6 +170,7 @@ impl Cost {
                     (Ask::ScanPage, _) => Kind::Scan,
                     (Ask::ListShards | Ask::ListMore, _) => Kind::List,
                     (Ask::Members, _) => Kind::Members,
+                    (Ask::Owned, _) => Kind::Owned,
                     _ => Kind::Setup,
                 };
                 let allowed = self.allowed(kind);

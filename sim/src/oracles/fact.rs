@@ -1,7 +1,10 @@
 //! What is known to have happened in a world: the only thing an oracle may look at.
 
+mod ask;
+
+pub use ask::Ask;
+
 use crate::streams::StreamNo;
-use leasehold_engine::ids::OpId;
 use leasehold_engine::output::EndReason;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
@@ -100,41 +103,6 @@ pub enum Verb {
     HandOver,
     SetRange,
     Delete,
-}
-
-/// A request of a worker, by what it costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// DescribeTable, CreateTable.
-    Setup,
-    /// DescribeStreamSummary of the stream of this number.
-    DescribeStream(StreamNo),
-    /// One page of a scan.
-    ScanPage,
-    /// One row.
-    Read,
-    /// One write.
-    Write(Verb),
-    /// The first page of shards.
-    ListShards,
-    /// A further page of shards.
-    ListMore,
-    /// An iterator.
-    GetIterator,
-    /// Records.
-    GetRecords,
-    /// Anything about members.
-    Members,
-}
-
-impl Ask {
-    /// A page of shards, by the request whose page it follows.
-    pub fn page(after: Option<OpId>) -> Self {
-        match after {
-            None => Self::ListShards,
-            Some(_) => Self::ListMore,
-        }
-    }
 }
 
 /// How a request ended, as its sender was told.

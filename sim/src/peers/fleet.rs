@@ -85,6 +85,9 @@ pub struct Fleet {
     /// Whether workers of version 3 of the Java KCL know each other from two tables beside the lease table, as 3.0 to 3.4 do.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tables_beside: bool,
+    /// Whether the lease table has the index of owners from its beginning. Else only workers that are to go over to version 3 create it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub owner_index: bool,
 }
 
 /// By what a leader of version 3 of the Java KCL shares leases out: its `LeaseAssignmentStrategy`.

@@ -55,9 +55,12 @@ const SPANS: [&str; 17] = [
     "stall_after",
 ];
 /// The same of groups of options.
-const GROUP_SPANS: [(&str, [&str; 2]); 2] = [
-    ("reader", ["min_interval", "idle_interval"]),
-    ("fleet", ["report_interval", "migration_wait"]),
+const GROUP_SPANS: [(&str, &[&str]); 2] = [
+    ("reader", &["min_interval", "idle_interval"]),
+    (
+        "fleet",
+        &["report_interval", "migration_wait", "discovery_interval"],
+    ),
 ];
 
 #[derive(Serialize, Deserialize)]

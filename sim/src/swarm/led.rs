@@ -40,8 +40,19 @@ impl Plan {
         // The periods of their leader follow from this: with a shorter one, it takes for dead a worker that has only just found out what it
         // was assigned. And who is assigned a lease must look for it once in a lease duration, as they do.
         let lease = Span::from_secs(10);
+        // Without looks in the index, scans alone show what was assigned. They are at most a lease duration apart, as in a large table.
+        let looks = match draws.below("discovery", 0, 4) {
+            0 => Span::ZERO,
+            1 => Span(draws.magnitude("discovery", 1, 200_000, lease.0)),
+            _ => lease.per(4),
+        };
+        let is_large = draws.coin("discovery", 2);
         self.configure(|config| {
-            let (scan, quick) = (config.scan_interval().min(lease), config.quick_scan_interval());
+            let (scan, quick) = match is_large {
+                true => (lease, lease),
+                false => (config.scan_interval().min(lease), config.quick_scan_interval()),
+            };
+            let fleet = config.fleet().clone().with_discovery_interval(looks);
             let cleanup = match config.cleanup_delay() {
                 Span::ZERO => Span::ZERO,
                 delay => delay.max(lease.times(7)),
@@ -51,6 +62,7 @@ impl Plan {
                 .with_cleanup_delay(cleanup)
                 .with_scan_interval(scan)
                 .with_quick_scan_interval(quick.min(scan))
+                .with_fleet(fleet)
         });
         if self.fleet.migrates {
             let wait = Span(draws.magnitude("migrates", 1, 30_000_000, 140_000_000));

@@ -46,6 +46,8 @@ impl Plan {
             },
             migrates,
             tables_beside,
+            // In a fleet that migrates, its workers create it.
+            owner_index: other == Program::Kcl3 && !migrates && draws.below("mixed", 6, 4) > 0,
             ..Fleet::default()
         };
         plan.upgraded = None;

@@ -273,6 +273,7 @@ fn name(ask: Ask) -> (&'static str, &'static str) {
         Ask::GetIterator => ("get iterator", "stream"),
         Ask::GetRecords => ("get records", "stream"),
         Ask::Members => ("ask about members", "table"),
+        Ask::Owned => ("query the index", "table"),
     }
 }
 

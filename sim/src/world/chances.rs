@@ -213,7 +213,7 @@ pub(super) fn deed(ask: Ask) -> Deed {
     match ask {
         Ask::Setup | Ask::DescribeStream(_) => Deed::Setup,
         Ask::Members => Deed::Members,
-        Ask::ScanPage => Deed::Scan,
+        Ask::ScanPage | Ask::Owned => Deed::Scan,
         Ask::Read => Deed::Read,
         Ask::ListShards | Ask::ListMore => Deed::List,
         Ask::GetIterator => Deed::Iterator,

@@ -105,6 +105,10 @@ impl LeaseFormat for Kcl {
     fn encode_fleet_in(&self, table: FleetTable, write: &FleetWrite) -> Option<ItemWrite> {
         Some(fleet::spelled(fleet::key_name(table), write))
     }
+
+    fn owner_index_key(&self) -> Option<&'static str> {
+        Some(name::OWNER)
+    }
 }
 
 #[cfg(test)]

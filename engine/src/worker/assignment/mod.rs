@@ -7,6 +7,7 @@
 //! | `claims` | asking for what a live worker owns, where leases are not simply stolen |
 //! | `by_leader` | what a leader assigns, as in a fleet of KCL 3.x: as its member, and as the leader |
 //! | `fleet_member`, `leader_lock` | saying that we live in such a fleet, and leading it |
+//! | `discovery` | finding what a leader assigned in the index of owners, between scans |
 //! | `migration` | leading a fleet from the rules of KCL 2 to those of KCL 3 |
 //! | `by_rank` | the leases whose turn it is, among the members |
 //! | `members`, `member_tasks`, `leader` | saying that we live, looking which other members do; what the first of them does for all |
@@ -18,6 +19,7 @@ mod by_count;
 mod by_leader;
 mod by_rank;
 mod claims;
+mod discovery;
 mod fleet_member;
 mod leader;
 mod leader_lock;
@@ -36,6 +38,7 @@ use crate::own_share::MAX_TAKES;
 use crate::shard::Shard;
 use crate::time::Mono;
 use by_count::ByCount;
+use discovery::Discovery;
 use fleet_member::FleetMember;
 use members::Members;
 use std::collections::BTreeMap;
@@ -46,6 +49,7 @@ pub(super) struct Assignment {
     by_count: ByCount,
     members: Members,
     fleet: FleetMember,
+    discovery: Discovery,
     /// How many leases each worker was passed while this one stops.
     passed_on: BTreeMap<WorkerId, u32>,
 }
@@ -89,12 +93,14 @@ impl Assignment {
     pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable, listing: bool) {
         self.members.step(cx, listing);
         self.fleet.step(cx, leases);
+        self.discovery.step(cx, leases);
     }
 
     pub(super) fn wake_at(&self, cx: &Context, leases: &LeaseTable) -> Mono {
         self.members
             .wake_at(cx)
             .min(self.fleet.wake_at(cx, leases.fleet()))
+            .min(self.discovery.wake_at(cx, leases))
     }
 
     /// Whether nothing is left to be asked of the tables of members, or to be written of this worker's own rows.
@@ -105,6 +111,20 @@ impl Assignment {
     /// A write of a row by which workers of a fleet know each other has ended.
     pub(super) fn on_fleet(&mut self, cx: &mut Context, op: OpId, emitted: Mono, outcome: Outcome) {
         self.fleet.on_outcome(cx, op, emitted, outcome);
+    }
+
+    /// A look in the index of owners was answered, or the read of a row that it named.
+    pub(super) fn on_discovery(
+        &mut self,
+        cx: &mut Context,
+        leases: &mut LeaseTable,
+        op: OpId,
+        outcome: Outcome,
+    ) {
+        if self.discovery.on_outcome(cx, leases, op, outcome) {
+            let balance = leases.balance(cx);
+            self.by_count.take_assigned(cx, leases, &balance);
+        }
     }
 
     /// An operation on the tables of members has ended.

@@ -45,6 +45,11 @@ impl Scans {
         self.complete
     }
 
+    /// When the last whole scan began.
+    pub(in crate::worker) fn began(&self) -> Mono {
+        self.complete_since
+    }
+
     /// A lease was shown, or written by us: for the first time since this scan began, if so.
     pub(super) fn count_shown(&mut self, first: bool) {
         self.shown.0 += usize::from(first);

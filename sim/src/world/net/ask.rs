@@ -55,6 +55,7 @@ pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
     match op {
         TableOp::Describe | TableOp::OwnerIndex | TableOp::Create => (Ask::Setup, None, None, None),
         TableOp::Members(_) | TableOp::Fleet(_) | TableOp::FleetTable(..) => (Ask::Members, None, None, None),
+        TableOp::Owned { .. } => (Ask::Owned, None, None, None),
         TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),
         TableOp::Read { key } => (Ask::Read, shard_of(key), None, None),
         TableOp::Write(change) => (
@@ -67,7 +68,10 @@ pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
 }
 
 pub(super) fn outcome_mark(ask: Ask, outcome: &Outcome) -> &'static str {
-    let table = matches!(ask, Ask::ScanPage | Ask::Read | Ask::Write(_) | Ask::Members);
+    let table = matches!(
+        ask,
+        Ask::ScanPage | Ask::Read | Ask::Write(_) | Ask::Members | Ask::Owned
+    );
     match (table, outcome) {
         (true, Outcome::Applied(_)) => "table/applied",
         (

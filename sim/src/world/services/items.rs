@@ -1,5 +1,6 @@
 //! Requests of other programs: item operations on the in-memory DynamoDB.
 
+use super::owner_index::with_owner_index;
 use super::stream::Carry;
 use super::table::LeaseTable;
 use crate::names::{number, shard_of};
@@ -7,15 +8,11 @@ use crate::oracles::ShardNo;
 use crate::oracles::fact::Ask as Asked;
 use crate::peers::sdk::LEASES;
 use crate::peers::{ItemOp, Request};
-use leasehold_engine::fleet::OWNER_INDEX;
 use leasehold_engine::format::LeaseFormat;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Outcome, Reply};
 use leasehold_engine::table::AttributeValue;
-use leasehold_local_aws::dynamo::{
-    ApiError, DeleteItem, GetItem, IndexChange, IndexProjection, IndexSpec, KeyAttribute, KeySchema, KeyType,
-    PutItem, Scan, UpdateItem, UpdateTable,
-};
+use leasehold_local_aws::dynamo::{ApiError, DeleteItem, GetItem, PutItem, Scan, UpdateItem};
 
 impl Request {
     /// The lease it is about.
@@ -42,31 +39,6 @@ impl Request {
             (None, _) => Asked::Setup,
         };
         (ask, self.lease(format).as_ref().and_then(shard_of))
-    }
-}
-
-/// What creates the index of owners: by owner, then by lease, with nothing else in it.
-fn with_owner_index(name: String, key: &'static str) -> UpdateTable {
-    let text = |name: &'static str| KeyAttribute {
-        name: name.into(),
-        key_type: KeyType::S,
-    };
-    let owner = text("leaseOwner");
-    let spec = IndexSpec {
-        name: OWNER_INDEX.into(),
-        schema: KeySchema {
-            partition: owner.clone(),
-            sort: Some(text(key)),
-        },
-        projection: IndexProjection::KeysOnly,
-        throughput: None,
-        local: false,
-    };
-    UpdateTable {
-        name,
-        definitions: vec![owner],
-        indexes: vec![IndexChange::Create(spec)],
-        ..UpdateTable::default()
     }
 }
 

@@ -17,6 +17,7 @@ mod fleet_tables;
 mod given;
 mod items;
 mod members;
+mod owner_index;
 mod permanent_loss;
 mod producer;
 pub(crate) mod stream;
@@ -84,7 +85,7 @@ impl Services {
         }
         .unwrap_or_else(|error: ApiError| panic!("a planned stream was refused: {error}"));
         Self {
-            table: LeaseTable::new(plan.format, &plan.faults),
+            table: LeaseTable::new(plan.format, &plan.faults).with_owner_index(plan.fleet.owner_index),
             source,
             rows: Vec::new(),
             shards: Vec::new(),

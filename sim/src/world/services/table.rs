@@ -4,7 +4,7 @@ use crate::faults::{Chance, Faults};
 use crate::names::number;
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
-use leasehold_engine::fleet::{FleetWrite, OWNER_INDEX};
+use leasehold_engine::fleet::FleetWrite;
 use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
@@ -34,6 +34,8 @@ pub(crate) struct LeaseTable {
     /// Nobody may create the table.
     sealed: bool,
     pub(super) limit: Option<u32>,
+    /// It is created with the index of owners.
+    owner_index: bool,
     /// Rows as they were last written, by shard: every scan shows most of them unchanged.
     decoded: Vec<Option<(Arc<Item>, RowRead)>>,
 }
@@ -42,7 +44,7 @@ pub(crate) struct LeaseTable {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     /// Rows are shown as they were then.
-    as_of_ms: Option<i64>,
+    pub(super) as_of_ms: Option<i64>,
 }
 
 impl Reading {
@@ -75,8 +77,14 @@ impl LeaseTable {
             silent_refusal: faults.silent_refusal,
             sealed: false,
             limit: (faults.tiny_page > 0).then_some(faults.tiny_page),
+            owner_index: false,
             decoded: Vec::new(),
         }
+    }
+
+    /// Whether it is to be created with the index of owners.
+    pub(crate) fn with_owner_index(self, owner_index: bool) -> Self {
+        Self { owner_index, ..self }
     }
 
     /// Executes an operation.
@@ -98,6 +106,7 @@ impl LeaseTable {
             TableOp::Write(change) => self.write(now_ms, change),
             TableOp::Fleet(write) => self.fleet_write(now_ms, write),
             TableOp::OwnerIndex => self.owner_index(now_ms),
+            TableOp::Owned { owner, after } => self.owned(now_ms, owner, after.as_ref(), reading),
             TableOp::FleetTable(table, op) => return self.fleet_table(now, *table, op),
         };
         match result {
@@ -132,17 +141,12 @@ impl LeaseTable {
         }
     }
 
-    /// Whether the index of owners can be used.
-    fn owner_index(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
-        let table = self.dynamo.describe_table(now_ms, TABLE)?;
-        let index = table.indexes.iter().find(|index| index.spec.name == OWNER_INDEX);
-        Ok(Reply::OwnerIndex(
-            index.is_some_and(|index| index.status == Status::Active),
-        ))
-    }
-
     pub(super) fn create(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
-        self.create_table(now_ms, TABLE, self.format.key_name())
+        let key = self.format.key_name();
+        match self.owner_index {
+            true => self.create_indexed(now_ms, key),
+            false => self.create_table(now_ms, TABLE, key),
+        }
     }
 
     pub(super) fn create_table(
@@ -379,7 +383,7 @@ impl LeaseTable {
     }
 }
 
-fn key_of(format: &dyn LeaseFormat, key: &Item) -> LeaseKey {
+pub(super) fn key_of(format: &dyn LeaseFormat, key: &Item) -> LeaseKey {
     key.get(format.key_name())
         .and_then(AttributeValue::as_s)
         .unwrap_or_default()

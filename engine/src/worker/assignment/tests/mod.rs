@@ -3,6 +3,7 @@
 mod by_count;
 mod by_rank;
 mod claims;
+mod discovery;
 mod leader;
 mod leader_lock;
 mod members;

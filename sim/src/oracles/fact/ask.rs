@@ -1,0 +1,42 @@
+//! What workers ask for, as far as oracles care.
+
+use super::Verb;
+use crate::streams::StreamNo;
+use leasehold_engine::ids::OpId;
+
+/// A request of a worker, by what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// DescribeTable, CreateTable.
+    Setup,
+    /// DescribeStreamSummary of the stream of this number.
+    DescribeStream(StreamNo),
+    /// One page of a scan.
+    ScanPage,
+    /// One row.
+    Read,
+    /// One write.
+    Write(Verb),
+    /// The first page of shards.
+    ListShards,
+    /// A further page of shards.
+    ListMore,
+    /// An iterator.
+    GetIterator,
+    /// Records.
+    GetRecords,
+    /// Anything about members.
+    Members,
+    /// A page of the keys of a worker's leases, from the index of owners.
+    Owned,
+}
+
+impl Ask {
+    /// A page of shards, by the request whose page it follows.
+    pub fn page(after: Option<OpId>) -> Self {
+        match after {
+            None => Self::ListShards,
+            Some(_) => Self::ListMore,
+        }
+    }
+}
