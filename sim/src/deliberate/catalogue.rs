@@ -99,6 +99,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "listing-outlives-stream"
     "lock-elsewhere"
     "lock-stays"
+    "looks-unpaced"
     "lost-dead-letter"
     "lost-stream-stops"
     "lost-untold"
