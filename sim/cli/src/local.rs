@@ -116,9 +116,10 @@ pub(super) async fn run(args: LocalArgs) -> Result<Verdict, Failure> {
     if let Some(warning) = warning(address) {
         let _ = writeln!(io::stderr(), "{warning}");
     }
+    let interrupted = signal::interrupted();
     exit::print(&format!("listening on http://{address}"))?;
     let aws = SharedAws::new(LocalAws::new(args.options()), wall_clock());
-    serve(listener, aws, signal::interrupted())
+    serve(listener, aws, interrupted)
         .await
         .map_err(|error| Failure::under_way(format!("serving failed: {error}")))?;
     Ok(Verdict::Fine)

@@ -24,28 +24,34 @@ pub(super) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(asked)
 }
 
-/// Waits until the process is asked to end, for commands that wait. Asked once more, the process ends at once, with the exit
-/// code that a shell reports of that signal. To be called once in a process.
+/// Listens to signals from now on. What is returned waits until the process is asked to end, for commands that wait. Asked once more, the
+/// process ends at once, with the exit code that a shell reports of that signal. To be called once in a process.
 ///
 /// Signals are listened to on a thread of their own. So nothing that the command does, or waits for, keeps it from being ended.
 #[cfg(feature = "aws")]
-pub(super) async fn interrupted() {
+pub(super) fn interrupted() -> impl Future<Output = ()> {
     let (ask, asked) = tokio::sync::oneshot::channel();
+    let (ready, begun) = std::sync::mpsc::channel();
     let listener = std::thread::Builder::new().name("signals".to_owned());
-    let started = listener.spawn(|| listen(ask));
-    if started.is_err() || asked.await.is_err() {
-        // Without a signal handler, the system's default ends the process.
-        std::future::pending::<()>().await;
+    let started = listener.spawn(move || listen(ask, &ready)).is_ok();
+    // A program that reads that the command is ready may send a signal at once. An error means that nothing listens.
+    let listens = started && begun.recv().is_ok();
+    async move {
+        if !listens || asked.await.is_err() {
+            // Without a signal handler, the system's default ends the process.
+            std::future::pending::<()>().await;
+        }
     }
 }
 
 #[cfg(feature = "aws")]
-fn listen(ask: tokio::sync::oneshot::Sender<()>) {
+fn listen(ask: tokio::sync::oneshot::Sender<()>, ready: &std::sync::mpsc::Sender<()>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
         return;
     };
     runtime.block_on(async {
         let Ok(mut signals) = Signals::new() else { return };
+        let _ = ready.send(());
         signals.next().await;
         // Whether the command still waits or not: it may hang on its way out.
         let _ = ask.send(());

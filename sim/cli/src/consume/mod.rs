@@ -277,10 +277,10 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .and_then(|output| Printer::start(output, payload, most, jobs.clone(), last.clone(), ending))
         .map_err(|error| Failure::unusable(format!("stdout cannot be used: {error}")))?;
     let printer = Arc::new(printer);
-    let interrupted = control.clone();
+    let (interrupted, ending) = (signal::interrupted(), control.clone());
     tokio::spawn(async move {
-        signal::interrupted().await;
-        interrupted.shutdown();
+        interrupted.await;
+        ending.shutdown();
     });
     if let Some(goal) = goal {
         tokio::spawn(caught::end(control.clone(), goal, began));
