@@ -172,10 +172,16 @@ fn incomplete(lease: &LeaseRow, lacks: &[&str]) -> Option<Finding> {
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     let format = args.format;
     let several = streams::are_several(&args.shards)?;
-    if format != Format::Kcl && (args.workers.is_some() || args.stream.is_some() || several) {
+    if format != Format::Kcl && (args.workers.is_some() || args.stream.is_some()) {
         return Err(Failure::unusable(format!(
-            "expected --workers, --stream and the streams of several lists of shards with --format kcl only, found {format}: its \
-             tables hold no worker metrics and name no stream"
+            "expected --workers and --stream with --format kcl only, found {format}: its tables hold no worker metrics and \
+             name no stream"
+        )));
+    }
+    if format != Format::Kcl && several {
+        return Err(Failure::unusable(format!(
+            "expected the streams of lists of shards with --format kcl only, found {format}: its tables name no stream; give --shards \
+             a file alone"
         )));
     }
     if several && args.stream.is_some() {
