@@ -131,7 +131,6 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "partial-is-whole"
     "pause-unheeded"
     "paused-not-renewed"
-    "promise-counts-for-ever"
     "promise-overdue-at-once"
     "put-for-update"
     "quick-scans-unpaced"
