@@ -6,7 +6,7 @@ use crate::row::{Change, LeaseRow};
 use crate::time::Mono;
 use crate::worker::context::Request;
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{done, ended, row, shown, shows};
+use crate::worker::testing::{done, ended, owned, refused_by, row, shown, shows};
 
 /// A shard of which all was read: these are its children.
 fn ending(children: &[(&str, &[&str])]) -> Owner {
@@ -111,4 +111,23 @@ fn a_stop_does_not_wait_for_the_lease_of_another_parent() {
     owner.answer_table(shown(None));
     owner.stop();
     assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));
+}
+
+#[test]
+fn what_waits_for_the_lease_of_another_parent_is_handed_over_when_it_is_promised() {
+    let promised = || LeaseRow {
+        handing_over: Some("me".into()),
+        ..owned("a", "other", 1)
+    };
+    let mut owner = ending(&[("m", &["a", "z"])]);
+    owner.answer_table(shown(None));
+    owner.later(owner.cx.config().renew_interval);
+    owner.answer_table(refused_by(promised()));
+    assert_eq!(closes_for(owner.app()), Some(EndReason::HandedOver));
+
+    // The end of a shard that waits for nothing is written first.
+    let mut owner = ending(&[("b", &["a"])]);
+    owner.later(owner.cx.config().renew_interval);
+    owner.answer_table(refused_by(promised()));
+    assert_eq!(owner.app(), None);
 }
