@@ -238,7 +238,7 @@ impl Admin {
     /// The checkpoint after which the first record is the first one that came to a shard at or after a time, which lies in the
     /// past. Absent: nothing of the shard is as late as that, and it has ended.
     ///
-    /// No table format keeps a time in a row, so the last record before it is looked for: records are read backwards in growing
+    /// Programs of other libraries know of no time in a row, so the last record before it is looked for: records are read backwards in growing
     /// steps, at five requests a second at most.
     ///
     /// # Errors

@@ -74,7 +74,11 @@ impl Port<TableOp> for Shared {
                     holder: row.owner.clone().unwrap(),
                     next_owner: None,
                 };
-                let renew = TableOp::Write(Change::Renew { key: key(), guard });
+                let renew = TableOp::Write(Change::Renew {
+                    key: key(),
+                    guard,
+                    began: None,
+                });
                 state.table.execute(&renew);
                 outcome
             }

@@ -7,7 +7,7 @@ use crate::store::Fetched;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::stream_id::{StreamId, split_key};
-use leasehold_engine::time::Span;
+use leasehold_engine::time::{Span, Wall};
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ pub struct ShardInfo {
     pub token: FencingToken,
     /// Everything up to here had been processed when this worker opened it.
     pub from: Checkpoint,
+    /// If it is `LATEST` or `AT_TIMESTAMP`: this worker began with the first record that arrived at this moment or later. Every owner begins
+    /// there until there is a checkpoint.
+    pub since: Option<Wall>,
 }
 
 impl ShardInfo {

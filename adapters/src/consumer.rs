@@ -367,6 +367,7 @@ impl Port<ConsumerOp> for Consumer {
                 lease,
                 token,
                 from,
+                since,
                 range,
             } => {
                 if let Some(range) = range {
@@ -377,6 +378,7 @@ impl Port<ConsumerOp> for Consumer {
                     lease,
                     token,
                     from,
+                    since,
                 })
             }
             ConsumerOp::Deliver {

@@ -235,6 +235,7 @@ async fn what_did_not_open_is_not_closed() {
         lease: "s".into(),
         token: TOKEN,
         from: Checkpoint::ShardEnd,
+        since: None,
         range: None,
     };
     let (reason, detail) = why(rig.consumer.execute(op(1), open).await);
@@ -257,6 +258,7 @@ async fn the_range_of_the_lease_is_used_until_kinesis_says_otherwise() {
         lease: "s".into(),
         token: TOKEN,
         from: Checkpoint::TrimHorizon,
+        since: None,
         range,
     };
     rig.consumer.execute(op(1), open(None)).await;

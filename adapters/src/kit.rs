@@ -53,6 +53,7 @@ impl TestShard {
                 lease,
                 token,
                 from,
+                since: None,
             }),
             fences,
             said,

@@ -4,6 +4,7 @@
 //! to ask again is all there is to a migration: it can be interrupted anywhere, repeated, and run the other way round. A
 //! checkpoint never goes backwards, and a lease that somebody owns in the new table is left alone.
 
+use crate::began;
 use crate::ids::{ShardId, WorkerId};
 use crate::policy::Life;
 use crate::position::Checkpoint;
@@ -64,9 +65,11 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// The row that `old` becomes in another table: nobody owns it, and nothing guards it yet.
-pub fn copied(old: &LeaseRow) -> LeaseRow {
+/// The row that `old` becomes in another table: nobody owns it, and nothing guards it yet. The moment from which its shard is read goes with
+/// it; a row at `LATEST` that has none is read from `now` on.
+pub fn copied(old: &LeaseRow, now: Wall) -> LeaseRow {
     LeaseRow {
+        began: began::carried(old, now),
         parents: old.parents.clone(),
         children: old.children.clone(),
         range: old.range,
@@ -77,7 +80,7 @@ pub fn copied(old: &LeaseRow) -> LeaseRow {
 /// What comes next, for `me` as the one that migrates. `life` is that of the new table, `now` this machine's clock.
 pub fn next(old: &LeaseRow, new: Option<&LeaseRow>, me: &WorkerId, life: Life, now: Wall) -> Step {
     let Some(new) = new else {
-        return write(Change::Create(Box::new(copied(old))));
+        return write(Change::Create(Box::new(copied(old, now))));
     };
     let mine = new.owner.as_ref() == Some(me) && new.handing_over.is_none();
     if let Some(owner) = new.actual_owner().or(new.owner.as_ref()).filter(|_| !mine) {
@@ -109,6 +112,8 @@ pub fn next(old: &LeaseRow, new: Option<&LeaseRow>, me: &WorkerId, life: Life, n
             from: None,
             checkpoint: new.checkpoint,
             to: me.clone(),
+            // The old row is further on, and has a checkpoint.
+            began: None,
         }),
         Order::Behind => write(match old.checkpoint {
             Checkpoint::At(position) => Change::Checkpoint { key, guard, position },
@@ -222,7 +227,7 @@ mod tests {
             let whole = migrate(&row(then), kind, &mut once, 10).unwrap();
             prop_assert_eq!(whole, Step::Done);
             if again == Step::Done {
-                let plain = |table: &Option<Item>| read(kind, table.as_ref()).map(|row| copied(&row));
+                let plain = |table: &Option<Item>| read(kind, table.as_ref()).map(|row| copied(&row, NOW));
                 prop_assert_eq!(plain(&once), plain(&twice));
             } else {
                 // Only what is further on already is left alone.
@@ -246,18 +251,43 @@ mod tests {
         }
     }
 
+    /// Both fleets begin there, whichever table comes first.
+    #[test]
+    fn the_moment_from_which_a_shard_is_read_goes_along() {
+        for kind in Format::ALL {
+            let old = LeaseRow {
+                began: Some(Wall(NOW.0 - 60_000)),
+                ..row(Checkpoint::Latest)
+            };
+            let mut table = None;
+            migrate(&old, kind, &mut table, 10);
+            let new = read(kind, table.as_ref()).unwrap();
+            assert!(
+                new.began < old.began,
+                "{kind:?}: the first owner in the new table begins a margin later"
+            );
+            let bare = row(Checkpoint::Latest);
+            let mut table = None;
+            migrate(&bare, kind, &mut table, 10);
+            let new = read(kind, table.as_ref()).unwrap();
+            assert_eq!(new.began, Some(Wall(NOW.0 - began::MARGIN_MS)), "{kind:?}");
+        }
+    }
+
     #[test]
     fn what_is_owned_or_ahead_is_left_alone() {
         let owned = LeaseRow {
             owner: Some("w".into()),
-            ..copied(&row(at(1)))
+            ..copied(&row(at(1)), NOW)
         };
         let step = |old, new: &LeaseRow| match next(&row(old), Some(new), &me(), Life::Counter, NOW) {
             Step::Conflict(conflict) => conflict.to_string(),
             step => format!("{step:?}"),
         };
         assert!(step(at(2), &owned).contains("found \"w\"; stop that worker first"));
-        assert!(step(at(1), &copied(&row(at(2)))).contains("at 1 at most, found 2"));
-        assert!(step(Checkpoint::Latest, &copied(&row(Checkpoint::TrimHorizon))).contains("begin at LATEST"));
+        assert!(step(at(1), &copied(&row(at(2)), NOW)).contains("at 1 at most, found 2"));
+        assert!(
+            step(Checkpoint::Latest, &copied(&row(Checkpoint::TrimHorizon), NOW)).contains("begin at LATEST")
+        );
     }
 }

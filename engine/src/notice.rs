@@ -6,7 +6,7 @@ use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use crate::output::EndReason;
 use crate::position::{Checkpoint, Position};
 use crate::shard::HashRange;
-use crate::time::Span;
+use crate::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -96,11 +96,13 @@ pub enum Notice {
     /// A shard waits for these: for its parents to end before it begins, or for its children's other parents to have a lease
     /// before it ends.
     Blocked { lease: LeaseKey, parents: Vec<ShardId> },
-    /// Processing of a shard began.
+    /// Processing of a shard began: at LATEST or AT_TIMESTAMP, with what arrived since a moment.
     Opened {
         lease: LeaseKey,
         token: FencingToken,
         from: Checkpoint,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Wall>,
     },
     /// Processing of a shard ended.
     Closed {
@@ -302,6 +304,12 @@ impl fmt::Display for Notice {
                 "counter was removed from the row of {lease}; the next write puts it back"
             ),
             Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {}", Ids(parents)),
+            Notice::Opened {
+                lease,
+                from,
+                since: Some(since),
+                ..
+            } => write!(f, "started processing {lease} from {from}, that is {since}"),
             Notice::Opened { lease, from, .. } => write!(f, "started processing {lease} from {from}"),
             Notice::Unacknowledged { lease, batches } => write!(
                 f,

@@ -202,6 +202,9 @@ pub enum ConsumerOp {
         token: FencingToken,
         /// Everything up to here has been processed before.
         from: Checkpoint,
+        /// At `LATEST` or `AT_TIMESTAMP`: reading begins with the first record that arrived at this moment or later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Wall>,
         /// The hash keys the shard takes, by its row or a listing; absent while neither has said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         range: Option<HashRange>,

@@ -4,6 +4,7 @@ use crate::fleet::FleetRow;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::shard::HashRange;
+use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 
 /// One lease as its row says, whatever table format it came from.
@@ -40,6 +41,10 @@ pub struct LeaseRow {
     /// How much its owner reads of it, in millionths of KiB/s, where owners of KCL 3.x say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<u64>,
+    /// At `LATEST` or `AT_TIMESTAMP`: the shard is read from the first record that arrived at this moment or later, whoever reads it. At
+    /// any other checkpoint it means nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Wall>,
 }
 
 /// Whether the owner of a lease hands it over when another worker asks for it in the row.
@@ -77,6 +82,7 @@ impl LeaseRow {
             range: None,
             hands_over: HandsOver::No,
             throughput: None,
+            began: None,
         }
     }
 
@@ -163,6 +169,9 @@ pub enum Change {
         key: LeaseKey,
         /// What must hold.
         guard: Guard,
+        /// The moment that the row is to have instead of the one that it has, which the service calls one of its future.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        began: Option<Wall>,
     },
     /// Become the owner; the counter grows and an unfinished hand-over is cleared.
     Take {
@@ -178,6 +187,9 @@ pub enum Change {
         checkpoint: Checkpoint,
         /// The new owner: us.
         to: WorkerId,
+        /// The moment from which the shard is read, if the row needs one and has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        began: Option<Wall>,
     },
     /// Ask the owner to hand the lease over to us; the counter stays as it is.
     Claim {
@@ -231,8 +243,8 @@ pub enum Change {
         /// The keys it covers.
         range: HashRange,
     },
-    /// Put the lease at a checkpoint, be it another or the same, and take it from its owner; an unfinished hand-over is
-    /// cleared, and the counter grows. No worker makes this change: an operator does.
+    /// Put the lease at a checkpoint, be it another or the same, and take it from its owner; an unfinished hand-over and the moment
+    /// from which the shard was read are cleared, and the counter grows. No worker makes this change: an operator does.
     Reset {
         /// The row.
         key: LeaseKey,

@@ -484,7 +484,7 @@ fn a_claimed_lease_is_handed_over_whatever_becomes_of_the_answers() {
             .sent
             .iter()
             .filter_map(|(at, effect)| match effect {
-                Effect::Table(TableOp::Write(Change::Renew { key, guard })) => {
+                Effect::Table(TableOp::Write(Change::Renew { key, guard, .. })) => {
                     Some((key, *at, &guard.next_owner))
                 }
                 _ => None,

@@ -113,7 +113,7 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
     };
     let held = |make: fn(leasehold_engine::ids::LeaseKey, Guard) -> Change| make(key.clone(), guard.clone());
     vec![
-        held(|key, guard| Change::Renew { key, guard }),
+        held(|key, guard| Change::Renew { key, guard, began: None }),
         held(|key, guard| Change::Release { key, guard }),
         held(|key, guard| Change::HandOver { key, guard }),
         held(|key, guard| Change::Checkpoint {
@@ -136,6 +136,7 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
             from: row.owner.clone(),
             checkpoint: row.checkpoint,
             to: "w2".into(),
+            began: None,
         },
         Change::SetRange {
             key: key.clone(),

@@ -23,6 +23,7 @@ use Kind::{Alone, Common, Fault, Rare};
 
 /// All marks, in the order of their names.
 pub const CATALOGUE: &[(&str, Kind)] = &[
+    ("begun-again", Common),
     ("crash", Fault),
     ("crash-loop", Fault),
     ("crash-on-write", Fault),
@@ -73,6 +74,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/yields", Rare("a worker of KCL's format has no turns")),
     ("explicit-checkpoint", Fault),
     ("foreign-row", Fault),
+    ("future-start", Common),
     ("garbled", Fault),
     ("gives-batch-back", Fault),
     ("guard-removed", Fault),
@@ -109,6 +111,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("says-again", Fault),
     ("server-error", Fault),
     ("shard-paused", Fault),
+    ("silence", Fault),
     ("slow", Fault),
     ("split", Fault),
     ("split-at-once", Fault),

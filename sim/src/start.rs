@@ -96,19 +96,19 @@ impl GivenRow {
     }
 }
 
-/// Lets an item say another checkpoint than the row that it is, and changes nothing else of it.
+/// Lets an item say another checkpoint than the row that it is, and changes nothing else of it, but for a moment from which its shard was read: it
+/// was of another time.
 pub(crate) fn set_checkpoint(format: Format, item: &mut Item, row: &LeaseRow, checkpoint: Checkpoint) {
-    let item_of = |checkpoint| {
-        let row = LeaseRow {
-            checkpoint,
-            ..row.clone()
-        };
-        match format.encode(&Change::Create(Box::new(row))).action {
-            Action::Put(item) => item,
-            _ => Item::new(),
-        }
+    let item_of = |row| match format.encode(&Change::Create(Box::new(row))).action {
+        Action::Put(item) => item,
+        _ => Item::new(),
     };
-    let (before, after) = (item_of(row.checkpoint), item_of(checkpoint));
+    let now = LeaseRow {
+        checkpoint,
+        began: None,
+        ..row.clone()
+    };
+    let (before, after) = (item_of(row.clone()), item_of(now));
     for name in before.keys().filter(|name| !after.contains_key(*name)) {
         item.remove(name);
     }

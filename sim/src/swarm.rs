@@ -324,9 +324,7 @@ pub(crate) fn policies(format: Format, asks: bool) -> Policies {
 fn config(draws: Draws) -> Config {
     let initial_position = match draws.below("initial", 0, 4) {
         0 => InitialPosition::Latest,
-        1 => InitialPosition::AtTimestamp(Wall(
-            EPOCH_MS - draws.between("initial", 1, 0, STREAM_AGE_MS as u64) as i64,
-        )),
+        1 => timestamp(draws),
         _ => InitialPosition::TrimHorizon,
     };
     let named = named(asks(draws)).with_initial_position(initial_position);
@@ -342,10 +340,23 @@ fn config(draws: Draws) -> Config {
     tuned(draws, promised)
 }
 
+/// A time in the life of the stream before the application.
+fn timestamp(draws: Draws) -> InitialPosition {
+    let age_ms = draws.between("initial", 1, 0, STREAM_AGE_MS as u64) as i64;
+    InitialPosition::AtTimestamp(Wall(EPOCH_MS - age_ms))
+}
+
 /// What a fleet is upgraded to: all that may differ within a fleet is drawn anew.
 fn upgraded(draws: Draws, config: &Config) -> Option<Config> {
     let anew = Draws::new(draws.roll("upgraded", 0).bits());
-    UpgradeFaults::happens(draws).then(|| tuned(anew, config.clone()))
+    let config = match config.initial_position() {
+        // Rows hold the time that the first workers were told.
+        InitialPosition::AtTimestamp(_) if anew.coin("initial", 2) => {
+            config.clone().with_initial_position(timestamp(anew))
+        }
+        _ => config.clone(),
+    };
+    UpgradeFaults::happens(draws).then(|| tuned(anew, config))
 }
 
 /// Draws what each worker may choose for itself.

@@ -20,5 +20,6 @@ mod several_streams;
 mod shards;
 mod signals;
 mod spans;
+mod starts;
 mod telemetry;
 mod unreachable;

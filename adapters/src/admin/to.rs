@@ -15,7 +15,7 @@ pub enum To {
     Latest,
     /// Each from the first record that arrived at this time or later. The time lies in the past.
     ///
-    /// No table format keeps a time in a row, so the time is turned into the place of the last record before it. With KCL's
+    /// Programs of other libraries know of no time in a row, so the time is turned into the place of the last record before it. With KCL's
     /// aggregated records, parts of that record may come again.
     Time(Wall),
     /// The one shard that is named, after the record with this sequence number.

@@ -162,6 +162,7 @@ async fn a_change_is_one_guarded_write() {
             Change::Renew {
                 key: "a".into(),
                 guard: guard.clone(),
+                began: None,
             },
             "UpdateItem",
         ),
@@ -212,6 +213,7 @@ async fn a_failed_guard_brings_the_row_as_it_is() {
             holder: "me".into(),
             next_owner: None,
         },
+        began: None,
     });
     let current = |outcome| match outcome {
         Outcome::Refused(refusal) => {

@@ -21,6 +21,7 @@ fn letter(data: &'static [u8]) -> Letter {
             shard,
             token: FencingToken(1),
             from: Checkpoint::TrimHorizon,
+            since: None,
         }),
         attempts: 3,
         error: "no such customer\nat all".into(),

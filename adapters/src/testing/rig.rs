@@ -91,6 +91,7 @@ impl Rig {
             lease: "s".into(),
             token: TOKEN,
             from: Checkpoint::TrimHorizon,
+            since: None,
             range: None,
         };
         self.consumer.execute(op(1), open).await

@@ -15,7 +15,7 @@ pub enum Place {
     TrimHorizon,
     /// Each with what arrives once its lease is taken.
     Latest,
-    /// After these checkpoints, by lease. For a time, they are worked out beforehand: no table format keeps a time in a row.
+    /// After these checkpoints, by lease. For a time, they are worked out beforehand: programs of other libraries know checkpoints alone.
     After(BTreeMap<LeaseKey, Checkpoint>),
 }
 
@@ -38,7 +38,7 @@ pub fn rewind(
     };
     for row in rows {
         match target(row, &listed, which, place) {
-            Ok(to) if to == row.checkpoint && row.owner.is_none() => {
+            Ok(to) if to == row.checkpoint && row.owner.is_none() && row.began.is_none() => {
                 let why = format!("it is at {to} already, and has no owner");
                 plan.left.push(LeftAlone::new(&row.key, why));
             }

@@ -33,10 +33,18 @@ pub const TABLE_PATIENCE: Span = Span::from_secs(600);
 pub enum InitialPosition {
     /// At the oldest record.
     TrimHorizon,
-    /// With what arrives after the lease was first taken.
+    /// With what arrives after its lease was created, or first taken if a worker of KCL created it. Every owner begins there until there is a
+    /// checkpoint.
     Latest,
-    /// At the first record at or after a time.
+    /// At the first record at or after a time. The lease keeps the time, so a later change has no effect on it.
     AtTimestamp(Wall),
+}
+
+impl InitialPosition {
+    /// Whether workers with these may be of one fleet. The rows hold the time that counts, so times may differ.
+    fn begins_alike(self, other: Self) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
 }
 
 /// What happens to a shard when its handler has failed too often with one record.
@@ -110,7 +118,7 @@ impl Config {
             ("stream", self.stream == other.stream),
             (
                 "initial_position",
-                self.initial_position == other.initial_position,
+                self.initial_position.begins_alike(other.initial_position),
             ),
             ("policies", self.policies == other.policies),
             ("lease_duration", self.lease_duration == other.lease_duration),

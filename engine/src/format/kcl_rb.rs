@@ -26,6 +26,7 @@ pub(super) const COLUMNS: Columns = Columns {
     parent: "parent_shard_id",
     claim: "leasehold_claim",
     start: "leasehold_start",
+    began: "leasehold_began",
     sub: "leasehold_sub_sequence",
     parents: "leasehold_parents",
     children: "leasehold_children",

@@ -203,6 +203,7 @@ mod tests {
     use crate::position::{Checkpoint, Position};
     use crate::row::{Guard, LeaseRow};
     use crate::shard::HashRange;
+    use crate::time::Wall;
     use proptest::prelude::*;
 
     /// The changes that only the leader of a fleet makes.
@@ -246,6 +247,7 @@ mod tests {
                 Change::Renew {
                     key: key(),
                     guard: guard(counter),
+                    began: None,
                 },
                 Change::Checkpoint {
                     key: key(),
@@ -277,6 +279,7 @@ mod tests {
                     from: from.map(Into::into),
                     checkpoint,
                     to: "w2".into(),
+                    began: None,
                 }));
             }
             for change in changes {
@@ -345,6 +348,7 @@ mod tests {
                         from: row.owner.clone(),
                         checkpoint,
                         to: to.into(),
+                        began: None,
                     })
                 };
                 take("w2").carry_out(&mut item).unwrap();
@@ -376,6 +380,65 @@ mod tests {
         ]
     }
 
+    /// Where a row begins at a moment, a take gives it the one that it lacks, a renewal an earlier one, and a checkpoint takes it away.
+    #[test]
+    fn every_format_keeps_the_moment_from_which_a_shard_is_read() {
+        let key = || LeaseKey::from("shardId-000000000000");
+        for format in Format::ALL {
+            for checkpoint in [Checkpoint::Latest, Checkpoint::AtTimestamp] {
+                let mut item = None;
+                let row = LeaseRow::new(key(), checkpoint);
+                let mut carry_out = |change: Change| {
+                    format.encode(&change).carry_out(&mut item).unwrap();
+                    let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else {
+                        panic!("{item:?}")
+                    };
+                    (row.checkpoint, row.began)
+                };
+                let guard = |counter, next| Guard {
+                    counter,
+                    next,
+                    holder: "w".into(),
+                    next_owner: None,
+                };
+                assert_eq!(
+                    carry_out(Change::Create(Box::new(row))),
+                    (checkpoint, None),
+                    "{format:?}"
+                );
+                let take = Change::Take {
+                    key: key(),
+                    counter: 0,
+                    next: 5,
+                    from: None,
+                    checkpoint,
+                    to: "w".into(),
+                    began: Some(Wall(70)),
+                };
+                assert_eq!(carry_out(take), (checkpoint, Some(Wall(70))), "{format:?}");
+                let plain = Change::Renew {
+                    key: key(),
+                    guard: guard(5, 6),
+                    began: None,
+                };
+                assert_eq!(carry_out(plain), (checkpoint, Some(Wall(70))), "{format:?}");
+                let earlier = Change::Renew {
+                    key: key(),
+                    guard: guard(6, 7),
+                    began: Some(Wall(60)),
+                };
+                assert_eq!(carry_out(earlier), (checkpoint, Some(Wall(60))), "{format:?}");
+                let position = Position::of(9.into());
+                let saved = Change::Checkpoint {
+                    key: key(),
+                    guard: guard(7, 8),
+                    position,
+                };
+                assert_eq!(carry_out(saved), (Checkpoint::At(position), None), "{format:?}");
+            }
+        }
+    }
+
     proptest! {
         /// Whatever a row says, a reset leaves a free lease at its checkpoint. It is made of the row that was read, and of no other.
         #[test]
@@ -393,6 +456,7 @@ mod tests {
                 row.handing_over = handing_over.map(|owner| owner.as_str().into());
             }
             row.counter = counter;
+            row.began = Some(Wall(5));
             let mut item = None;
             format.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut item).unwrap();
             let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else { panic!("{item:?}") };
@@ -423,6 +487,7 @@ mod tests {
                 counter: row.counter + 7,
                 switches: 0,
                 checkpoint: to,
+                began: None,
                 ..row.clone()
             };
             prop_assert_eq!(read, RowRead::Lease(expected));

@@ -3,6 +3,7 @@
 use crate::ids::ShardId;
 use crate::shard::{HashKey, HashRange};
 use crate::table::{AttributeValue, to_u64};
+use crate::time::Wall;
 use std::sync::Arc;
 
 /// A string; an empty one counts as absent.
@@ -25,6 +26,12 @@ pub(super) fn number(name: &'static str, found: Option<&AttributeValue>) -> Resu
         Some(number) => Ok(Some(number)),
         None => Err(wrong(name, "a whole number from 0 to 2^64 - 1", found)),
     }
+}
+
+/// A moment, in ms since 1970. The attribute is ours: what cannot be read spoils no lease, and counts as absent.
+pub(super) fn moment(found: Option<&AttributeValue>) -> Option<Wall> {
+    let number = found.and_then(AttributeValue::as_n).and_then(to_u64)?;
+    i64::try_from(number).ok().map(Wall)
 }
 
 pub(super) fn shards(name: &'static str, found: Option<&AttributeValue>) -> Result<Vec<ShardId>, String> {

@@ -23,6 +23,7 @@ pub(super) const COLUMNS: Columns = Columns {
     parent: "ParentShardId",
     claim: "ClaimRequest",
     start: "LeaseholdStart",
+    began: "LeaseholdBegan",
     sub: "LeaseholdSubSequence",
     parents: "LeaseholdParents",
     children: "LeaseholdChildren",

@@ -2,6 +2,7 @@
 
 use super::buffer::{BatchRef, Buffer};
 use super::{Ctx, Event, How, Start, Want};
+use crate::began;
 use crate::config::ReaderConfig;
 use crate::draw::draw_below;
 use crate::ids::OpId;
@@ -9,7 +10,7 @@ use crate::input::{Fetched, Outcome, Reply, Why};
 use crate::output::IteratorFrom;
 use crate::position::Position;
 use crate::shard::ChildShard;
-use crate::time::{Mono, Span};
+use crate::time::{Mono, Span, Wall};
 
 /// An iterator lives five minutes. One unused for this long is replaced before the service refuses it.
 const FRESH: Span = Span::from_secs(240);
@@ -22,6 +23,8 @@ const BAD_POSITION_TRIES: u32 = 3;
 pub struct Reader {
     /// Where to read as long as nothing was fetched.
     origin: IteratorFrom,
+    /// The origin is the moment at which the application began, and was refused so often in a row as one of the future.
+    since: Option<u32>,
     /// Everything up to here was processed when reading began (or was rewound): such records are filtered.
     floor: Option<Position>,
     /// The last position fetched since then.
@@ -68,12 +71,12 @@ impl Reader {
     pub fn new(start: Start, now: Mono) -> Self {
         let (origin, floor) = match start {
             Start::TrimHorizon => (IteratorFrom::TrimHorizon, None),
-            Start::Latest => (IteratorFrom::Latest, None),
-            Start::AtTimestamp(time) => (IteratorFrom::AtTimestamp(time), None),
+            Start::Since(time) | Start::AtTimestamp(time) => (IteratorFrom::AtTimestamp(time), None),
             Start::At(position) => (IteratorFrom::At(position), Some(position)),
         };
         Self {
             origin,
+            since: matches!(start, Start::Since(_)).then_some(0),
             floor,
             fetched: None,
             cursor: None,
@@ -93,7 +96,7 @@ impl Reader {
         if self.due(cfg)? > now {
             return None;
         }
-        if self.cursor.is_some_and(|cursor| self.is_stale(cursor, now)) {
+        if self.cursor.is_some_and(|cursor| now.since(cursor.since) >= FRESH) {
             self.cursor = None;
             if self.due(cfg)? > now {
                 return None;
@@ -216,6 +219,7 @@ impl Reader {
         }
         if let Some(again) = self.buffer.rewind() {
             self.origin = IteratorFrom::At(again);
+            self.since = None;
         }
         self.floor = self.buffer.watermark();
         self.fetched = None;
@@ -258,6 +262,14 @@ impl Reader {
     /// Whether the end of the shard was fetched, and every batch before it handed over and answered.
     pub fn handed_all_over(&self) -> bool {
         self.end.is_some() && self.buffer.len() == self.buffer.kept().0
+    }
+
+    /// The moment at which reading begins, if the service has refused later ones.
+    pub fn began_earlier(&self) -> Option<Wall> {
+        match (self.origin, self.since) {
+            (IteratorFrom::AtTimestamp(at), Some(1..)) => Some(at),
+            _ => None,
+        }
     }
 
     /// Whether the reader waits for [`resume`](Self::resume).
@@ -325,11 +337,6 @@ impl Reader {
             Some(position) => IteratorFrom::After(position),
             None => self.origin,
         }
-    }
-
-    /// Whether an iterator is better replaced than used. One at LATEST cannot be: its place would be lost.
-    fn is_stale(&self, cursor: Cursor, now: Mono) -> bool {
-        now.since(cursor.since) >= FRESH && self.place() != IteratorFrom::Latest
     }
 
     /// Holds the next `GetRecords` back as this answer demands.
@@ -410,6 +417,13 @@ impl Reader {
             _ => {}
         }
         let again_in = self.back_off(op, now, ctx);
+        if let (Kind::Iterator, How::Refused(Why::Invalid), IteratorFrom::AtTimestamp(at), Some(tries)) =
+            (kind, how, place, &mut self.since)
+        {
+            *tries = tries.saturating_add(1);
+            self.origin = IteratorFrom::AtTimestamp(began::earlier(at, *tries));
+            return Event::Early { at, again_in };
+        }
         match (kind, how, place) {
             (_, How::Refused(Why::Denied), _) => Event::Denied { again_in },
             (Kind::Iterator, How::Refused(Why::Invalid), IteratorFrom::At(at) | IteratorFrom::After(at))

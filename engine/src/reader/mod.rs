@@ -58,11 +58,11 @@
 //!   emission, and bytes are paced. Every failure waits for an exponential backoff that only a successful `GetRecords`
 //!   resets, but for the first expiry in a row, which is expected after a long stall.
 //!
-//! # The gap at `LATEST`
+//! # No iterator at `LATEST`
 //!
-//! An iterator at `LATEST` means "from now on", whenever that is resolved. If it is lost *before the first record was
-//! fetched*, the next one starts later, and what arrived between the two is not read. Kinesis offers no remedy but to
-//! start at a time. The reader narrows the gap: it does not give up such an iterator by age, only when it is refused.
+//! An iterator at `LATEST` means "from now on", whenever that is resolved. If it is lost before the first record was fetched, or if its
+//! reader is gone, the next one starts later, and what arrived between the two is not read. So a shard at `LATEST` is read from a moment,
+//! which does not move. Why that moment may be of the service's future, and what is done then, `began` tells.
 
 mod buffer;
 mod machine;
@@ -74,7 +74,7 @@ mod tests;
 pub use buffer::BatchRef;
 pub use machine::Reader;
 
-use crate::config::{InitialPosition, ReaderConfig};
+use crate::config::ReaderConfig;
 use crate::ids::OpId;
 use crate::input::{Cause, Why};
 use crate::output::IteratorFrom;
@@ -87,9 +87,10 @@ use std::fmt;
 pub enum Start {
     /// At the oldest record.
     TrimHorizon,
-    /// With what arrives from now on. See the module about the gap this can open.
-    Latest,
-    /// At the first record at or after a time.
+    /// At the first record at or after the moment at which the application began. If the service calls the moment one of its future, a
+    /// clock was ahead, and an earlier one is tried.
+    Since(Wall),
+    /// At the first record at or after a time, which is waited for if it has not come.
     AtTimestamp(Wall),
     /// After this position, which has been processed. Its record is read again for the parts that follow.
     At(Position),
@@ -98,15 +99,15 @@ pub enum Start {
 impl Start {
     /// Where a lease with this checkpoint is to be read; absent if it is done.
     ///
-    /// A checkpoint `AT_TIMESTAMP` names no time itself. If the configuration names none any more either, the shard is
-    /// read from its oldest record: too much rather than too little.
-    pub fn from(checkpoint: Checkpoint, initial: InitialPosition) -> Option<Start> {
-        Some(match (checkpoint, initial) {
+    /// `began` is the moment that belongs to `LATEST` and `AT_TIMESTAMP`. If there is none, the row said `AT_TIMESTAMP` alone, and the
+    /// configuration of its owner names no time either. Then the shard is read from its oldest record: too much rather than too little.
+    pub fn from(checkpoint: Checkpoint, began: Option<Wall>) -> Option<Start> {
+        Some(match (checkpoint, began) {
             (Checkpoint::At(position), _) => Start::At(position),
             (Checkpoint::ShardEnd, _) => return None,
-            (Checkpoint::Latest, _) => Start::Latest,
-            (Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(time)) => Start::AtTimestamp(time),
-            (Checkpoint::TrimHorizon | Checkpoint::AtTimestamp, _) => Start::TrimHorizon,
+            (Checkpoint::Latest, Some(moment)) => Start::Since(moment),
+            (Checkpoint::AtTimestamp, Some(time)) => Start::AtTimestamp(time),
+            (Checkpoint::TrimHorizon | Checkpoint::Latest | Checkpoint::AtTimestamp, _) => Start::TrimHorizon,
         })
     }
 }
@@ -163,6 +164,14 @@ pub enum Event {
         /// Failures in a row.
         tries: u32,
         /// The backoff.
+        again_in: Span,
+    },
+    /// The service calls the moment at which reading begins one of its future: the clock of the worker that wrote it was ahead. Reading
+    /// begins at an earlier moment.
+    Early {
+        /// The moment that was refused.
+        at: Wall,
+        /// The pause before the next try. Pacing may add to it.
         again_in: Span,
     },
     /// There is no such shard or stream. The reader pauses until [`Reader::resume`].

@@ -1,6 +1,7 @@
 //! Rows kept as they are, and what each change makes of one.
 
 use super::Keeping;
+use crate::began;
 use crate::input::Why;
 use crate::position::Checkpoint;
 use crate::row::{Change, Guard, HandsOver, LeaseRow, RowRead};
@@ -86,7 +87,8 @@ fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
 /// Changes a row that is there and stays there.
 fn apply(row: &mut LeaseRow, change: &Change) {
     match change {
-        Change::Create(_) | Change::Delete { .. } | Change::Forget { .. } | Change::Renew { .. } => {}
+        Change::Create(_) | Change::Delete { .. } | Change::Forget { .. } => {}
+        Change::Renew { began, .. } => row.began = began.or(row.began),
         Change::SetRange { range, .. } => row.range = Some(*range),
         Change::Weigh { throughput, .. } => row.throughput = Some(*throughput),
         Change::Claim { by, .. } => row.handing_over = row.owner.replace(by.clone()),
@@ -101,20 +103,26 @@ fn apply(row: &mut LeaseRow, change: &Change) {
             row.handing_over = None;
             row.hands_over = HandsOver::No;
         }
-        Change::Take { to, .. } => {
+        Change::Take { to, began, .. } => {
+            row.began = began.or(row.began).filter(|_| began::is_of(row.checkpoint));
             row.owner = Some(to.clone());
             row.handing_over = None;
             row.hands_over = HandsOver::Yes;
             row.throughput = None;
         }
-        Change::Checkpoint { position, .. } => row.checkpoint = Checkpoint::At(*position),
+        Change::Checkpoint { position, .. } => {
+            row.checkpoint = Checkpoint::At(*position);
+            row.began = None;
+        }
         Change::Reset { to, .. } => {
+            row.began = None;
             row.checkpoint = *to;
             row.owner = None;
             row.handing_over = None;
         }
         Change::End { children, .. } => {
             row.checkpoint = Checkpoint::ShardEnd;
+            row.began = None;
             row.children.clone_from(children);
             row.owner = None;
             row.handing_over = None;

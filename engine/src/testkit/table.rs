@@ -259,6 +259,7 @@ mod tests {
             from: None,
             checkpoint: Checkpoint::TrimHorizon,
             to: "w".into(),
+            began: None,
         })
     }
 
@@ -318,6 +319,7 @@ mod tests {
             Change::Renew {
                 key: key.clone(),
                 guard: guard.clone(),
+                began: None,
             },
             Change::Release {
                 key: key.clone(),
@@ -344,6 +346,7 @@ mod tests {
                 from: next.map(Into::into),
                 checkpoint,
                 to: "t".into(),
+                began: None,
             },
             Change::Claim {
                 key: key.clone(),

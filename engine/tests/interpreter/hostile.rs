@@ -139,6 +139,7 @@ pub fn lease(dice: &mut Dice<'_>) -> LeaseRow {
         switches: u64::MAX,
         hands_over: dice.pick(&[HandsOver::Yes, HandsOver::No, HandsOver::Later]),
         throughput: dice.one_in(2).then(|| dice.number()),
+        began: dice.one_in(2).then(|| Wall(dice.number() as i64)),
     }
 }
 

@@ -12,6 +12,7 @@ mod permanent_loss;
 mod process;
 mod request_fault;
 mod several;
+mod start;
 mod storm;
 mod stream;
 mod table;
@@ -26,6 +27,7 @@ pub use permanent_loss::{LossKind, PermanentLoss};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
 pub use request_fault::{Chance, Deed, RequestFault, Site};
 pub use several::{Absence, SeveralFaults, Trouble, TroubleKind};
+pub use start::{Silence, StartFaults};
 pub use storm::{Service, Storm, StormFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults, Trim};
 pub use table::{RowEdit, RowEditKind, TableFaults};
@@ -57,6 +59,9 @@ pub struct Faults {
     /// What is with single streams, where there are several.
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
+    /// Where shards have no checkpoint yet.
+    #[serde(skip_serializing_if = "has_no_start")]
+    pub start: StartFaults,
     /// The application.
     pub application: ApplicationFaults,
     /// What is taken away for good.
@@ -69,6 +74,10 @@ pub struct Faults {
 
 fn is_plain(faults: &SeveralFaults) -> bool {
     *faults == SeveralFaults::default()
+}
+
+fn has_no_start(faults: &StartFaults) -> bool {
+    *faults == StartFaults::default()
 }
 
 /// What the families need to know about the world they are drawn for.
@@ -93,7 +102,7 @@ pub struct Setting {
 impl Faults {
     /// Draws all families.
     pub fn draw(draws: Draws, setting: Setting) -> Self {
-        Self {
+        let mut faults = Self {
             call: CallFaults::draw(draws, setting),
             outage: OutageFaults::draw(draws, setting),
             storm: StormFaults::draw(draws, setting),
@@ -103,10 +112,13 @@ impl Faults {
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
             several: SeveralFaults::draw(draws, setting),
+            start: StartFaults::default(),
             application: ApplicationFaults::draw(draws, setting),
             permanent_loss: PermanentLoss::draw(draws, setting),
             request_faults: None,
-        }
+        };
+        start::add(&mut faults, draws, setting);
+        faults
     }
 }
 

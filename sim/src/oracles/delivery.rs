@@ -1,8 +1,8 @@
 //! `every-record-delivered`: nothing is skipped, and a checkpoint covers only what was reported done.
 //!
 //! A shard's records are numbered from 1 without gaps, so what has been processed is a prefix, and whatever is handed
-//! over next must begin inside of it or right after it. What is not promised: records before the first checkpoint of a
-//! shard begun at LATEST, those before the configured timestamp, and shards whose row a person has removed.
+//! over next must begin inside of it or right after it. What is not promised: records before the place at which a shard was begun
+//! (`start-kept` judges that), and shards whose row a person has removed.
 
 use super::fact::{Mark, Row, Verb, rewrites};
 use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
@@ -18,7 +18,8 @@ struct Progress {
     kept: BTreeMap<LifeNo, u64>,
     /// Everything up to here is gone from the stream.
     trimmed: u64,
-    /// Once: records before the first durable position are not promised.
+    /// At LATEST, and none of our workers was given a place yet: records before the first one, or before the first durable position, are
+    /// not promised.
     loose: bool,
     tampered: bool,
     seen: bool,
@@ -138,6 +139,12 @@ impl Delivery {
                     }),
                     Mark::End => progress.durable_end = true,
                     Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest => {}
+                }
+            }
+            Fact::Placed { shard, from, .. } if !of_others => {
+                let progress = self.shard(shard);
+                if std::mem::take(&mut progress.loose) {
+                    progress.done = progress.done.max(from - 1);
                 }
             }
             Fact::Trimmed { shard, before } => {
@@ -288,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_at_latest_is_loose_until_its_first_checkpoint() {
+    fn a_start_at_latest_of_others_is_loose_until_its_first_checkpoint() {
         let before = row(Some(0), 1, Mark::Latest);
         let checkpoint = changed(
             0,
@@ -314,6 +321,37 @@ mod tests {
         let skipping = start.into_iter().chain([delivered(0, 0, 122, 130)]);
         assert_eq!(
             judge_only(Property::EveryRecordDelivered, skipping.map(|fact| (1, fact))),
+            [Property::EveryRecordDelivered]
+        );
+    }
+
+    #[test]
+    fn a_start_at_latest_is_loose_until_the_service_has_given_a_place() {
+        let placed = |life| Fact::Placed {
+            life,
+            shard: 0,
+            from: 100,
+            due: 100,
+            floor: 1,
+        };
+        let good = [
+            created(0, Mark::Latest),
+            placed(0),
+            placed(1),
+            delivered(1, 0, 100, 105),
+        ];
+        assert_eq!(
+            judge_only(Property::EveryRecordDelivered, good.map(|fact| (1, fact))),
+            []
+        );
+        let bad = [
+            created(0, Mark::Latest),
+            placed(0),
+            placed(1),
+            delivered(1, 0, 105, 110),
+        ];
+        assert_eq!(
+            judge_only(Property::EveryRecordDelivered, bad.map(|fact| (1, fact))),
             [Property::EveryRecordDelivered]
         );
     }

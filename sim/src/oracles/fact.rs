@@ -169,7 +169,17 @@ pub enum Fact {
         ended: bool,
     },
 
-    /// A row changed in the table. `from_record`: the record at which the configured timestamp begins.
+    /// At LATEST or a timestamp, the service gave a worker of ours a place in a shard. `from`: the record there. `due`: what arrived since the
+    /// application began there is from this one on. `floor`: what is before this one had arrived long before the start.
+    Placed {
+        life: LifeNo,
+        shard: ShardNo,
+        from: u64,
+        due: u64,
+        floor: u64,
+    },
+
+    /// A row changed in the table. `from_record`: the record at which the timestamp of the row begins.
     RowChanged {
         shard: ShardNo,
         by: Option<LifeNo>,
@@ -430,6 +440,7 @@ impl Fact {
             | Fact::Asked { life, .. }
             | Fact::Answered { life, .. }
             | Fact::Fetched { life, .. }
+            | Fact::Placed { life, .. }
             | Fact::Shown { life, .. }
             | Fact::ScanEnded { life }
             | Fact::OpenBegun { life, .. }

@@ -35,6 +35,7 @@ mod resign;
 mod resolution;
 mod shares;
 mod stalls;
+mod start;
 mod steals;
 mod takeover;
 mod tidy;
@@ -215,6 +216,7 @@ impl Terms {
 #[derive(Clone, Debug)]
 pub struct Oracles {
     delivery: delivery::Delivery,
+    start: start::Start,
     again: again::Again,
     lineage: lineage::Lineage,
     resolution: resolution::Resolution,
@@ -260,6 +262,7 @@ impl Oracles {
     pub fn new(terms: &Terms) -> Self {
         Self {
             delivery: delivery::Delivery::default(),
+            start: start::Start::default(),
             again: again::Again::default(),
             lineage: lineage::Lineage::default(),
             resolution: resolution::Resolution::new(terms),
@@ -385,6 +388,9 @@ impl Oracles {
             }
             _ => {
                 self.delivery.observe(now, fact, of_others, verdict);
+                if !of_others || matches!(fact, Fact::RowChanged { .. }) {
+                    self.start.observe(now, fact, verdict);
+                }
                 self.lineage.observe(now, fact, of_others, verdict);
                 let edit = of_others.then(|| trespass::as_edit(fact)).flatten();
                 let judged = edit.as_ref().unwrap_or(fact);

@@ -257,6 +257,7 @@ impl Sdk {
             lease: lease(shard),
             token: FencingToken(token),
             from: Checkpoint::TrimHorizon,
+            since: None,
             range: None,
         })
         .await;

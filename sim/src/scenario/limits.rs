@@ -131,6 +131,9 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         of_stream("faults.several.troubles.stream", trouble.stream)?;
         span("faults.several.troubles.until", trouble.until.max(trouble.from))?;
     }
+    for silence in &plan.faults.start.silences {
+        span("faults.start.silences.until", silence.until.max(silence.from))?;
+    }
     let process = &plan.faults.process;
     for interruption in &process.interruptions {
         let name = "faults.process.interruptions";

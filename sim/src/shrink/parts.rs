@@ -2,7 +2,7 @@
 
 use crate::faults::{
     Absence, Interruption, InterruptionKind, Outage, PermanentLoss, RequestFault, Reshard, RowEdit,
-    SeveralFaults, Storm, Trim, Trouble, Upgrade, WallStep,
+    SeveralFaults, Silence, Storm, Trim, Trouble, Upgrade, WallStep,
 };
 use crate::swarm::Plan;
 
@@ -21,6 +21,7 @@ pub(super) enum Part {
     PermanentLoss(PermanentLoss),
     Absence(Absence),
     Trouble(Trouble),
+    Silence(Silence),
 }
 
 /// All faults of a world; the longest-lasting first, since they go with the most else.
@@ -44,6 +45,7 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
     parts.extend(faults.stream.trims.iter().cloned().map(Part::Trim));
     parts.extend(faults.several.troubles.iter().cloned().map(Part::Trouble));
     parts.extend(faults.several.absences.iter().cloned().map(Part::Absence));
+    parts.extend(faults.start.silences.iter().cloned().map(Part::Silence));
     parts.extend(faults.permanent_loss.iter().cloned().map(Part::PermanentLoss));
     parts.extend(
         faults
@@ -70,6 +72,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     faults.stream.reshards.clear();
     faults.stream.trims.clear();
     faults.several = SeveralFaults::default();
+    faults.start.silences.clear();
     faults.permanent_loss = None;
     let mut request_faults = Vec::new();
     for part in parts.iter().cloned() {
@@ -85,6 +88,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
             Part::Trim(trim) => faults.stream.trims.push(trim),
             Part::Absence(absence) => faults.several.absences.push(absence),
             Part::Trouble(trouble) => faults.several.troubles.push(trouble),
+            Part::Silence(silence) => faults.start.silences.push(silence),
             Part::PermanentLoss(loss) => faults.permanent_loss = Some(loss),
         }
     }
@@ -108,6 +112,7 @@ pub(super) fn until(plan: &mut Plan, end: u64) {
     faults.stream.trims.retain(|trim| trim.at < end);
     faults.several.absences.retain(|absence| absence.at < end);
     faults.several.troubles.retain(|trouble| trouble.from < end);
+    faults.start.silences.retain(|silence| silence.from < end);
     faults.permanent_loss.take_if(|loss| loss.at >= end);
 }
 
@@ -182,6 +187,10 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     for trouble in &mut faults.several.troubles {
         sooner(&mut trouble.from);
         sooner(&mut trouble.until);
+    }
+    for silence in &mut faults.start.silences {
+        sooner(&mut silence.from);
+        sooner(&mut silence.until);
     }
     if let Some(loss) = &mut faults.permanent_loss {
         sooner(&mut loss.at);

@@ -196,6 +196,7 @@ impl Renaming<'_> {
             return GivenRow { item, through: None };
         };
         let Checkpoint::At(position) = row.checkpoint else {
+            set_checkpoint(self.format, &mut item, row, row.checkpoint);
             return GivenRow { item, through: None };
         };
         let through = match self.lineage.find(&ShardId::from(key)) {

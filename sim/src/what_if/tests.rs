@@ -201,6 +201,11 @@ fn another_checkpoint_is_all_that_changes_of_an_item() {
     for format in Format::ALL {
         let mut item = lease_of(format, 5, Some("7"), at(5, 70), &[3, 4]);
         item.insert("theirs".into(), AttributeValue::s("kept"));
+        let mut dated = format.decode(&item).lease().cloned().expect("a lease");
+        dated.began = Some(Wall(7));
+        if let Action::Put(dated) = format.encode(&Change::Create(Box::new(dated))).action {
+            item.extend(dated);
+        }
         let row = format.decode(&item).lease().cloned().expect("a lease");
         for checkpoint in [
             at(5, 71),
@@ -212,6 +217,7 @@ fn another_checkpoint_is_all_that_changes_of_an_item() {
             set_checkpoint(format, &mut item, &now, checkpoint);
             let expected = LeaseRow {
                 checkpoint,
+                began: None,
                 ..row.clone()
             };
             assert_eq!(format.decode(&item).lease(), Some(&expected), "{format}");

@@ -89,6 +89,7 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
         from: from.map(WorkerId::from),
         checkpoint: Checkpoint::TrimHorizon,
         to: "w2".into(),
+        began: None,
     };
     let position = Position {
         sequence: 4_962_000_000_000_000_000_u64.into(),
@@ -101,10 +102,12 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
         Change::Renew {
             key: key(),
             guard: guard(counter, "w1", None),
+            began: None,
         },
         Change::Renew {
             key: key(),
             guard: guard(counter, "w1", Some("w2")),
+            began: None,
         },
         Change::Checkpoint {
             key: key(),

@@ -4,10 +4,12 @@
 //! attributes, and each is guarded by the deadline and by who may write.
 
 use super::{Columns, SHARD_END};
+use crate::began;
 use crate::ids::{ShardId, WorkerId};
 use crate::position::Checkpoint;
 use crate::row::{Change, Guard, LeaseRow};
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
+use crate::time::Wall;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -144,10 +146,22 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(table, row)),
         Change::Delete { .. } => return Action::Delete,
-        Change::Renew { guard, .. } => until(guard.next),
-        Change::Take { next, to, .. } => until(*next)
-            .set(table.owner, AttributeValue::s(to.clone()))
-            .remove(table.claim),
+        Change::Renew { guard, began, .. } => dated(table, until(guard.next), *began),
+        Change::Take {
+            next,
+            to,
+            checkpoint,
+            began,
+            ..
+        } => {
+            let update = until(*next)
+                .set(table.owner, AttributeValue::s(to.clone()))
+                .remove(table.claim);
+            match began::is_of(*checkpoint) {
+                true => dated(table, update, *began),
+                false => update.remove(table.began),
+            }
+        }
         Change::Claim { by, checkpoint, .. } => {
             let update = Update::default().set(table.claim, AttributeValue::s(by.clone()));
             match spelled(*checkpoint) {
@@ -166,6 +180,7 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
             let update = until(guard.next)
                 .set(table.checkpoint, AttributeValue::s(SHARD_END))
                 .remove(table.start)
+                .remove(table.began)
                 .remove(table.sub)
                 .remove(table.owner)
                 .remove(table.claim);
@@ -187,8 +202,17 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
     })
 }
 
+/// The update that leaves this moment, too.
+fn dated(table: &Columns, update: Update, began: Option<Wall>) -> Update {
+    match began {
+        Some(began) => update.set(table.began, AttributeValue::n(began.0)),
+        None => update,
+    }
+}
+
 /// The update that leaves the row at a checkpoint, too.
 fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
+    let update = update.remove(table.began);
     let update = match spelled(to) {
         Some(text) => update
             .set(table.checkpoint, AttributeValue::s(text))
@@ -233,6 +257,7 @@ fn item(table: &Columns, row: &LeaseRow) -> Item {
         (table.timeout, text(deadline.map(table.spell))),
         (table.checkpoint, text(spelled(row.checkpoint))),
         (table.start, text(start)),
+        (table.began, row.began.map(|began| AttributeValue::n(began.0))),
         (table.sub, (sub > 0).then(|| AttributeValue::n(sub))),
         (table.parent, text(row.parents.first().map(ToString::to_string))),
         (table.parents, shard_set(&row.parents)),

@@ -38,6 +38,8 @@ pub(super) struct Columns {
     pub(super) claim: &'static str,
     /// Ours: where to begin, while there is no checkpoint: S.
     pub(super) start: &'static str,
+    /// Ours: while there is no checkpoint, the moment from which the shard is read, in ms since 1970: N.
+    pub(super) began: &'static str,
     /// Ours: the place within an aggregated record: N.
     pub(super) sub: &'static str,
     /// Ours: all parents: SS.

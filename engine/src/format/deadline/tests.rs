@@ -2,11 +2,13 @@
 
 use super::super::Format;
 use super::*;
+use crate::began;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position, SequenceNumber};
 use crate::row::{Guard, HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
 use crate::table::{holds, render};
+use crate::time::Wall;
 use proptest::prelude::*;
 
 const NOON: u64 = 1_700_000_000_000_000_001;
@@ -105,6 +107,7 @@ fn rows_of_ruby() {
             from: row.owner,
             checkpoint: row.checkpoint,
             to: "me".into(),
+            began: None,
         };
         let write = Format::KclRb.encode(&take);
         write.carry_out(&mut before).unwrap();
@@ -185,14 +188,24 @@ fn changes_in_words() {
         from: from.map(WorkerId::from),
         checkpoint,
         to: "w2".into(),
+        began: None,
     };
     for (change, expected) in [
         (
             Change::Renew {
                 key: key(),
                 guard: guard(None),
+                began: None,
             },
             format!("SET LeaseTimeout = {later} {held}"),
+        ),
+        (
+            Change::Renew {
+                key: key(),
+                guard: guard(None),
+                began: Some(Wall(7)),
+            },
+            format!("SET LeaseTimeout = {later}, LeaseholdBegan = ? {held}"),
         ),
         (
             Change::Checkpoint {
@@ -201,7 +214,7 @@ fn changes_in_words() {
                 position: Position::of(7.into()),
             },
             format!(
-                "SET LeaseTimeout = {later}, Checkpoint = 7 REMOVE LeaseholdStart, LeaseholdSubSequence {claimed}"
+                "SET LeaseTimeout = {later}, Checkpoint = 7 REMOVE LeaseholdBegan, LeaseholdStart, LeaseholdSubSequence {claimed}"
             ),
         ),
         (
@@ -218,7 +231,7 @@ fn changes_in_words() {
                 children: vec![],
             },
             format!(
-                "SET LeaseTimeout = {later}, Checkpoint = SHARD_END REMOVE LeaseholdStart, LeaseholdSubSequence, \
+                "SET LeaseTimeout = {later}, Checkpoint = SHARD_END REMOVE LeaseholdStart, LeaseholdBegan, LeaseholdSubSequence, \
                  AssignedTo, ClaimRequest {held}"
             ),
         ),
@@ -233,7 +246,7 @@ fn changes_in_words() {
         (
             take(Some("w1"), at(7)),
             format!(
-                "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest IF attribute_exists(ShardID) AND LeaseTimeout = {noon} \
+                "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest, LeaseholdBegan IF attribute_exists(ShardID) AND LeaseTimeout = {noon} \
                  AND (ClaimRequest = w1 OR (AssignedTo = w1 AND attribute_not_exists(ClaimRequest))) AND Checkpoint = 7"
             ),
         ),
@@ -300,11 +313,12 @@ prop_compose! {
         parents in ids(),
         children in ids(),
         start in prop::option::of(any::<u128>()),
+        began in prop::option::of((0i64..3).prop_map(Wall)),
     ) -> LeaseRow {
         // Only what has an owner to come is handed over, and not to itself.
         let handing_over = handing.filter(|from| owner.as_ref().is_some_and(|to| to != from));
         let range = start.map(|start| HashRange { start: HashKey(start), end: HashKey::MAX });
-        LeaseRow { key: key(), owner, handing_over, counter, switches: 0, checkpoint, parents, children, range, hands_over: HandsOver::No, throughput: None }
+        LeaseRow { key: key(), owner, handing_over, counter, switches: 0, checkpoint, parents, children, range, hands_over: HandsOver::No, throughput: None, began }
     }
 }
 
@@ -328,6 +342,7 @@ proptest! {
             from: before.owner.clone(),
             checkpoint: before.checkpoint,
             to: "me".into(),
+            began: None,
         };
         let write = format.encode(&take);
         let place = |checkpoint: Checkpoint| checkpoint.position().map(|position| position.sequence);
@@ -338,7 +353,8 @@ proptest! {
         prop_assert_eq!(holds(&write.condition, table.as_ref()), same);
         if same {
             write.carry_out(&mut table).unwrap();
-            let expected = LeaseRow { owner: Some("me".into()), handing_over: None, counter: LATER + 1, ..now };
+            let began = now.began.filter(|_| began::is_of(before.checkpoint));
+            let expected = LeaseRow { owner: Some("me".into()), handing_over: None, counter: LATER + 1, began, ..now };
             prop_assert_eq!(format.decode(&table.unwrap()), RowRead::Lease(expected));
         }
     }
@@ -356,7 +372,7 @@ proptest! {
             _ => Checkpoint::TrimHorizon,
         };
         let parents = row.parents.first().cloned().into_iter().collect();
-        let expected = LeaseRow { checkpoint, parents, children: vec![], range: None, ..row };
+        let expected = LeaseRow { checkpoint, parents, children: vec![], range: None, began: None, ..row };
         prop_assert_eq!(Format::VmwareGoKcl.decode(&item), RowRead::Lease(expected));
     }
 

@@ -107,6 +107,7 @@ fn take(kind: Format, seen: &str, to: &str) -> Change {
         from: row.owner,
         checkpoint: row.checkpoint,
         to: to.into(),
+        began: None,
     }
 }
 
@@ -284,6 +285,7 @@ fn whole_seconds_hide_nothing_of_ours() {
     let renew = |counter| Change::Renew {
         key: key(),
         guard: guard(counter),
+        began: None,
     };
     let stale = kind.encode(&renew(NEXT - 1));
     assert!(stale.carry_out(&mut table).is_err());

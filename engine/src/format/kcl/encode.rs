@@ -1,11 +1,13 @@
 //! From changes to conditional writes.
 
 use super::{LEASE, name, sentinel};
+use crate::began;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::Checkpoint;
 use crate::row::{Change, Guard, HandsOver, LeaseRow};
 use crate::stream_id::split_key;
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
+use crate::time::Wall;
 
 pub(super) fn condition(change: &Change) -> Condition {
     match change {
@@ -100,9 +102,16 @@ pub(super) fn action(change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(row)),
         Change::Delete { .. } | Change::Forget { .. } => return Action::Delete,
-        Change::Renew { guard, .. } => counted(guard.next),
-        Change::Take { next, from, to, .. } => {
-            let update = counted(*next)
+        Change::Renew { guard, began, .. } => dated(counted(guard.next), *began),
+        Change::Take {
+            next,
+            from,
+            to,
+            checkpoint,
+            began,
+            ..
+        } => {
+            let update = taken_from(counted(*next), *checkpoint, *began)
                 .set(name::OWNER, AttributeValue::s(to.clone()))
                 .set(name::HANDS_OVER, AttributeValue::s(to.clone()))
                 .remove(name::OLD_OWNER)
@@ -173,6 +182,23 @@ fn weight(throughput: u64) -> AttributeValue {
     ))
 }
 
+/// The update that leaves this moment, too.
+fn dated(update: Update, began: Option<Wall>) -> Update {
+    match began {
+        Some(began) => update.set(name::BEGAN, AttributeValue::n(began.0)),
+        None => update,
+    }
+}
+
+/// The update that leaves the moment of a row with this checkpoint as a take does. KCL's checkpoints leave an old one behind, which
+/// would count if a person set the row to `LATEST`.
+fn taken_from(update: Update, checkpoint: Checkpoint, began: Option<Wall>) -> Update {
+    match began::is_of(checkpoint) {
+        true => dated(update, began),
+        false => update.remove(name::BEGAN),
+    }
+}
+
 fn counted(next: u64) -> Update {
     Update::default().set(name::COUNTER, AttributeValue::n(next))
 }
@@ -191,6 +217,7 @@ fn progress(key: &LeaseKey, next: u64, checkpoint: Checkpoint) -> Update {
         .set(name::CHECKPOINT, AttributeValue::s(text))
         .set(name::SUB, AttributeValue::n(sub))
         .set(name::SWITCHES, AttributeValue::n(0))
+        .remove(name::BEGAN)
         .remove(name::PENDING)
         .remove(name::PENDING_SUB)
         .remove(name::PENDING_STATE)
@@ -239,6 +266,7 @@ fn item(row: &LeaseRow) -> Item {
         (name::CHILDREN, shard_set(&row.key, &row.children)),
         (name::RANGE_START, bound(row.range.map(|range| range.start))),
         (name::RANGE_END, bound(row.range.map(|range| range.end))),
+        (name::BEGAN, row.began.map(|began| AttributeValue::n(began.0))),
         (name::ENTITY, Some(AttributeValue::s(LEASE))),
         (name::STREAM, part(stream)),
         (name::SHARD, part(shard)),

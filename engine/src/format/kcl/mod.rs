@@ -39,6 +39,8 @@ mod name {
     pub(super) const HANDS_OVER: &str = "leaseholdOwner";
     /// Ours: the worker that asked for the lease, until it has taken it.
     pub(super) const NEXT_OWNER: &str = "leaseholdNextOwner";
+    /// Ours: at `LATEST` or `AT_TIMESTAMP`, the moment from which the shard is read, in ms since 1970: N.
+    pub(super) const BEGAN: &str = "leaseholdBegan";
 }
 
 /// What `entityType` says of a lease. Before KCL 3.5 there was no such attribute.

@@ -96,6 +96,7 @@ fn steady_row() -> LeaseRow {
         }),
         hands_over: HandsOver::No,
         throughput: Some(12_500_000),
+        began: None,
     }
 }
 

@@ -3,12 +3,14 @@
 //! Its own programs write checkpoints as whole items, guarded by the owner alone, and take a lease by writing back what they
 //! read before. These writes change single attributes, and each is guarded by the time that was read besides.
 
-use super::super::reading::{number, text, wrong};
+use super::super::reading::{moment, number, text, wrong};
+use crate::began;
 use crate::calendar::spell_rfc1123;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{Change, Guard, LeaseRow, RowRead};
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
+use crate::time::Wall;
 
 pub(super) const KEY: &str = "Shard";
 pub(super) const LAST_UPDATE: &str = "LastUpdate";
@@ -20,6 +22,8 @@ const FINISHED: &str = "Finished";
 const FINISHED_RFC: &str = "FinishedRFC";
 /// Ours: where to begin, if that is neither the trim horizon nor the tip.
 const START: &str = "LeaseholdStart";
+/// Ours: at the tip or a timestamp, the moment from which the shard is read, in ms since 1970: N.
+const BEGAN: &str = "LeaseholdBegan";
 /// Ours: the place within an aggregated record.
 const SUB: &str = "LeaseholdSubSequence";
 
@@ -88,6 +92,7 @@ fn lease(key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
     Ok(LeaseRow {
         owner: owner.cloned().map(WorkerId::new),
         counter: number(LAST_UPDATE, get(item, LAST_UPDATE))?.unwrap_or(0),
+        began: moment(item.get(BEGAN)),
         ..LeaseRow::new(key, checkpoint(item)?)
     })
 }
@@ -182,8 +187,17 @@ fn still(checkpoint: Checkpoint) -> Condition {
     Condition::All(vec![sequence, nothing(FINISHED)])
 }
 
+/// The update that leaves this moment, too.
+fn dated(update: Update, began: Option<Wall>) -> Update {
+    match began {
+        Some(began) => update.set(BEGAN, AttributeValue::n(began.0)),
+        None => update,
+    }
+}
+
 /// The update that leaves the row at a checkpoint, too.
 fn placed(update: Update, to: Checkpoint) -> Update {
+    let update = update.remove(BEGAN);
     let sequence = match to {
         Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),
         Checkpoint::Latest => AttributeValue::s(LATEST),
@@ -204,13 +218,27 @@ pub(super) fn action(change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(row)),
         Change::Delete { .. } => return Action::Delete,
-        Change::Take { next, to, .. } => stamped(*next)
-            .set(OWNER, AttributeValue::s(to.clone()))
-            .set(OWNER_NAME, AttributeValue::s(to.clone())),
-        Change::Renew { guard, .. } => stamped(guard.next),
+        Change::Take {
+            next,
+            to,
+            checkpoint,
+            began,
+            ..
+        } => {
+            let update = stamped(*next)
+                .set(OWNER, AttributeValue::s(to.clone()))
+                .set(OWNER_NAME, AttributeValue::s(to.clone()));
+            match began::is_of(*checkpoint) {
+                true => dated(update, *began),
+                false => update.remove(BEGAN),
+            }
+        }
+        Change::Renew { guard, began, .. } => dated(stamped(guard.next), *began),
         Change::Checkpoint { guard, position, .. } => placed(stamped(guard.next), Checkpoint::At(*position)),
         // What was read to its end stays so: nothing else is ever reset to an end.
-        Change::Reset { next, to, .. } if to.is_end() => stamped(*next).remove(OWNER).remove(OWNER_NAME),
+        Change::Reset { next, to, .. } if to.is_end() => {
+            stamped(*next).remove(OWNER).remove(OWNER_NAME).remove(BEGAN)
+        }
         Change::Reset { next, to, .. } => placed(stamped(*next), *to)
             .remove(OWNER)
             .remove(OWNER_NAME)
@@ -241,6 +269,9 @@ fn item(row: &LeaseRow) -> Item {
     if let Some(owner) = &row.owner {
         set(OWNER, AttributeValue::s(owner.clone()));
         set(OWNER_NAME, AttributeValue::s(owner.clone()));
+    }
+    if let Some(began) = row.began {
+        set(BEGAN, AttributeValue::n(began.0));
     }
     let sequence = match row.checkpoint {
         Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),

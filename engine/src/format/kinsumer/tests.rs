@@ -8,6 +8,7 @@ use crate::members::{Leader, Member, MembersChange, MembersOp, Shared, Side};
 use crate::position::{Checkpoint, Position};
 use crate::row::LeaseRow;
 use crate::table::render;
+use crate::time::Wall;
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -36,8 +37,10 @@ proptest! {
         checkpoint in checkpoints(),
         counter: u64,
         owner in prop::option::of("[a-z:-]{1,9}"),
+        began in prop::option::of(0i64..9),
     ) {
         let row = LeaseRow {
+            began: began.map(Wall),
             owner: owner.map(|owner| owner.as_str().into()),
             counter,
             ..LeaseRow::new(key(), checkpoint)

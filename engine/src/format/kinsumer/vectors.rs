@@ -77,6 +77,7 @@ fn take(seen: &str, to: &str) -> Change {
         from: row.owner,
         checkpoint: row.checkpoint,
         to: to.into(),
+        began: None,
     }
 }
 
@@ -99,7 +100,11 @@ fn commit(seen: &str, holder: &str, to: u64) -> Change {
 
 fn renew(seen: &str, holder: &str) -> Change {
     let guard = guard(seen, holder);
-    Change::Renew { key: key(), guard }
+    Change::Renew {
+        key: key(),
+        guard,
+        began: None,
+    }
 }
 
 fn release(seen: &str, holder: &str) -> Change {

@@ -67,6 +67,16 @@ struct World {
     front_done: usize,
     /// Parts before this one were handed over, or processed before reading began.
     handed: usize,
+    /// Reading begins at a moment: the one that was taken, once it was.
+    since: Option<Option<i64>>,
+}
+
+fn refused(why: Why) -> Outcome {
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail: String::new(),
+    })
 }
 
 impl World {
@@ -92,6 +102,7 @@ impl World {
             floor: 0,
             front_done: 0,
             handed: 0,
+            since: None,
             case,
         };
         let mut arrival = world.now - Span::from_secs(10);
@@ -106,7 +117,10 @@ impl World {
         }
         world.close = arrival + Span::from_millis(world.below(5_000));
         let start = match world.case.start {
-            1 => Start::Latest,
+            1 => {
+                let ahead_ms = world.below(20_000) as i64 - 10_000;
+                Start::Since(Wall((world.now.0 / 1_000) as i64 + ahead_ms))
+            }
             2 => {
                 let time = world.now - Span::from_secs(world.below(20));
                 let wall = Wall((time.0 / 1_000) as i64);
@@ -123,6 +137,7 @@ impl World {
             }
             _ => Start::TrimHorizon,
         };
+        world.since = matches!(start, Start::Since(_)).then_some(None);
         world.reader = Reader::new(start, world.now);
         world
     }
@@ -336,13 +351,7 @@ impl World {
 
     /// A failure of any class, now and then; and always if the iterator is too old.
     fn failure(&mut self, want: Want) -> Option<Outcome> {
-        let refused = |why| {
-            Some(Outcome::Refused(Refusal {
-                why,
-                current: None,
-                detail: String::new(),
-            }))
-        };
+        let refused = |why| Some(refused(why));
         if let Want::GetRecords { via, .. } = want
             && self.now.since(self.iterators[&via].1) > LIFETIME
         {
@@ -370,15 +379,11 @@ impl World {
             Want::GetIterator(from) => {
                 let place = match from {
                     IteratorFrom::TrimHorizon => 0,
-                    IteratorFrom::Latest => {
-                        assert!(self.handed == 0 && self.held.is_empty(), "LATEST after a record");
-                        // The gap at LATEST: only here may the frontier jump.
-                        self.frontier = self.index(|part| part.arrival > self.now);
-                        self.frontier
-                    }
-                    IteratorFrom::AtTimestamp(Wall(at)) => {
-                        self.index(|part| part.arrival.0 / 1_000 >= at as u64)
-                    }
+                    IteratorFrom::Latest => panic!("a place that moves"),
+                    IteratorFrom::AtTimestamp(Wall(at)) => match self.begin(at) {
+                        Ok(place) => place,
+                        Err(refused) => return refused,
+                    },
                     IteratorFrom::At(at) => self.index(|part| part.at.sequence >= at.sequence),
                     IteratorFrom::After(at) => self.index(|part| part.at.sequence > at.sequence),
                 };
@@ -392,6 +397,26 @@ impl World {
                 Outcome::Applied(Reply::Records(self.fetch(op, from, limit)))
             }
         }
+    }
+
+    /// The place of a moment. One of the future is refused; and one that was taken does not move on.
+    fn begin(&mut self, at: i64) -> Result<usize, Outcome> {
+        if at > (self.now.0 / 1_000) as i64 {
+            return Err(refused(Why::Invalid));
+        }
+        let place = self.index(|part| part.arrival.0 / 1_000 >= at as u64);
+        if let Some(taken) = &mut self.since {
+            let first = taken.is_none();
+            assert!(
+                taken.is_none_or(|taken| at <= taken),
+                "begins later than it began"
+            );
+            *taken = Some(at);
+            if first {
+                self.frontier = place;
+            }
+        }
+        Ok(place)
     }
 
     fn fetch(&mut self, op: OpId, from: usize, limit: u32) -> Fetched {

@@ -11,17 +11,20 @@ const FRESH: Span = Span::from_secs(240);
 
 #[test]
 fn a_checkpoint_decides_where_reading_begins() {
-    use InitialPosition as I;
-    let time = I::AtTimestamp(Wall(5));
-    for (checkpoint, initial, start) in [
-        (Checkpoint::TrimHorizon, I::Latest, Some(Start::TrimHorizon)),
-        (Checkpoint::Latest, I::TrimHorizon, Some(Start::Latest)),
-        (Checkpoint::AtTimestamp, time, Some(Start::AtTimestamp(Wall(5)))),
-        (Checkpoint::AtTimestamp, I::Latest, Some(Start::TrimHorizon)),
-        (Checkpoint::At(pos(3)), I::Latest, Some(Start::At(pos(3)))),
-        (Checkpoint::ShardEnd, I::Latest, None),
+    let time = Wall(5);
+    for (checkpoint, began, start) in [
+        (Checkpoint::TrimHorizon, Some(time), Some(Start::TrimHorizon)),
+        (Checkpoint::Latest, Some(time), Some(Start::Since(time))),
+        (
+            Checkpoint::AtTimestamp,
+            Some(time),
+            Some(Start::AtTimestamp(time)),
+        ),
+        (Checkpoint::AtTimestamp, None, Some(Start::TrimHorizon)),
+        (Checkpoint::At(pos(3)), Some(time), Some(Start::At(pos(3)))),
+        (Checkpoint::ShardEnd, Some(time), None),
     ] {
-        assert_eq!(Start::from(checkpoint, initial), start);
+        assert_eq!(Start::from(checkpoint, began), start);
     }
 }
 
@@ -189,15 +192,46 @@ fn an_iterator_left_unused_is_replaced_before_it_expires() {
     bench.process_front();
     assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::After(pos(4)))));
 
-    let mut bench = Bench::ready(Start::Latest);
+    let mut bench = Bench::ready(Start::Since(Wall(5)));
     bench.now += FRESH;
-    assert!(
-        matches!(bench.next(), Some(Want::GetRecords { .. })),
-        "LATEST is kept: its place would be lost"
+    assert_eq!(
+        bench.next(),
+        Some(Want::GetIterator(IteratorFrom::AtTimestamp(Wall(5)))),
+        "nothing was fetched: reading begins where it began"
     );
+    bench.iterate(Outcome::Applied(Reply::Iterator));
     bench.answer(records(pos(1), pos(1), 1));
     bench.now += FRESH;
     assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::After(pos(1)))));
+}
+
+#[test]
+fn a_moment_of_the_future_is_left_for_an_earlier_one_and_a_configured_time_is_waited_for() {
+    let now = Wall(1_700_000_000_000);
+    let at = |early_ms| Wall(now.0 - early_ms);
+    let mut bench = Bench::new(Start::Since(now));
+    for (tried, next) in [(0, 1_000), (1_000, 3_000), (3_000, 7_000)] {
+        bench.asks_for(IteratorFrom::AtTimestamp(at(tried)));
+        let event = bench.iterate(refused(Why::Invalid));
+        assert!(
+            matches!(event, Some(Event::Early { at: refused, .. }) if refused == at(tried)),
+            "{event:?}"
+        );
+        assert_eq!(bench.reader.began_earlier(), Some(at(next)));
+        bench.asks_for(IteratorFrom::AtTimestamp(at(next)));
+    }
+    bench.iterate(refused(Why::Denied));
+    bench.asks_for(IteratorFrom::AtTimestamp(at(7_000)));
+    bench.iterate(Outcome::Applied(Reply::Iterator));
+    assert_eq!(bench.reader.began_earlier(), Some(at(7_000)));
+
+    let mut bench = Bench::new(Start::AtTimestamp(now));
+    for _ in 0..5 {
+        let event = bench.iterate(refused(Why::Invalid));
+        assert!(matches!(event, Some(Event::Trouble { .. })), "{event:?}");
+        bench.asks_for(IteratorFrom::AtTimestamp(now));
+    }
+    assert_eq!(bench.reader.began_earlier(), None);
 }
 
 #[test]
@@ -319,7 +353,7 @@ fn a_shard_is_finished_when_its_end_was_fetched_and_all_was_processed() {
 
 #[test]
 fn a_rewind_reads_the_unprocessed_again_and_forgets_the_end() {
-    let mut bench = Bench::ready(Start::Latest);
+    let mut bench = Bench::ready(Start::Since(Wall(5)));
     bench.answer(records(pos(1), pos(5), 10));
     bench.answer(Fetched {
         end: Some(vec![]),
@@ -352,8 +386,8 @@ fn a_rewind_reads_the_unprocessed_again_and_forgets_the_end() {
 }
 
 #[test]
-fn a_rewind_before_the_first_record_keeps_the_place_of_latest() {
-    let mut bench = Bench::ready(Start::Latest);
+fn a_rewind_before_the_first_record_changes_nothing() {
+    let mut bench = Bench::ready(Start::Since(Wall(5)));
     let before = bench.reader.clone();
     bench.reader.rewind();
     assert_eq!(bench.reader, before);

@@ -3,14 +3,15 @@
 //! All its writes carry the same guard until the row is seen to have moved on, so at most one of them is ever applied.
 
 use super::held::{HeldLease, Taken};
-use super::lane::Lane;
+use super::lane::{Began, Lane};
+use crate::began;
 use crate::ids::{FencingToken, LeaseIx, OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
 use crate::notice::{Notice, TakeReason};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow, RowRead};
-use crate::time::{Mono, Span};
+use crate::time::{Mono, Span, Wall};
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
 use crate::worker::lease_table::{Lease, LeaseTable};
@@ -33,6 +34,10 @@ pub(in crate::worker) struct Acquisition {
     handed: bool,
     /// The checkpoint as read. It is exact if the take succeeds: a checkpoint moves the counter, or is guarded itself.
     checkpoint: Checkpoint,
+    /// The moment from which the row says that the shard is read, or will say by the take.
+    began: Option<Wall>,
+    /// No worker had the lease before, as far as rows tell.
+    first: bool,
     /// Why we take it.
     why: TakeReason,
     /// When the first attempt was emitted: validity counts from here, whichever attempt was applied.
@@ -65,6 +70,8 @@ impl Acquisition {
             from: row.owner.clone(),
             handed: row.handing_over.is_some(),
             checkpoint: row.checkpoint,
+            began: row.began.filter(|_| began::is_of(row.checkpoint)),
+            first: row.never_owned(),
             why,
             first_emitted: now,
             failures: 0,
@@ -100,12 +107,21 @@ impl Acquisition {
     }
 
     /// The guarded write.
-    fn write(&mut self, cx: &mut Context, ix: LeaseIx, row: &LeaseRow, highest: u64) {
+    fn write(&mut self, cx: &mut Context, ix: LeaseIx, lease: &Lease) {
+        let Some(row) = lease.row() else {
+            return cx.broken("a lease is taken by its row");
+        };
         debug_assert!(!self.is_in_flight(), "one attempt at a time");
         debug_assert!(!self.checkpoint.is_end(), "a finished lease is not taken");
         if self.failures == 0 {
             self.first_emitted = cx.now();
-            self.next = cx.next_counter(self.counter, highest);
+            self.next = cx.next_counter(self.counter, lease.highest());
+            if row.began.is_none() {
+                // No worker can tell where an earlier owner began. All attempts write one moment.
+                let initial = cx.streams().initial_position(lease.stream());
+                self.began = began::given(self.checkpoint, initial, cx.wall());
+                self.first = true;
+            }
         }
         debug_assert!(
             self.next > self.counter || self.counter == u64::MAX,
@@ -118,6 +134,7 @@ impl Acquisition {
             from: self.from.clone(),
             checkpoint: self.checkpoint,
             to: cx.me().clone(),
+            began: self.began.filter(|_| row.began.is_none()),
         };
         self.flight = Flight::Write(cx.table(Waiter::Lane(ix), TableOp::Write(change)));
     }
@@ -158,10 +175,7 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
         return;
     }
     leases.with_acquisition(ix, |acquisition, lease| {
-        debug_assert!(lease.row().is_some(), "a lease is taken by its row");
-        if let Some(row) = lease.row() {
-            acquisition.write(cx, ix, row, lease.highest());
-        }
+        acquisition.write(cx, ix, lease);
     });
 }
 
@@ -389,14 +403,18 @@ fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
             cx,
             counter,
             acquisition.checkpoint,
+            Began {
+                row: acquisition.began,
+                owner: began::begins(acquisition.checkpoint, acquisition.began, acquisition.first),
+            },
             acquisition.first_emitted,
             Span(early),
         ),
         parents: lease.row().map_or_else(Vec::new, |row| row.parents.clone()),
         open_after,
     };
-    let (lease, token) = (taken.key.clone(), taken.token);
-    leases.became_ours(ix, counter, cx.me(), now);
+    let (lease, token, says) = (taken.key.clone(), taken.token, taken.lane.says());
+    leases.became_ours(ix, &says, cx.me(), now);
     leases.hold(ix, HeldLease::new(taken, now));
     cx.notify(Notice::Took { lease, token, why });
     super::step(cx, leases, ix);

@@ -404,7 +404,7 @@ impl HeldLease {
     }
 
     fn is_still_ours(&self, cx: &Context, leases: &mut LeaseTable) {
-        leases.is_still_ours(self.ix, self.lane.counter, self.lane.durable, cx.now());
+        leases.is_still_ours(self.ix, &self.lane.says(), cx.now());
     }
 
     /// We do not own it any more, and nothing more is written.

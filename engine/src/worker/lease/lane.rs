@@ -3,19 +3,22 @@
 //! At most one operation of a lane is in flight. All writes between two acknowledged ones carry the same guard, so at most one of
 //! them is ever applied; a write of unknown outcome is resolved by the next one's guard, never assumed.
 
+use crate::began;
 use crate::ids::{LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
 use crate::output::TableOp;
 use crate::position::{Checkpoint, Position};
 use crate::row::{Change, Guard, LeaseRow};
-use crate::time::{Mono, Span};
+use crate::time::{Mono, Span, Wall};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Waiter};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{LeaseTable, Says};
 
 /// A write on a held lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum WriteKind {
     Renew,
+    /// A renewal that leaves an earlier moment from which the shard is read.
+    Begin(Wall),
     Checkpoint(Position),
     End,
     Release,
@@ -29,7 +32,7 @@ pub(super) enum WriteKind {
 impl WriteKind {
     pub(super) fn verb(self) -> &'static str {
         match self {
-            WriteKind::Renew => "renew",
+            WriteKind::Renew | WriteKind::Begin(_) => "renew",
             WriteKind::Checkpoint(_) => "checkpoint",
             WriteKind::End => "end",
             WriteKind::Release => "release",
@@ -101,11 +104,29 @@ pub(super) struct Lane {
     pub(super) durable: Checkpoint,
     /// Set while the row is being handed over from us.
     pub(super) next_owner: Option<WorkerId>,
+    /// The moment from which the row says that the shard is read.
+    pub(super) began: Option<Wall>,
+    /// Where we begin, if the shard is read from a moment.
+    pub(super) begins: Option<Wall>,
+}
+
+/// From when a shard is read, as its row says it after a take and as its owner begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Began {
+    pub(super) row: Option<Wall>,
+    pub(super) owner: Option<Wall>,
 }
 
 impl Lane {
     /// The lane of a lease that was just taken. `proven_at`: when the take that was applied may have been emitted first.
-    pub(super) fn new(cx: &Context, counter: u64, durable: Checkpoint, proven_at: Mono, early: Span) -> Self {
+    pub(super) fn new(
+        cx: &Context,
+        counter: u64,
+        durable: Checkpoint,
+        began: Began,
+        proven_at: Mono,
+        early: Span,
+    ) -> Self {
         let config = cx.config();
         debug_assert!(proven_at <= cx.now(), "a take is emitted before its answer");
         debug_assert!(
@@ -127,6 +148,23 @@ impl Lane {
             processed: None,
             durable,
             next_owner: None,
+            began: began.row,
+            begins: began.owner,
+        }
+    }
+
+    /// The moment that the row is yet to say: we begin before the one that it says, and the next owner would begin after us. Nothing is
+    /// fetched before the row says so.
+    pub(super) fn begins_earlier(&self) -> Option<Wall> {
+        self.begins.filter(|begins| Some(*begins) < self.began)
+    }
+
+    /// What the row says by the last write that is known to be durable. A checkpoint takes the moment away.
+    pub(super) fn says(&self) -> Says {
+        Says {
+            counter: self.counter,
+            checkpoint: self.durable,
+            began: self.began.filter(|_| began::is_of(self.durable)),
         }
     }
 
@@ -145,6 +183,9 @@ impl Lane {
     pub(super) fn next_write(&self, wish: Wish, now: Mono) -> Option<WriteKind> {
         if self.lost || self.flight.is_some() || now < self.backoff.until() {
             return None;
+        }
+        if let Some(begins) = self.begins_earlier() {
+            return Some(WriteKind::Begin(begins));
         }
         match wish {
             Wish::GiveUp { handed } if handed && self.next_owner.is_some() => {
@@ -168,7 +209,10 @@ impl Lane {
         if self.lost || self.flight.is_some() {
             return Mono::NEVER;
         }
-        let mut at = self.renew_at;
+        let mut at = match self.begins_earlier() {
+            Some(_) => Mono(0),
+            None => self.renew_at,
+        };
         if !self.is_durable() {
             at = at.min(if self.flush { Mono(0) } else { self.checkpoint_at });
         }
@@ -239,7 +283,16 @@ impl Lane {
                 debug_assert!(guard.next_owner.is_some(), "a lease is handed over to somebody");
                 Change::HandOver { key, guard }
             }
-            WriteKind::Renew | WriteKind::Restore | WriteKind::Read => Change::Renew { key, guard },
+            WriteKind::Begin(at) => Change::Renew {
+                key,
+                guard,
+                began: Some(at),
+            },
+            WriteKind::Renew | WriteKind::Restore | WriteKind::Read => Change::Renew {
+                key,
+                guard,
+                began: None,
+            },
         }
     }
 
@@ -251,6 +304,7 @@ impl Lane {
             handing_over: None,
             counter: self.next,
             checkpoint: self.durable,
+            began: self.says().began,
             ..known
         }))
     }

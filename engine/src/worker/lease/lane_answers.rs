@@ -124,6 +124,10 @@ impl Lane {
         self.extend_validity(cx, from.key, from.emitted);
         match from.kind {
             WriteKind::Renew | WriteKind::Read => Answer::StillOurs,
+            WriteKind::Begin(at) => {
+                self.began = Some(at);
+                Answer::StillOurs
+            }
             WriteKind::Restore => {
                 self.next_owner = None;
                 Answer::StillOurs
@@ -246,6 +250,7 @@ impl Lane {
         );
         self.counter = row.counter;
         self.durable = self.durable.max(row.checkpoint);
+        self.began = row.began.or(self.began);
         self.extend_validity(cx, from.key, since);
         cx.notify(Notice::Adopted {
             lease: from.key.clone(),

@@ -37,7 +37,9 @@ impl HeldLease {
             self.movement.moved(now);
             return self.stage.go(|_| Stage::Ending(Box::new(ending)));
         }
-        while let Some(want) = reading.reader.next(now, &cx.config().reader) {
+        // Nothing is fetched from before the moment that the row says: the next owner would begin after it.
+        let saved = self.lane.begins_earlier().is_none();
+        while saved && let Some(want) = reading.reader.next(now, &cx.config().reader) {
             let shard = self.key.to_shard();
             let op = match want {
                 Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
@@ -110,6 +112,10 @@ impl HeldLease {
     /// When something is due while the shard is read.
     pub(super) fn reading_wake_at(&self, cx: &Context, reading: &Reading) -> Mono {
         let mut at = reading.reader.wake_at(&cx.config().reader);
+        if self.lane.begins_earlier().is_some() {
+            // The answer of the lane is waited for.
+            at = Mono::NEVER;
+        }
         if self.app.is_some() {
             return at;
         }
@@ -270,6 +276,7 @@ impl HeldLease {
             subject: self.key.as_str(),
         };
         let event = reading.reader.fetched(op, now, &outcome, &context);
+        self.lane.begins = reading.reader.began_earlier().or(self.lane.begins);
         if let Outcome::Applied(Reply::Records(answer)) = &outcome {
             let waiting = reading.reader.buffered_batches();
             self.movement.fetched(answer, waiting, now);
@@ -326,6 +333,13 @@ fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
             format!(
                 "the service calls position {at} invalid ({tries} times in a row); compare the checkpoint in the row of the lease with \
                  the stream"
+            ),
+            *again_in,
+        ),
+        Event::Early { at, again_in } => (
+            format!(
+                "the service calls {at} a time of its future: expected the clock of the worker that first took the lease to be right, and \
+                 found it ahead; set that clock. An earlier moment is tried"
             ),
             *again_in,
         ),

@@ -57,6 +57,7 @@ impl HeldLease {
             lease: self.key.clone(),
             token: self.token,
             from: self.lane.durable,
+            since: self.lane.begins,
             // A listing fills in what the row lacks.
             range: leases.row(self.key.as_str()).and_then(|row| row.range),
         };
@@ -71,14 +72,20 @@ impl HeldLease {
             debug_assert!(!self.opened, "a shard is opened once in an ownership");
             self.opened = true;
             let (lease, token, from) = (self.key.clone(), self.token, self.lane.durable);
-            cx.notify(Notice::Opened { lease, token, from });
+            let since = self.lane.begins;
+            cx.notify(Notice::Opened {
+                lease,
+                token,
+                from,
+                since,
+            });
         }
         let Stage::Opening { failures } = self.stage else {
             return;
         };
         if applied {
             self.movement.moved(now);
-            let start = Start::from(self.lane.durable, cx.streams().initial_position(self.stream));
+            let start = Start::from(self.lane.durable, self.lane.begins);
             debug_assert!(start.is_some(), "a shard that was read to its end is not opened");
             // Too much rather than too little.
             let flush = Flush::new(matches!(outcome, Outcome::Applied(Reply::ConfirmsEnd)));

@@ -36,6 +36,7 @@ mod unreadable;
 
 pub(super) use fleet::{Fleet, silence};
 pub(super) use lease::Lease;
+pub(super) use ours::Says;
 pub(super) use scan::{Scan, Scanned, Scans};
 
 use super::lease::{Acquisition, HeldLease};

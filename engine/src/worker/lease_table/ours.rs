@@ -5,15 +5,24 @@ use crate::ids::{LeaseIx, ShardId, WorkerId};
 use crate::position::Checkpoint;
 use crate::row::HandsOver;
 use crate::shard::HashRange;
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
+
+/// What our own write left in a row.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::worker) struct Says {
+    pub(in crate::worker) counter: u64,
+    pub(in crate::worker) checkpoint: Checkpoint,
+    pub(in crate::worker) began: Option<Wall>,
+}
 
 impl LeaseTable {
     /// We became the owner, with this counter.
-    pub(in crate::worker) fn became_ours(&mut self, ix: LeaseIx, counter: u64, me: &WorkerId, now: Mono) {
+    pub(in crate::worker) fn became_ours(&mut self, ix: LeaseIx, says: &Says, me: &WorkerId, now: Mono) {
         let Some(lease) = self.get_mut(ix) else { return };
         debug_assert!(lease.row.is_some(), "a lease is taken by its row");
         if let Some(row) = &mut lease.row {
-            row.counter = counter;
+            row.counter = says.counter;
+            row.began = says.began;
             row.owner = Some(me.clone());
             row.handing_over = None;
             row.hands_over = HandsOver::Yes;
@@ -21,7 +30,7 @@ impl LeaseTable {
         }
         lease.note_promise(false, now);
         lease.observed_at = now;
-        lease.highest = lease.highest.max(counter);
+        lease.highest = lease.highest.max(says.counter);
     }
 
     /// The row says that its owner is to hand the lease over to us. How far its counter is, our write did not show.
@@ -37,23 +46,18 @@ impl LeaseTable {
         lease.note_promise(true, now);
     }
 
-    /// The row is ours, with this counter and checkpoint.
-    pub(in crate::worker) fn is_still_ours(
-        &mut self,
-        ix: LeaseIx,
-        counter: u64,
-        checkpoint: Checkpoint,
-        now: Mono,
-    ) {
+    /// The row is ours, and says this.
+    pub(in crate::worker) fn is_still_ours(&mut self, ix: LeaseIx, says: &Says, now: Mono) {
         let scan = self.scans.number();
         let Some(lease) = self.get_mut(ix) else { return };
         let covered = lease.covers();
         lease.observed_at = now;
         let first = lease.seen_in(scan);
-        lease.highest = lease.highest.max(counter);
+        lease.highest = lease.highest.max(says.counter);
         if let Some(row) = &mut lease.row {
-            row.counter = counter;
-            row.checkpoint = checkpoint;
+            row.counter = says.counter;
+            row.checkpoint = says.checkpoint;
+            row.began = says.began;
         }
         let changed = lease.covers() != covered;
         self.cover.0 += u64::from(changed);

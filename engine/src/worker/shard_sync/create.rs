@@ -1,13 +1,14 @@
 //! Which leases a list of all shards lets us create, and when that is certain.
 
 use super::{Listed, ShardSync};
+use crate::began;
 use crate::ids::LeaseKey;
 use crate::notice::Notice;
 use crate::position::Checkpoint;
 use crate::row::Change;
 use crate::shard::Shard;
 use crate::sync::{self, Plan, PlannedLease};
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ struct Since {
     scan: u64,
     /// From where its shard is to be read.
     start: Checkpoint,
+    /// The moment from which it is to be read then, if it starts at one.
+    began: Option<Wall>,
 }
 
 impl Planned {
@@ -50,7 +53,8 @@ impl ShardSync {
         // children where we saw their parents. What does not succeed at once is decided anew.
         let expires = cx.now() + cx.config().table_timeout;
         self.planned.clear();
-        for planned in plan.create {
+        for mut planned in plan.create {
+            planned.row.began = self.begins(cx, planned.row.checkpoint);
             create(cx, planned, expires);
         }
     }
@@ -80,14 +84,21 @@ impl ShardSync {
         let fresh = leases.scans().is_fresh(now, interval);
         let before = std::mem::take(&mut self.planned.leases);
         let mut blind = false;
-        for planned in plan.create {
+        for mut planned in plan.create {
             let start = planned.row.checkpoint;
             // Planned from elsewhere before, for another reason: that was of another shape of the table.
             let known = before.get(&planned.row.key).filter(|since| since.start == start);
-            let since = known.copied().unwrap_or(Since { at: now, scan, start });
+            let began = self.begins(cx, start);
+            let since = known.copied().unwrap_or(Since {
+                at: now,
+                scan,
+                start,
+                began,
+            });
             let seen = fresh && leases.scans().complete() > since.scan;
             let old = now.since(since.at) >= interval;
             if old && seen {
+                planned.row.began = since.began;
                 create(cx, planned, expires);
             } else {
                 blind |= !fresh;
@@ -97,6 +108,11 @@ impl ShardSync {
         if blind {
             cx.request(Request::Rescan(now));
         }
+    }
+
+    /// The moment that a row gets which is created now.
+    fn begins(&self, cx: &Context, start: Checkpoint) -> Option<Wall> {
+        began::given(start, cx.streams().initial_position(self.stream), cx.wall())
     }
 
     /// What is missing by a list of all shards. `None`: the list contradicts itself, and is begun anew.

@@ -5,6 +5,7 @@ use crate::config::InitialPosition;
 use crate::ids::LeaseKey;
 use crate::notice::{Fatal, Notice};
 use crate::position::Checkpoint;
+use crate::row::LeaseRow;
 use crate::shard::Shard;
 use crate::sync;
 use crate::time::Mono;
@@ -38,13 +39,18 @@ impl Recognition {
     /// How many leases the configured initial position has no effect on, unless it is the default. A row that says no more than
     /// that its shard begins there is not one of them.
     pub(super) fn count_begun_elsewhere(&mut self, cx: &Context, leases: &LeaseTable) {
-        let there = match cx.streams().initial_position(self.stream) {
+        let (there, time) = match cx.streams().initial_position(self.stream) {
             InitialPosition::TrimHorizon => return,
-            InitialPosition::Latest => Checkpoint::Latest,
-            InitialPosition::AtTimestamp(_) => Checkpoint::AtTimestamp,
+            InitialPosition::Latest => (Checkpoint::Latest, None),
+            InitialPosition::AtTimestamp(time) => (Checkpoint::AtTimestamp, Some(time)),
         };
         let rows = leases.of(self.stream).filter_map(|lease| lease.row());
-        self.begun_elsewhere = rows.filter(|row| row.checkpoint != there).count() as u32;
+        let elsewhere = |row: &&LeaseRow| {
+            // A row that holds a time is read from this one.
+            let other_time = time.is_some() && row.began.is_some() && row.began != time;
+            row.checkpoint != there || other_time
+        };
+        self.begun_elsewhere = rows.filter(elsewhere).count() as u32;
     }
 
     /// Whether the leases are of the stream whose shards these are.

@@ -144,8 +144,14 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                 parents.join(" and ")
             )
         }
-        Notice::Opened { from, token, .. } => {
-            format!("It started processing {name} from {from} (token {}).", token.0)
+        Notice::Opened {
+            from, since, token, ..
+        } => {
+            let since = since.map_or_else(String::new, |since| format!(", that is {since}"));
+            format!(
+                "It started processing {name} from {from}{since} (token {}).",
+                token.0
+            )
         }
         Notice::Closed { reason, .. } => {
             let reason = match reason {

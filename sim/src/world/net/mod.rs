@@ -19,9 +19,9 @@ use crate::world::net::stream::StreamRequest;
 use ask::{Request, outcome_mark, verb};
 use leasehold_engine::fleet::FleetTableOp;
 use leasehold_engine::ids::OpId;
-use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply};
-use leasehold_engine::output::TableOp;
-use leasehold_engine::row::RowRead;
+use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::output::{IteratorFrom, TableOp};
+use leasehold_engine::row::{Change, RowRead};
 
 /// Requests under way.
 #[derive(Debug, Default)]
@@ -104,6 +104,19 @@ impl Net {
         if let (Request::Table(TableOp::Write(change)), Outcome::Applied(_)) = (&flight.request, &outcome) {
             let (key, verb) = (change.key().clone(), verb(change));
             services.row_written(cx, &key, Some(verb), Some(flight.life));
+            services.note_start(cx, &key, verb);
+        }
+        if let (Request::Stream(StreamRequest::Iterator { shard, from }), Carry::Iterator(_, iterator)) =
+            (&flight.request, &carry)
+        {
+            services.note_place(cx, flight.life, *shard, *from, iterator.position);
+        }
+        if let (Request::Stream(StreamRequest::Iterator { from, .. }), Outcome::Refused(refusal)) =
+            (&flight.request, &outcome)
+            && matches!(from, IteratorFrom::AtTimestamp(_))
+            && refusal.why == Why::Invalid
+        {
+            cx.mark("future-start");
         }
         if let (Request::Table(op), Outcome::Applied(_)) = (&flight.request, &outcome) {
             match op {
@@ -227,6 +240,9 @@ impl Flight {
         let behind = self.struck.stale_us;
         let as_of = (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind)));
         match &self.request {
+            Request::Table(op) if cx.plan().faults.start.bare_rows => {
+                (services.execute(cx, &bare(op), as_of), Carry::Nothing)
+            }
             Request::Table(op) => (services.execute(cx, op, as_of), Carry::Nothing),
             Request::Item(request) => services.execute_item(cx, request, as_of),
             Request::Stream(request) => {
@@ -238,6 +254,15 @@ impl Flight {
             Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),
         }
     }
+}
+
+/// A row that is created as by a worker that knows of no moments.
+fn bare(op: &TableOp) -> TableOp {
+    let mut op = op.clone();
+    if let TableOp::Write(Change::Create(row)) = &mut op {
+        row.began = None;
+    }
+    op
 }
 
 /// Which rows an answer shows.

@@ -20,6 +20,7 @@ mod members;
 mod owner_index;
 mod permanent_loss;
 mod producer;
+mod starts;
 pub(crate) mod stream;
 pub(crate) mod table;
 mod truth;
@@ -64,6 +65,8 @@ pub(super) struct Services {
     strangers: Vec<(LeaseKey, Arc<Item>)>,
     /// Leases on which people put unknown attributes.
     attributes: Vec<LeaseKey>,
+    /// Where shards without a checkpoint begin.
+    starts: starts::Starts,
     /// What was taken away for good.
     lost: Option<LossKind>,
     /// The life that has the lock of a fleet's leader.
@@ -93,6 +96,7 @@ impl Services {
             puts: 0,
             strangers: Vec::new(),
             attributes: Vec::new(),
+            starts: starts::Starts::default(),
             lost: None,
             leader: None,
         }

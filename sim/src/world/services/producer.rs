@@ -31,8 +31,13 @@ impl Services {
             return;
         }
         self.observe_stream(cx);
-        for _ in 0..cx.plan().load.burst {
-            self.put_at(cx, wall_ms(cx.now()));
+        match cx.plan().faults.start.is_silent(cx.now()) {
+            true => cx.mark("silence"),
+            false => {
+                for _ in 0..cx.plan().load.burst {
+                    self.put_at(cx, wall_ms(cx.now()));
+                }
+            }
         }
         cx.push(cx.now() + cx.plan().load.every_us, What::Produce);
     }

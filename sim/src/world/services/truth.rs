@@ -90,7 +90,9 @@ impl Services {
             self.rows.resize_with(index + 1, Lease::default);
         }
         let from_record = match (cx.plan().config.initial_position(), &self.rows[index].row, &after) {
-            (InitialPosition::AtTimestamp(wall), None, Some(_)) => self.source.first_at(shard, wall),
+            (InitialPosition::AtTimestamp(wall), None, Some(row)) => {
+                self.source.first_at(shard, row.began.unwrap_or(wall))
+            }
             _ => 1,
         };
         if after.is_none() {

@@ -63,7 +63,11 @@ fn progress_names_the_stream_as_kcl_does_and_children_by_their_ids_alone() {
         "{told_end}"
     );
     // A renewal leaves them alone.
-    let renewal = told(&Change::Renew { key, guard: guard() });
+    let renewal = told(&Change::Renew {
+        key,
+        guard: guard(),
+        began: None,
+    });
     assert!(!renewal.contains("streamName"), "{renewal}");
 }
 

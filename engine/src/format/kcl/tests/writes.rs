@@ -5,6 +5,7 @@ use crate::ids::{ShardId, WorkerId};
 use crate::position::SequenceNumber;
 use crate::row::{Guard, HandsOver};
 use crate::table::{WriteError, render};
+use crate::time::Wall;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -53,7 +54,8 @@ pub(super) fn told(change: &Change) -> String {
 fn every_change_in_words() {
     let held = "IF leaseCounter = 42 AND leaseOwner = 'w1' AND attribute_not_exists(checkpointOwner)";
     let handed = "IF leaseCounter = 42 AND leaseOwner = 'w2' AND checkpointOwner = 'w1'";
-    let forget = "pendingCheckpoint, pendingCheckpointSubSequenceNumber, pendingCheckpointState";
+    let forget =
+        "leaseholdBegan, pendingCheckpoint, pendingCheckpointSubSequenceNumber, pendingCheckpointState";
     let position = Position {
         sequence: 77.into(),
         sub: 3,
@@ -65,6 +67,7 @@ fn every_change_in_words() {
         from: from.map(WorkerId::from),
         checkpoint: Checkpoint::Latest,
         to: "w2".into(),
+        began: None,
     };
     let take = |from| take_at(42, from);
     for (change, expected) in [
@@ -73,8 +76,12 @@ fn every_change_in_words() {
             "IF attribute_not_exists(leaseKey)".to_string(),
         ),
         (
-            Change::Renew { key: key(), guard: guard() },
+            Change::Renew { key: key(), guard: guard(), began: None },
             format!("SET leaseCounter = 43 {held}"),
+        ),
+        (
+            Change::Renew { key: key(), guard: guard(), began: Some(Wall(7)) },
+            format!("SET leaseCounter = 43, leaseholdBegan = 7 {held}"),
         ),
         (
             Change::Reset {
@@ -93,7 +100,7 @@ fn every_change_in_words() {
             ),
         ),
         (
-            Change::Renew { key: key(), guard: handing() },
+            Change::Renew { key: key(), guard: handing(), began: None },
             format!("SET leaseCounter = 43 {handed}"),
         ),
         (
@@ -198,6 +205,10 @@ fn places() -> impl Strategy<Value = Position> {
     })
 }
 
+fn moments() -> impl Strategy<Value = Option<Wall>> {
+    prop::option::of((0i64..3).prop_map(Wall))
+}
+
 prop_compose! {
     fn rows()(
         owner in prop::option::of(workers()),
@@ -215,6 +226,7 @@ prop_compose! {
         children in ids(),
         range in prop::option::of((any::<u128>(), any::<u128>())),
         hands_over in prop::sample::select(vec![HandsOver::No, HandsOver::Later, HandsOver::Yes]),
+        began in moments(),
     ) -> LeaseRow {
         let range = range.map(|(a, b)| HashRange { start: HashKey(a.min(b)), end: HashKey(a.max(b)) });
         let hands_over = match (&handing_over, &owner, hands_over) {
@@ -222,7 +234,7 @@ prop_compose! {
             (None, None, _) | (Some(_), _, HandsOver::Later) => HandsOver::No,
             (_, _, hands_over) => hands_over,
         };
-        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over, throughput: None }
+        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over, throughput: None, began }
     }
 }
 
@@ -237,15 +249,22 @@ fn changes() -> impl Strategy<Value = Change> {
     };
     prop_oneof![
         rows().prop_map(|row| Change::Create(Box::new(row))),
-        guards().prop_map(|guard| Change::Renew { key: key(), guard }),
-        (0u64..4, prop::option::of(workers()), workers()).prop_map(|(counter, from, to)| Change::Take {
+        (guards(), moments()).prop_map(|(guard, began)| Change::Renew {
             key: key(),
-            counter,
-            next: counter + 1,
-            from,
-            checkpoint: Checkpoint::Latest,
-            to
+            guard,
+            began
         }),
+        (0u64..4, prop::option::of(workers()), workers(), moments()).prop_map(
+            |(counter, from, to, began)| Change::Take {
+                key: key(),
+                counter,
+                next: counter + 1,
+                from,
+                checkpoint: Checkpoint::Latest,
+                to,
+                began,
+            }
+        ),
         (0u64..4, workers(), workers()).prop_map(|(counter, from, by)| Change::Claim {
             key: key(),
             counter,
@@ -346,10 +365,18 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
     };
     let allowed = match change {
         Change::Create(_) => false,
-        Change::Renew { guard, .. } => held(guard),
+        Change::Renew { guard, began, .. } => {
+            new.began = began.or(row.began);
+            held(guard)
+        }
         Change::Take {
-            counter, from, to, ..
+            counter,
+            from,
+            to,
+            began,
+            ..
         } => {
+            new.began = began.or(row.began);
             new.owner = Some(to.clone());
             new.handing_over = None;
             new.switches += u64::from(from.as_ref().is_some_and(|from| from != to));
@@ -365,11 +392,13 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
         }
         Change::Checkpoint { guard, position, .. } => {
             new.checkpoint = Checkpoint::At(*position);
+            new.began = None;
             new.switches = 0;
             held(guard)
         }
         Change::End { guard, children, .. } => {
             new.checkpoint = Checkpoint::ShardEnd;
+            new.began = None;
             new.switches = 0;
             new.owner = None;
             new.handing_over = None;
@@ -390,7 +419,7 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
             return row.range.is_none().then_some(Some(new));
         }
         Change::Reset { to, .. } => {
-            (new.checkpoint, new.switches) = (*to, 0);
+            (new.checkpoint, new.switches, new.began) = (*to, 0, None);
             (new.owner, new.handing_over) = (None, None);
             is_as_read(row, change)
         }

@@ -7,13 +7,20 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease::lane::{Lane, WriteKind};
+use crate::worker::lease::lane::{Began, Lane, WriteKind};
 use crate::worker::lease::lane_answers::{Answer, From};
 use crate::worker::testing::{context, done, owned, refused, refused_by, row, seconds, shown, unknown};
 
 /// A lane whose last write left counter 5, and whose writes since are to leave 6.
 fn lane(cx: &Context) -> Lane {
-    Lane::new(cx, 5, Checkpoint::TrimHorizon, cx.now(), Span::ZERO)
+    Lane::new(
+        cx,
+        5,
+        Checkpoint::TrimHorizon,
+        Began::default(),
+        cx.now(),
+        Span::ZERO,
+    )
 }
 
 /// The answer to an operation that was emitted just now.

@@ -9,7 +9,7 @@ use crate::row::{Change, LeaseRow, RowRead};
 use crate::table::Item;
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
-use crate::worker::lease::lane::{Lane, Wish, WriteKind};
+use crate::worker::lease::lane::{Began, Lane, Wish, WriteKind};
 use crate::worker::lease::lane_answers::{Answer, From};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::testing::{
@@ -21,7 +21,14 @@ use proptest::prelude::*;
 const KEY: &str = "shardId-000000000000";
 
 fn lane(cx: &Context) -> Lane {
-    Lane::new(cx, 5, Checkpoint::TrimHorizon, cx.now(), Span::ZERO)
+    Lane::new(
+        cx,
+        5,
+        Checkpoint::TrimHorizon,
+        Began::default(),
+        cx.now(),
+        Span::ZERO,
+    )
 }
 
 #[test]
@@ -194,6 +201,7 @@ impl Duel {
             from: row.owner.clone(),
             checkpoint: row.checkpoint,
             to: "other".into(),
+            began: None,
         };
         let taken = self.kind.encode(&take).carry_out(&mut self.item);
         assert!(taken.is_ok(), "it was read just now");
@@ -337,7 +345,14 @@ fn the_first_renewal_may_be_early_and_the_belief_counts_from_the_take() {
     let mut cx = context();
     let took = cx.now();
     cx.later(seconds(2));
-    let lane = Lane::new(&cx, 5, Checkpoint::TrimHorizon, took, seconds(1));
+    let lane = Lane::new(
+        &cx,
+        5,
+        Checkpoint::TrimHorizon,
+        Began::default(),
+        took,
+        seconds(1),
+    );
     assert_eq!(
         lane.renew_at,
         took + Span(cx.config().renew_interval.0 - seconds(1).0)

@@ -2,6 +2,7 @@
 
 mod acquisition;
 mod answers;
+mod began;
 mod confirmed_end;
 mod failure;
 mod held;

@@ -25,6 +25,7 @@ fn a_shard_without_parents_is_opened_at_its_checkpoint() {
         lease: "a".into(),
         token: owner.token(),
         from: row("a").checkpoint,
+        since: None,
         range: row("a").range,
     };
     assert_eq!(owner.app(), Some(expected));

@@ -1,14 +1,19 @@
 //! Creating the leases that are missing beside others.
 
 use super::{created, keys, listed};
+use crate::config::{Config, InitialPosition};
+use crate::format::Format;
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::Shard;
+use crate::time::Wall;
 use crate::worker::context::Request;
 use crate::worker::lease_table::Scan;
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{closed, context, row, seconds, shard, shows, table, tenths, whole_scan};
+use crate::worker::testing::{
+    closed, config, context, row, running, seconds, shard, shows, table, tenths, whole_scan,
+};
 
 /// Two shards, of which only the first has a lease.
 fn shards() -> [Shard; 2] {
@@ -98,4 +103,27 @@ fn rows_that_lack_their_range_get_it_from_the_list() {
     assert_eq!(cx.did().requests().len(), 1);
     sync.fill_ranges(&mut cx, &mut leases, &shards());
     assert!(cx.did().is_nothing());
+}
+
+/// The lease was missing from then on: what arrived while other looks were waited for is read, too.
+#[test]
+fn a_lease_that_is_created_at_latest_begins_when_it_was_first_missing() {
+    let mut cx = running(Config {
+        initial_position: InitialPosition::Latest,
+        ..config(Format::Kcl)
+    });
+    let (mut sync, mut scan) = (ShardSync::new(StreamIx::ONLY), Scan::default());
+    let mut leases = table(&cx);
+    let first = cx.wall();
+    let mut rows = Vec::new();
+    for _ in 0..3 {
+        whole_scan(&mut cx, &mut leases, &mut scan, leased());
+        let list = listed(&mut cx, &mut sync, &shards());
+        sync.create_missing(&mut cx, &leases, &list);
+        rows.extend(created(&cx.did()));
+        cx.later(cx.config().scan_interval);
+    }
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].checkpoint, Checkpoint::Latest);
+    assert_eq!(rows[0].began, Some(Wall(first.0 - 1_000)));
 }

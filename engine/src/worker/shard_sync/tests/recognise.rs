@@ -4,7 +4,9 @@ use super::listed;
 use crate::config::{Config, InitialPosition};
 use crate::format::Format;
 use crate::notice::{Fatal, Notice};
+use crate::position::Checkpoint;
 use crate::row::LeaseRow;
+use crate::time::Wall;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::shard_sync::ShardSync;
@@ -87,5 +89,31 @@ fn leases_that_begin_elsewhere_than_configured_are_told_once() {
         let did = cx.did();
         let continued = |notice: &&Notice| matches!(notice, Notice::Continued { leases: 1, .. });
         assert_eq!(did.notices().iter().filter(continued).count(), told);
+    }
+}
+
+#[test]
+fn a_row_that_holds_another_time_than_the_configured_one_begins_elsewhere() {
+    for (began, elsewhere) in [(None, 0), (Some(Wall(7)), 0), (Some(Wall(8)), 1)] {
+        let mut cx = starting(Config {
+            initial_position: InitialPosition::AtTimestamp(Wall(7)),
+            ..config(Format::Kcl)
+        });
+        let (mut leases, mut sync) = (table(&cx), ShardSync::new(StreamIx::ONLY));
+        let checkpoint = Checkpoint::AtTimestamp;
+        shows(
+            &cx,
+            &mut leases,
+            LeaseRow {
+                checkpoint,
+                began,
+                ..row("a")
+            },
+        );
+        sync.on_first_scan(&cx, &leases);
+        let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+        assert!(sync.recognises(&mut cx, &leases, &listed));
+        let told = cx.did().told().contains(&"continued");
+        assert_eq!(told, elsewhere > 0, "{began:?}");
     }
 }

@@ -1,0 +1,144 @@
+//! `start-kept`: where a shard is begun is decided once, and no owner begins after it.
+//!
+//! At LATEST and at a timestamp nothing in the checkpoint tells where a shard begins. The service tells the truth: the record at which the
+//! place lies that it gives to a worker. The first place that it gives is where the shard begins. What arrived since the row told the
+//! moment, or since a worker first took the lease, comes after it; and until there is a checkpoint, no place of another owner, and no later one of
+//! the same, lies behind it. How far a clock was ahead when the moment was written is excused.
+//!
+//! Nor is a place too early: what arrived before the timestamp, or before there was an application, less the margin and the error of its
+//! clocks, is not handed over.
+
+use super::fact::{Mark, Verb, rewrites};
+use super::{Fact, Property, ShardNo, Time, Verdict};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Begun {
+    /// The record at the first place.
+    from: Option<u64>,
+    /// A checkpoint says where the shard is, or a person changed the row: the beginning counts no more.
+    moved: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Start {
+    shards: BTreeMap<ShardNo, Begun>,
+}
+
+impl Start {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::RowChanged {
+                shard,
+                verb,
+                before,
+                after,
+                ..
+            } => {
+                let moves =
+                    after.is_some_and(|row| !matches!(row.checkpoint, Mark::Latest | Mark::AtTimestamp));
+                let by_hand = rewrites(verb, before, after) || verb == Some(Verb::Delete);
+                self.shards.entry(shard).or_default().moved |= moves || by_hand;
+            }
+            Fact::Trimmed { shard, before } => {
+                let from = &mut self.shards.entry(shard).or_default().from;
+                *from = from.map(|from| from.max(before));
+            }
+            Fact::Placed {
+                life,
+                shard,
+                from,
+                due,
+                floor,
+            } => {
+                let begun = self.shards.entry(shard).or_default();
+                if begun.moved {
+                    return;
+                }
+                let first = *begun.from.get_or_insert(from);
+                if from > first {
+                    verdict.report(Property::StartKept, now, || {
+                        format!(
+                            "shard {shard} was begun at record {first}, and life {life} begins at record {from} although there is no \
+                             checkpoint: those between were skipped"
+                        )
+                    });
+                } else if from > due {
+                    verdict.report(Property::StartKept, now, || {
+                        format!(
+                            "life {life} begins shard {shard} at record {from}, but what arrived since the application began there is \
+                             from record {due} on"
+                        )
+                    });
+                }
+                if from < floor {
+                    verdict.report(Property::StartKept, now, || {
+                        format!(
+                            "life {life} begins shard {shard} at record {from}, which had arrived long before the start: expected record \
+                             {floor} or a later one"
+                        )
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{changed, created, judge_only, row};
+    use super::*;
+
+    fn placed(life: u32, from: u64) -> Fact {
+        Fact::Placed {
+            life,
+            shard: 0,
+            from,
+            due: 10,
+            floor: 5,
+        }
+    }
+
+    fn judged(facts: &[Fact]) -> usize {
+        judge_only(Property::StartKept, facts.iter().cloned().map(|fact| (1, fact))).len()
+    }
+
+    #[test]
+    fn every_owner_begins_where_the_first_one_did_or_before() {
+        let good = [
+            created(0, Mark::Latest),
+            placed(0, 9),
+            placed(0, 9),
+            placed(1, 9),
+            placed(2, 7),
+        ];
+        assert_eq!(judged(&good), 0);
+        let bad = [created(0, Mark::Latest), placed(0, 9), placed(1, 10)];
+        assert_eq!(judged(&bad), 1);
+        let same = [created(0, Mark::AtTimestamp), placed(0, 9), placed(0, 10)];
+        assert_eq!(judged(&same), 1, "an iterator that is lost is no reason");
+    }
+
+    #[test]
+    fn the_first_owner_begins_before_what_arrived_since_and_not_much_earlier() {
+        assert_eq!(judged(&[created(0, Mark::Latest), placed(0, 10)]), 0);
+        assert_eq!(judged(&[created(0, Mark::Latest), placed(0, 11)]), 1);
+        assert_eq!(judged(&[created(0, Mark::Latest), placed(0, 5)]), 0);
+        assert_eq!(judged(&[created(0, Mark::Latest), placed(0, 4)]), 1);
+    }
+
+    #[test]
+    fn a_checkpoint_an_edit_and_a_trim_move_the_beginning() {
+        let start = [created(0, Mark::Latest), placed(0, 6)];
+        let latest = row(Some(0), 1, Mark::Latest);
+        let at = row(Some(0), 2, Mark::At(8));
+        let saved = changed(0, Some(0), Verb::Checkpoint, Some(latest), Some(at));
+        let removed = changed(0, None, Verb::Delete, Some(latest), None);
+        let trimmed = Fact::Trimmed { shard: 0, before: 9 };
+        for fact in [saved, removed, trimmed] {
+            let history = [&start[..], &[fact, placed(1, 9)]].concat();
+            assert_eq!(judged(&history), 0);
+        }
+    }
+}

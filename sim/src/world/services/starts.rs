@@ -1,0 +1,98 @@
+//! Where shards without a checkpoint are begun: the truth that `start-kept` compares with the places that the service gives.
+
+use super::Services;
+use super::table::wall_ms;
+use crate::names::shard_of;
+use crate::oracles::fact::Verb;
+use crate::oracles::{Fact, LifeNo, ShardNo};
+use crate::swarm::EPOCH_MS;
+use crate::world::context::Context;
+use leasehold_engine::config::InitialPosition;
+use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::output::IteratorFrom;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::time::Wall;
+use std::collections::BTreeMap;
+
+/// By how much the moment in a row at LATEST is earlier than the clock of who wrote it, in ms.
+const MARGIN_MS: i64 = 1_000;
+
+/// From when on what arrives at a shard is to be read, in ms since the Unix epoch: since the row was created or, if it was as a worker creates
+/// it that knows of no moments, since the first take. A clock
+/// that was ahead when the moment was written is excused.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Starts {
+    since: BTreeMap<ShardNo, i64>,
+    /// Who was given a place to begin at last.
+    by: BTreeMap<ShardNo, LifeNo>,
+}
+
+impl Services {
+    /// One of our workers has written a row.
+    pub(in crate::world) fn note_start(&mut self, cx: &Context, key: &LeaseKey, verb: Verb) {
+        let Some(shard) = shard_of(key) else { return };
+        let Some(row) = self
+            .row(shard as usize)
+            .filter(|row| row.checkpoint == Checkpoint::Latest)
+        else {
+            return;
+        };
+        let now = wall_ms(cx.now());
+        let since = match row.began {
+            Some(began) => Some(now.max(began.0.saturating_add(MARGIN_MS))),
+            None if cx.plan().faults.start.bare_rows => (verb == Verb::Take).then_some(now),
+            None => matches!(verb, Verb::Create | Verb::Take).then_some(now),
+        };
+        if let Some(since) = since {
+            self.starts.since.entry(shard).or_insert(since);
+        }
+    }
+
+    /// The service has given a worker a place to read from, this record. Told if the place is one to begin at.
+    pub(in crate::world) fn note_place(
+        &mut self,
+        cx: &mut Context,
+        life: LifeNo,
+        shard: ShardNo,
+        asked: IteratorFrom,
+        from: u64,
+    ) {
+        if !matches!(asked, IteratorFrom::Latest | IteratorFrom::AtTimestamp(_)) || cx.is_lost_for_good() {
+            return;
+        }
+        let Some(row) = self.row(shard as usize) else {
+            return;
+        };
+        let (due, floor) = match (row.checkpoint, cx.plan().config.initial_position()) {
+            (Checkpoint::Latest, _) => {
+                let since = self.starts.since.get(&shard).copied();
+                let steps = cx.plan().faults.clock.steps.iter();
+                let off: u64 = steps.map(|step| step.by_ms.unsigned_abs()).sum();
+                let off = i64::try_from(off).unwrap_or(i64::MAX);
+                let floor = EPOCH_MS.saturating_sub(MARGIN_MS).saturating_sub(off);
+                (since.unwrap_or_else(|| wall_ms(cx.now())), floor)
+            }
+            (Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(time)) => {
+                let time = row.began.unwrap_or(time).0;
+                (time, time)
+            }
+            _ => return,
+        };
+        if self
+            .starts
+            .by
+            .insert(shard, life)
+            .is_some_and(|before| before != life)
+        {
+            cx.mark("begun-again");
+        }
+        let [due, floor] = [due, floor].map(|at| self.source.first_at(shard, Wall(at)));
+        cx.fact(Fact::Placed {
+            life,
+            shard,
+            from,
+            due,
+            floor,
+        });
+    }
+}
