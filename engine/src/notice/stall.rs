@@ -37,6 +37,14 @@ pub enum Stall {
     Fenced,
     /// The stream or the shard was not found, or the children of a shard that ended: the shards are being listed.
     Missing,
+    /// The service does not find the shard, and so many listings that count, apart in time, do not show it; several are needed until the shard
+    /// counts as forgotten.
+    Unproven {
+        /// How many listings.
+        listings: u32,
+        /// The last listing shows this, which the stream would have forgotten first: the listing is behind.
+        against: Option<ShardId>,
+    },
     /// Reads of the shard fail.
     ReadsFail {
         /// How often in a row.
@@ -127,6 +135,22 @@ impl fmt::Display for Stall {
             Stall::Missing => {
                 f.write_str("the shard or one of its children was not found; listing the shards")
             }
+            Stall::Unproven {
+                listings,
+                against: None,
+            } => write!(
+                f,
+                "the service does not find the shard; {listings} listings, apart in time, do not show it, and several must agree \
+                 before it counts as forgotten; until then its records are asked for again"
+            ),
+            Stall::Unproven {
+                against: Some(older), ..
+            } => write!(
+                f,
+                "the service does not find the shard, but the last listing, which lacks it, shows {older}, which the stream would have \
+                 forgotten first: that listing is behind, so the shard is asked for again until it is found or listings agree that it \
+                 is forgotten"
+            ),
             Stall::ReadsFail { failures } => {
                 write!(f, "reads of the shard failed {failures} times in a row")
             }

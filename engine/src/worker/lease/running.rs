@@ -270,6 +270,12 @@ impl HeldLease {
             subject: self.key.as_str(),
         };
         let event = reading.reader.fetched(op, now, &outcome, &context);
+        if matches!(outcome, Outcome::Applied(_))
+            && reading.is_doubted()
+            && reading.reader.finished().is_none()
+        {
+            reading.found();
+        }
         if let Outcome::Applied(Reply::Records(answer)) = &outcome {
             let waiting = reading.reader.buffered_batches();
             self.movement.fetched(answer, waiting, now);
