@@ -10,6 +10,7 @@ mod fate;
 mod outage;
 mod permanent_loss;
 mod process;
+mod replica;
 mod request_fault;
 mod several;
 mod storm;
@@ -24,6 +25,7 @@ pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use permanent_loss::{LossKind, PermanentLoss};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
+pub use replica::{Replica, ReplicaFaults, Says, Shows};
 pub use request_fault::{Chance, Deed, RequestFault, Site};
 pub use several::{Absence, SeveralFaults, Trouble, TroubleKind};
 pub use storm::{Service, Storm, StormFaults};
@@ -54,6 +56,9 @@ pub struct Faults {
     pub table: TableFaults,
     /// The stream.
     pub stream: StreamFaults,
+    /// Answers of replicas that are behind or partial, and single wrong answers.
+    #[serde(skip_serializing_if = "is_right")]
+    pub replica: ReplicaFaults,
     /// What is with single streams, where there are several.
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
@@ -65,6 +70,10 @@ pub struct Faults {
     /// Faults of chance as a list: then nothing but what is in it is left to chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_faults: Option<Vec<RequestFault>>,
+}
+
+fn is_right(faults: &ReplicaFaults) -> bool {
+    *faults == ReplicaFaults::default()
 }
 
 fn is_plain(faults: &SeveralFaults) -> bool {
@@ -102,6 +111,7 @@ impl Faults {
             clock: ClockFaults::draw(draws, setting),
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
+            replica: ReplicaFaults::draw(draws, setting),
             several: SeveralFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
             permanent_loss: PermanentLoss::draw(draws, setting),
