@@ -77,13 +77,14 @@ impl Chances {
     }
 
     /// From now on a worker is answered by a replica that does not know a shard, for so long.
-    pub(super) fn answer_by(&mut self, now: Time, w: usize, for_us: u64, replica: Replica) {
-        self.replicas.begin(now, w, for_us, replica);
+    pub(super) fn answer_by(&mut self, now: Time, site: Site, for_us: u64, replica: Replica) {
+        let of = (usize::from(site.worker), site.life);
+        self.replicas.begin(now, of, for_us, replica);
     }
 
     /// The replica by which a worker is answered, unless that one is well.
-    pub(super) fn replica_of(&self, now: Time, w: usize) -> Option<Replica> {
-        self.replicas.of(now, w)
+    pub(super) fn replica_of(&self, now: Time, site: Site) -> Option<Replica> {
+        self.replicas.of(now, (usize::from(site.worker), site.life))
     }
 
     /// Does to a batch what chance does, and gives it.

@@ -240,7 +240,7 @@ impl Sent {
             let turns = self.site.shard.is_some_and(turns);
             let hits = chances.of_call(cx, self.site, roll, self.back - now, (owned, turns));
             self.apply(cx, (fleet, services, &mut *chances), &hits, &mut struck);
-            struck.replica = chances.replica_of(now, w);
+            struck.replica = chances.replica_of(now, self.site);
             let way = hits
                 .iter()
                 .find_map(|&chance| Fate::by(chance, self.there, self.back, self.give_up));
@@ -304,7 +304,7 @@ impl Sent {
                 Chance::Wrong { says } => struck.wrong = Some(says),
                 Chance::Replica { for_us, shows, says } => {
                     if let Some(shard) = self.site.shard {
-                        chances.answer_by(now, w, for_us, Replica { shard, shows, says });
+                        chances.answer_by(now, self.site, for_us, Replica { shard, shows, says });
                     }
                 }
                 Chance::Pause { for_us } => struck.pause_us = for_us,
