@@ -24,7 +24,7 @@ fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
     rig.workers[0].trap = Some(Box::new(move |effect| reads(effect).then_some(Trick::Hang)));
     rig.secs(2);
     rig.stream.created = Some(Wall(99));
-    rig.secs(90);
+    rig.secs(120);
     let notices = &rig.workers[0].notices;
     let gone = notices
         .iter()

@@ -37,6 +37,14 @@ pub enum Stall {
     Fenced,
     /// The stream or the shard was not found, or the children of a shard that ended: the shards are being listed.
     Missing,
+    /// The service does not find the shard, and so many listings that count, apart in time, do not show it; several are needed until the shard
+    /// counts as forgotten.
+    Unproven {
+        /// How many listings.
+        listings: u32,
+        /// The last listing shows this, which the stream would have forgotten first: the listing is behind.
+        against: Option<ShardId>,
+    },
     /// Reads of the shard fail.
     ReadsFail {
         /// How often in a row.
@@ -127,6 +135,7 @@ impl fmt::Display for Stall {
             Stall::Missing => {
                 f.write_str("the shard or one of its children was not found; listing the shards")
             }
+            Stall::Unproven { listings, against } => unproven(f, *listings, against.as_ref()),
             Stall::ReadsFail { failures } => {
                 write!(f, "reads of the shard failed {failures} times in a row")
             }
@@ -145,6 +154,23 @@ impl fmt::Display for Stall {
             Stall::Writing => f.write_str("the row of the lease cannot be written"),
             Stall::Closing => f.write_str("the application has not closed the shard yet"),
         }
+    }
+}
+
+/// What a shard waits for that is not found, and what would end the wait.
+fn unproven(f: &mut fmt::Formatter<'_>, listings: u32, against: Option<&ShardId>) -> fmt::Result {
+    match against {
+        None => write!(
+            f,
+            "the service does not find the shard; {listings} listings, apart in time, do not show the shard, and several must agree \
+             before the shard counts as forgotten; until then its records are asked for again"
+        ),
+        Some(older) => write!(
+            f,
+            "the service does not find the shard, but the last listing, which lacks the shard, shows {older}, which the stream would \
+             have forgotten first: that listing is behind; the shard is asked for again until a read finds the shard, or listings agree \
+             that the stream has forgotten the shard"
+        ),
     }
 }
 

@@ -28,6 +28,13 @@ pub enum BadListing {
         /// One of its children.
         child: ShardId,
     },
+    /// A shard began before its parent did: the listing mixes two streams.
+    OlderThanParent {
+        /// The parent.
+        parent: ShardId,
+        /// The child.
+        child: ShardId,
+    },
     /// A shard is its own ancestor.
     Cycle {
         /// One of those in the circle, or below it.
@@ -62,6 +69,10 @@ impl fmt::Display for BadListing {
                     "expected {parent} to be closed, as {child} is its child, found it open"
                 )
             }
+            Self::OlderThanParent { parent, child } => write!(
+                f,
+                "expected {child} to begin after its parent {parent}, found that it began before"
+            ),
             Self::Cycle { shard } => {
                 write!(f, "expected a family tree, found {shard} among its own ancestors")
             }
@@ -187,30 +198,51 @@ impl<'a> Lineage<'a> {
         Ok(())
     }
 
+    /// Whether all shards of a stream may have been so at one moment: nothing contradicts itself, no child is older than its parent, and the
+    /// open ones cover the hash space exactly. From a listing of which this is not so nothing follows.
+    pub fn check_all(&self) -> Result<(), BadListing> {
+        self.check()?;
+        for (n, parents) in self.parents.iter().enumerate() {
+            let child = self.shards[n];
+            let older = parents.iter().map(|parent| self.shards[*parent]);
+            if let Some(parent) = older.clone().find(|parent| child.starting < parent.starting) {
+                return Err(BadListing::OlderThanParent {
+                    parent: parent.id.clone(),
+                    child: child.id.clone(),
+                });
+            }
+        }
+        let open = self.shards.iter().copied().filter(|shard| shard.is_open());
+        coverage(open.collect())
+    }
+
     /// Whether the shards cover the hash space exactly, as those open at one moment do.
     pub fn check_coverage(&self) -> Result<(), BadListing> {
-        let mut by_range = self.shards.clone();
-        by_range.sort_by_key(|shard| shard.range);
-        for shard in &by_range {
-            if shard.range.end < shard.range.start {
-                return Err(BadListing::Reversed {
-                    shard: shard.id.clone(),
-                });
-            }
-        }
-        if let Some(range) = super::first_hole(by_range.iter().map(|shard| shard.range)) {
-            return Err(BadListing::Gap { range });
-        }
-        for pair in by_range.windows(2) {
-            if pair[1].range.start <= pair[0].range.end {
-                return Err(BadListing::Overlap {
-                    first: pair[0].id.clone(),
-                    second: pair[1].id.clone(),
-                });
-            }
-        }
-        Ok(())
+        coverage(self.shards.clone())
     }
+}
+
+fn coverage(mut by_range: Vec<&Shard>) -> Result<(), BadListing> {
+    by_range.sort_by_key(|shard| shard.range);
+    for shard in &by_range {
+        if shard.range.end < shard.range.start {
+            return Err(BadListing::Reversed {
+                shard: shard.id.clone(),
+            });
+        }
+    }
+    if let Some(range) = super::first_hole(by_range.iter().map(|shard| shard.range)) {
+        return Err(BadListing::Gap { range });
+    }
+    for pair in by_range.windows(2) {
+        if pair[1].range.start <= pair[0].range.end {
+            return Err(BadListing::Overlap {
+                first: pair[0].id.clone(),
+                second: pair[1].id.clone(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Kahn's algorithm: no recursion, so that a long lineage needs no stack.
@@ -381,6 +413,32 @@ mod tests {
         assert_eq!(
             Lineage::new(&own).check(),
             Err(BadListing::Cycle { shard: "a".into() })
+        );
+    }
+
+    #[test]
+    fn a_whole_listing_is_one_that_its_open_shards_cover_and_whose_children_are_younger() {
+        let parent = shard("a", &[], false, ALL);
+        let child = |starting: u64, range| Shard {
+            starting: starting.into(),
+            ..shard("b", &["a"], true, range)
+        };
+        let check = |listing: &[Shard]| Lineage::new(listing).check_all();
+        assert_eq!(check(&[parent.clone(), child(1, ALL)]), Ok(()));
+        assert!(matches!(check(&[]), Err(BadListing::Empty)));
+        assert!(matches!(
+            check(&[parent.clone()]),
+            Err(BadListing::Gap {
+                range: HashRange::ALL
+            })
+        ));
+        let half = child(1, (0, 9));
+        assert!(
+            matches!(check(&[parent.clone(), half]), Err(BadListing::Gap { range }) if range.start.0 == 10)
+        );
+        assert_eq!(
+            check(&[parent, child(0, ALL)]).unwrap_err().to_string(),
+            "expected b to begin after its parent a, found that it began before"
         );
     }
 

@@ -4,6 +4,7 @@ mod audit;
 mod identity;
 mod lineage;
 mod plan;
+mod stale;
 mod unread;
 
 pub(crate) use audit::first_hole;
@@ -12,4 +13,5 @@ pub(crate) use identity::misfits;
 pub use lineage::{BadListing, Lineage};
 pub(crate) use lineage::{Children, has_leased_descendant, shows_all_children, will_come};
 pub use plan::{Finding, Plan, PlannedLease, plan};
+pub(crate) use stale::{Unlisted, stands_against};
 pub use unread::missing;

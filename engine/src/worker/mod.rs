@@ -19,6 +19,7 @@
 mod assignment;
 mod backoff;
 mod context;
+mod evidence;
 mod hopeless;
 mod leadership;
 mod lease;
@@ -133,7 +134,7 @@ impl Worker {
             }
             Waiter::FleetLook => self.scan.on_look(cx, leases, op, outcome),
             Waiter::List(stream) => {
-                if let Some(listed) = self.streams.on_page(cx, leases, stream, op, outcome) {
+                if let Some(listed) = self.streams.on_page(cx, leases, (stream, op, emitted), outcome) {
                     self.after_listing(stream, &listed);
                 }
             }
@@ -144,10 +145,7 @@ impl Worker {
             Waiter::Relative(ix) => lease::on_relative(cx, leases, ix, op, outcome),
             Waiter::Reader(ix) => {
                 let stream = leases.get(ix).map(lease_table::Lease::stream);
-                let outcome = match stream {
-                    Some(stream) => cx.streams().qualify(stream, outcome),
-                    None => outcome,
-                };
+                let outcome = self.streams.on_read(cx, stream, emitted, outcome);
                 lease::on_read(cx, leases, ix, op, outcome);
             }
             Waiter::App(ix) => lease::on_app(cx, leases, ix, op, outcome),
@@ -290,10 +288,13 @@ impl Worker {
     fn after_listing(&mut self, stream: StreamIx, listed: &Listed) {
         let (cx, leases) = (&mut self.cx, &mut self.leases);
         let known = cx.has_recognised(stream);
+        if !listed.is_sound() {
+            return lease::on_bad_listing(cx, leases, stream);
+        }
         if !self.streams.recognises(cx, leases, stream, listed) {
             return;
         }
-        lease::on_shards_listed(cx, leases, stream, listed.shards());
+        lease::on_shards_listed(cx, leases, stream, listed.first_page_at(), listed.shards());
         self.streams.create_missing(cx, leases, stream, listed);
         self.assignment.on_shards_listed(cx, leases, listed.shards());
         if cx.needs_listings() || !known {

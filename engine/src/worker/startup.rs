@@ -5,6 +5,7 @@
 use super::backoff::Backoff;
 use super::context::{Context, Request, Waiter};
 use super::describe;
+use super::evidence::{Evidence, Needed};
 use super::hopeless::hopeless;
 use crate::config::TABLE_PATIENCE;
 use crate::ids::OpId;
@@ -15,6 +16,17 @@ use crate::time::Mono;
 
 #[cfg(test)]
 mod tests;
+
+/// What an answer says that would stop the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Claim {
+    /// The table has another key.
+    Incompatible,
+    /// This worker may not describe or create it.
+    Denied,
+    /// It was there, and is not any more.
+    Gone,
+}
 
 /// How far start-up is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,13 +47,17 @@ enum Step {
 pub(super) struct Startup {
     step: Step,
     in_flight: bool,
+    /// When the last question was asked.
+    asked: Mono,
+    /// What answers in a row say against the table.
+    claims: Evidence<Claim>,
     /// Failures in a row, and when the next question is asked.
     backoff: Backoff,
     /// Since when the table is in a passing state.
     table_since: Mono,
     created: bool,
-    /// Running: some operation did not find the table, and this many descriptions agree.
-    table_doubts: u32,
+    /// Running: some operation did not find the table.
+    doubted: bool,
 }
 
 impl Startup {
@@ -50,7 +66,7 @@ impl Startup {
         let waits = match self.step {
             Step::Stream => false,
             Step::Table | Step::Create => true,
-            Step::Done => self.table_doubts > 0,
+            Step::Done => self.doubted,
         };
         if waits && !self.in_flight {
             self.backoff.until()
@@ -70,6 +86,7 @@ impl Startup {
             Step::Stream | Step::Table | Step::Done => cx.table(Waiter::TableState, TableOp::Describe),
         };
         self.in_flight = true;
+        self.asked = cx.now();
     }
 
     /// A stream was found: the table is looked at, if it was not yet.
@@ -81,8 +98,8 @@ impl Startup {
 
     /// An operation did not find the lease table.
     pub(super) fn doubt_table(&mut self, cx: &mut Context) {
-        if self.step == Step::Done && self.table_doubts == 0 {
-            self.table_doubts = 1;
+        if self.step == Step::Done && !self.doubted {
+            self.doubted = true;
             self.backoff.wait_until(cx.now());
             self.step(cx);
         }
@@ -99,6 +116,19 @@ impl Startup {
     /// Polls what is in a passing state.
     fn poll(&mut self, cx: &Context) {
         self.backoff.wait_until(cx.now() + cx.poll_pause());
+    }
+
+    /// Whether answers in a row say this, and are enough by now. If not, the same is asked again.
+    fn is_proven(&mut self, cx: &Context, claim: Claim) -> bool {
+        let needed = match claim {
+            Claim::Gone => Needed::to_lose_table(cx),
+            Claim::Incompatible | Claim::Denied => Needed::to_give_up(cx),
+        };
+        let proven = self.claims.says(cx, self.asked, claim, needed);
+        if !proven {
+            self.backoff.wait_until(self.claims.ask_again_at(needed));
+        }
+        proven
     }
 
     /// An answer came: pauses grow with failures in a row only.
@@ -120,6 +150,9 @@ impl Startup {
             Outcome::Applied(Reply::Table(state)) => state,
             other => return self.failed(cx, op, "describe the lease table", &other),
         };
+        if state != TableState::Incompatible {
+            self.claims.contradicted();
+        }
         match state {
             TableState::Usable => {
                 let created = self.created;
@@ -130,7 +163,11 @@ impl Startup {
                 cx.request(Request::Rescan(cx.now()));
             }
             TableState::Missing if !self.created => self.go(cx, Step::Create),
-            TableState::Incompatible => cx.request(Request::Stop(Fatal::TableIncompatible { table })),
+            TableState::Incompatible => {
+                if self.is_proven(cx, Claim::Incompatible) {
+                    cx.request(Request::Stop(Fatal::TableIncompatible { table }));
+                }
+            }
             TableState::Missing | TableState::Creating | TableState::Deleting => {
                 if self.table_since == Mono::default() {
                     self.table_since = cx.now();
@@ -149,23 +186,21 @@ impl Startup {
         }
     }
 
-    /// While running: is the table really gone? One answer may come from a lagging replica, two in a row do not.
+    /// While running: is the table really gone? One answer may come from a lagging replica.
     fn on_table_watched(&mut self, cx: &mut Context, outcome: &Outcome) {
-        debug_assert!(
-            self.table_doubts > 0,
-            "a running worker looks at a table that it doubts"
-        );
+        debug_assert!(self.doubted, "a running worker looks at a table that it doubts");
         match outcome {
             Outcome::Applied(Reply::Table(TableState::Missing | TableState::Deleting)) => {
-                if self.table_doubts >= 2 {
-                    self.table_doubts = 0;
+                if self.is_proven(cx, Claim::Gone) {
+                    self.doubted = false;
                     let table = cx.config().table.clone();
-                    return cx.request(Request::TableGone(Fatal::TableGone { table }));
+                    cx.request(Request::TableGone(Fatal::TableGone { table }));
                 }
-                self.table_doubts += 1;
-                self.poll(cx);
             }
-            Outcome::Applied(_) => self.table_doubts = 0,
+            Outcome::Applied(_) => {
+                self.doubted = false;
+                self.claims.contradicted();
+            }
             _ => self.poll(cx),
         }
     }
@@ -187,6 +222,10 @@ impl Startup {
 
     fn failed(&mut self, cx: &mut Context, op: OpId, what: &str, outcome: &Outcome) {
         let starting = self.step != Step::Done;
+        let is_denial = matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::Denied);
+        if starting && is_denial && !self.is_proven(cx, Claim::Denied) {
+            return;
+        }
         if starting && let Some(fatal) = hopeless(what, outcome, self.backoff.failures(), true) {
             return cx.request(Request::Stop(fatal));
         }

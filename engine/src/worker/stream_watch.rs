@@ -3,6 +3,7 @@
 use super::backoff::Backoff;
 use super::context::{Context, Request, Waiter};
 use super::describe;
+use super::evidence::{Evidence, Needed};
 use super::hopeless::hopeless;
 use super::stream_set::StreamIx;
 use crate::ids::OpId;
@@ -24,11 +25,26 @@ const LISTING_REST: u64 = 4;
 const WATCH_LEASES: u64 = 6;
 const WATCH_WORKERS: u32 = 10;
 
+/// What a description says that would end the reading of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Claim {
+    /// There is no such stream.
+    Missing,
+    /// It was created at another time.
+    Another(Wall),
+    /// This worker may not describe it.
+    Denied,
+}
+
 /// The watch over one stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StreamWatch {
     stream: StreamIx,
     in_flight: bool,
+    /// When the last question was asked.
+    asked: Mono,
+    /// What descriptions in a row say against it.
+    claims: Evidence<Claim>,
     /// Failures in a row, and when the next question is asked.
     backoff: Backoff,
     /// When the stream was created: tells it from a later one of the same name. Absent: it was not found yet.
@@ -47,6 +63,8 @@ impl StreamWatch {
         Self {
             stream,
             in_flight: false,
+            asked: Mono::default(),
+            claims: Evidence::default(),
             backoff: Backoff::default(),
             created: None,
             doubted: false,
@@ -61,6 +79,7 @@ impl StreamWatch {
         *self = Self {
             // An answer that is still to come says as much as that to a new question.
             in_flight: self.in_flight,
+            asked: self.asked,
             ..Self::new(self.stream)
         };
     }
@@ -72,7 +91,7 @@ impl StreamWatch {
 
     /// When it wants to be woken.
     pub(super) fn wake_at(&self, cx: &Context) -> Mono {
-        let waits = !self.is_found() || self.doubted || self.watching;
+        let waits = !self.is_found() || self.doubted || self.watching || self.claims.claim().is_some();
         if waits && !self.in_flight && cx.streams().reads(self.stream) {
             self.backoff.until()
         } else {
@@ -88,6 +107,7 @@ impl StreamWatch {
         debug_assert!(!self.in_flight, "one question at a time");
         cx.stream(Waiter::StreamState(self.stream), self.stream, StreamOp::Describe);
         self.in_flight = true;
+        self.asked = cx.now();
     }
 
     /// A shard was not found.
@@ -134,6 +154,9 @@ impl StreamWatch {
                 self.on_stream(cx, state);
             }
             Outcome::Refused(refusal) if refusal.why == Why::NotFound => {
+                if !self.is_proven(cx, Claim::Missing) {
+                    return;
+                }
                 let stream = cx.stream_name(self.stream);
                 self.lose(
                     cx,
@@ -150,16 +173,41 @@ impl StreamWatch {
         }
     }
 
+    /// Whether answers in a row say this, and are enough by now. If not, the stream is looked at again, without a word.
+    fn is_proven(&mut self, cx: &Context, claim: Claim) -> bool {
+        let needed = match self.is_found() {
+            true => Needed::to_lose_stream(cx),
+            false => Needed::to_give_up(cx),
+        };
+        let proven = self.claims.says(cx, self.asked, claim, needed);
+        if !proven {
+            self.backoff.wait_until(self.claims.ask_again_at(needed));
+        }
+        proven
+    }
+
+    /// A listing, or a read of a shard, that was asked for at that moment was answered: then the stream was there.
+    pub(super) fn answered(&mut self, asked: Mono) {
+        if self.claims.claim() == Some(&Claim::Missing) && asked > self.claims.since() {
+            self.claims.contradicted();
+        }
+    }
+
     fn lose(&mut self, cx: &mut Context, why: Fatal) {
+        self.claims.contradicted();
         (self.doubted, self.watching) = (false, false);
         cx.request(Request::LoseStream(self.stream, why));
     }
 
     fn on_stream(&mut self, cx: &mut Context, state: StreamState) {
         if self.created.is_some_and(|created| created != state.created) {
-            let stream = cx.stream_name(self.stream);
-            return self.lose(cx, Fatal::StreamGone { stream });
+            if self.is_proven(cx, Claim::Another(state.created)) {
+                let stream = cx.stream_name(self.stream);
+                self.lose(cx, Fatal::StreamGone { stream });
+            }
+            return;
         }
+        self.claims.contradicted();
         if !state.readable {
             // What is in a passing state is looked at again.
             return self.backoff.wait_until(cx.now() + cx.poll_pause());
@@ -184,6 +232,10 @@ impl StreamWatch {
         };
         // One stream of several may be forbidden for a while: the others are read meanwhile.
         let denied = !cx.streams().are_several();
+        let is_denial = matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::Denied);
+        if denied && is_denial && !self.is_found() && !self.is_proven(cx, Claim::Denied) {
+            return;
+        }
         if !self.is_found()
             && let Some(fatal) = hopeless(&what, outcome, self.backoff.failures(), denied)
         {

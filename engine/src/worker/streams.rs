@@ -147,12 +147,32 @@ impl Streams {
         &mut self,
         cx: &mut Context,
         leases: &LeaseTable,
-        stream: StreamIx,
-        op: OpId,
+        (stream, op, asked): (StreamIx, OpId, Mono),
         outcome: Outcome,
     ) -> Option<Listed> {
+        self.answered(stream, asked, &outcome);
         let outcome = cx.streams().qualify(stream, outcome);
         self.get(stream)?.shard_sync.on_page(cx, leases, op, outcome)
+    }
+
+    /// A listing, or a read of a shard, that was asked for at that moment was answered, or was not.
+    fn answered(&mut self, stream: StreamIx, asked: Mono, outcome: &Outcome) {
+        if let (Outcome::Applied(_), Some(of)) = (outcome, self.get(stream)) {
+            of.watch.answered(asked);
+        }
+    }
+
+    /// A read of a shard of a stream ended. Returns the outcome with the names that leases have here.
+    pub(super) fn on_read(
+        &mut self,
+        cx: &Context,
+        stream: Option<StreamIx>,
+        asked: Mono,
+        outcome: Outcome,
+    ) -> Outcome {
+        let Some(stream) = stream else { return outcome };
+        self.answered(stream, asked, &outcome);
+        cx.streams().qualify(stream, outcome)
     }
 
     /// Lists all shards of a stream, unless they are being listed.

@@ -11,7 +11,7 @@ use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::streams::Streams;
 use crate::world::net::ask::{table_ask, verb};
 use crate::world::net::stream::stream_request;
-use crate::world::services::stream::Carry;
+use crate::world::services::stream::{Carry, Sight};
 use crate::world::services::table::Reading;
 use leasehold_engine::ids::{FencingToken, OpId};
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
@@ -217,7 +217,8 @@ impl World {
             || (gone(), Carry::Nothing),
             |request| {
                 let mut roll = Draws::new(0).roll("list", 0);
-                request.answer(source, now, false, names, &mut roll)
+                let sight = Sight::new(&mut roll, None);
+                request.answer(source, now, false, names, sight)
             },
         );
         self.fact(&Fact::Asked {

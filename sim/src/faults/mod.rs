@@ -10,6 +10,7 @@ mod fate;
 mod outage;
 mod permanent_loss;
 mod process;
+mod replica;
 mod request_fault;
 mod several;
 mod start;
@@ -25,6 +26,7 @@ pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use permanent_loss::{LossKind, PermanentLoss};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
+pub use replica::{Replica, ReplicaFaults, Says, Shows};
 pub use request_fault::{Chance, Deed, RequestFault, Site};
 pub use several::{Absence, SeveralFaults, Trouble, TroubleKind};
 pub use start::{Silence, StartFaults};
@@ -56,6 +58,9 @@ pub struct Faults {
     pub table: TableFaults,
     /// The stream.
     pub stream: StreamFaults,
+    /// Answers of replicas that are behind or partial, and single wrong answers.
+    #[serde(skip_serializing_if = "is_right")]
+    pub replica: ReplicaFaults,
     /// What is with single streams, where there are several.
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
@@ -70,6 +75,10 @@ pub struct Faults {
     /// Faults of chance as a list: then nothing but what is in it is left to chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_faults: Option<Vec<RequestFault>>,
+}
+
+fn is_right(faults: &ReplicaFaults) -> bool {
+    *faults == ReplicaFaults::default()
 }
 
 fn is_plain(faults: &SeveralFaults) -> bool {
@@ -111,6 +120,7 @@ impl Faults {
             clock: ClockFaults::draw(draws, setting),
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
+            replica: ReplicaFaults::draw(draws, setting),
             several: SeveralFaults::draw(draws, setting),
             start: StartFaults::default(),
             application: ApplicationFaults::draw(draws, setting),

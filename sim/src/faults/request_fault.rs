@@ -3,6 +3,7 @@
 //! A world either draws them while it runs, or is given a list of them. What a fault hits is named by what it is, not by
 //! when or after how many others, so that taking one fault away leaves the others where they are.
 
+use super::{Says, Shows};
 use crate::oracles::ShardNo;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
@@ -222,6 +223,21 @@ pub enum Chance {
     },
     /// The read brings nothing although there is something.
     Empty,
+    /// The shard is not found. For a while, the worker is answered by a replica that does not know the shard.
+    Replica {
+        /// In µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+        /// What listings show meanwhile.
+        shows: Shows,
+        /// What descriptions of the stream say meanwhile.
+        says: Says,
+    },
+    /// This one answer about the table or the stream is wrong.
+    Wrong {
+        /// What it says.
+        says: Says,
+    },
     /// The worker stands still exactly when the answer arrives.
     Pause {
         /// In µs.
@@ -323,6 +339,8 @@ impl Chance {
             Chance::Hung { .. } => "hung-lease",
             Chance::Stale { .. } => "stale",
             Chance::Empty => "empty-read",
+            Chance::Replica { shows, .. } => shows.family(),
+            Chance::Wrong { says } => says.family(),
             Chance::Pause { .. } => "pause-on-answer",
             Chance::Crash { .. } => "crash-on-write",
             Chance::Stop { .. } => "stop-on-take",

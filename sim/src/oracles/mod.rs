@@ -28,6 +28,7 @@ mod pace;
 mod partial;
 mod pauses;
 mod progress;
+mod proof;
 mod property;
 mod quota;
 mod reading;
@@ -248,6 +249,7 @@ pub struct Oracles {
     failure_policy: failure_policy::FailurePolicy,
     ends: ends::Ends,
     resign: resign::Resign,
+    proof: proof::Proof,
     reading: reading::Reading,
     canary: canary::Canary,
     /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
@@ -294,6 +296,7 @@ impl Oracles {
             failure_policy: failure_policy::FailurePolicy::new(terms),
             ends: ends::Ends::default(),
             resign: resign::Resign::new(terms),
+            proof: proof::Proof::default(),
             reading: reading::Reading::new(terms),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),
@@ -402,6 +405,9 @@ impl Oracles {
                     self.resolution.observe(now, judged, verdict);
                 }
                 self.progress.observe(now, fact, edit.is_some(), verdict);
+                if !of_others {
+                    self.proof.observe(now, fact, &self.delivery, verdict);
+                }
                 if !of_others || matches!(fact, Fact::RowChanged { .. }) {
                     self.again.observe(now, fact, edit.is_some(), verdict);
                 }

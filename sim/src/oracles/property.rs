@@ -49,6 +49,8 @@ pub enum Property {
     EndsPermitted,
     /// A table of another stream, or of an earlier one of the same name, is refused.
     ForeignTablesRefused,
+    /// A lease is ended only if the truth of the stream supports that, however the worker was answered.
+    FinalActsProven,
     /// The time in which two workers process a shard has a bound: a worker whose belief has ended tells its handler to stop.
     DoubleProcessingBounded,
     /// Memory stays within the budget.
@@ -84,6 +86,7 @@ impl Property {
             Property::SetAsideAfterAttempts => "set-aside-after-attempts",
             Property::EndsPermitted => "ends-permitted",
             Property::ForeignTablesRefused => "foreign-tables-refused",
+            Property::FinalActsProven => "final-acts-proven",
             Property::DoubleProcessingBounded => "double-processing-bounded",
             Property::MemoryBounded => "memory-bounded",
             Property::Canary => "canary",

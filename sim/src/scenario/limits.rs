@@ -102,6 +102,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     ] {
         rate(&format!("faults.call.{name}"), per_mille)?;
     }
+    rate("faults.replica.not_found", plan.faults.replica.not_found)?;
+    rate("faults.replica.wrong", plan.faults.replica.wrong)?;
     rate("faults.outage.now", plan.faults.outage.now)?;
     span("faults.outage.now_for", plan.faults.outage.now_us)?;
     for outage in &plan.faults.outage.outages {
@@ -237,7 +239,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             | Chance::HandlerHangs { for_us }
             | Chance::HandlerDeaf { for_us }
             | Chance::ShardPaused { for_us }
-            | Chance::Cut { for_us } => for_us,
+            | Chance::Cut { for_us }
+            | Chance::Replica { for_us, .. } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
             Chance::HandOver { after_us, cut_us, .. } => after_us.max(cut_us),
             Chance::Stop { after_us, gap_us } => after_us.max(gap_us),

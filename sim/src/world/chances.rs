@@ -1,10 +1,13 @@
 //! Chance: what hits a request or a batch is drawn while the world runs, or is given as a list.
 
+mod replicas;
+
 use super::context::Context;
 use crate::draws::Roll;
-use crate::faults::{Chance, Deed, RequestFault, Service, Site};
+use crate::faults::{Chance, Deed, Replica, RequestFault, Service, Site};
 use crate::oracles::Time;
 use crate::oracles::fact::{Ask, Verb};
+use replicas::Replicas;
 use std::collections::BTreeMap;
 
 /// What decides about chance, and what it did.
@@ -15,6 +18,8 @@ pub(super) struct Chances {
     /// Every request fault, if they are wanted.
     struck: Option<Vec<RequestFault>>,
     crashes_on_write: u32,
+    /// Which workers are answered by replicas that are behind or partial.
+    replicas: Replicas,
     /// Which workers do not reach the services, by their number.
     reach: Vec<Reach>,
 }
@@ -41,6 +46,7 @@ impl Chances {
             listed,
             struck: record.then(Vec::new),
             crashes_on_write: 0,
+            replicas: Replicas::new(workers),
             reach: vec![Reach::default(); workers as usize],
         }
     }
@@ -70,6 +76,17 @@ impl Chances {
         now >= self.reach[w].not_table_until
     }
 
+    /// From now on a worker is answered by a replica that does not know a shard, for so long.
+    pub(super) fn answer_by(&mut self, now: Time, site: Site, for_us: u64, replica: Replica) {
+        let of = (usize::from(site.worker), site.life);
+        self.replicas.begin(now, of, for_us, replica);
+    }
+
+    /// The replica by which a worker is answered, unless that one is well.
+    pub(super) fn replica_of(&self, now: Time, site: Site) -> Option<Replica> {
+        self.replicas.of(now, (usize::from(site.worker), site.life))
+    }
+
     /// Does to a batch what chance does, and gives it.
     pub(super) fn hit_batch(&mut self, cx: &mut Context, site: Site, roll: &mut Roll) -> Vec<Chance> {
         let found = self.of_batch(cx, site, roll);
@@ -90,17 +107,22 @@ impl Chances {
     }
 
     /// What chance does to a request that ordinarily takes so long, in µs. `owned`: it takes a lease that a worker has.
+    /// `turns`: its shard began or ended lately.
     pub(super) fn of_call(
         &mut self,
         cx: &mut Context,
         site: Site,
         roll: &mut Roll,
         way_us: u64,
-        owned: bool,
+        (owned, turns): (bool, bool),
     ) -> Vec<Chance> {
         let found = match &self.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
-            None => self.draw_call(cx, site, roll, way_us, owned),
+            None => {
+                let mut found = self.draw_call(cx, site, roll, way_us, owned);
+                found.extend(self.replicas.draw(cx, site, turns));
+                found
+            }
         };
         self.note(site, &found);
         found

@@ -88,7 +88,7 @@ impl Members {
         reply: Reply,
     ) {
         match (task, reply) {
-            (Task::Look(side), Reply::Table(state)) => self.on_table_seen(cx, side, state),
+            (Task::Look(side), Reply::Table(state)) => self.on_table_seen(cx, side, emitted, state),
             (Task::List, Reply::Members(page)) => self.on_page(cx, leases, emitted, page),
             (Task::ReadShards, Reply::Shared(shared)) => {
                 self.shared = Some(shared);

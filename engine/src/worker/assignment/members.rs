@@ -15,6 +15,7 @@ use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
+use crate::worker::evidence::{Evidence, Needed};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::stream_set::StreamIx;
 use std::collections::{BTreeSet, VecDeque};
@@ -27,6 +28,8 @@ pub(super) struct Members {
     flight: Option<(OpId, Task, &'static str)>,
     /// Failures in a row, and when the next request may be made.
     pub(super) backoff: Backoff,
+    /// What looks in a row say of a table that has another key.
+    incompatible: Evidence<&'static str>,
     /// Both tables were seen.
     pub(super) ready: bool,
     /// The next round: register, look, read.
@@ -181,7 +184,10 @@ impl Members {
         self.backoff.wait_until(cx.now() + cx.poll_pause());
     }
 
-    pub(super) fn on_table_seen(&mut self, cx: &mut Context, side: Side, state: TableState) {
+    pub(super) fn on_table_seen(&mut self, cx: &mut Context, side: Side, asked: Mono, state: TableState) {
+        if state != TableState::Incompatible {
+            self.incompatible.contradicted();
+        }
         match state {
             TableState::Usable => {
                 let mut tasks = self.tasks.iter();
@@ -193,6 +199,11 @@ impl Members {
                 self.poll(cx);
             }
             TableState::Incompatible => {
+                let needed = Needed::to_give_up(cx);
+                if !self.incompatible.says(cx, asked, side.name(), needed) {
+                    self.first([Task::Look(side)].into_iter());
+                    return self.backoff.wait_until(self.incompatible.ask_again_at(needed));
+                }
                 let table = format!("{} ({})", cx.config().table, side.name());
                 cx.request(Request::Stop(Fatal::TableIncompatible { table }));
             }

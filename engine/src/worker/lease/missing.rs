@@ -1,98 +1,188 @@
 //! What a list of all shards says of a held lease whose shard was not found, or whose children were not named.
 
 use super::held::HeldLease;
-use super::shard_end::Prospects;
-use crate::ids::LeaseKey;
+use super::shard_end::{self, Prospects};
+use crate::ids::{LeaseIx, LeaseKey, ShardId};
 use crate::notice::Notice;
 use crate::shard::{ChildShard, Shard};
-use crate::sync;
+use crate::sync::{self, Unlisted};
+use crate::time::{Mono, Span};
 use crate::worker::context::Context;
+use crate::worker::evidence::Needed;
 use crate::worker::lease_table::{Lease, LeaseTable};
 use crate::worker::stream_set::StreamIx;
 
-/// The shards of a stream were listed: resolves all of its held leases that wait for that.
+/// The shards of a stream were listed: resolves all of its held leases that wait for that. `asked`: when that was asked for.
 pub(in crate::worker) fn on_shards_listed(
     cx: &mut Context,
     leases: &mut LeaseTable,
     stream: StreamIx,
+    asked: Mono,
     shards: &[Shard],
 ) {
-    for ix in leases.all() {
-        let lease = leases.get(ix).filter(|lease| lease.stream() == stream);
-        if !lease.and_then(Lease::held).is_some_and(HeldLease::is_missing) {
+    for ix in missing(leases, stream) {
+        let row = leases.get(ix).and_then(Lease::row);
+        let Some(key) = leases.get(ix).map(|lease| lease.key().clone()) else {
             continue;
-        }
+        };
+        let listed = shards.iter().find(|shard| shard.id.as_str() == key.as_str());
+        let against = match listed {
+            Some(_) => None,
+            None => sync::stands_against(
+                Unlisted {
+                    id: key.as_str(),
+                    parents: row.map_or(&[], |row| &row.parents),
+                    range: row.and_then(|row| row.range),
+                },
+                shards,
+            ),
+        };
+        let view = View {
+            asked,
+            shards,
+            own: listed,
+            against,
+        };
         let prospects = Prospects::new(leases, shards, ix);
-        if leases.with_held(ix, |held, _| held.on_shards_listed(cx, shards, &prospects)) == Some(true) {
+        if leases.with_held(ix, |held, _| held.on_shards_listed(cx, view, &prospects)) == Some(true) {
             leases.wake(ix, cx.now());
         }
     }
 }
 
+/// The shards of a stream were listed, and the list contradicts itself: nothing is decided, and what was not found is asked for again.
+pub(in crate::worker) fn on_bad_listing(cx: &mut Context, leases: &mut LeaseTable, stream: StreamIx) {
+    for ix in missing(leases, stream) {
+        leases.with_held(ix, |held, _| held.try_again(cx));
+        leases.wake(ix, cx.now());
+    }
+}
+
+/// The held leases of a stream that wait for a listing.
+fn missing(leases: &LeaseTable, stream: StreamIx) -> Vec<LeaseIx> {
+    let of_stream = |lease: &&Lease| lease.stream() == stream;
+    let waits = |ix: &LeaseIx| {
+        let lease = leases.get(*ix).filter(of_stream);
+        lease.and_then(Lease::held).is_some_and(HeldLease::is_missing)
+    };
+    leases.all().into_iter().filter(waits).collect()
+}
+
+/// A list of all shards, as a lease sees it.
+struct View<'a> {
+    asked: Mono,
+    shards: &'a [Shard],
+    /// The shard of the lease, if it is listed.
+    own: Option<&'a Shard>,
+    /// What shows that the list is behind, though it does not show the shard.
+    against: Option<ShardId>,
+}
+
+/// How long until a shard that was not found is asked for again.
+fn pause(cx: &Context) -> Span {
+    cx.config().scan_interval.min(cx.config().retry_max)
+}
+
 impl HeldLease {
     /// Whether something follows.
-    fn on_shards_listed(&mut self, cx: &mut Context, shards: &[Shard], prospects: &Prospects<'_>) -> bool {
+    fn on_shards_listed(&mut self, cx: &mut Context, view: View<'_>, prospects: &Prospects<'_>) -> bool {
         debug_assert!(self.missing, "a listing was waited for");
-        let own = shards.iter().find(|shard| shard.id.as_str() == self.key.as_str());
         let waits = self
             .stage
             .ending_mut()
             .is_some_and(|ending| !ending.pending_children.is_empty());
         if waits {
-            let shown_open = own.is_some_and(Shard::is_open);
-            self.judge_other_parents(cx, shown_open, prospects);
+            let is_behind = view.own.is_some_and(Shard::is_open) || view.against.is_some();
+            self.judge_other_parents(cx, (view.asked, is_behind), prospects);
             return true;
         }
         self.missing = false;
-        let read = self.stage.reading().is_some();
-        if read {
-            self.resolve_shard(cx, own, shards);
+        match self
+            .stage
+            .reading()
+            .map(|reading| reading.reader.finished().is_some())
+        {
+            Some(true) => self.resolve_children(cx, view),
+            Some(false) => self.resolve_shard(cx, view),
+            None => return false,
         }
-        read
+        true
     }
 
-    /// The shard was not found when it was read. Only the list of the living stream says what that meant: KCL takes it
-    /// for the end of the shard, and loses what follows if it was not.
-    fn resolve_shard(&mut self, cx: &mut Context, own: Option<&Shard>, shards: &[Shard]) {
-        let now = cx.now();
+    /// Nothing follows from a listing.
+    fn try_again(&mut self, cx: &Context) {
+        self.missing = false;
+        let at = cx.now() + pause(cx);
+        if let Some(reading) = self.stage.reading_mut() {
+            reading.look_at = at;
+            reading.reader.resume(at);
+        }
+    }
+
+    /// The shard was not found when it was read. Only lists of the living stream say what that meant: KCL takes it
+    /// for the end of the shard, and loses what follows if it was not. One replica may have given both answers, so a shard that was
+    /// not read to its end is forgotten by several lists, apart in time, and by none that is behind.
+    fn resolve_shard(&mut self, cx: &mut Context, view: View<'_>) {
+        let (now, needed) = (cx.now(), Needed::to_forget(cx));
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("a shard that was not found is read");
         };
-        let children = children_of(&self.key, shards);
-        // A listing that lags may show one of two children, or be older than a shard that was read to its end already. Another
-        // one is asked for, a scan interval later, unless several have shown no more: the rest may be forgotten.
-        let ended = reading.reader.finished().is_some();
-        let doubtful = match children.is_empty() {
-            true => ended && own.is_none(),
-            false => (ended || own.is_none()) && !sync::shows_all_children(shards, &self.key.to_shard()),
+        if view.own.is_some() {
+            reading.found();
+            return reading.reader.resume(now);
+        }
+        let children = children_of(&self.key, view.shards);
+        let stands = view.against.is_some();
+        reading.against = view.against;
+        let named = shard_end::names(&children);
+        let enough = reading.gone.says(cx, view.asked, named, needed);
+        let forgotten = enough && !stands;
+        if !forgotten {
+            if stands {
+                reading.gone.contradicted();
+            }
+            return reading.reader.resume(now + pause(cx));
+        }
+        debug_assert!(
+            reading.gone.answers() >= 2,
+            "a shard that was not read to its end is not forgotten by one listing"
+        );
+        reading.found();
+        reading.childless = true;
+        let (listings, following) = (needed.answers(), children.len());
+        let detail = format!(
+            "{listings} listings, apart in time, do not show the shard any more; {following} children follow"
+        );
+        reading.reader.trimmed(children);
+        let lease = self.key.clone();
+        cx.notify(Notice::Trimmed { lease, detail });
+    }
+
+    /// The shard was read to its end, and only its children were not named. All of its children are shown by no list but a true one.
+    /// A list that lags may show one of two, or be older than the end: that it shows no more is believed when several agree.
+    fn resolve_children(&mut self, cx: &mut Context, view: View<'_>) {
+        let (now, needed) = (cx.now(), Needed::to_forget(cx));
+        let Some(reading) = self.stage.reading_mut() else {
+            return cx.broken("the children of a shard are looked for while it is read, or let go of");
         };
-        if doubtful {
-            reading.doubtful_listings += 1;
-            if reading.doubtful_listings < cx.config().audit_confidence.max(2) {
-                reading.look_at = now + cx.config().scan_interval;
-                if !ended {
-                    reading.reader.resume(reading.look_at);
-                }
+        let children = children_of(&self.key, view.shards);
+        let all = sync::shows_all_children(view.shards, &self.key.to_shard());
+        let is_behind = view.own.is_some_and(Shard::is_open) || view.against.is_some();
+        reading.against = view.against;
+        if !all {
+            // A listed shard may get some yet.
+            if is_behind || (view.own.is_some() && children.is_empty()) {
+                return reading.gone.contradicted();
+            }
+            let named = shard_end::names(&children);
+            if !reading.gone.says(cx, view.asked, named, needed) {
+                reading.look_at = reading.look_at.max(now + pause(cx));
                 return;
             }
         }
-        reading.doubtful_listings = 0;
-        if ended {
-            // Its end was read, and only its children were not named. A listed shard may get some yet.
-            reading.childless = own.is_none();
-            reading.reader.trimmed(children);
-        } else if own.is_some() {
-            reading.reader.resume(now);
-        } else {
-            reading.childless = true;
-            let detail = format!(
-                "the shard is not listed any more; {} children follow",
-                children.len()
-            );
-            reading.reader.trimmed(children);
-            let lease = self.key.clone();
-            cx.notify(Notice::Trimmed { lease, detail });
-        }
+        reading.found();
+        reading.childless = view.own.is_none();
+        reading.reader.trimmed(children);
     }
 }
 

@@ -40,7 +40,7 @@ mod waiting;
 
 pub(super) use acquisition::{Acquisition, begin as begin_acquisition};
 pub(super) use held::HeldLease;
-pub(super) use missing::on_shards_listed;
+pub(super) use missing::{on_bad_listing, on_shards_listed};
 pub(super) use paused::on_pause_wanted;
 pub(super) use stall::waits_for;
 

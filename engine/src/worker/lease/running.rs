@@ -277,6 +277,12 @@ impl HeldLease {
         };
         let event = reading.reader.fetched(op, now, &outcome, &context);
         self.lane.begins = reading.reader.began_earlier().or(self.lane.begins);
+        if matches!(outcome, Outcome::Applied(_))
+            && reading.is_doubted()
+            && reading.reader.finished().is_none()
+        {
+            reading.found();
+        }
         if let Outcome::Applied(Reply::Records(answer)) = &outcome {
             let waiting = reading.reader.buffered_batches();
             self.movement.fetched(answer, waiting, now);

@@ -16,6 +16,7 @@ use crate::shard::{ChildShard, HashRange, Shard};
 use crate::sync;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::evidence::{Evidence, Needed};
 use crate::worker::lease_table::{Lease, LeaseTable};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,8 +38,7 @@ pub(super) fn begin(lease: &LeaseKey, children: Vec<ChildShard>) -> Ending {
         children_left: children.len() as u32,
         unresolved_parents: others.collect(),
         pending_children: children,
-        confirmations: 0,
-        may_bring_more: Vec::new(),
+        hopeless: Evidence::default(),
         reading: None,
         look_at: Mono(0),
         told: false,
@@ -176,15 +176,14 @@ impl HeldLease {
         }
     }
 
-    /// A list of all shards says which of the other parents without a lease may still get one. `shown_open`: it shows our own shard
-    /// open, so it is older than its children.
+    /// A list of all shards, asked for at that moment, says which of the other parents without a lease may still get one. `is_behind`: it is
+    /// older than the end of our own shard.
     pub(super) fn judge_other_parents(
         &mut self,
         cx: &mut Context,
-        shown_open: bool,
+        (asked, is_behind): (Mono, bool),
         prospects: &Prospects<'_>,
     ) {
-        let confidence = cx.config().audit_confidence.max(2);
         let Some(ending) = self.stage.ending_mut() else {
             return cx.broken("other parents are judged while a shard ends");
         };
@@ -204,20 +203,15 @@ impl HeldLease {
         // A listing may lag. What no listing shows is believed to be gone only after several, a scan interval apart. Leases that
         // may bring anything may wait for each other, in the hands of workers that know nothing of one another: they are waited
         // for as long as one of them ends.
-        if shown_open || !ending.unresolved_parents.iter().any(unlikely) {
-            ending.confirmations = 0;
-        } else if ending.may_bring_more == anything {
-            ending.confirmations = ending.confirmations.saturating_add(1);
-        } else {
-            ending.confirmations = 1;
+        if is_behind || !ending.unresolved_parents.iter().any(unlikely) {
+            return ending.hopeless.contradicted();
         }
-        let enough = match anything.is_empty() {
-            true => confidence,
-            false => confidence.saturating_mul(STANDSTILL),
-        };
-        ending.may_bring_more = anything;
-        if ending.confirmations >= enough {
-            ending.confirmations = 0;
+        let mut needed = Needed::to_forget(cx);
+        if !anything.is_empty() {
+            needed = needed.times(STANDSTILL);
+        }
+        if ending.hopeless.says(cx, asked, anything, needed) {
+            ending.hopeless.contradicted();
             ending.look_at = cx.now();
             ending.unresolved_parents.retain(|parent| !unlikely(parent));
         }

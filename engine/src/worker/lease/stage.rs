@@ -7,6 +7,7 @@ use crate::output::EndReason;
 use crate::reader::Reader;
 use crate::shard::ChildShard;
 use crate::time::Mono;
+use crate::worker::evidence::Evidence;
 
 /// Where a held shard is between the take of its lease and the end of its processing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,8 +60,10 @@ pub(super) struct Reading {
     pub(super) failure: Failure,
     /// The next look for children, if its end was read and none were named.
     pub(super) look_at: Mono,
-    /// Listings in a row that left it open whether more children follow.
-    pub(super) doubtful_listings: u32,
+    /// What listings say that do not show the shard: these children, and no more.
+    pub(super) gone: Evidence<Vec<ShardId>>,
+    /// What the last listing that did not show the shard had instead: it was behind.
+    pub(super) against: Option<ShardId>,
     /// It is known that the shard has no children.
     pub(super) childless: bool,
     /// What the application was told about the batches that it keeps, and about the end.
@@ -73,10 +76,22 @@ impl Reading {
             reader,
             failure: Failure::NEW,
             look_at: Mono(0),
-            doubtful_listings: 0,
+            gone: Evidence::default(),
+            against: None,
             childless: false,
             flush,
         }
+    }
+
+    /// Whether listings do not show the shard, and are not enough to say that it is forgotten.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.gone.answers() > 0 || self.against.is_some()
+    }
+
+    /// The shard was found, or shown.
+    pub(super) fn found(&mut self) {
+        self.gone.contradicted();
+        self.against = None;
     }
 
     /// Whether everything was processed, and the application has not let the end be written yet.
@@ -94,10 +109,8 @@ pub(super) struct Ending {
     pub(super) pending_children: Vec<ChildShard>,
     /// The other parents that those wait for.
     pub(super) unresolved_parents: Vec<ShardId>,
-    /// Listings in a row by which some of those will never have a lease.
-    pub(super) confirmations: u32,
-    /// Forgotten leases that may bring anything, as those listings saw them.
-    pub(super) may_bring_more: Vec<crate::ids::LeaseIx>,
+    /// What listings say by which some of those will never have a lease: the forgotten leases that may bring anything.
+    pub(super) hopeless: Evidence<Vec<crate::ids::LeaseIx>>,
     /// A read of another parent's row is in flight.
     pub(super) reading: Option<OpId>,
     /// The next look at another parent.

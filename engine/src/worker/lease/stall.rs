@@ -124,7 +124,7 @@ impl HeldLease {
             (_, Some((_, AppCommand::Open))) => Stall::Opening,
             (_, Some((_, AppCommand::Close))) => Stall::Closing,
             (Stage::Running(_), None) if !self.believes(now) => Stall::Fenced,
-            (Stage::Running(_), None) if self.missing => Stall::Missing,
+            (Stage::Running(reading), None) if self.missing => why_missing(reading),
             (Stage::Running(_), None) if self.paused => Stall::Paused,
             (Stage::Running(reading), None) => why_not_read(reading),
             (Stage::Ending(ending), None) if !ending.pending_children.is_empty() => {
@@ -180,6 +180,16 @@ fn why_kept(reading: Option<&Reading>) -> Stall {
     }
 }
 
+fn why_missing(reading: &Reading) -> Stall {
+    match reading.is_doubted() {
+        true => Stall::Unproven {
+            listings: reading.gone.answers(),
+            against: reading.against.clone(),
+        },
+        false => Stall::Missing,
+    }
+}
+
 fn why_not_read(reading: &Reading) -> Stall {
     let reader = &reading.reader;
     if let Some(why) = reading.failure.why() {
@@ -197,7 +207,8 @@ fn why_not_read(reading: &Reading) -> Stall {
         };
     }
     match (reader.finished(), reader.failures()) {
-        (Some(_), _) => Stall::Missing,
+        (Some(_), _) => why_missing(reading),
+        (None, _) if reading.is_doubted() => why_missing(reading),
         (None, 0) => Stall::ReadsEmpty,
         (None, failures) => Stall::ReadsFail { failures },
     }

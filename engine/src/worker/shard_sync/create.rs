@@ -124,10 +124,7 @@ impl ShardSync {
         let plan = match sync::missing(&known, occupied, shards, initial, empty, finished) {
             Ok(plan) => plan,
             Err(error) => {
-                let pause = self.listing.begin_anew(cx);
-                cx.notify(Notice::BadListing {
-                    detail: format!("{error}; trying again in {pause}"),
-                });
+                self.listing.is_bad(cx, &error);
                 return None;
             }
         };

@@ -7,6 +7,7 @@ use crate::input::{Outcome, Reply, Why};
 use crate::notice::{ListReason, Notice};
 use crate::output::{ShardFilter, StreamOp};
 use crate::shard::Shard;
+use crate::sync::BadListing;
 use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
@@ -189,6 +190,7 @@ impl Listing {
             shards: std::mem::take(&mut self.shards),
             asked_at: self.began,
             first_page_at: self.first_page_at,
+            sound: true,
         };
         Some((purpose, listed))
     }
@@ -219,8 +221,19 @@ impl Listing {
         });
     }
 
+    /// It contradicts itself, so nothing follows from it: it is begun anew after a pause. That is told the first time, and then more and more
+    /// seldom.
+    pub(super) fn is_bad(&mut self, cx: &mut Context, error: &BadListing) {
+        let pause = self.begin_anew(cx);
+        if self.backoff.failures().is_power_of_two() {
+            cx.notify(Notice::BadListing {
+                detail: format!("{error}; trying again in {pause}"),
+            });
+        }
+    }
+
     /// Begins at the first page again, after a pause.
-    pub(super) fn begin_anew(&mut self, cx: &Context) -> Span {
+    fn begin_anew(&mut self, cx: &Context) -> Span {
         debug_assert!(self.purpose.is_some(), "only what is under way is begun anew");
         let pause = self.backoff.failed(cx, "list", "");
         self.first_page_at = cx.now() + pause;

@@ -26,6 +26,7 @@ use crate::input::Outcome;
 use crate::notice::ListReason;
 use crate::row::Change;
 use crate::shard::Shard;
+use crate::sync;
 use crate::time::Mono;
 use audit::Audit;
 use bootstrap::Bootstrap;
@@ -53,6 +54,8 @@ pub(super) struct Listed {
     asked_at: Mono,
     /// When the first page of those that are together was asked for.
     first_page_at: Mono,
+    /// It may have been so at one moment. If not, nothing follows from it.
+    sound: bool,
 }
 
 impl Listed {
@@ -63,6 +66,16 @@ impl Listed {
     /// When it was asked for.
     pub(super) fn asked_at(&self) -> Mono {
         self.asked_at
+    }
+
+    /// When the first page of those that are together was asked for.
+    pub(super) fn first_page_at(&self) -> Mono {
+        self.first_page_at
+    }
+
+    /// Whether all of this may have been so at one moment.
+    pub(super) fn is_sound(&self) -> bool {
+        self.sound
     }
 }
 
@@ -99,11 +112,23 @@ impl ShardSync {
     }
 
     pub(super) fn step(&mut self, cx: &mut Context) {
+        if cx.now() >= self.second_look_at() {
+            self.recognition.looks_again();
+            self.listing.begin(cx, Purpose::Repair, ListReason::TableWasThere);
+        }
         self.listing.step(cx);
     }
 
     pub(super) fn wake_at(&self) -> Mono {
-        self.listing.wake_at()
+        self.listing.wake_at().min(self.second_look_at())
+    }
+
+    /// When a listing that contradicted the leases is to be followed by another one.
+    fn second_look_at(&self) -> Mono {
+        match self.is_listing() {
+            true => Mono::NEVER,
+            false => self.recognition.look_at(),
+        }
     }
 
     /// A page of a listing came, or did not. Returns a list of all shards when it is whole.
@@ -115,14 +140,26 @@ impl ShardSync {
         outcome: Outcome,
     ) -> Option<Listed> {
         let (purpose, listed) = self.listing.on_page(cx, op, outcome)?;
-        self.audit.listed(cx.now());
         match purpose {
-            Purpose::Repair => Some(listed),
+            Purpose::Repair => Some(self.checked(cx, listed)),
             Purpose::Fill => {
+                self.audit.listed(cx.now());
                 self.fill(cx, leases, listed);
                 None
             }
         }
+    }
+
+    /// A list that contradicts itself is begun anew.
+    fn checked(&mut self, cx: &mut Context, mut listed: Listed) -> Listed {
+        match sync::Lineage::new(&listed.shards).check_all() {
+            Ok(()) => self.audit.listed(cx.now()),
+            Err(error) => {
+                self.listing.is_bad(cx, &error);
+                listed.sound = false;
+            }
+        }
+        listed
     }
 
     /// What the first whole scan tells of leases that begin elsewhere than the configuration says.

@@ -10,6 +10,7 @@ use crate::shard::Shard;
 use crate::sync;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
+use crate::worker::evidence::{Evidence, Needed};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::stream_set::StreamIx;
 use std::collections::BTreeMap;
@@ -20,8 +21,10 @@ pub(super) struct Recognition {
     stream: StreamIx,
     /// How many leases the first whole scan showed that begin elsewhere than the configuration says.
     begun_elsewhere: u32,
-    /// A lease that perhaps is of another stream, and since when.
-    suspect: Option<(LeaseKey, Mono)>,
+    /// What listings say of a lease that perhaps is of another stream, and whether that needs no more than a second look.
+    suspect: Evidence<(LeaseKey, bool)>,
+    /// When to list the shards once more because of that.
+    look_at: Mono,
     /// Since when listings do not show the shard of some unfinished lease.
     unlisted: Option<Mono>,
 }
@@ -31,9 +34,20 @@ impl Recognition {
         Self {
             stream,
             begun_elsewhere: 0,
-            suspect: None,
+            suspect: Evidence::default(),
+            look_at: Mono::NEVER,
             unlisted: None,
         }
+    }
+
+    /// When to list the shards once more because the last listing contradicted a lease.
+    pub(super) fn look_at(&self) -> Mono {
+        self.look_at
+    }
+
+    /// They are listed now.
+    pub(super) fn looks_again(&mut self) {
+        self.look_at = Mono::NEVER;
     }
 
     /// How many leases the configured initial position has no effect on, unless it is the default. A row that says no more than
@@ -63,18 +77,21 @@ impl Recognition {
         let of = leases.iter().filter(|(_, lease)| lease.stream() == self.stream);
         let rows = of.filter_map(|(_, lease)| lease.row());
         let Some(found) = sync::misfits(rows, &by_id) else {
-            self.suspect = None;
+            self.suspect.contradicted();
+            self.look_at = Mono::NEVER;
             return cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id);
         };
         // A listing may lag by a scan interval, and its first pages are older than the rest, if the last are long in coming. What
-        // one that was begun later still contradicts is not of this stream.
-        let since = match &self.suspect {
-            Some((lease, since)) if *lease == found.lease => *since,
-            _ => cx.now(),
+        // one that was begun later still contradicts is not of this stream. What no listing of this stream says, however old, needs a second
+        // look all the same: it may be of an earlier stream.
+        let needed = match found.certain {
+            true => Needed::to_give_up(cx),
+            false => Needed::to_refuse_rows(cx),
         };
-        if !found.certain && listed.first_page_at.since(since) < cx.config().scan_interval {
-            self.suspect = Some((found.lease, since));
-            return cx.has_recognised(self.stream);
+        let claim = (found.lease.clone(), found.certain);
+        if !self.suspect.says(cx, listed.first_page_at, claim, needed) {
+            self.look_at = self.suspect.ask_again_at(needed);
+            return cx.has_recognised(self.stream) && !found.certain;
         }
         let why = Fatal::OtherStream {
             stream: cx.stream_name(self.stream),

@@ -64,19 +64,47 @@ fn a_missing_table_is_created_and_looked_at_until_it_can_be_used() {
     assert_eq!(cx.did().notices(), [Notice::TableReady { created: true }]);
 }
 
-#[test]
-fn a_table_with_another_key_stops_the_worker() {
+/// What stops a worker that is answered like this at two looks.
+fn twice(answer: impl Fn() -> Outcome) -> Vec<Request> {
     let (mut cx, mut startup, op) = at_table();
-    startup.on_table_state(&mut cx, op, table(TableState::Incompatible));
-    let table = cx.config().table.clone();
-    assert_eq!(
-        cx.did().requests(),
-        [Request::Stop(Fatal::TableIncompatible { table })]
+    startup.on_table_state(&mut cx, op, answer());
+    assert!(
+        cx.did().is_nothing(),
+        "one answer proves nothing, and is not told"
     );
+    let pause = startup.wake_at().since(cx.now());
+    assert!(pause <= seconds(1), "{pause}");
+    cx.later(pause);
+    startup.step(&mut cx);
+    let op = cx.did().op();
+    startup.on_table_state(&mut cx, op, answer());
+    cx.did().requests().to_vec()
 }
 
 #[test]
-fn a_table_is_gone_when_two_answers_in_a_row_say_so() {
+fn a_table_with_another_key_or_without_permission_stops_the_worker_at_the_second_look() {
+    let requests = twice(|| table(TableState::Incompatible));
+    assert!(matches!(
+        requests[..],
+        [Request::Stop(Fatal::TableIncompatible { .. })]
+    ));
+    let requests = twice(|| testing::refused(Why::Denied));
+    assert!(matches!(requests[..], [Request::Stop(Fatal::Denied { .. })]));
+}
+
+#[test]
+fn a_worker_that_was_denied_once_goes_on() {
+    let (mut cx, mut startup, op) = at_table();
+    startup.on_table_state(&mut cx, op, testing::refused(Why::Denied));
+    cx.later(seconds(1));
+    startup.step(&mut cx);
+    let op = cx.did().op();
+    startup.on_table_state(&mut cx, op, table(TableState::Usable));
+    assert!(cx.is_booted());
+}
+
+#[test]
+fn a_table_is_gone_when_three_answers_in_a_row_say_so() {
     let (mut cx, mut startup) = watching();
     let mut answer = |startup: &mut Startup, state| {
         cx.later(seconds(1));
@@ -87,11 +115,13 @@ fn a_table_is_gone_when_two_answers_in_a_row_say_so() {
         cx.did().requests().to_vec()
     };
     assert_eq!(answer(&mut startup, TableState::Missing), []);
+    assert_eq!(answer(&mut startup, TableState::Missing), []);
     assert_eq!(
         answer(&mut startup, TableState::Usable),
         [],
         "a replica lagged behind"
     );
+    assert_eq!(answer(&mut startup, TableState::Missing), []);
     assert_eq!(answer(&mut startup, TableState::Missing), []);
     let gone = answer(&mut startup, TableState::Missing);
     assert!(

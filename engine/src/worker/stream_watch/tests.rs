@@ -65,13 +65,26 @@ fn one_of_several_streams_that_may_not_be_described_is_asked_for_again() {
     assert!(watch.wake_at(&cx) > cx.now());
 
     let (mut cx, mut watch) = beginning();
-    watch.step(&mut cx);
+    let requests = twice(&mut cx, &mut watch, || refused(Why::Denied));
+    assert!(matches!(requests[..], [Request::Stop(Fatal::Denied { .. })]));
+}
+
+/// A worker that starts is answered like this, and once more at its second look. What it asks for then.
+fn twice(cx: &mut Context, watch: &mut StreamWatch, answer: impl Fn() -> Outcome) -> Vec<Request> {
+    watch.step(cx);
     let op = cx.did().op();
-    watch.on_state(&mut cx, op, refused(Why::Denied));
-    assert!(matches!(
-        cx.did().requests(),
-        [Request::Stop(Fatal::Denied { .. })]
-    ));
+    watch.on_state(cx, op, answer());
+    assert!(
+        cx.did().is_nothing(),
+        "one answer proves nothing, and is not told"
+    );
+    let pause = watch.wake_at(cx).since(cx.now());
+    assert!(pause <= seconds(1), "{pause}");
+    cx.later(pause);
+    watch.step(cx);
+    let op = cx.did().op();
+    watch.on_state(cx, op, answer());
+    cx.did().requests().to_vec()
 }
 
 #[test]
@@ -134,14 +147,70 @@ fn a_stream_that_was_made_anew_or_is_missing_is_not_ours() {
         assert!(cx.did().is_nothing(), "it was looked at just now");
         cx.later(seconds(60));
         watch.watch(&mut cx, 1);
-        let op = cx.did().op();
-        watch.on_state(&mut cx, op, answer);
-        let stream = cx.config().stream.clone();
-        assert_eq!(
-            cx.did().requests(),
-            [Request::LoseStream(ONLY, Fatal::StreamGone { stream })]
-        );
+        let asked = cx.now();
+        let mut answers = 0;
+        loop {
+            let op = cx.did().op();
+            watch.on_state(&mut cx, op, answer.clone());
+            answers += 1;
+            let did = cx.did();
+            if !did.is_nothing() {
+                let stream = cx.config().stream.clone();
+                assert_eq!(
+                    did.requests(),
+                    [Request::LoseStream(ONLY, Fatal::StreamGone { stream })]
+                );
+                break;
+            }
+            cx.later(watch.wake_at(&cx).since(cx.now()));
+            watch.step(&mut cx);
+        }
+        assert_eq!((answers, cx.now().since(asked)), (3, cx.config().scan_interval));
     }
+}
+
+/// A look at the stream is answered like this; when the next one is due, and what was asked for.
+fn looked(cx: &mut Context, watch: &mut StreamWatch, answer: Outcome) -> Vec<Request> {
+    cx.later(watch.wake_at(cx).since(cx.now()));
+    watch.step(cx);
+    let op = cx.did().op();
+    watch.on_state(cx, op, answer);
+    cx.did().requests().to_vec()
+}
+
+#[test]
+fn a_description_or_a_read_that_says_otherwise_takes_back_what_was_said_of_the_stream() {
+    let another = || stream(Wall(CREATED.0 - 1));
+    for wrong in [another(), refused(Why::NotFound)] {
+        let (mut cx, mut watch) = watching();
+        cx.later(seconds(60));
+        for _ in 0..5 {
+            watch.doubt(&mut cx);
+            let op = cx.did().op();
+            watch.on_state(&mut cx, op, wrong.clone());
+            assert_eq!(looked(&mut cx, &mut watch, wrong.clone()), []);
+            let lists = looked(&mut cx, &mut watch, stream(CREATED));
+            assert_eq!(lists, [Request::ListShards(ONLY, ListReason::ShardNotFound)]);
+            cx.later(seconds(60));
+        }
+    }
+    let (mut cx, mut watch) = watching();
+    watch.doubt(&mut cx);
+    let op = cx.did().op();
+    watch.on_state(&mut cx, op, refused(Why::NotFound));
+    for _ in 0..5 {
+        assert_eq!(looked(&mut cx, &mut watch, refused(Why::NotFound)), []);
+        watch.answered(cx.now());
+    }
+    // A stream of another time can be read, too.
+    let (mut cx, mut watch) = watching();
+    watch.doubt(&mut cx);
+    let op = cx.did().op();
+    watch.on_state(&mut cx, op, another());
+    watch.answered(cx.now());
+    assert_eq!(looked(&mut cx, &mut watch, another()), []);
+    watch.answered(cx.now());
+    assert_eq!(looked(&mut cx, &mut watch, another()).len(), 1);
 }
 
 /// Such a client will not do better, but one failure proves little.
@@ -178,19 +247,14 @@ fn a_client_that_can_make_no_request_stops_a_worker_that_starts_and_no_other() {
 }
 
 #[test]
-fn a_stream_that_is_missing_is_lost() {
+fn a_stream_that_is_missing_at_two_looks_is_lost() {
     let (mut cx, mut watch) = beginning();
-    watch.step(&mut cx);
-    let op = cx.did().op();
-    watch.on_state(&mut cx, op, refused(Why::NotFound));
-    let did = cx.did();
+    let requests = twice(&mut cx, &mut watch, || refused(Why::NotFound));
     assert!(
         matches!(
-            did.requests(),
+            requests[..],
             [Request::LoseStream(ONLY, Fatal::StreamMissing { .. })]
         ),
-        "{:?}",
-        did.requests()
+        "{requests:?}"
     );
-    assert_eq!(did.effects(), []);
 }

@@ -10,8 +10,9 @@ pub(crate) mod stream;
 use super::context::Context;
 use super::fleet::Fleet;
 use super::services::Services;
-use super::services::stream::{Carry, Items};
+use super::services::stream::{Carry, Items, Sight, of_table};
 use super::services::table::wall_ms;
+use crate::faults::{Replica, Says};
 use crate::names::shard_of;
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo};
@@ -56,6 +57,10 @@ struct Struck {
     stale_us: u64,
     empty: bool,
     pause_us: u64,
+    /// The replica that answers, if it is behind or partial.
+    replica: Option<Replica>,
+    /// What the answer says about the table or the stream, whatever is so.
+    wrong: Option<Says>,
 }
 
 /// An answer that has reached its worker.
@@ -239,16 +244,26 @@ impl Flight {
         let (now, healed) = (cx.now(), cx.is_healed());
         let behind = self.struck.stale_us;
         let as_of = (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind)));
+        let wrong = self.struck.wrong.filter(|_| !healed);
         match &self.request {
-            Request::Table(op) if cx.plan().faults.start.bare_rows => {
-                (services.execute(cx, &bare(op), as_of), Carry::Nothing)
+            Request::Table(op) => {
+                let outcome = wrong.and_then(|says| of_table(op, says));
+                let bare_rows = cx.plan().faults.start.bare_rows;
+                let execute = || match bare_rows {
+                    true => services.execute(cx, &bare(op), as_of),
+                    false => services.execute(cx, op, as_of),
+                };
+                (outcome.unwrap_or_else(execute), Carry::Nothing)
             }
-            Request::Table(op) => (services.execute(cx, op, as_of), Carry::Nothing),
             Request::Item(request) => services.execute_item(cx, request, as_of),
             Request::Stream(request) => {
                 let empty = self.struck.empty && !healed;
-                services.ask_stream(cx, self.lag, |source, now, names, roll| {
-                    request.answer(source, now, empty, names, roll)
+                let replica = self.struck.replica.filter(|_| !healed);
+                services.ask_stream(cx, self.lag, |source, now, names, roll| match (request, wrong) {
+                    (StreamRequest::Describe { stream }, Some(says)) => {
+                        (source.describe_as(now, *stream, says), Carry::Nothing)
+                    }
+                    _ => request.answer(source, now, empty, names, Sight::new(roll, replica)),
                 })
             }
             Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),

@@ -4,7 +4,7 @@ use super::ask::{Request, table_ask};
 use super::stream::{stream_no, stream_request};
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
-use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Site};
+use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Replica, Site};
 use crate::oracles::fact::{Ask, Owner};
 use crate::oracles::{Fact, ShardNo, Time};
 use crate::peers;
@@ -235,8 +235,12 @@ impl Sent {
         } else {
             let owner = || owner_of(cx, fleet, services, self.site.shard).is_some();
             let owned = self.site.deed == Deed::Take && owner();
-            let hits = chances.of_call(cx, self.site, roll, self.back - now, owned);
-            self.apply(cx, (fleet, services, chances), &hits, &mut struck);
+            let within_ms = cx.plan().config.scan_interval().as_millis() as i64;
+            let turns = |shard| services.is_turning(now, shard, within_ms);
+            let turns = self.site.shard.is_some_and(turns);
+            let hits = chances.of_call(cx, self.site, roll, self.back - now, (owned, turns));
+            self.apply(cx, (fleet, services, &mut *chances), &hits, &mut struck);
+            struck.replica = chances.replica_of(now, self.site);
             let way = hits
                 .iter()
                 .find_map(|&chance| Fate::by(chance, self.there, self.back, self.give_up));
@@ -297,6 +301,12 @@ impl Sent {
             match chance {
                 Chance::Stale { by_us } => struck.stale_us = by_us,
                 Chance::Empty => struck.empty = true,
+                Chance::Wrong { says } => struck.wrong = Some(says),
+                Chance::Replica { for_us, shows, says } => {
+                    if let Some(shard) = self.site.shard {
+                        chances.answer_by(now, self.site, for_us, Replica { shard, shows, says });
+                    }
+                }
                 Chance::Pause { for_us } => struck.pause_us = for_us,
                 Chance::Stop { after_us, gap_us } => {
                     let what = What::Stop {

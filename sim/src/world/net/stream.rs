@@ -1,12 +1,12 @@
 //! What a worker asks of the stream: the request that each command becomes, and the answer to it.
 
-use crate::draws::Roll;
+use crate::faults::Says;
 use crate::names::Names;
 use crate::oracles::fact::Ask;
 use crate::oracles::{ShardNo, Time};
 use crate::streams::{self, StreamNo, Streams};
 use crate::world::fleet::worker::Adapter;
-use crate::world::services::stream::{Carry, Source};
+use crate::world::services::stream::{Carry, Sight, Source, not_found};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::Outcome;
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
@@ -94,6 +94,14 @@ pub(crate) fn stream_request(
 }
 
 impl StreamRequest {
+    /// The shard that is read.
+    fn shard(&self) -> Option<ShardNo> {
+        match self {
+            StreamRequest::Describe { .. } | StreamRequest::List { .. } => None,
+            StreamRequest::Iterator { shard, .. } | StreamRequest::Records { shard, .. } => Some(*shard),
+        }
+    }
+
     /// The stream that is asked.
     pub(crate) fn stream(&self, streams: Streams) -> StreamNo {
         match self {
@@ -104,22 +112,30 @@ impl StreamRequest {
         }
     }
 
-    /// The answer of the stream. `empty`: it brings no records, though there are some. `roll`: how far a listing is behind.
+    /// The answer of the stream. `empty`: it brings no records, though there are some.
     pub(crate) fn answer(
         &self,
         source: &mut Source,
         now: Time,
         empty: bool,
         names: &mut Names,
-        roll: &mut Roll,
+        sight: Sight<'_>,
     ) -> (Outcome, Carry) {
+        if let (Some(replica), Some(shard)) = (sight.replica(), self.shard())
+            && let Some(answer) = not_found(replica, shard)
+        {
+            return answer;
+        }
         match self {
-            StreamRequest::Describe { stream } => (source.describe(now, *stream), Carry::Nothing),
+            StreamRequest::Describe { stream } => {
+                let says = sight.replica().map_or(Says::Truth, |replica| replica.says);
+                (source.describe_as(now, *stream, says), Carry::Nothing)
+            }
             StreamRequest::List {
                 stream,
                 filter,
                 token,
-            } => source.list(now, *stream, *filter, token.as_deref(), names, roll),
+            } => source.list(now, *stream, *filter, token.as_deref(), names, sight),
             StreamRequest::Iterator { shard, from } => source.iterator(now, *shard, *from),
             StreamRequest::Records {
                 shard,

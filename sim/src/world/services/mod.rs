@@ -242,6 +242,11 @@ impl Services {
         String::new()
     }
 
+    /// Whether a shard began or ended in the last so many ms.
+    pub(super) fn is_turning(&self, now: Time, shard: ShardNo, within_ms: i64) -> bool {
+        self.source.is_turning(wall_ms(now), shard, within_ms)
+    }
+
     /// Executes a request to the table.
     pub(super) fn execute(&mut self, cx: &Context, op: &TableOp, as_of_ms: Option<i64>) -> Outcome {
         self.table.execute(cx.now(), op, Reading::as_of(as_of_ms))

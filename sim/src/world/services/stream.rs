@@ -1,5 +1,6 @@
 //! The stream as workers reach it: the in-memory Kinesis, with listings that lag.
 
+mod replica;
 mod spelled;
 
 use super::given::past;
@@ -21,6 +22,7 @@ use leasehold_local_aws::kinesis::{
     ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord, Shard,
     ShardCountUpdate, ShardFilter, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
 };
+pub(crate) use replica::{Sight, not_found, of_table};
 use spelled::{child, failure, shard};
 use std::sync::Arc;
 
@@ -303,7 +305,7 @@ impl Source {
         filter: Filter,
         token: Option<&str>,
         names: &mut Names,
-        roll: &mut Roll,
+        sight: Sight<'_>,
     ) -> (Outcome, Carry) {
         let now_ms = wall_ms(now);
         let (name, _) = &self.ids[stream as usize];
@@ -325,7 +327,10 @@ impl Source {
                 let shown: Vec<ShardInfo> = page
                     .shards
                     .into_iter()
-                    .filter_map(|info| self.lagging(now_ms, stream, info, roll))
+                    .filter_map(|info| match sight.replica {
+                        Some(replica) => self.seen_by(replica, stream, info),
+                        None => self.lagging(now_ms, stream, info, sight.roll),
+                    })
                     .collect();
                 let shards = shown.into_iter().map(|info| shard(info, names)).collect();
                 let carry = page.next_token.map_or(Carry::Nothing, Carry::Token);

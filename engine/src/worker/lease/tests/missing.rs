@@ -2,6 +2,7 @@
 
 use super::{Owner, end};
 use crate::input::Why;
+use crate::notice::Stall;
 use crate::output::StreamOp;
 use crate::shard::Shard;
 use crate::worker::context::Request;
@@ -10,8 +11,25 @@ use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, done, refused, row, shard, tenths};
 
 fn listed(owner: &mut Owner, shards: &[Shard]) {
-    lease::on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, shards);
+    let asked = owner.cx.now();
+    lease::on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, asked, shards);
     owner.step();
+}
+
+/// The lease is renewed, if that is due.
+fn renewed(owner: &mut Owner) {
+    if owner.write().is_some_and(|change| change.verb() == "renew") {
+        owner.answer_table(done());
+    }
+}
+
+/// Time passes, and the shard is asked for again and not found.
+fn not_found_again(owner: &mut Owner) {
+    owner.later(owner.cx.config().scan_interval);
+    renewed(owner);
+    assert!(owner.stream().is_some(), "it is asked for again");
+    owner.answer_stream(refused(Why::NotFound));
+    owner.forget();
 }
 
 /// The shard was not found.
@@ -39,11 +57,86 @@ fn a_shard_that_is_listed_is_read_on() {
 }
 
 #[test]
-fn a_shard_that_is_not_listed_any_more_has_ended_and_its_children_follow() {
+fn a_shard_that_several_lists_lack_apart_in_time_has_ended_and_its_children_follow() {
     let mut owner = missing();
     let halves = ["b", "c"].map(|id| shard(id, &["a"]));
+    let needed = owner.cx.config().audit_confidence;
+    for listing in 1..needed {
+        listed(&mut owner, &halves);
+        assert_eq!(
+            (owner.told(), created(&mut owner)),
+            (vec![], 0),
+            "listing {listing}"
+        );
+        not_found_again(&mut owner);
+    }
     listed(&mut owner, &halves);
     assert_eq!((owner.told(), created(&mut owner)), (vec!["trimmed"], 2));
+}
+
+#[test]
+fn lists_of_one_moment_count_once() {
+    let mut owner = missing();
+    // Each five seconds later than the one before; those that count are ten seconds apart.
+    for expected in [1, 1, 2, 2] {
+        listed(&mut owner, &[shard("b", &["a"])]);
+        assert_eq!(created(&mut owner), 0);
+        let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
+        let against = None;
+        let listings = expected;
+        assert_eq!(why, Stall::Unproven { listings, against });
+        owner.later(owner.cx.config().scan_interval.per(4));
+        renewed(&mut owner);
+        owner.answer_stream(refused(Why::NotFound));
+        owner.forget();
+    }
+    listed(&mut owner, &[shard("b", &["a"])]);
+    assert_eq!(created(&mut owner), 1);
+}
+
+#[test]
+fn no_list_that_shows_a_parent_says_that_the_shard_is_forgotten() {
+    let parent = shard("s0", &[]);
+    let mut owner = Owner::reading(row("s1"));
+    owner.answer_stream(refused(Why::NotFound));
+    owner.forget();
+    for _ in 0..20 {
+        listed(&mut owner, std::slice::from_ref(&parent));
+        assert_eq!((owner.told(), created(&mut owner)), (vec![], 0));
+        let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
+        let older = Some("s0".into());
+        assert_eq!(
+            why,
+            Stall::Unproven {
+                listings: 0,
+                against: older
+            }
+        );
+        not_found_again(&mut owner);
+    }
+}
+
+#[test]
+fn a_shard_that_is_found_again_is_doubted_anew() {
+    let mut owner = missing();
+    let halves = ["b", "c"].map(|id| shard(id, &["a"]));
+    for _ in 0..10 {
+        listed(&mut owner, &halves);
+        not_found_again(&mut owner);
+        listed(&mut owner, &[shard("a", &[])]);
+        assert_eq!(created(&mut owner), 0);
+        not_found_again(&mut owner);
+    }
+}
+
+#[test]
+fn after_a_list_that_contradicts_itself_the_shard_is_asked_for_again() {
+    let mut owner = missing();
+    lease::on_bad_listing(&mut owner.cx, &mut owner.leases, StreamIx::ONLY);
+    owner.step();
+    assert!(!owner.held().is_missing());
+    not_found_again(&mut owner);
+    assert!(owner.held().is_missing());
 }
 
 #[test]

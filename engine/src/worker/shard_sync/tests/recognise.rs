@@ -1,12 +1,13 @@
 //! Whether the leases are of this stream.
 
-use super::listed;
+use super::{listed, page};
 use crate::config::{Config, InitialPosition};
 use crate::format::Format;
 use crate::notice::{Fatal, Notice};
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::time::Wall;
+use crate::shard::Shard;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::shard_sync::ShardSync;
@@ -36,13 +37,44 @@ fn leases_of_listed_shards_are_recognised() {
 }
 
 #[test]
-fn a_lease_with_the_hash_range_of_another_shard_stops_the_worker() {
+fn a_lease_with_the_hash_range_of_another_shard_stops_the_worker_at_the_second_look() {
     let (mut cx, mut leases, mut sync) = beginning();
     let range = Some(tenths(0, 5));
     shows(&cx, &mut leases, LeaseRow { range, ..row("a") });
-    let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &leases, &listed));
+    let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+    assert!(!sync.recognises(&mut cx, &leases, &first));
+    assert!(cx.did().is_nothing(), "one answer may be wrong");
+    let pause = sync.wake_at().since(cx.now());
+    assert!(pause <= cx.poll_pause(), "{pause}");
+
+    cx.later(pause);
+    sync.step(&mut cx);
+    let op = cx.did().op();
+    let second = sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false));
+    let second = second.expect("the only page");
+    cx.did();
+    assert!(!sync.recognises(&mut cx, &leases, &second));
     assert!(is_of_another_stream(&cx.did()) && !cx.has_recognised(StreamIx::ONLY));
+}
+
+#[test]
+fn a_worker_that_knows_its_stream_does_nothing_by_a_list_that_contradicts_a_lease_once() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    cx.set_recognised(StreamIx::ONLY);
+    shows(&cx, &mut leases, row("a"));
+    let half = Shard {
+        range: tenths(0, 5),
+        ..shard("a", &[])
+    };
+    for _ in 0..5 {
+        let wrong = listed(&mut cx, &mut sync, std::slice::from_ref(&half));
+        assert!(!sync.recognises(&mut cx, &leases, &wrong));
+        cx.later(cx.config().scan_interval);
+        let right = listed(&mut cx, &mut sync, &[shard("a", &[])]);
+        assert!(sync.recognises(&mut cx, &leases, &right));
+        cx.later(cx.config().scan_interval);
+    }
+    assert!(cx.did().is_nothing());
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! Whether a listing can be as young as a shard that it does not show.
+//!
+//! A stream forgets closed shards in the order in which they were closed, and numbers its shards in the order in which they began. So
+//! a listing without a shard, which shows that something older is still there, is behind: the stream has not forgotten the shard.
+
+use crate::ids::ShardId;
+use crate::shard::{HashRange, Shard};
+use std::collections::BTreeMap;
+
+/// A shard that a listing does not show, as far as its row knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unlisted<'a> {
+    pub id: &'a str,
+    /// Empty: it has none, or they are not known.
+    pub parents: &'a [ShardId],
+    /// Absent: it is not known.
+    pub range: Option<HashRange>,
+}
+
+/// The shard whose place in a listing shows that the listing is behind, or that what it lacks is not forgotten.
+pub(crate) fn stands_against(ours: Unlisted<'_>, shards: &[Shard]) -> Option<ShardId> {
+    let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+    // What is below a forgotten shard is younger.
+    let newest = listed.keys().next_back();
+    if let Some(shard) = newest
+        .and_then(|id| listed.get(id))
+        .filter(|shard| is_older(shard, ours))
+    {
+        return Some(shard.id.clone());
+    }
+    let parent = ours
+        .parents
+        .iter()
+        .find(|parent| listed.contains_key(parent.as_str()));
+    // No two shards that are open at one moment take the same keys: one that was there before ours, and is open, is above ours.
+    let above = |shard: &&Shard| {
+        let overlaps = ours.range.is_some_and(|range| range.overlaps(shard.range));
+        shard.is_open() && overlaps && is_older(shard, ours)
+    };
+    // A shard ended when its children began. One that ended before ours began is forgotten before ours.
+    let ended_before = |shard: &Shard| {
+        let parents = || shard.parents().filter_map(|parent| listed.get(parent.as_str()));
+        is_older(shard, ours).then(|| parents().next().map(|parent| parent.id.clone()))
+    };
+    parent
+        .cloned()
+        .or_else(|| shards.iter().find(above).map(|shard| shard.id.clone()))
+        .or_else(|| shards.iter().find_map(|shard| ended_before(shard).flatten()))
+}
+
+/// Whether a shard began before ours, by its number. Names of another form say nothing.
+fn is_older(shard: &Shard, ours: Unlisted<'_>) -> bool {
+    shard.id.as_str().len() == ours.id.len() && shard.id.as_str() < ours.id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::HashKey;
+
+    const ALL: HashRange = HashRange::ALL;
+
+    fn lower() -> HashRange {
+        HashRange {
+            start: HashKey(0),
+            end: HashKey(9),
+        }
+    }
+
+    fn upper() -> HashRange {
+        HashRange {
+            start: HashKey(10),
+            end: HashKey::MAX,
+        }
+    }
+
+    fn shard(id: &str, parent: Option<&str>, open: bool, range: HashRange) -> Shard {
+        Shard {
+            id: id.into(),
+            parent: parent.map(Into::into),
+            adjacent_parent: None,
+            range,
+            starting: 1.into(),
+            ending: (!open).then(|| 2.into()),
+        }
+    }
+
+    fn against(id: &str, parents: &[&str], range: Option<HashRange>, shards: &[Shard]) -> Option<String> {
+        let parents: Vec<ShardId> = parents.iter().map(|id| (*id).into()).collect();
+        let ours = Unlisted {
+            id,
+            parents: &parents,
+            range,
+        };
+        stands_against(ours, shards).map(|id| id.to_string())
+    }
+
+    #[test]
+    fn a_listing_of_before_a_split_stands_against_the_end_of_its_children() {
+        let before = [shard("s0", None, true, ALL)];
+        for parents in [&["s0"][..], &[]] {
+            for range in [Some(lower()), None] {
+                assert_eq!(against("s1", parents, range, &before), Some("s0".to_owned()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_listed_parent_stands_against_the_end_of_a_child_that_is_lacking() {
+        let listing = [
+            shard("s0", None, false, ALL),
+            shard("s2", Some("s0"), true, upper()),
+            shard("s3", Some("s1"), true, lower()),
+        ];
+        assert_eq!(
+            against("s1", &["s0"], Some(lower()), &listing),
+            Some("s0".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_shard_that_ended_before_ours_began_is_forgotten_first() {
+        // s0 was split into s1 and s2; later s4, which is ours, came from s2.
+        let listing = [
+            shard("s0", None, false, ALL),
+            shard("s1", Some("s0"), true, lower()),
+            shard("s5", Some("s4"), true, upper()),
+        ];
+        assert_eq!(against("s4", &[], Some(upper()), &listing), Some("s0".to_owned()));
+    }
+
+    #[test]
+    fn nothing_stands_against_the_end_of_a_shard_whose_descendants_alone_are_left() {
+        let listing = [
+            shard("s1", None, true, lower()),
+            shard("s3", Some("s2"), false, upper()),
+            shard("s4", Some("s3"), true, upper()),
+        ];
+        assert_eq!(against("s2", &["s0"], Some(upper()), &listing), None);
+        assert_eq!(against("s2", &[], None, &listing), None);
+        let closed_late = [
+            shard("s0", None, false, lower()),
+            shard("s6", Some("s0"), true, ALL),
+        ];
+        assert_eq!(
+            against("s2", &[], Some(upper()), &closed_late),
+            None,
+            "it was closed after ours began"
+        );
+        let other_names = [shard("an-older-name", None, true, ALL)];
+        assert_eq!(against("s2", &[], Some(upper()), &other_names), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! What it takes until something final follows from answers of a service: several answers that say the same, apart in time.
+//!
+//! A replica may be behind, or partial, and is so for all that it is asked. So one answer proves nothing final, and neither do several
+//! of one moment. Each answer that counts is to a question that was asked some time after the last one that counted had come. An
+//! answer that says otherwise takes back all of them. So does a long silence: what happened meanwhile is not known.
+//!
+//! ARCHITECTURE.md has the table of all final acts and of the evidence that each needs.
+
+use super::context::Context;
+use crate::time::{Mono, Span};
+
+/// After so many times the distance that answers must have, an answer begins anew.
+const LATE: u64 = 8;
+
+/// How many answers that say the same are enough, and how far apart they must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Needed {
+    /// At least 2.
+    answers: u32,
+    /// From one answer to the question of the next.
+    apart: Span,
+}
+
+impl Needed {
+    /// That a shard, or a parent that nobody has read, is forgotten: as many listings as `audit_confidence` says, and at least two. From the
+    /// first to the last, a scan interval passes: no listing is further behind than that.
+    pub(super) fn to_forget(cx: &Context) -> Self {
+        let answers = cx.config().audit_confidence.max(2);
+        let apart = cx.config().scan_interval.per(u64::from(answers) - 1);
+        Self { answers, apart }
+    }
+
+    /// The same, with so many times as many answers.
+    pub(super) fn times(self, times: u32) -> Self {
+        let answers = self.answers.saturating_mul(times);
+        Self { answers, ..self }
+    }
+
+    /// How many answers.
+    pub(super) fn answers(self) -> u32 {
+        self.answers
+    }
+
+    /// That a running worker has lost its stream: three descriptions within a scan interval.
+    pub(super) fn to_lose_stream(cx: &Context) -> Self {
+        let apart = cx.config().scan_interval.per(2).max(cx.poll_pause());
+        Self { answers: 3, apart }
+    }
+
+    /// That a running worker has lost its table: three descriptions, usually a second apart.
+    pub(super) fn to_lose_table(cx: &Context) -> Self {
+        let apart = cx.poll_pause();
+        Self { answers: 3, apart }
+    }
+
+    /// That a worker that starts cannot work: a second look, usually a second later.
+    pub(super) fn to_give_up(cx: &Context) -> Self {
+        let apart = cx.poll_pause();
+        Self { answers: 2, apart }
+    }
+
+    /// That rows are of another stream, if a listing that is behind may seem to say so: a second one, a scan interval later.
+    pub(super) fn to_refuse_rows(cx: &Context) -> Self {
+        let apart = cx.config().scan_interval;
+        Self { answers: 2, apart }
+    }
+}
+
+/// Answers in a row that say the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Evidence<T> {
+    /// What they say; absent: there are none.
+    claim: Option<T>,
+    /// How many count.
+    answers: u32,
+    /// When the first was asked for.
+    since: Mono,
+    /// When the last one that counts came.
+    last: Mono,
+}
+
+impl<T> Default for Evidence<T> {
+    fn default() -> Self {
+        Self {
+            claim: None,
+            answers: 0,
+            since: Mono(0),
+            last: Mono(0),
+        }
+    }
+}
+
+impl<T: PartialEq> Evidence<T> {
+    /// An answer has come, to a question of that moment, and says this. Whether that is enough now.
+    pub(super) fn says(&mut self, cx: &Context, asked: Mono, claim: T, needed: Needed) -> bool {
+        debug_assert!(needed.answers >= 2, "nothing final follows from one answer");
+        debug_assert!(asked <= cx.now(), "an answer comes after its question");
+        let in_a_row = asked.since(self.last) <= needed.apart.times(LATE);
+        if self.claim.as_ref() != Some(&claim) || !in_a_row {
+            *self = Self {
+                claim: Some(claim),
+                answers: 1,
+                since: asked,
+                last: cx.now(),
+            };
+        } else if asked >= self.last + needed.apart {
+            self.answers = self.answers.saturating_add(1);
+            self.last = cx.now();
+        }
+        debug_assert!(self.since <= self.last, "answers come one after the other");
+        self.answers >= needed.answers
+    }
+}
+
+impl<T> Evidence<T> {
+    /// An answer says otherwise.
+    pub(super) fn contradicted(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What the answers say, if there are any.
+    pub(super) fn claim(&self) -> Option<&T> {
+        self.claim.as_ref()
+    }
+
+    /// How many answers count.
+    pub(super) fn answers(&self) -> u32 {
+        self.answers
+    }
+
+    /// When the first one that counts was asked for.
+    pub(super) fn since(&self) -> Mono {
+        self.since
+    }
+
+    /// When the next question is to be asked, at the earliest, so that its answer counts.
+    pub(super) fn ask_again_at(&self, needed: Needed) -> Mono {
+        self.last + needed.apart
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::testing::{context, seconds};
+
+    const NEEDED: Needed = Needed {
+        answers: 3,
+        apart: Span::from_secs(10),
+    };
+
+    /// What becomes of answers that say this, each so many seconds after the one before, and asked for just then.
+    fn told(answers: &[(u64, &'static str)]) -> Vec<bool> {
+        let (mut cx, mut evidence) = (context(), Evidence::default());
+        let mut enough = Vec::new();
+        for (after, claim) in answers {
+            cx.later(seconds(*after));
+            enough.push(evidence.says(&cx, cx.now(), *claim, NEEDED));
+        }
+        enough
+    }
+
+    #[test]
+    fn several_answers_apart_in_time_are_enough_and_one_or_some_of_one_moment_are_not() {
+        assert_eq!(told(&[(0, "a"), (10, "a"), (10, "a")]), [false, false, true]);
+        assert_eq!(told(&[(0, "a"), (0, "a"), (9, "a"), (0, "a")]), [false; 4]);
+        assert_eq!(
+            told(&[(0, "a"), (9, "a"), (1, "a"), (10, "a")]),
+            [false, false, false, true]
+        );
+    }
+
+    #[test]
+    fn an_answer_that_says_otherwise_and_a_long_silence_begin_anew() {
+        assert_eq!(told(&[(0, "a"), (10, "b"), (10, "a"), (10, "a")]), [false; 4]);
+        assert_eq!(told(&[(0, "a"), (10, "a"), (81, "a"), (10, "a")]), [false; 4]);
+        let mut evidence = Evidence::default();
+        let mut cx = context();
+        assert!(!evidence.says(&cx, cx.now(), (), NEEDED));
+        evidence.contradicted();
+        assert_eq!((evidence.answers(), evidence.claim()), (0, None));
+        cx.later(seconds(10));
+        assert!(!evidence.says(&cx, cx.now(), (), NEEDED));
+        assert_eq!(evidence.ask_again_at(NEEDED), cx.now() + seconds(10));
+    }
+
+    #[test]
+    fn a_question_that_was_asked_before_the_last_answer_came_does_not_count() {
+        let (mut cx, mut evidence) = (context(), Evidence::default());
+        let needed = Needed { answers: 2, ..NEEDED };
+        let early = cx.now() + seconds(5);
+        cx.later(seconds(12));
+        assert!(!evidence.says(&cx, early, (), needed));
+        cx.later(seconds(5));
+        assert!(
+            !evidence.says(&cx, early + seconds(10), (), needed),
+            "asked for too soon"
+        );
+        cx.later(seconds(5));
+        assert!(evidence.says(&cx, cx.now(), (), needed));
+    }
+}

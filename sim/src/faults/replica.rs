@@ -1,0 +1,197 @@
+//! Answers of a replica that is behind or partial: a shard is not found, and listings and descriptions of the same moment agree with
+//! that. And single wrong answers about the table, the stream or a permission.
+//!
+//! A replica answers wrongly for no longer than three quarters of a scan interval, and about one shard once to one worker. The engine
+//! counts on no more: what several answers say, a scan interval apart, is so.
+
+use super::{Chance, Deed, Setting, Site, rate};
+use crate::draws::{Draws, Roll};
+use crate::oracles::ShardNo;
+use serde::{Deserialize, Serialize};
+
+/// What the listings of a replica show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shows {
+    /// All shards.
+    All,
+    /// The stream as it was before the shard began.
+    Before,
+    /// All shards but this one.
+    Without,
+    /// Only what has this shard as a parent, and what is open beside it.
+    Later,
+    /// No shard.
+    Nothing,
+}
+
+/// What descriptions of the stream say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Says {
+    /// What is so.
+    Truth,
+    /// There is no such stream, or no such table.
+    Missing,
+    /// It is being deleted.
+    Deleting,
+    /// The stream was created at another time, and the table has another key.
+    Another,
+    /// The worker has no permission.
+    Denied,
+}
+
+impl Says {
+    /// The family of the single wrong answer, for marks.
+    pub(super) fn family(self) -> &'static str {
+        match self {
+            Says::Truth | Says::Missing => "said-missing",
+            Says::Deleting => "said-deleting",
+            Says::Another => "said-another",
+            Says::Denied => "said-denied",
+        }
+    }
+}
+
+impl Shows {
+    /// The family of the replica, for marks.
+    pub(super) fn family(self) -> &'static str {
+        match self {
+            Shows::All => "replica-lacks-shard",
+            Shows::Before => "replica-behind",
+            Shows::Without | Shows::Later => "replica-partial",
+            Shows::Nothing => "replica-empty",
+        }
+    }
+}
+
+/// A replica that does not know a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// The shard that is not found.
+    pub shard: ShardNo,
+    /// What listings show.
+    pub shows: Shows,
+    /// What descriptions of the stream say.
+    pub says: Says,
+}
+
+/// How often such answers are drawn, in one of a thousand requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReplicaFaults {
+    /// Reads of a shard that do not find the shard. One of so many iterators; of so many reads of a shard that began or ended lately;
+    /// and of ten times as many other reads.
+    pub not_found: u32,
+    /// Single wrong answers of DescribeTable, CreateTable and DescribeStreamSummary.
+    pub wrong: u32,
+}
+
+impl ReplicaFaults {
+    pub(super) fn draw(draws: Draws, _: Setting) -> Self {
+        Self {
+            not_found: rate(draws, "replica", 250),
+            wrong: rate(draws, "said", 300),
+        }
+    }
+
+    /// What chance does to a read of a shard. `turns`: the shard began or ended lately. `most_us`: for how long a replica may be wrong.
+    pub(crate) fn chance_of_not_found(
+        &self,
+        site: Site,
+        turns: bool,
+        most_us: u64,
+        roll: &mut Roll,
+    ) -> Option<Chance> {
+        let per_mille = match site.deed {
+            Deed::Iterator => self.not_found,
+            Deed::Fetch if turns => self.not_found,
+            Deed::Fetch => self.not_found / 10,
+            _ => 0,
+        };
+        if !roll.happens(per_mille) {
+            return None;
+        }
+        let shows = match roll.below(10) {
+            0 => Shows::All,
+            1..4 => Shows::Before,
+            4 | 5 => Shows::Without,
+            6..9 => Shows::Later,
+            _ => Shows::Nothing,
+        };
+        let says = match roll.below(8) {
+            0 => Says::Missing,
+            1 => Says::Deleting,
+            2 => Says::Another,
+            _ => Says::Truth,
+        };
+        let for_us = roll.magnitude(most_us.div_ceil(20).max(1), most_us.max(2));
+        Some(Chance::Replica { for_us, shows, says })
+    }
+
+    /// What chance makes of an answer about the table or the stream. `first`: nothing was found out before, so nothing can be another.
+    pub(crate) fn chance_of_wrong(&self, first: bool, roll: &mut Roll) -> Option<Chance> {
+        if !roll.happens(self.wrong) {
+            return None;
+        }
+        let says = match roll.below(4) {
+            0 => Says::Missing,
+            1 => Says::Denied,
+            2 => Says::Deleting,
+            _ if first => Says::Denied,
+            _ => Says::Another,
+        };
+        Some(Chance::Wrong { says })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(deed: Deed) -> Site {
+        Site {
+            worker: 0,
+            life: 0,
+            deed,
+            shard: Some(0),
+            nth: 0,
+        }
+    }
+
+    #[test]
+    fn only_reads_do_not_find_a_shard_and_no_replica_is_wrong_for_longer_than_it_may() {
+        let faults = ReplicaFaults {
+            not_found: 500,
+            wrong: 0,
+        };
+        let mut kinds = std::collections::BTreeSet::new();
+        for n in 0..500 {
+            let mut roll = Draws::new(1).roll("t", n);
+            let found = faults.chance_of_not_found(site(Deed::Iterator), false, 1_000_000, &mut roll);
+            if let Some(Chance::Replica { for_us, shows, says }) = found {
+                assert!((1..=1_000_000).contains(&for_us), "{for_us}");
+                kinds.insert((Some(shows), None));
+                kinds.insert((None, Some(says)));
+            }
+            let mut roll = Draws::new(1).roll("t", n);
+            assert_eq!(
+                faults.chance_of_not_found(site(Deed::List), true, 9, &mut roll),
+                None
+            );
+        }
+        assert_eq!(kinds.len(), 5 + 4, "{kinds:?}");
+    }
+
+    #[test]
+    fn a_first_answer_says_nothing_of_another_stream() {
+        let faults = ReplicaFaults {
+            not_found: 0,
+            wrong: 1_000,
+        };
+        let another = Some(Chance::Wrong { says: Says::Another });
+        let of = |first, n| faults.chance_of_wrong(first, &mut Draws::new(2).roll("t", n));
+        assert!((0..200).all(|n| of(true, n) != another));
+        assert!((0..200).any(|n| of(false, n) == another));
+    }
+}

@@ -1,0 +1,96 @@
+//! Which workers are answered by replicas that are behind or partial, and who was answered wrongly.
+
+use crate::faults::{Chance, Deed, Replica, Says, Site};
+use crate::oracles::{ShardNo, Time};
+use crate::world::context::Context;
+use std::collections::BTreeSet;
+
+/// By the number of the worker.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Replicas {
+    /// Until when, in which life, and by which.
+    of: Vec<Option<(Time, u32, Replica)>>,
+    /// What was not found once, and to whom. A second time would be more than the engine is promised: see [`crate::faults::ReplicaFaults`].
+    struck: BTreeSet<(usize, ShardNo)>,
+    /// The last wrong answer: the life, and which of its questions that was.
+    wrong: Vec<Option<(u32, u32)>>,
+}
+
+/// After a replica was wrong, so many scan intervals pass until another one is, for one worker.
+const REST: u64 = 5;
+
+impl Replicas {
+    pub(super) fn new(workers: u32) -> Self {
+        Self {
+            of: vec![None; workers as usize],
+            struck: BTreeSet::new(),
+            wrong: vec![None; workers as usize],
+        }
+    }
+
+    pub(super) fn begin(&mut self, now: Time, (w, life): (usize, u32), for_us: u64, replica: Replica) {
+        self.of[w] = Some((now.saturating_add(for_us), life, replica));
+    }
+
+    /// A worker that starts is promised more, since it gives up sooner: no replica outlasts the life that met it.
+    pub(super) fn of(&self, now: Time, (w, life): (usize, u32)) -> Option<Replica> {
+        let (until, met_in, replica) = self.of[w]?;
+        (now < until && life == met_in).then_some(replica)
+    }
+
+    /// What chance does to a request, if that is more than the promise allows to nothing.
+    pub(super) fn draw(&mut self, cx: &Context, site: Site, turns: bool) -> Option<Chance> {
+        let faults = &cx.plan().faults.replica;
+        let mut roll = cx.draws().roll("replica", site.key());
+        let w = usize::from(site.worker);
+        if site.deed == Deed::Setup {
+            let questions = cx.plan().streams;
+            let rests = |&(life, nth): &(u32, u32)| life == site.life && site.nth <= nth + 4 * questions;
+            if self.wrong[w].as_ref().is_some_and(rests) {
+                return None;
+            }
+            let found = faults.chance_of_wrong(site.nth < 2 * questions + 2, &mut roll)?;
+            self.wrong[w] = Some((site.life, site.nth));
+            return Some(found);
+        }
+        let shard = site.shard?;
+        let scan_us = cx.plan().least(|config| config.scan_interval()).0;
+        let rested = self.of[w].is_none_or(|(until, ..)| cx.now() >= until + REST * scan_us);
+        if !rested || self.struck.contains(&(w, shard)) {
+            return None;
+        }
+        let found = faults.chance_of_not_found(site, turns, scan_us * 3 / 4, &mut roll)?;
+        self.struck.insert((w, shard));
+        // A stream of several that is given back to a worker is looked for as at a start.
+        Some(match found {
+            Chance::Replica { for_us, shows, .. } if cx.plan().streams > 1 => Chance::Replica {
+                for_us,
+                shows,
+                says: Says::Truth,
+            },
+            found => found,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faults::Shows;
+
+    #[test]
+    fn a_worker_is_answered_by_a_replica_for_so_long() {
+        let mut replicas = Replicas::new(2);
+        let replica = Replica {
+            shard: 3,
+            shows: Shows::Nothing,
+            says: Says::Truth,
+        };
+        replicas.begin(10, (1, 2), 5, replica);
+        assert_eq!([replicas.of(14, (0, 2)), replicas.of(14, (1, 3))], [None, None]);
+        assert_eq!(
+            [replicas.of(14, (1, 2)), replicas.of(15, (1, 2))],
+            [Some(replica), None]
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! What a replica answers that is behind or partial, and single wrong answers.
+
+use super::{Carry, Source};
+use crate::draws::Roll;
+use crate::faults::{Replica, Says, Shows};
+use crate::oracles::{ShardNo, Time};
+use crate::streams::StreamNo;
+use leasehold_engine::input::{Outcome, Refusal, Reply, StreamState, TableState, Why};
+use leasehold_engine::output::TableOp;
+use leasehold_engine::time::Wall;
+use leasehold_local_aws::kinesis::ShardInfo;
+
+/// What an answer depends on besides the truth: how far a listing is behind, and the replica that is asked.
+pub(crate) struct Sight<'a> {
+    pub(super) roll: &'a mut Roll,
+    pub(super) replica: Option<Replica>,
+}
+
+impl<'a> Sight<'a> {
+    pub(crate) fn new(roll: &'a mut Roll, replica: Option<Replica>) -> Self {
+        Self { roll, replica }
+    }
+
+    /// The replica that is asked, if that is behind or partial.
+    pub(crate) fn replica(&self) -> Option<Replica> {
+        self.replica
+    }
+}
+
+/// A read of a shard that the replica does not know.
+pub(crate) fn not_found(replica: Replica, shard: ShardNo) -> Option<(Outcome, Carry)> {
+    let detail = format!("Shard {shard} does not exist.");
+    (shard == replica.shard).then(|| (refused(Why::NotFound, detail), Carry::Nothing))
+}
+
+/// A wrong answer to this operation on the table, if there is one of this kind.
+pub(crate) fn of_table(op: &TableOp, says: Says) -> Option<Outcome> {
+    match (op, says) {
+        (TableOp::Describe | TableOp::Create, Says::Denied) => Some(denied()),
+        (TableOp::Describe, says) => Some(Outcome::Applied(Reply::Table(match says {
+            Says::Missing => TableState::Missing,
+            Says::Deleting => TableState::Deleting,
+            Says::Another => TableState::Incompatible,
+            Says::Truth | Says::Denied => return None,
+        }))),
+        _ => None,
+    }
+}
+
+impl Source {
+    /// A description of a stream as a replica gives it.
+    pub(crate) fn describe_as(&mut self, now: Time, stream: StreamNo, says: Says) -> Outcome {
+        let truth = self.describe(now, stream);
+        let Outcome::Applied(Reply::Stream(StreamState { readable, created })) = truth else {
+            return truth;
+        };
+        let state = |readable, created| Outcome::Applied(Reply::Stream(StreamState { readable, created }));
+        match says {
+            Says::Truth => state(readable, created),
+            Says::Deleting => state(false, created),
+            Says::Another => state(readable, Wall(created.0 - 86_400_000)),
+            Says::Missing => refused(Why::NotFound, "Stream does not exist.".to_owned()),
+            Says::Denied => denied(),
+        }
+    }
+
+    /// What a listing of a replica makes of a shard.
+    pub(super) fn seen_by(
+        &self,
+        replica: Replica,
+        stream: StreamNo,
+        mut info: ShardInfo,
+    ) -> Option<ShardInfo> {
+        let (of, unknown) = self.streams.place(replica.shard);
+        if of != stream {
+            return Some(info);
+        }
+        let truth = self.truth(stream)?;
+        let began_ms = truth.shard(unknown)?.opened_ms();
+        let shard = truth.shard(info.shard)?;
+        match replica.shows {
+            Shows::All => {}
+            Shows::Nothing => return None,
+            Shows::Without if info.shard == unknown => return None,
+            Shows::Without => {}
+            Shows::Later if info.shard == unknown || !shard.is_open() => return None,
+            Shows::Later => {}
+            Shows::Before if shard.opened_ms() >= began_ms => return None,
+            Shows::Before => {
+                if shard.closed_ms().is_some_and(|closed| closed >= began_ms) {
+                    info.ending_sequence = None;
+                }
+            }
+        }
+        Some(info)
+    }
+
+    /// Whether a shard began or ended in the last so many ms.
+    pub(crate) fn is_turning(&self, now_ms: i64, shard: ShardNo, within_ms: i64) -> bool {
+        let lately = |at: i64| now_ms - at < within_ms;
+        self.shard(shard)
+            .is_some_and(|shard| lately(shard.opened_ms()) || shard.closed_ms().is_some_and(lately))
+    }
+}
+
+fn denied() -> Outcome {
+    refused(
+        Why::Denied,
+        "is not authorized to perform this operation".to_owned(),
+    )
+}
+
+fn refused(why: Why, detail: String) -> Outcome {
+    Outcome::Refused(Refusal {
+        why,
+        current: None,
+        detail,
+    })
+}
