@@ -7,6 +7,7 @@ mod failure;
 mod held;
 mod kept;
 mod lane;
+mod missed;
 mod missing;
 mod paused;
 mod running;
