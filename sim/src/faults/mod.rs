@@ -14,6 +14,7 @@ mod request_fault;
 mod several;
 mod storm;
 mod stream;
+mod suspension;
 mod table;
 mod upgrade;
 
@@ -28,6 +29,7 @@ pub use request_fault::{Chance, Deed, RequestFault, Site};
 pub use several::{Absence, SeveralFaults, Trouble, TroubleKind};
 pub use storm::{Service, Storm, StormFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults, Trim};
+pub use suspension::{Meanwhile, Suspension, SuspensionFaults, WallAfter};
 pub use table::{RowEdit, RowEditKind, TableFaults};
 pub use upgrade::{Upgrade, UpgradeFaults};
 
@@ -50,6 +52,9 @@ pub struct Faults {
     pub upgrade: UpgradeFaults,
     /// Clocks.
     pub clock: ClockFaults,
+    /// Machines that are suspended.
+    #[serde(skip_serializing_if = "SuspensionFaults::is_none")]
+    pub suspension: SuspensionFaults,
     /// The lease table.
     pub table: TableFaults,
     /// The stream.
@@ -100,6 +105,7 @@ impl Faults {
             process: ProcessFaults::draw(draws, setting),
             upgrade: UpgradeFaults::draw(draws, setting),
             clock: ClockFaults::draw(draws, setting),
+            suspension: SuspensionFaults::draw(draws, setting),
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
             several: SeveralFaults::draw(draws, setting),
