@@ -164,6 +164,9 @@ impl Consumer {
         let handler = inner.handler.clone();
         let this = self.clone();
         Box::pin(async move {
+            if !call.fence.is_valid() {
+                return EXPIRED;
+            }
             let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
             let run = async move {
                 match call.is_empty() {
@@ -340,6 +343,9 @@ impl Consumer {
         ready(Outcome::Applied(Reply::Done))
     }
 }
+
+/// The lease may be another worker's by now: the machine may have stood still since the engine asked for this.
+const EXPIRED: Outcome = Outcome::NotSent(Cause::Cancelled);
 
 /// The handler cannot acknowledge what it wants to keep.
 const DROPPED: &str = "the handler returned `Ack::Later` and dropped the batch; keep the batch, or a receipt of it, until it is \

@@ -3,11 +3,14 @@
 //! It decides nothing. What it guarantees:
 //! * the boot record is the first input, and every input is recorded before the engine sees it;
 //! * every command is answered exactly once, at the latest at its `give_up` time, whatever its task does;
+//! * time that the monotonic clock did not count, as the wall clock shows it, reaches the engine within 250 ms of the machine's own time
+//!   while a shard is open, and within a second otherwise;
 //! * what the application says before its handler returns reaches the engine before the handler's outcome;
 //! * what a command leaves behind that was given up is forgotten.
 
 use crate::asks::{Ask, Asks};
 use crate::catch::{Panicked, catch};
+use crate::clocks;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::observe::Observer;
@@ -34,7 +37,8 @@ use tokio::sync::mpsc;
 /// After this many turns of the loop, other tasks get theirs, even if there is always something to do here.
 const TURNS: u32 = 64;
 
-/// How often held leases are looked up for the fences of handlers that run for long.
+/// How often held leases are looked up for the fences of handlers that run for long, and both clocks are compared. Timers wait for the
+/// time in which the machine is awake.
 const REFRESH_FENCES: Span = Span::from_millis(250);
 
 /// How often metrics that tell the state are set.
@@ -139,14 +143,14 @@ impl<M: Machine> Driver<M> {
         self.feed(Body::Boot(Box::new(boot)));
         let mut turn = 0;
         while !self.engine.is_stopped() {
-            let now = self.runtime.now();
+            let (now, wall) = clocks::read(&*self.runtime);
             self.observer.turned(now);
             self.refresh_fences(now);
             self.refresh_metrics(now);
             if self.give_up_overdue(now) {
                 continue;
             }
-            if self.wake_at <= now {
+            if self.wake_at <= now || self.observer.clocks().missed(now, wall) > Span::ZERO {
                 self.wake_at = Mono::NEVER;
                 self.feed(Body::Tick);
             }
@@ -178,12 +182,11 @@ impl<M: Machine> Driver<M> {
 
     /// Hands one input to the engine, and does what it asks for.
     fn feed(&mut self, body: Body) {
-        let at = self.runtime.now();
-        let input = Input {
-            at,
-            wall: self.runtime.wall(),
-            body,
-        };
+        let (at, wall) = clocks::read(&*self.runtime);
+        if let Body::Boot(boot) = &body {
+            self.observer.clocks().begin(&boot.config, at, wall);
+        }
+        let input = Input { at, wall, body };
         self.observer.input();
         self.recorder.begin(&input);
         let recording = self.recorder.is_on();
@@ -211,6 +214,12 @@ impl<M: Machine> Driver<M> {
                 }
             }
         });
+        // The engine has taken what the clocks missed off its beliefs. Fences do so themselves until they are told.
+        if self.observer.clocks().missed(at, wall) > Span::ZERO {
+            self.fences_seen = None;
+            self.refresh_fences(at);
+        }
+        self.observer.clocks().told(at, wall);
         self.observer.follow(at, &mut self.engine);
         if recording {
             digest.absorb(&self.wake_at);
@@ -354,7 +363,12 @@ impl<M: Machine> Driver<M> {
     /// Waits for the next thing to happen: outcomes before calls before timers.
     async fn next(&mut self) -> Woken {
         let give_up = self.give_ups.first().map_or(Mono::NEVER, |(at, _)| *at);
-        self.set_timer(self.wake_at.min(give_up).min(self.metrics_due));
+        let fences_due = match (self.fences_seen, self.observer.has_open()) {
+            (Some(seen), true) => seen + REFRESH_FENCES,
+            _ => Mono::NEVER,
+        };
+        let due = self.wake_at.min(give_up).min(self.metrics_due).min(fences_due);
+        self.set_timer(due);
         poll_fn(|cx| {
             if let Poll::Ready(Some((op, kind, outcome))) = self.outcomes.receiver.poll_recv(cx) {
                 return Poll::Ready(Woken::Outcome(op, kind, outcome));

@@ -9,8 +9,9 @@ use leasehold_engine::ids::FencingToken;
 use leasehold_engine::input::{Call, Refusal, Why};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::position::Position;
-use leasehold_engine::time::Span;
+use leasehold_engine::time::{Span, Wall};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 struct Rig {
@@ -391,4 +392,90 @@ async fn a_machine_that_always_wants_a_tick_does_not_starve_the_others() {
     driver.run(boot()).await.unwrap();
     other.abort();
     assert!(*turns.lock().unwrap() >= 100);
+}
+
+/// Time is tokio's. The wall clock can be set forward, as after a suspension for which the monotonic clock stood.
+#[derive(Debug)]
+struct Sleeper(TokioRuntime, AtomicI64);
+
+impl Runtime for Sleeper {
+    fn now(&self) -> Mono {
+        self.0.now()
+    }
+    fn wall(&self) -> Wall {
+        Wall(self.0.now().0 as i64 / 1_000 + self.1.load(Ordering::Relaxed))
+    }
+    fn sleep_until(&self, until: Mono) -> Sleep {
+        self.0.sleep_until(until)
+    }
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Task {
+        self.0.spawn(task)
+    }
+    fn entropy(&self) -> u64 {
+        self.0.entropy()
+    }
+}
+
+/// It wants to be woken by nothing, and ends with its first tick.
+struct Sleeps(Option<Input>);
+
+impl Machine for Sleeps {
+    fn feed(&mut self, input: Input, _: &mut dyn FnMut(Output)) -> Mono {
+        if matches!(input.body, Body::Tick) {
+            self.0 = Some(input);
+        }
+        Mono::NEVER
+    }
+    fn is_stopped(&self) -> bool {
+        self.0.is_some()
+    }
+    fn each_held(&self, _: &mut dyn FnMut(&leasehold_engine::Held<'_>)) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_waits_is_told_soon_what_the_wall_clock_shows() {
+    for (open, within) in [(true, Span::from_millis(250)), (false, Span::from_secs(1))] {
+        let (_sender, receiver) = asks();
+        let ports = Ports {
+            table: Arc::new(FnPort::<TableOp>::new(|id, _| nothing(id))),
+            stream: Arc::new(FnPort::new(|id, _| nothing(id))),
+            streams: None,
+            consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
+        };
+        let runtime = Arc::new(Sleeper(TokioRuntime::current().unwrap(), AtomicI64::new(0)));
+        let fences = Fences::default();
+        let fence = fences.open("s".into(), FencingToken(4), runtime.clone());
+        if !open {
+            fences.close(&"s".into(), FencingToken(4));
+        }
+        fences.believe(
+            &"s".into(),
+            FencingToken(4),
+            runtime.now() + Span::from_secs(1_000),
+        );
+        let driver = Driver::new(
+            Sleeps(None),
+            runtime.clone(),
+            ports,
+            receiver,
+            Recorder::off(),
+            Observer::new(fences.clone(), None),
+        );
+        let run = tokio::spawn(driver.run(boot()));
+        runtime.sleep(Span::from_millis(10_100)).await;
+        assert!(!run.is_finished(), "nothing has happened");
+        let woken = runtime.now();
+        runtime.1.store(60_000, Ordering::Relaxed);
+        assert_eq!(fence.is_valid(), open);
+        if open {
+            let left = fence.remaining();
+            assert!(left <= Span::from_secs(930), "the fence knows at once: {left}");
+        }
+        run.await.unwrap().unwrap();
+        assert!(
+            runtime.now().since(woken) <= within,
+            "{:?}",
+            runtime.now().since(woken)
+        );
+    }
 }

@@ -1,5 +1,6 @@
 //! Fences: how a handler can ask whether it may still act for its shard.
 
+use crate::clocks::{self, Clocks};
 use crate::runtime::Runtime;
 use leasehold_engine::ids::{FencingToken, LeaseKey};
 use leasehold_engine::position::Position;
@@ -15,9 +16,13 @@ use tokio::sync::watch;
 /// A lease is a promise about time: a handler that stalls for longer than the lease lasts may come back to a shard
 /// that another worker processes by now. Look at [`is_valid`](Fence::is_valid) right before a side effect, and send
 /// [`token`](Fence::token) along to a sink that can refuse an older one: only that is safe against every stall.
+///
+/// A fence compares the monotonic clock and the wall clock at the moment at which it is asked. So it knows of a suspension of the machine
+/// as soon as one of them does: see [the guide](crate::guide::acknowledging#suspended-machines).
 #[derive(Clone)]
 pub struct Fence {
     belief: Arc<Belief>,
+    clocks: Clocks,
     runtime: Arc<dyn Runtime>,
 }
 
@@ -54,7 +59,10 @@ impl Fence {
 
     /// For how long the lease is known to be ours, from now. Grows with every renewal.
     pub fn remaining(&self) -> Span {
-        Mono(self.belief.valid_until.load(Ordering::Acquire)).since(self.runtime.now())
+        let valid_until = Mono(self.belief.valid_until.load(Ordering::Acquire));
+        let (now, wall) = clocks::read(&*self.runtime);
+        let left = valid_until.since(now);
+        Span(left.0.saturating_sub(self.clocks.missed(now, wall).0))
     }
 
     /// Waits until everything up to here is in the lease table.
@@ -98,7 +106,10 @@ impl Belief {
 
 /// The fences of all open shards.
 #[derive(Clone, Default)]
-pub(crate) struct Fences(Arc<Mutex<BTreeMap<LeaseKey, Arc<Belief>>>>);
+pub(crate) struct Fences {
+    beliefs: Arc<Mutex<BTreeMap<LeaseKey, Arc<Belief>>>>,
+    clocks: Clocks,
+}
 
 impl fmt::Debug for Fences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,7 +119,12 @@ impl fmt::Debug for Fences {
 
 impl Fences {
     fn map(&self) -> MutexGuard<'_, BTreeMap<LeaseKey, Arc<Belief>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.beliefs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The clocks that fences compare.
+    pub(crate) fn clocks(&self) -> &Clocks {
+        &self.clocks
     }
 
     /// A fence for a new ownership. It is not valid until it is believed in.
@@ -122,7 +138,11 @@ impl Fences {
         if let Some(old) = self.map().insert(lease, belief.clone()) {
             old.end();
         }
-        Fence { belief, runtime }
+        Fence {
+            belief,
+            clocks: self.clocks.clone(),
+            runtime,
+        }
     }
 
     /// The ownership is over: its fence is never valid again.

@@ -1,5 +1,7 @@
 use super::*;
-use crate::runtime::TokioRuntime;
+use crate::runtime::{BoxFuture, Sleep, Task, TokioRuntime};
+use leasehold_engine::config::Config;
+use leasehold_engine::time::Wall;
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
@@ -36,4 +38,90 @@ async fn a_fence_of_a_former_ownership_stays_invalid() {
     assert!(new.is_valid(), "a late close of the old one changes nothing");
     fences.close(&lease, FencingToken(6));
     assert!(!new.is_valid() && fences.is_empty());
+}
+
+/// Both clocks, in ms, moved by hand.
+#[derive(Debug, Default)]
+struct ByHand {
+    mono: AtomicU64,
+    wall: AtomicU64,
+}
+
+impl ByHand {
+    /// The machine is awake for so long.
+    fn awake(&self, millis: u64) {
+        self.mono.fetch_add(millis, Ordering::Relaxed);
+        self.set_forward(millis);
+    }
+
+    /// The wall clock is set, or shows that the machine was suspended.
+    fn set_forward(&self, millis: u64) {
+        self.wall.fetch_add(millis, Ordering::Relaxed);
+    }
+}
+
+impl Runtime for ByHand {
+    fn now(&self) -> Mono {
+        Mono(self.mono.load(Ordering::Relaxed) * 1_000)
+    }
+
+    fn wall(&self) -> Wall {
+        Wall(self.wall.load(Ordering::Relaxed) as i64)
+    }
+
+    fn sleep_until(&self, _: Mono) -> Sleep {
+        Box::pin(std::future::pending())
+    }
+
+    fn spawn(&self, _: BoxFuture<'static, ()>) -> Task {
+        Task::new(|| {})
+    }
+
+    fn entropy(&self) -> u64 {
+        0
+    }
+}
+
+/// A fence that is valid for ten seconds, as of an input of this moment.
+fn believed(clock: &Arc<ByHand>) -> (Fences, Fence) {
+    let (fences, lease, token) = (Fences::default(), LeaseKey::from("s"), FencingToken(4));
+    let fence = fences.open(lease.clone(), token, clock.clone());
+    let (at, wall) = crate::clocks::read(&**clock);
+    fences.clocks().begin(&Config::default(), at, wall);
+    fences.believe(&lease, token, at + Span::from_secs(10));
+    (fences, fence)
+}
+
+#[test]
+fn a_fence_that_is_asked_first_thing_after_a_suspension_knows_of_it() {
+    let clock = Arc::new(ByHand::default());
+    let (fences, fence) = believed(&clock);
+    clock.awake(2_000);
+    assert_eq!(fence.remaining(), Span::from_secs(8));
+    // The monotonic clock stood for a while that is shorter than what is left.
+    clock.set_forward(3_000);
+    assert_eq!(fence.remaining(), Span::from_secs(5));
+    clock.set_forward(60_000);
+    assert!(!fence.is_valid());
+    // The driver tells what the engine made of that.
+    fences.revoke(&LeaseKey::from("s"));
+    let (at, wall) = crate::clocks::read(&*clock);
+    fences.clocks().told(at, wall);
+    assert!(!fence.is_valid());
+    fences.believe(&LeaseKey::from("s"), FencingToken(4), at + Span::from_secs(10));
+    assert_eq!(fence.remaining(), Span::from_secs(10), "a renewal ends the doubt");
+}
+
+#[test]
+fn a_fence_is_not_disturbed_by_a_wall_clock_that_goes_back_stands_or_is_corrected_a_little() {
+    let clock = Arc::new(ByHand::default());
+    clock.set_forward(1_000_000);
+    let (_fences, fence) = believed(&clock);
+    clock.wall.fetch_sub(500_000, Ordering::Relaxed);
+    assert_eq!(fence.remaining(), Span::from_secs(10), "set back");
+    clock.mono.fetch_add(1_000, Ordering::Relaxed);
+    assert_eq!(fence.remaining(), Span::from_secs(9), "it stands");
+    let (_fences, fence) = believed(&clock);
+    clock.set_forward(200);
+    assert_eq!(fence.remaining(), Span::from_secs(10), "corrected");
 }

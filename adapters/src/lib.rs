@@ -61,6 +61,7 @@ mod batch;
 mod board;
 mod by_key;
 mod catch;
+mod clocks;
 mod consumer;
 mod dead_letter;
 mod driver;

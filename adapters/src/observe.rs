@@ -2,6 +2,7 @@
 
 use crate::attempt::count_processed;
 use crate::board::{Board, BoardWriter};
+use crate::clocks::Clocks;
 use crate::fence::Fences;
 use crate::gauges::Gauges;
 use crate::handovers::Handovers;
@@ -293,6 +294,11 @@ impl Observer {
             worker = self.worker.as_ref().map(display),
             "{line}"
         );
+    }
+
+    /// The clocks that fences compare.
+    pub(crate) fn clocks(&self) -> &Clocks {
+        self.fences.clocks()
     }
 
     pub(crate) fn has_open(&self) -> bool {

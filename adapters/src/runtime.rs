@@ -16,13 +16,14 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// What the worker needs from the executor it runs on.
 pub trait Runtime: fmt::Debug + Send + Sync + 'static {
-    /// The monotonic clock. Its origin is arbitrary and the same for the life of this value.
+    /// The monotonic clock. Its origin is arbitrary and the same for the life of this value. It should count the time for which the
+    /// machine is suspended: a clock that stands then makes a worker believe in leases that others took, until the wall clock tells.
     fn now(&self) -> Mono;
 
     /// The wall clock.
     fn wall(&self) -> Wall;
 
-    /// Waits until the monotonic clock has reached `until`. Waiting for [`Mono::NEVER`] never ends.
+    /// Waits until the monotonic clock has reached `until`; longer, if the machine is suspended meanwhile. Waiting for [`Mono::NEVER`] never ends.
     fn sleep_until(&self, until: Mono) -> Sleep;
 
     /// Runs a task in the background.
@@ -62,17 +63,27 @@ impl fmt::Debug for Task {
 pub use self::production::TokioRuntime;
 
 #[cfg(feature = "tokio-runtime")]
+mod suspended;
+
+#[cfg(feature = "tokio-runtime")]
 mod production {
+    use super::suspended::Suspended;
     use super::{BoxFuture, Runtime, Sleep, Task};
-    use leasehold_engine::time::{Mono, Wall};
+    use leasehold_engine::time::{Mono, Span, Wall};
+    use std::sync::Arc;
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
     use tokio::time::Instant;
 
     /// The runtime of production: tokio and the clocks of the machine.
+    ///
+    /// On Linux its monotonic clock counts the time for which the machine is suspended, as `CLOCK_BOOTTIME` does. On other systems it is
+    /// the clock of [`std::time::Instant`], which may stand then. Timers are tokio's: they wait for the time in which the machine is
+    /// awake.
     #[derive(Clone, Debug)]
     pub struct TokioRuntime {
         tokio: tokio::runtime::Handle,
         origin: Instant,
+        suspended: Arc<Suspended>,
     }
 
     impl TokioRuntime {
@@ -84,7 +95,12 @@ mod production {
             let tokio = tokio::runtime::Handle::try_current()?;
             #[expect(clippy::disallowed_methods, reason = "this is the port that gives the time")]
             let origin = Instant::now();
-            Ok(Self { tokio, origin })
+            let suspended = Arc::new(Suspended::default());
+            Ok(Self {
+                tokio,
+                origin,
+                suspended,
+            })
         }
     }
 
@@ -94,7 +110,8 @@ mod production {
     )]
     impl Runtime for TokioRuntime {
         fn now(&self) -> Mono {
-            Mono(u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX - 1))
+            let awake = u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX - 1);
+            (Mono(awake) + self.suspended.so_far()).min(Mono::NEVER - Span(1))
         }
 
         fn wall(&self) -> Wall {
@@ -107,7 +124,10 @@ mod production {
 
         fn sleep_until(&self, until: Mono) -> Sleep {
             let at = (until != Mono::NEVER)
-                .then(|| self.origin.checked_add(Duration::from_micros(until.0)))
+                .then(|| {
+                    let awake = until - self.suspended.so_far();
+                    self.origin.checked_add(Duration::from_micros(awake.0))
+                })
                 .flatten();
             match at {
                 Some(at) => Box::pin(tokio::time::sleep_until(at)),

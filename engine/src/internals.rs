@@ -5,6 +5,7 @@
 pub use crate::digest::Digest;
 pub use crate::draw::{draw, draw_below};
 pub use crate::migration::{Conflict, Step, copied, next};
+pub use crate::skew::{Missed, Skew, UNNOTICED};
 
 /// What one worker takes for itself.
 pub mod own_share {

@@ -53,6 +53,7 @@ mod reader;
 pub mod row;
 pub mod shard;
 mod share_out;
+mod skew;
 pub mod stream_id;
 mod sync;
 pub mod table;

@@ -15,6 +15,7 @@ mod fatal;
 mod fleet;
 mod kind;
 mod migration;
+mod missed;
 mod reason;
 mod stall;
 mod stop;
@@ -227,6 +228,11 @@ pub enum Notice {
     Stream(StreamNews),
     /// What the leader of a migration from KCL 2 to KCL 3 found.
     Migration(MigrationNews),
+    /// The wall clock went further than the monotonic clock: the machine was suspended, or the wall clock was set. So many leases are held,
+    /// and each is believed in for that much less.
+    TimeMissed { by: Span, leases: u32 },
+    /// The wall clock went further than the monotonic clock, and so often lately that nothing follows from it.
+    WallIgnored { by: Span },
 }
 
 /// An event as one line. Where a line names no subject, the subject is the worker.
@@ -445,6 +451,8 @@ impl fmt::Display for Notice {
             } => write!(f, "moves {lease} from {from} to {to}"),
             Notice::Stream(news) => write!(f, "{news}"),
             Notice::Migration(news) => write!(f, "{news}"),
+            Notice::TimeMissed { by, leases } => missed::time(f, *by, *leases),
+            Notice::WallIgnored { by } => missed::ignored(f, *by),
             Notice::Yields { lease } => write!(f, "giving up {lease}: by rank it is another member's"),
             Notice::Continued {
                 table,

@@ -11,7 +11,8 @@ use std::ops::{Add, AddAssign, Sub};
 #[serde(transparent)]
 pub struct Mono(pub u64);
 
-/// A moment of the wall clock, in milliseconds since the Unix epoch. Stored and shown, never used for a deadline.
+/// A moment of the wall clock, in milliseconds since the Unix epoch. Stored and shown, never used for a deadline. Only how much further it
+/// went than the monotonic clock counts: that tells of a machine that was suspended.
 ///
 /// It is shown as RFC 3339 spells it, in UTC: `2025-01-31T12:00:00.25Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

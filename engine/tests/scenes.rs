@@ -19,6 +19,7 @@ mod kcl3_leader;
 mod leading;
 mod members;
 mod migrating;
+mod missed;
 mod positions;
 mod rates;
 mod regressions;

@@ -112,6 +112,8 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::Adopted { .. } => "engine/adopted",
         Notice::Continued { .. } => "engine/continued",
         Notice::Fenced { .. } => "engine/fenced",
+        Notice::TimeMissed { .. } => "engine/time-missed",
+        Notice::WallIgnored { .. } => "engine/wall-ignored",
         Notice::Resumed { .. } => "engine/resumed",
         Notice::Lost {
             why: LossReason::Taken { .. },

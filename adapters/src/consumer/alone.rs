@@ -1,9 +1,9 @@
 //! One record at a time: handed over alone, or set aside.
 
 use super::letters::Letters;
-use super::{Consumer, gone, outcome, refused};
+use super::{Consumer, EXPIRED, gone, outcome, refused};
 use crate::attempt::{Attempt, count_processed};
-use crate::batch::{Batch, ShardInfo};
+use crate::batch::Batch;
 use crate::catch::{Panicked, catch, until};
 use crate::dead_letter::Letter;
 use crate::handler::{Ack, AnyHandler, Flush};
@@ -77,6 +77,9 @@ impl Consumer {
         let (handler, this) = (self.0.handler.clone(), self.clone());
         let flush = Flush::new(FlushReason::Full, Mono::NEVER, self.0.runtime.clone());
         Box::pin(async move {
+            if !call.fence.is_valid() {
+                return EXPIRED;
+            }
             let lease = call.shard.lease.clone();
             let fetched = call.fetched.clone();
             let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
@@ -115,14 +118,14 @@ impl Consumer {
             return gone(format!("the record {at} of {batch}"));
         };
         let (stop, stopped) = oneshot::channel();
-        let info: Arc<ShardInfo> = {
+        let (info, fence) = {
             let mut open = self.open_shards();
             let Some(open) = open.get_mut(&lease).filter(|open| open.info.token == token) else {
                 return gone(format!("shard {lease} open under token {}", token.0));
             };
             inner.fences.believe(&lease, token, valid_until);
             open.stop = Some(stop);
-            open.info.clone()
+            (open.info.clone(), open.fence.clone())
         };
         let letter = Letter {
             record,
@@ -132,6 +135,9 @@ impl Consumer {
         };
         let (sink, this) = (inner.dead_letters.clone(), self.clone());
         Box::pin(async move {
+            if !fence.is_valid() {
+                return EXPIRED;
+            }
             let run = catch(async move {
                 match sink {
                     Some(sink) => sink.store(letter).await,

@@ -32,6 +32,8 @@ impl Notice {
 fn kind(notice: &Notice) -> (&'static str, Severity) {
     use Severity::{Debug, Error, Info, Warning};
     match notice {
+        Notice::TimeMissed { .. } => ("time-missed", Warning),
+        Notice::WallIgnored { .. } => ("wall-ignored", Warning),
         Notice::Booted { .. } => ("booted", Info),
         Notice::TableReady { .. } => ("table-ready", Info),
         Notice::Scanned { .. } => ("scanned", Debug),

@@ -10,6 +10,7 @@ use crate::notice::{Fatal, ListReason, Notice, TakeReason};
 use crate::output::{Command, ConsumerOp, Effect, EndReason, Output, StreamOp, TableOp};
 use crate::policy::{Assign, Finished, Lineage, Steal};
 use crate::row::Change;
+use crate::skew::{Missed, Skew};
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -127,6 +128,7 @@ pub(super) struct Context {
     seed: u64,
     now: Mono,
     wall: Wall,
+    skew: Skew,
     hold: Span,
     phase: Phase,
     /// Table and stream were found: rows and shards may be read.
@@ -140,7 +142,8 @@ pub(super) struct Context {
     requests: VecDeque<Request>,
 }
 
-/// What changes from input to input and lasts until the next one. The time does not last: an input brings its own.
+/// What changes from input to input and lasts until the next one. The time does not last: an input brings its own. How the clocks
+/// differ is left out: it matters only where a wall clock jumps.
 impl Hash for Context {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let mut pending: Vec<_> = self.pending.iter().collect();
@@ -153,6 +156,7 @@ impl Hash for Context {
 impl Context {
     pub(super) fn new(config: Config, me: WorkerId, life: u64, seed: u64, now: Mono, wall: Wall) -> Self {
         let hold = config.hold();
+        let skew = Skew::new(&config, now, wall);
         let streams = StreamSet::new(&config);
         Self {
             config,
@@ -161,6 +165,7 @@ impl Context {
             seed,
             now,
             wall,
+            skew,
             hold,
             phase: Phase::Running,
             booted: false,
@@ -172,10 +177,26 @@ impl Context {
         }
     }
 
-    /// Takes the time of an input. A clock that went back is taken as not having moved.
-    pub(super) fn clock(&mut self, at: Mono, wall: Wall) {
+    /// Takes the time of an input. A clock that went back is taken as not having moved. Gives what the monotonic clock did not count.
+    pub(super) fn clock(&mut self, at: Mono, wall: Wall) -> Option<Span> {
         self.now = self.now.max(at);
         self.wall = wall;
+        match self.skew.look(self.now, wall)? {
+            Missed::Time(by) => Some(by),
+            Missed::Ignored { by, again } => {
+                if !again {
+                    self.notify(Notice::WallIgnored { by });
+                }
+                None
+            }
+        }
+    }
+
+    /// The monotonic clock did not count so much time. Beliefs begin when their commands were emitted, which is longer ago.
+    pub(super) fn backdate_beliefs(&mut self, span: Span) {
+        let pending = self.pending.values_mut();
+        let beliefs = pending.filter(|(waiter, _)| matches!(waiter, Waiter::Lane(_) | Waiter::Fleet));
+        beliefs.for_each(|(_, emitted)| *emitted = *emitted - span);
     }
 
     pub(super) fn config(&self) -> &Config {

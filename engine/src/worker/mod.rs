@@ -104,9 +104,13 @@ impl Worker {
         worker
     }
 
-    /// Takes the time of an input. A clock that went back is taken as not having moved.
+    /// Takes the time of an input. A clock that went back is taken as not having moved. What the monotonic clock did not count is taken
+    /// off beliefs, and not added to what was observed of others: no live owner is robbed because a clock was set.
     pub(crate) fn clock(&mut self, at: Mono, wall: Wall) {
-        self.cx.clock(reached(at), wall);
+        if let Some(by) = self.cx.clock(reached(at), wall) {
+            lease::on_missed(&mut self.cx, &mut self.leases, by);
+            self.assignment.on_missed(by);
+        }
     }
 
     /// An input that cannot be of this worker, or came before.

@@ -16,6 +16,7 @@ mod several;
 mod start;
 mod storm;
 mod stream;
+mod suspension;
 mod table;
 mod upgrade;
 
@@ -32,6 +33,7 @@ pub use several::{Absence, SeveralFaults, Trouble, TroubleKind};
 pub use start::{Silence, StartFaults};
 pub use storm::{Service, Storm, StormFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults, Trim};
+pub use suspension::{Meanwhile, Suspension, SuspensionFaults, WallAfter};
 pub use table::{RowEdit, RowEditKind, TableFaults};
 pub use upgrade::{Upgrade, UpgradeFaults};
 
@@ -54,6 +56,9 @@ pub struct Faults {
     pub upgrade: UpgradeFaults,
     /// Clocks.
     pub clock: ClockFaults,
+    /// Machines that are suspended.
+    #[serde(skip_serializing_if = "SuspensionFaults::is_none")]
+    pub suspension: SuspensionFaults,
     /// The lease table.
     pub table: TableFaults,
     /// The stream.
@@ -118,6 +123,7 @@ impl Faults {
             process: ProcessFaults::draw(draws, setting),
             upgrade: UpgradeFaults::draw(draws, setting),
             clock: ClockFaults::draw(draws, setting),
+            suspension: SuspensionFaults::draw(draws, setting),
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
             replica: ReplicaFaults::draw(draws, setting),

@@ -139,6 +139,18 @@ pub enum Fact {
     Paused { life: LifeNo },
     /// A worker stood still, and goes on.
     Resumed { life: LifeNo, stood: u64 },
+    /// The machine of a worker is suspended, and its monotonic clock stands: until `ClockRight`, no clock may show that time.
+    ClockStands { life: LifeNo },
+    /// A worker has looked at its clocks, and they show the time for which its machine was suspended.
+    ClockRight { life: LifeNo },
+    /// A handler asked its fence. `adrift`: no clock of the machine shows that it was suspended.
+    FenceAsked {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        valid: bool,
+        adrift: bool,
+    },
     /// A worker reaches no service any more.
     CutOff { life: LifeNo },
     /// A shard began to exist.
@@ -436,6 +448,9 @@ impl Fact {
             | Fact::Spins { life, .. }
             | Fact::Paused { life }
             | Fact::Resumed { life, .. }
+            | Fact::ClockStands { life }
+            | Fact::ClockRight { life }
+            | Fact::FenceAsked { life, .. }
             | Fact::CutOff { life }
             | Fact::Asked { life, .. }
             | Fact::Answered { life, .. }

@@ -75,7 +75,8 @@ impl Heed {
                     });
                 }
             }
-            Fact::Resumed { life, .. } => {
+            // What it could not know before its clocks showed it is told from then on.
+            Fact::Resumed { life, .. } | Fact::ClockRight { life } => {
                 for belief in self.of_life(life) {
                     belief.until = belief.until.max(now);
                 }

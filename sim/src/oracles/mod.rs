@@ -13,6 +13,7 @@ mod delivery;
 mod ends;
 pub mod fact;
 mod failure_policy;
+mod fence;
 mod handover;
 mod heed;
 mod identity;
@@ -234,6 +235,7 @@ pub struct Oracles {
     cost: cost::Cost,
     window: window::Window,
     heed: heed::Heed,
+    fences: fence::Fences,
     memory: memory::Memory,
     stalls: stalls::Stalls,
     identity: identity::Identity,
@@ -281,6 +283,7 @@ impl Oracles {
             cost: cost::Cost::new(terms),
             window: window::Window::new(terms),
             heed: heed::Heed::new(terms),
+            fences: fence::Fences::new(terms),
             memory: memory::Memory::new(terms),
             stalls: stalls::Stalls::new(terms),
             identity: identity::Identity::default(),
@@ -399,6 +402,7 @@ impl Oracles {
                 let judged = edit.as_ref().unwrap_or(fact);
                 if let Some(Fact::RowChanged { shard, .. }) = edit {
                     self.overlap.trespassed(shard);
+                    self.fences.trespassed(shard);
                     self.window.trespassed(shard);
                 }
                 if !of_others || matches!(fact, Fact::RowChanged { .. }) {
@@ -421,6 +425,7 @@ impl Oracles {
                 self.cost.observe(now, fact, verdict);
                 self.window.observe(now, fact, of_others, verdict);
                 self.heed.observe(now, fact, verdict);
+                self.fences.observe(now, fact, of_others, verdict);
                 self.memory.observe(now, fact, verdict);
                 self.stalls.observe(now, fact, verdict);
                 self.identity.observe(now, fact, verdict);

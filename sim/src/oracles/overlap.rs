@@ -8,6 +8,9 @@
 //! A program of others that writes over a row that is not its own can make it look as it did long before, too. An
 //! owner that believes then may lose the lease at once, and its belief may still run out beside the next one; but it is never renewed. This is
 //! the bound of such tables.
+//!
+//! A worker whose clock stood, and whose wall clock does not show that, cannot know that its belief is over. When it can, its beliefs are
+//! compared.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeSet;
@@ -26,6 +29,8 @@ pub(super) struct Overlap {
     shards: Vec<Vec<Belief>>,
     /// Their rows were removed by a person.
     removed: BTreeSet<ShardNo>,
+    /// No clock shows them for how long they were suspended.
+    adrift: BTreeSet<LifeNo>,
 }
 
 impl Overlap {
@@ -35,6 +40,7 @@ impl Overlap {
             binding,
             shards: Vec::new(),
             removed: BTreeSet::new(),
+            adrift: BTreeSet::new(),
         }
     }
 
@@ -60,7 +66,10 @@ impl Overlap {
             } => {
                 self.removed.insert(shard);
             }
+            Fact::ClockStands { life } => drop(self.adrift.insert(life)),
+            Fact::ClockRight { life } => self.compare_all(now, life, verdict),
             Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.adrift.remove(&life);
                 for beliefs in &mut self.shards {
                     beliefs.retain(|belief| belief.life != life);
                 }
@@ -73,6 +82,20 @@ impl Overlap {
     pub(super) fn trespassed(&mut self, shard: ShardNo) {
         for belief in self.shards.get_mut(shard as usize).into_iter().flatten() {
             belief.robbed = true;
+        }
+    }
+
+    /// The clocks of a life show again what they should.
+    fn compare_all(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        self.adrift.remove(&life);
+        for shard in 0..self.shards.len() {
+            let known = self.shards[shard].iter().find(|belief| belief.life == life);
+            if let Some(Belief {
+                until, robbed: false, ..
+            }) = known.copied()
+            {
+                self.believe(now, life, shard as ShardNo, true, until, verdict);
+            }
         }
     }
 
@@ -99,7 +122,10 @@ impl Overlap {
         if self.binding
             && !robbed
             && !self.removed.contains(&shard)
-            && let Some(other) = beliefs.iter().find(|belief| !belief.robbed)
+            && !self.adrift.contains(&life)
+            && let Some(other) = beliefs
+                .iter()
+                .find(|belief| !belief.robbed && !self.adrift.contains(&belief.life))
         {
             let (other, other_until) = (other.life, other.until);
             verdict.report(Property::ExclusiveOwnership, now, || {
@@ -188,6 +214,21 @@ mod tests {
                 .chain(holds(5, 1, true, 20))),
             0
         );
+    }
+
+    #[test]
+    fn who_is_adrift_is_judged_when_its_clocks_show_the_time() {
+        let stands = [(2, Fact::ClockStands { life: 0 })];
+        let right = |at| [(at, Fact::ClockRight { life: 0 })];
+        let late = || {
+            let first = holds(1, 0, true, 10).into_iter().chain(stands.clone());
+            first.chain(holds(30, 1, true, 60)).chain(holds(35, 0, true, 50))
+        };
+        assert_eq!(p14(late()), 0, "it cannot know");
+        assert_eq!(p14(late().chain(right(40))), 1, "it believes on");
+        let ends = holds(39, 0, true, 20);
+        assert_eq!(p14(late().chain(ends).chain(right(40))), 0, "it believes no more");
+        assert_eq!(p14(late().chain(right(50))), 0, "it is over by then");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub enum Property {
     ViewMatchesTable,
     /// Every start of a shard has one end, and no effect after it; shutdown ends in time, and what was processed is saved.
     StopsCleanly,
-    /// No overlap of live beliefs; foreign rows and attributes survive.
+    /// No overlap of live beliefs; no fence is valid after another worker began; foreign rows and attributes survive.
     ExclusiveOwnership,
     /// Requests stay within the stated formula; an application that failed is given time.
     RequestsBounded,

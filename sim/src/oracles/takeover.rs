@@ -67,6 +67,8 @@ impl Stake {
 struct Life {
     booted: Time,
     stopping: bool,
+    /// It is suspended, and its clock stands.
+    stands: bool,
     /// When it first asked for a lease of each stream: it knows by then that these leases are of that stream.
     first: BTreeMap<StreamNo, Time>,
     /// When the scan began that is under way.
@@ -75,6 +77,16 @@ struct Life {
     due: Option<usize>,
     takes: usize,
     leases: Vec<Stake>,
+}
+
+impl Life {
+    /// Its clock stood: what it saw has lasted for that much less, as far as it knows.
+    fn slept(&mut self, stood: Time) {
+        self.first.values_mut().for_each(|first| *first += stood);
+        for seen in self.leases.iter_mut().filter_map(|stake| stake.seen.as_mut()) {
+            seen.since += stood;
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -182,10 +194,14 @@ impl Takeover {
                 self.lives.entry(life).or_default().stopping = true;
             }
             // Whatever it was at goes on from here.
-            Fact::Resumed { life, .. } => {
+            Fact::Resumed { life, stood } => {
                 let life = self.lives.entry(life).or_default();
                 life.leases.iter_mut().for_each(|stake| stake.quiet = now);
+                if std::mem::take(&mut life.stands) {
+                    life.slept(stood);
+                }
             }
+            Fact::ClockStands { life } => self.lives.entry(life).or_default().stands = true,
             Fact::Holds { life, shard, .. } => self.stake(life, shard).held = true,
             Fact::HoldsNoMore { life, shard } => {
                 let stake = self.stake(life, shard);

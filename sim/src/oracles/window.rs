@@ -5,7 +5,7 @@
 //!
 //! Where another program runs a handler without the lease, or wrote over it, its owner cannot know before it renews: that is
 //! measured, and not bounded, until somebody takes the lease. The same where another program took the lease of an owner that
-//! still renewed it.
+//! still renewed it. The same for a worker that was suspended and whose clocks do not show that.
 
 use super::fact::{Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -47,6 +47,8 @@ pub(super) struct Window {
     /// An owner believes in its lease for so long, in µs.
     belief: u64,
     windows: Windows,
+    /// No clock shows them for how long they were suspended.
+    adrift: BTreeSet<LifeNo>,
 }
 
 const SLACK_US: u64 = 50_000;
@@ -64,6 +66,7 @@ impl Window {
             written: Vec::new(),
             belief: terms.at_most(terms.most(|config| config.lease_duration())),
             windows: Windows::default(),
+            adrift: BTreeSet::new(),
         }
     }
 
@@ -133,6 +136,17 @@ impl Window {
         }
     }
 
+    /// What a life runs counts from now on.
+    fn goes_on(&mut self, now: Time, life: LifeNo) {
+        for runs in &mut self.shards {
+            let others = runs.iter().any(|run| run.life != life && !run.stands);
+            for run in runs.iter_mut().filter(|run| run.life == life) {
+                run.stands = false;
+                run.met = others.then_some(now);
+            }
+        }
+    }
+
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
             Fact::Delivered {
@@ -146,21 +160,24 @@ impl Window {
                     self.shards.resize_with(index + 1, Vec::new);
                 }
                 let runs = &mut self.shards[index];
-                for other in runs.iter_mut().filter(|run| run.life != life) {
+                let adrift = self.adrift.contains(&life);
+                for other in runs.iter_mut().filter(|run| run.life != life && !adrift) {
                     other.met.get_or_insert(now);
                 }
                 runs.push(Run {
                     life,
                     token,
                     met: None,
-                    stands: false,
+                    stands: adrift,
                     of_others,
                 });
             }
             Fact::HandlerEnded { life, shard, token } => {
                 self.end(now, shard, verdict, |run| run.life == life && run.token == token);
             }
+            Fact::ClockStands { life } => drop(self.adrift.insert(life)),
             Fact::Died { life } => {
+                self.adrift.remove(&life);
                 for shard in 0..self.shards.len() as ShardNo {
                     self.end(now, shard, verdict, |run| run.life == life);
                 }
@@ -188,14 +205,10 @@ impl Window {
                     self.measure(now, shard as ShardNo, stopped, verdict);
                 }
             }
-            Fact::Resumed { life, .. } => {
-                for runs in &mut self.shards {
-                    let others = runs.iter().any(|run| run.life != life && !run.stands);
-                    for run in runs.iter_mut().filter(|run| run.life == life) {
-                        run.stands = false;
-                        run.met = others.then_some(now);
-                    }
-                }
+            Fact::Resumed { life, .. } if !self.adrift.contains(&life) => self.goes_on(now, life),
+            Fact::ClockRight { life } => {
+                self.adrift.remove(&life);
+                self.goes_on(now, life);
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! What a scenario may ask for: everything beyond would be a slip of the pen, or run for ever.
 
-use crate::faults::{Chance, InterruptionKind};
+use crate::faults::{Chance, InterruptionKind, WallAfter};
 use crate::swarm::Plan;
 
 const DAY_US: u64 = 86_400_000_000;
@@ -169,6 +169,14 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         span("faults.clock.steps.at", step.at)?;
         let years = step.by_ms.unsigned_abs() / (365 * 86_400_000);
         within("faults.clock.steps.by (in years)", years, 0, 100)?;
+    }
+    for suspension in &plan.faults.suspension.suspensions {
+        of_worker("faults.suspension.suspensions.worker", suspension.worker.into())?;
+        span("faults.suspension.suspensions.at", suspension.at)?;
+        span("faults.suspension.suspensions.for", suspension.us)?;
+        if let WallAfter::Late { us } = suspension.wall {
+            span("faults.suspension.suspensions.wall.late.by", us)?;
+        }
     }
     let table = &plan.faults.table;
     span_ms("faults.table.create", table.create_ms)?;

@@ -2,7 +2,7 @@
 
 use crate::faults::{
     Absence, Interruption, InterruptionKind, Outage, PermanentLoss, RequestFault, Reshard, RowEdit,
-    SeveralFaults, Silence, Storm, Trim, Trouble, Upgrade, WallStep,
+    SeveralFaults, Silence, Storm, Suspension, Trim, Trouble, Upgrade, WallStep,
 };
 use crate::swarm::Plan;
 
@@ -15,6 +15,7 @@ pub(super) enum Part {
     Upgrade(Upgrade),
     Interruption(Interruption),
     WallStep(WallStep),
+    Suspension(Suspension),
     Reshard(Reshard),
     Edit(RowEdit),
     Trim(Trim),
@@ -32,6 +33,8 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
     parts.extend(faults.storm.storms.iter().cloned().map(Part::Storm));
     parts.extend(faults.upgrade.turns.iter().cloned().map(Part::Upgrade));
     parts.extend(faults.clock.steps.iter().cloned().map(Part::WallStep));
+    let suspensions = faults.suspension.suspensions.iter();
+    parts.extend(suspensions.copied().map(Part::Suspension));
     parts.extend(faults.table.edits.iter().cloned().map(Part::Edit));
     parts.extend(
         faults
@@ -67,6 +70,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     faults.storm.storms.clear();
     faults.upgrade.turns.clear();
     faults.clock.steps.clear();
+    faults.suspension.suspensions.clear();
     faults.table.edits.clear();
     faults.process.interruptions.clear();
     faults.stream.reshards.clear();
@@ -83,6 +87,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
             Part::Storm(storm) => faults.storm.storms.push(storm),
             Part::Upgrade(turn) => faults.upgrade.turns.push(turn),
             Part::WallStep(step) => faults.clock.steps.push(step),
+            Part::Suspension(suspension) => faults.suspension.suspensions.push(suspension),
             Part::Reshard(reshard) => faults.stream.reshards.push(reshard),
             Part::Edit(edit) => faults.table.edits.push(edit),
             Part::Trim(trim) => faults.stream.trims.push(trim),
@@ -103,6 +108,7 @@ pub(super) fn until(plan: &mut Plan, end: u64) {
     faults.storm.storms.retain(|storm| storm.from < end);
     faults.upgrade.turns.retain(|turn| turn.at < end);
     faults.clock.steps.retain(|step| step.at < end);
+    faults.suspension.suspensions.retain(|one| one.at < end);
     faults.table.edits.retain(|edit| edit.at < end);
     faults
         .process
@@ -127,6 +133,7 @@ pub(super) fn keep_possible(plan: &mut Plan) {
     faults.outage.outages.retain(|outage| outage.worker < workers);
     faults.upgrade.turns.retain(|turn| turn.worker < workers);
     faults.clock.steps.retain(|step| step.worker < workers);
+    faults.suspension.suspensions.retain(|one| one.worker < workers);
     faults.clock.rate_ppm.truncate(workers as usize);
     let (several, streams) = (&mut faults.several, plan.streams);
     several
@@ -170,6 +177,9 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     }
     for step in &mut faults.clock.steps {
         sooner(&mut step.at);
+    }
+    for suspension in &mut faults.suspension.suspensions {
+        sooner(&mut suspension.at);
     }
     for edit in &mut faults.table.edits {
         sooner(&mut edit.at);
@@ -230,6 +240,7 @@ mod tests {
                 Part::Outage(outage) => outage.worker,
                 Part::Interruption(interruption) => interruption.worker,
                 Part::WallStep(step) => step.worker,
+                Part::Suspension(suspension) => suspension.worker,
                 Part::Upgrade(turn) => turn.worker,
                 _ => 0,
             };

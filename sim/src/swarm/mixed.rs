@@ -95,6 +95,8 @@ fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
             ..ProcessFaults::default()
         },
         upgrade: faults.upgrade,
+        // Programs of others are not suspended.
+        suspension: faults.suspension,
         stream: StreamFaults {
             reshards: faults.stream.reshards,
             update_ms: faults.stream.update_ms,

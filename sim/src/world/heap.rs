@@ -37,6 +37,8 @@ pub(super) enum What {
     Noted { worker: u16, generation: u32, op: u64 },
     /// A worker that stood still goes on.
     Resume { worker: u16, pause: u32 },
+    /// The wall clock of a machine that was suspended is set right.
+    WallRight { worker: u16 },
     /// A worker dies.
     Crash {
         worker: u16,

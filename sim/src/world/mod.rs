@@ -190,6 +190,7 @@ impl World {
             What::Resume { .. } | What::Crash { .. } | What::Stop { .. } | What::Start { .. } => {
                 self.on_process(what);
             }
+            What::WallRight { worker } => self.fleet.set_wall_right(cx, usize::from(worker)),
             What::Produce => services.produce(cx),
             What::Script { entry } => self.perform(entry),
             What::HandOver { shard, to } => cx.request(Request::HandOver { shard, to }),
@@ -442,6 +443,7 @@ impl World {
                 self.fleet.pause(cx, w, us);
             }
             Entry::Interrupt(w, InterruptionKind::Replace { gap_us }) => self.ask_to_stop(w, gap_us),
+            Entry::Suspend(suspension) => self.fleet.suspend(cx, suspension),
             Entry::StepWall {
                 worker,
                 by_ms,

@@ -3,7 +3,8 @@
 use super::context::Context;
 use super::heap::What;
 use crate::faults::{
-    Absence, InterruptionKind, LossKind, PermanentLoss, Reshard, RowEdit, Trim, Trouble, TroubleKind,
+    Absence, InterruptionKind, LossKind, PermanentLoss, Reshard, RowEdit, Suspension, Trim, Trouble,
+    TroubleKind,
 };
 use crate::oracles::Time;
 
@@ -11,6 +12,7 @@ use crate::oracles::Time;
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Interrupt(usize, InterruptionKind),
+    Suspend(Suspension),
     StepWall { worker: usize, by_ms: i64, freeze: bool },
     Reshard(Reshard),
     Edit(RowEdit),
@@ -54,6 +56,8 @@ impl Script {
                 },
             )
         }));
+        let suspensions = faults.suspension.suspensions.iter();
+        script.extend(suspensions.map(|suspension| (suspension.at, Entry::Suspend(*suspension))));
         script.extend(
             faults
                 .stream

@@ -11,7 +11,7 @@ use crate::input::{Outcome, Why};
 use crate::notice::{FleetRules, Notice};
 use crate::output::TableOp;
 use crate::share_out::Rules;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
@@ -53,6 +53,12 @@ impl FleetMember {
     /// Whether this worker leads the fleet.
     pub(super) fn leads(&self, cx: &Context) -> bool {
         cx.is_running() && !self.resigns && self.lock.leads(cx.now())
+    }
+
+    /// The monotonic clock did not count so much time.
+    pub(super) fn on_missed(&mut self, by: Span) {
+        self.report_at = self.report_at - by;
+        self.lock.on_missed(by);
     }
 
     /// Whether nothing is left to be written.

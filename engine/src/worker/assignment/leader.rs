@@ -50,6 +50,11 @@ impl Members {
         }
     }
 
+    /// The monotonic clock did not count so much time: another member may lead by now.
+    pub(super) fn on_missed(&mut self, by: Span) {
+        self.lead_at = self.lead_at - by;
+    }
+
     /// Compares the shards that are shared out with a list of all shards, if that is our part: as the leader, or as the first
     /// of the members if there are none.
     pub(super) fn compare_shared(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) {

@@ -49,6 +49,17 @@ impl LeaderLock {
         self.held.as_ref().is_some_and(|held| now < held.valid_until)
     }
 
+    /// The monotonic clock did not count so much time: the lock lasts for that much less.
+    pub(super) fn on_missed(&mut self, by: Span) {
+        if let Some(held) = &mut self.held {
+            held.valid_until = held.valid_until - by;
+            held.beat_at = held.beat_at - by;
+        }
+        if let Some((_, sent)) = &mut self.perhaps {
+            *sent = *sent - by;
+        }
+    }
+
     pub(super) fn wake_at(&self) -> Mono {
         self.held.as_ref().map_or(Mono::NEVER, |held| held.beat_at)
     }

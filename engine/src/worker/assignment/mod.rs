@@ -36,7 +36,7 @@ use crate::input::Outcome;
 use crate::notice::{Choice, Notice};
 use crate::own_share::MAX_TAKES;
 use crate::shard::Shard;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use by_count::ByCount;
 use discovery::Discovery;
 use fleet_member::FleetMember;
@@ -101,6 +101,12 @@ impl Assignment {
             .wake_at(cx)
             .min(self.fleet.wake_at(cx, leases.fleet()))
             .min(self.discovery.wake_at(cx, leases))
+    }
+
+    /// The monotonic clock did not count so much time: who leads leads for that much less.
+    pub(super) fn on_missed(&mut self, by: Span) {
+        self.members.on_missed(by);
+        self.fleet.on_missed(by);
     }
 
     /// Whether nothing is left to be asked of the tables of members, or to be written of this worker's own rows.

@@ -41,7 +41,7 @@ pub(in crate::worker) struct Acquisition {
     /// Why we take it.
     why: TakeReason,
     /// When the first attempt was emitted: validity counts from here, whichever attempt was applied.
-    first_emitted: Mono,
+    pub(super) first_emitted: Mono,
     /// Failed attempts in a row.
     failures: u32,
     /// The news that were known when it was last weighed whether we want it.

@@ -13,6 +13,7 @@
 //! | `kept` | batches that the application keeps and acknowledges later |
 //! | `shard_end` | the children's leases, before a shard's end is written |
 //! | `missing` | what a listing says of a shard that was not found |
+//! | `missed` | time that the monotonic clock did not count: beliefs end earlier |
 //! | `paused` | shards of which nothing is handed over because the application wants it so |
 //! | `flow` | how much is read of a shard, for leaders of KCL 3.x |
 //! | `stall` | noticing leases that do not move, and saying why |
@@ -27,6 +28,7 @@ mod kept;
 mod lane;
 mod lane_answers;
 mod leaving;
+mod missed;
 mod missing;
 mod paused;
 mod running;
@@ -40,6 +42,7 @@ mod waiting;
 
 pub(super) use acquisition::{Acquisition, begin as begin_acquisition};
 pub(super) use held::HeldLease;
+pub(super) use missed::on_missed;
 pub(super) use missing::{on_bad_listing, on_shards_listed};
 pub(super) use paused::on_pause_wanted;
 pub(super) use stall::waits_for;

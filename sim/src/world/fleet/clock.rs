@@ -1,4 +1,5 @@
-//! The clocks of one worker: a monotonic one with a rate error, a wall clock that may jump or stand still.
+//! The clocks of one worker: a monotonic one with a rate error, which may stand while the machine is suspended, and a wall clock that
+//! may jump or stand still.
 
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
@@ -12,6 +13,13 @@ pub(crate) struct Clock {
     ppm: i64,
     wall_offset_ms: i64,
     frozen: Option<Wall>,
+    /// Since when the monotonic clock stands, with the machine.
+    stands: Option<Time>,
+    /// How far the wall clock is behind since suspensions, in ms.
+    behind_ms: i64,
+    /// What the wall clock must be ahead of the time by, in ms, for it to show what the monotonic clock did not count.
+    unshown: Option<i64>,
+    was_suspended: bool,
 }
 
 impl Clock {
@@ -23,17 +31,70 @@ impl Clock {
             ppm,
             wall_offset_ms: 0,
             frozen: None,
+            stands: None,
+            behind_ms: 0,
+            unshown: None,
+            was_suspended: false,
         }
     }
 
     /// A new process on the same machine: the monotonic clock begins anew.
     pub(crate) fn restart(&mut self, started: Time, offset: u64) {
         (self.started, self.offset) = (started, offset);
+        (self.stands, self.unshown) = (None, None);
+    }
+
+    /// The machine is suspended, and its monotonic clock stands.
+    pub(crate) fn stand(&mut self, now: Time) {
+        let ahead = self.ahead_ms(now);
+        self.stands = Some(now);
+        self.unshown = Some(self.unshown.map_or(ahead, |before| before.max(ahead)));
+    }
+
+    /// The machine goes on after so many µs. `wrong`: its wall clock shows nothing of that.
+    pub(crate) fn go_on(&mut self, now: Time, stood: u64, wrong: bool) {
+        self.was_suspended = true;
+        if self.stands.take().is_some() {
+            self.started = self.started.saturating_add(stood).min(now);
+        }
+        if wrong {
+            let behind = (stood / 1_000) as i64;
+            self.behind_ms += behind;
+            self.wall_offset_ms -= behind;
+        }
+    }
+
+    /// The wall clock is set right after suspensions.
+    pub(crate) fn set_right(&mut self) {
+        self.wall_offset_ms += std::mem::take(&mut self.behind_ms);
+    }
+
+    pub(crate) fn was_suspended(&self) -> bool {
+        self.was_suspended
+    }
+
+    /// Whether time passed that neither clock has shown when somebody looked.
+    pub(crate) fn is_adrift(&self, now: Time) -> bool {
+        self.unshown
+            .is_some_and(|ahead| self.stands.is_some() || self.ahead_ms(now) + 2 < ahead)
+    }
+
+    /// Somebody looks at both clocks. Whether they show now what they did not show before.
+    pub(crate) fn look(&mut self, now: Time) -> bool {
+        let shown = self.unshown.is_some() && !self.is_adrift(now);
+        if shown {
+            self.unshown = None;
+        }
+        shown
+    }
+
+    fn ahead_ms(&self, now: Time) -> i64 {
+        self.wall(now).0 - EPOCH_MS - (now / 1_000) as i64
     }
 
     /// What the monotonic clock shows; the last moment it can show from then on.
     pub(crate) fn mono(&self, now: Time) -> Mono {
-        let elapsed = now.saturating_sub(self.started);
+        let elapsed = self.stands.unwrap_or(now).saturating_sub(self.started);
         // Months fit a word; what lies beyond takes 128 bits.
         let scaled = i64::try_from(elapsed)
             .ok()
@@ -90,6 +151,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_engine::time::Span;
 
     #[test]
     fn a_moment_is_found_again_whatever_the_rate() {
@@ -147,6 +209,27 @@ mod tests {
         }
         assert_eq!(Clock::new(5, 0, 0).when(Mono(u64::MAX - 10)), u64::MAX - 5);
         assert_eq!(Clock::new(20, 0, 0).when(Mono(u64::MAX - 10)), Time::MAX);
+    }
+
+    #[test]
+    fn a_clock_that_stood_goes_on_where_it_was_and_the_wall_clock_shows_it() {
+        for (wrong, ppm) in [(false, 0), (true, 0), (false, 50_000), (true, -50_000)] {
+            let mut clock = Clock::new(1_000, 77, ppm);
+            let before = clock.mono(5_000_000);
+            clock.stand(5_000_000);
+            assert!(clock.is_adrift(9_000_000));
+            assert_eq!(clock.mono(9_000_000), before);
+            clock.go_on(25_000_000, 20_000_000, wrong);
+            assert_eq!(clock.mono(25_000_000), before);
+            let when = clock.when(before + Span::from_secs(1));
+            assert!(when.abs_diff(26_000_000) <= 51_000, "{when}");
+            assert_eq!(clock.is_adrift(25_000_000), wrong);
+            assert_eq!(clock.look(25_000_000), !wrong);
+            clock.set_right();
+            assert_eq!(clock.wall(30_000_000), Wall(EPOCH_MS + 30_000));
+            assert_eq!(clock.look(30_000_000), wrong);
+            assert!(!clock.look(30_000_001), "it is seen once");
+        }
     }
 
     #[test]

@@ -320,6 +320,7 @@ impl Fleet {
         shard: ShardNo,
         run: u32,
     ) {
+        self.ask_fence(cx, w, shard);
         let now = cx.now();
         let worker = &mut self.workers[w];
         let life = worker.life;

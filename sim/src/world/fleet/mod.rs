@@ -6,6 +6,7 @@
 //! | [`process`] | processes start, stand still, are told to stop, stop, die and come back |
 //! | [`program`] | a worker whose program others wrote |
 //! | [`handler`] | the application: a handler for every open shard |
+//! | [`suspended`] | machines are suspended and wake up; handlers ask their fences |
 //! | [`shard_pause`] | the application pauses a shard for a while |
 //! | [`absence`] | the application takes a stream away from a worker, and gives it back |
 //! | [`told`] | what workers say: notices, and what they hold |
@@ -22,6 +23,7 @@ mod poison;
 mod process;
 mod program;
 mod shard_pause;
+mod suspended;
 mod told;
 mod transcript;
 pub(crate) mod worker;
@@ -37,6 +39,7 @@ use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use leasehold_engine::Engine;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::{Body, Input};
+use leasehold_engine::internals::Skew;
 use leasehold_engine::output::Output;
 use told::Said;
 use worker::Adapter;
@@ -170,6 +173,15 @@ impl Fleet {
             wall: worker.clock.wall(now),
             body,
         };
+        match &input.body {
+            Body::Boot(boot) => worker.skew = Some(Skew::new(&boot.config, input.at, input.wall)),
+            _ => drop(
+                worker
+                    .skew
+                    .as_mut()
+                    .and_then(|skew| skew.look(input.at, input.wall)),
+            ),
+        }
         let kept = self.transcript.input(now, w, &input);
         let outbox = engine.handle(input);
         let wake_at = outbox.wake_at();
@@ -188,9 +200,15 @@ impl Fleet {
     /// What an engine asked for was carried out. `only_read`: its input was the answer to a read of the stream.
     pub(super) fn end_input(&mut self, cx: &mut Context, w: usize, outputs: Vec<Output>, only_read: bool) {
         self.scratch = outputs;
-        // What a read brought changes no lease; whatever it might have changed shows with the next input.
-        if !only_read {
+        // What a read brought changes no lease; whatever it might have changed shows with the next input. But a clock is looked at with
+        // every input, and beliefs follow from it.
+        let right = self.workers[w].clock.look(cx.now());
+        if !only_read || right {
             self.compare_view(cx, w);
+        }
+        if right {
+            let life = self.workers[w].life;
+            cx.fact(Fact::ClockRight { life });
         }
         if self.workers[w].engine.as_ref().is_some_and(Engine::is_stopped) {
             self.stopped(cx, w);

@@ -182,6 +182,7 @@ impl Fleet {
         let stood = cx.now() - since;
         cx.fact(Fact::Resumed { life, stood });
         cx.line(|| format!("w{w} goes on"));
+        self.wake_up(cx, w, stood);
         backlog
     }
 

@@ -2,13 +2,14 @@
 
 use super::clock::Clock;
 use super::handler::Consumer;
-use crate::faults::Deed;
+use crate::faults::{Deed, Suspension};
 use crate::oracles::{LifeNo, ShardNo, Time};
 use crate::peers::Process;
 use crate::world::heap::What;
 use crate::world::services::stream::Carry;
 use leasehold_engine::Engine;
 use leasehold_engine::ids::WorkerId;
+use leasehold_engine::internals::Skew;
 use leasehold_local_aws::kinesis::ShardIterator;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,6 +23,8 @@ pub(in crate::world) struct Worker {
     pub(super) generation: u32,
     pub(super) life: LifeNo,
     pub(super) clock: Clock,
+    /// What the adapter knows of its clocks, for fences.
+    pub(super) skew: Option<Skew>,
     /// When the earliest planned wake-up is due.
     pub(super) wake: Time,
     /// When the engine asked to be woken.
@@ -31,6 +34,8 @@ pub(in crate::world) struct Worker {
     /// Since when it stands still.
     pub(super) paused: Option<Time>,
     pub(super) pauses: u32,
+    /// Its machine is suspended.
+    pub(super) suspended: Option<Suspension>,
     /// What happened to it meanwhile.
     pub(super) backlog: VecDeque<What>,
     /// It was told to stop.
@@ -67,11 +72,13 @@ impl Worker {
             generation: 0,
             life: 0,
             clock,
+            skew: None,
             wake: Time::MAX,
             wanted: Time::MAX,
             inputs: (0, 0),
             paused: None,
             pauses: 0,
+            suspended: None,
             backlog: VecDeque::new(),
             stopping: false,
             gap_us: 0,
@@ -158,7 +165,7 @@ impl Worker {
         self.generation += 1;
         self.wake = Time::MAX;
         self.wanted = Time::MAX;
-        self.paused = None;
+        (self.paused, self.suspended) = (None, None);
         self.backlog.clear();
         self.stopping = false;
         self.adapter = Adapter::default();

@@ -8,6 +8,7 @@ mod failure;
 mod held;
 mod kept;
 mod lane;
+mod missed;
 mod missing;
 mod paused;
 mod running;

@@ -1,0 +1,83 @@
+//! Time that the monotonic clock did not count.
+
+use super::*;
+use crate::worker::lease::on_missed;
+use crate::worker::testing::{seconds, unknown};
+
+impl Owner {
+    /// The monotonic clock did not count so much time, as the next input shows.
+    fn miss(&mut self, by: Span) {
+        on_missed(&mut self.cx, &mut self.leases, by);
+        assert_eq!(self.cx.did().notices(), [Notice::TimeMissed { by, leases: 1 }]);
+        assert_eq!(
+            self.leases.pop_due(self.cx.now()),
+            Some(self.ix),
+            "it is looked at now"
+        );
+        self.step();
+    }
+}
+
+#[test]
+fn a_belief_ends_that_much_earlier_and_its_renewal_is_due_at_once() {
+    let mut owner = Owner::processing();
+    let before = owner.held().lane.valid_until;
+    owner.miss(seconds(1));
+    assert_eq!(owner.held().lane.valid_until, before - seconds(1));
+    assert!(
+        !owner.is_aborted() && owner.write().is_none(),
+        "a second is not much"
+    );
+    owner.miss(owner.cx.config().renew_interval);
+    assert!(!owner.is_aborted(), "it may be believed in still");
+    assert!(matches!(owner.write(), Some(Change::Renew { .. })));
+}
+
+#[test]
+fn a_handler_is_stopped_if_the_lease_may_have_expired_and_goes_on_if_it_has_not() {
+    let mut owner = Owner::processing();
+    owner.miss(seconds(60));
+    assert!(owner.is_aborted());
+    assert!(matches!(owner.write(), Some(Change::Renew { .. })));
+    assert_eq!(owner.told(), ["fenced"]);
+    owner.answer_table(done());
+    assert_eq!(owner.told(), ["resumed"]);
+    assert!(owner.held().believes(owner.cx.now()));
+}
+
+#[test]
+fn a_renewal_that_was_under_way_proves_nothing_about_the_time_after_it() {
+    let mut owner = Owner::processing();
+    owner.later(owner.cx.config().renew_interval);
+    assert!(owner.write().is_some());
+    owner.miss(seconds(60));
+    owner.answer_table(done());
+    assert!(
+        !owner.held().believes(owner.cx.now()),
+        "its answer is older than it seems"
+    );
+    assert!(owner.write().is_some(), "the next one is due");
+    owner.answer_table(done());
+    assert!(owner.held().believes(owner.cx.now()));
+}
+
+#[test]
+fn nor_does_one_of_unknown_outcome_that_was_applied() {
+    let mut owner = Owner::processing();
+    owner.later(owner.cx.config().renew_interval);
+    owner.answer_table(unknown());
+    let since = owner
+        .held()
+        .lane
+        .unresolved
+        .expect("it may have been applied")
+        .since;
+    owner.miss(seconds(60));
+    let after = owner
+        .held()
+        .lane
+        .unresolved
+        .expect("nothing has answered that")
+        .since;
+    assert_eq!(after, since - seconds(60));
+}

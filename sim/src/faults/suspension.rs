@@ -1,0 +1,103 @@
+//! Machines that are suspended: a snapshot of a virtual machine, the lid of a laptop, a frozen container.
+//!
+//! A suspended worker stands still for longer than a lease lasts, so that another worker takes its leases. Its monotonic clock
+//! counts that time or stands; its wall clock is set right at the wake-up, a while later, or never. One world in two.
+
+use super::Setting;
+use crate::draws::{Draws, Roll};
+use crate::span::micros;
+use serde::{Deserialize, Serialize};
+
+/// One suspension of one worker's machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suspension {
+    /// When, in µs.
+    #[serde(with = "micros")]
+    pub at: u64,
+    /// Whose.
+    pub worker: u32,
+    /// For how long, in µs.
+    #[serde(rename = "for", with = "micros")]
+    pub us: u64,
+    /// What its monotonic clock does meanwhile.
+    #[serde(default)]
+    pub clock: Meanwhile,
+    /// What its wall clock shows after that.
+    #[serde(default)]
+    pub wall: WallAfter,
+}
+
+/// What the monotonic clock of a suspended machine does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meanwhile {
+    /// It stands.
+    #[default]
+    Stands,
+    /// It counts the time.
+    Counts,
+}
+
+/// What the wall clock of a machine shows after a suspension.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum WallAfter {
+    /// The time.
+    #[default]
+    Right,
+    /// The time at which the machine was suspended, until it is set right.
+    Late {
+        /// How long after the wake-up, in µs.
+        #[serde(rename = "by", with = "micros")]
+        us: u64,
+    },
+    /// The time at which the machine was suspended, for good.
+    Wrong,
+}
+
+/// All suspensions of a world.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SuspensionFaults {
+    /// In the order of time.
+    pub suspensions: Vec<Suspension>,
+}
+
+impl SuspensionFaults {
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        let mut faults = Self::default();
+        if !draws.coin("suspended", 0) {
+            return faults;
+        }
+        for n in 0..draws.magnitude("suspended", 1, 1, 4) {
+            let mut roll = draws.roll("suspended-each", n);
+            faults.suspensions.push(Suspension {
+                at: roll.below(setting.length_us),
+                worker: roll.below(setting.workers) as u32,
+                us: roll.between(setting.lease_us, setting.lease_us.saturating_mul(4)),
+                clock: match roll.below(4) {
+                    0 => Meanwhile::Counts,
+                    _ => Meanwhile::Stands,
+                },
+                wall: wall_after(&mut roll, setting.lease_us),
+            });
+        }
+        faults.suspensions.sort_by_key(|suspension| suspension.at);
+        faults
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        self.suspensions.is_empty()
+    }
+}
+
+fn wall_after(roll: &mut Roll, lease_us: u64) -> WallAfter {
+    match roll.below(4) {
+        0 => WallAfter::Wrong,
+        1 => WallAfter::Late {
+            us: roll.magnitude(10_000, lease_us),
+        },
+        _ => WallAfter::Right,
+    }
+}

@@ -1,0 +1,120 @@
+//! `exclusive-ownership`: a fence is never valid after another worker has begun.
+//!
+//! A handler asks its fence right before a side effect, at any moment: also as the first thing that happens after its machine was
+//! suspended, before its worker has looked at a clock. What no clock of the machine shows, nobody can know: until its wall clock shows
+//! the time for which its monotonic clock stood, nothing is promised. From that moment on the promise holds again.
+
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug)]
+pub(super) struct Fences {
+    binding: bool,
+    /// Who began with each shard last, and when.
+    begun: BTreeMap<ShardNo, (LifeNo, u64, Time)>,
+    /// Their rows were removed by a person, or written over by a program of others.
+    spoiled: BTreeSet<ShardNo>,
+}
+
+impl Fences {
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            binding: !terms.clocks_beyond && terms.least(|config| config.steal_cooldown()),
+            begun: BTreeMap::new(),
+            spoiled: BTreeSet::new(),
+        }
+    }
+
+    /// A program of others has written over a row that was not its own.
+    pub(super) fn trespassed(&mut self, shard: ShardNo) {
+        self.spoiled.insert(shard);
+    }
+
+    /// `of_others`: a program of others did it, which has no fences and waits for nobody's.
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
+        match *fact {
+            Fact::OpenBegun { life, shard, token } if !of_others => {
+                self.begun.insert(shard, (life, token, now));
+            }
+            Fact::RowChanged {
+                shard,
+                verb: None,
+                after: None,
+                ..
+            } => self.trespassed(shard),
+            Fact::FenceAsked {
+                life,
+                shard,
+                token,
+                valid: true,
+                adrift: false,
+            } if self.binding && !self.spoiled.contains(&shard) => {
+                if let Some(&(next, theirs, at)) = self.begun.get(&shard)
+                    && next != life
+                {
+                    verdict.report(Property::ExclusiveOwnership, now, || {
+                        format!(
+                            "life {life} has a valid fence for shard {shard} with token {token}, and life {next} began {} ms ago \
+                             with token {theirs}",
+                            (now - at) / 1_000
+                        )
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{config, judge_under};
+    use super::*;
+
+    fn begins(life: LifeNo, token: u64) -> Fact {
+        Fact::OpenBegun {
+            life,
+            shard: 0,
+            token,
+        }
+    }
+
+    fn asks(valid: bool, adrift: bool) -> Fact {
+        Fact::FenceAsked {
+            life: 0,
+            shard: 0,
+            token: 1,
+            valid,
+            adrift,
+        }
+    }
+
+    fn judged(terms: &Terms, facts: &[Fact]) -> bool {
+        let facts = facts.iter().cloned().enumerate();
+        let found = judge_under(terms, facts.map(|(at, fact)| (at as u64, fact)));
+        found.contains(&Property::ExclusiveOwnership)
+    }
+
+    #[test]
+    fn a_fence_is_valid_until_another_worker_begins_and_not_after_it() {
+        let terms = Terms::plain(config());
+        assert!(!judged(&terms, &[begins(0, 1), asks(true, false)]));
+        assert!(!judged(&terms, &[begins(0, 1), begins(1, 5), asks(false, false)]));
+        assert!(judged(&terms, &[begins(0, 1), begins(1, 5), asks(true, false)]));
+        assert!(
+            !judged(&terms, &[begins(1, 1), begins(0, 5), asks(true, false)]),
+            "the last one to begin has it"
+        );
+    }
+
+    #[test]
+    fn what_no_clock_shows_is_not_promised() {
+        let terms = Terms::plain(config());
+        assert!(!judged(&terms, &[begins(0, 1), begins(1, 5), asks(true, true)]));
+        let beyond = Terms {
+            clocks_beyond: true,
+            ..Terms::plain(config())
+        };
+        assert!(!judged(&beyond, &[begins(0, 1), begins(1, 5), asks(true, false)]));
+    }
+}

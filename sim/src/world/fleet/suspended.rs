@@ -1,0 +1,141 @@
+//! Machines that are suspended and wake up, and handlers that ask their fences.
+//!
+//! The model of a fence is that of the adapter: what the engine believed after its last input, compared with both clocks as they are at
+//! the moment of the question.
+
+use super::Fleet;
+use super::handler::Stage;
+use crate::faults::{Meanwhile, Suspension, WallAfter};
+use crate::names;
+use crate::oracles::fact::Mark;
+use crate::oracles::{Fact, ShardNo, Time};
+use crate::world::context::Context;
+use crate::world::heap::What;
+use leasehold_engine::ids::FencingToken;
+use leasehold_engine::time::Span;
+
+/// How soon after a wake-up, or after its wall clock was set right, a driver looks at its clocks, in µs.
+const LOOK_US: u64 = 250_000;
+
+impl Fleet {
+    /// A machine is suspended, if one of our workers runs on it. Programs of others have no fences.
+    pub(in crate::world) fn suspend(&mut self, cx: &mut Context, suspension: Suspension) {
+        let w = suspension.worker as usize;
+        let worker = &mut self.workers[w];
+        if !worker.is_ours() || worker.paused.is_some() {
+            return;
+        }
+        cx.fault("suspended", Some(w), None);
+        let life = worker.life;
+        if suspension.clock == Meanwhile::Stands {
+            worker.clock.stand(cx.now());
+            cx.fact(Fact::ClockStands { life });
+        }
+        worker.suspended = Some(suspension);
+        self.pause(cx, w, suspension.us);
+    }
+
+    /// A machine wakes up, if it was suspended: handlers go on before their worker does anything.
+    pub(super) fn wake_up(&mut self, cx: &mut Context, w: usize, stood: Time) {
+        let worker = &mut self.workers[w];
+        let Some(suspension) = worker.suspended.take() else {
+            return;
+        };
+        let now = cx.now();
+        if suspension.clock == Meanwhile::Stands {
+            // Timers wait for a clock that stood.
+            worker.wanted = worker.wanted.saturating_add(stood);
+        }
+        worker
+            .clock
+            .go_on(now, stood, suspension.wall != WallAfter::Right);
+        let worker_no = w as u16;
+        match suspension.wall {
+            WallAfter::Right => {}
+            WallAfter::Late { us } => {
+                cx.mark("suspended-wall-late");
+                cx.push(now + us, What::WallRight { worker: worker_no });
+            }
+            WallAfter::Wrong => cx.mark("suspended-wall-wrong"),
+        }
+        self.look_soon(cx, w);
+        self.hold_again(cx, w);
+        let open: Vec<ShardNo> = self.workers[w].adapter.consumers.keys().copied().collect();
+        for shard in open {
+            self.ask_fence(cx, w, shard);
+        }
+    }
+
+    /// The wall clock of a machine that was suspended is set right.
+    pub(in crate::world) fn set_wall_right(&mut self, cx: &mut Context, w: usize) {
+        self.workers[w].clock.set_right();
+        cx.line(|| format!("the wall clock of w{w} is set right"));
+        if self.workers[w].is_ours() && self.workers[w].paused.is_none() {
+            self.look_soon(cx, w);
+        }
+    }
+
+    /// The driver of a worker looks at its clocks.
+    fn look_soon(&mut self, cx: &mut Context, w: usize) {
+        let soon = cx.now()
+            + cx.draws()
+                .below("clock-look", cx.now() ^ (w as u64) << 56, LOOK_US);
+        let worker = &mut self.workers[w];
+        worker.wanted = worker.wanted.min(soon);
+        self.plan_wake(cx, w);
+    }
+
+    /// Beliefs of a clock that stood end later than it seemed.
+    fn hold_again(&self, cx: &mut Context, w: usize) {
+        let worker = &self.workers[w];
+        for held in worker.engine.iter().flat_map(|engine| engine.held()) {
+            let Some(shard) = names::shard_of(held.lease) else {
+                continue;
+            };
+            let fact = Fact::Holds {
+                life: worker.life,
+                shard,
+                counter: held.counter,
+                checkpoint: Mark::of(held.checkpoint, names::record_of),
+                open: held.open,
+                until: worker.clock.when(held.valid_until),
+            };
+            cx.observe(&fact);
+        }
+    }
+
+    /// A handler that is at work asks its fence. Those of machines that were never suspended need not be asked: their beliefs are
+    /// compared all the time.
+    pub(super) fn ask_fence(&self, cx: &mut Context, w: usize, shard: ShardNo) {
+        let worker = &self.workers[w];
+        let consumer = worker.adapter.consumers.get(&shard);
+        let Some(consumer) = consumer.filter(|known| matches!(known.stage, Stage::Handling(_))) else {
+            return;
+        };
+        if !worker.clock.was_suspended() {
+            return;
+        }
+        let fact = Fact::FenceAsked {
+            life: worker.life,
+            shard,
+            token: consumer.token.0,
+            valid: self.remaining(cx.now(), w, shard, consumer.token) > Span::ZERO,
+            adrift: worker.clock.is_adrift(cx.now()),
+        };
+        cx.observe(&fact);
+    }
+
+    /// For how long a fence says that its lease is known to be held.
+    fn remaining(&self, now: Time, w: usize, shard: ShardNo, token: FencingToken) -> Span {
+        let worker = &self.workers[w];
+        let mut held = worker.engine.iter().flat_map(|engine| engine.held());
+        let held = held.find(|held| names::shard_of(held.lease) == Some(shard) && held.token == token);
+        let Some(held) = held else { return Span::ZERO };
+        let at = worker.clock.mono(now);
+        let missed = worker
+            .skew
+            .as_ref()
+            .map_or(Span::ZERO, |skew| skew.missed(at, worker.clock.wall(now)));
+        Span(held.valid_until.since(at).0.saturating_sub(missed.0))
+    }
+}
