@@ -23,6 +23,10 @@ use Kind::{Alone, Common, Fault, Rare};
 
 /// All marks, in the order of their names.
 pub const CATALOGUE: &[(&str, Kind)] = &[
+    ("aggregate", Fault),
+    ("aggregate-left-out", Common),
+    ("aggregate-sent-again", Common),
+    ("checkpoint-in-aggregate", Common),
     ("crash", Fault),
     ("crash-loop", Fault),
     ("crash-on-write", Fault),

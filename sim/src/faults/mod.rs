@@ -3,6 +3,7 @@
 //! A family is on with probability one half, its magnitudes are log-uniform. What a family decides while the world
 //! runs is keyed by the thing it decides about, so families do not shift one another.
 
+mod aggregates;
 mod application;
 mod call;
 mod clock;
@@ -17,6 +18,7 @@ mod stream;
 mod table;
 mod upgrade;
 
+pub use aggregates::{AggregateFaults, MadeBy};
 pub use application::ApplicationFaults;
 pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
@@ -57,6 +59,9 @@ pub struct Faults {
     /// What is with single streams, where there are several.
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
+    /// Aggregated records.
+    #[serde(skip_serializing_if = "AggregateFaults::is_plain")]
+    pub aggregates: AggregateFaults,
     /// The application.
     pub application: ApplicationFaults,
     /// What is taken away for good.
@@ -103,6 +108,7 @@ impl Faults {
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
             several: SeveralFaults::draw(draws, setting),
+            aggregates: AggregateFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
             permanent_loss: PermanentLoss::draw(draws, setting),
             request_faults: None,

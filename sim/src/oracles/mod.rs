@@ -36,6 +36,7 @@ mod resolution;
 mod shares;
 mod stalls;
 mod steals;
+mod stored;
 mod takeover;
 mod tidy;
 mod trespass;
@@ -215,6 +216,7 @@ impl Terms {
 #[derive(Clone, Debug)]
 pub struct Oracles {
     delivery: delivery::Delivery,
+    stored: stored::Stored,
     again: again::Again,
     lineage: lineage::Lineage,
     resolution: resolution::Resolution,
@@ -260,6 +262,7 @@ impl Oracles {
     pub fn new(terms: &Terms) -> Self {
         Self {
             delivery: delivery::Delivery::default(),
+            stored: stored::Stored::default(),
             again: again::Again::default(),
             lineage: lineage::Lineage::default(),
             resolution: resolution::Resolution::new(terms),
@@ -368,6 +371,7 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
+            Fact::Stored { .. } | Fact::LeftOut { .. } => self.stored.observe(now, fact, verdict),
             Fact::Fetched { .. } => {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);

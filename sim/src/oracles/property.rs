@@ -9,6 +9,8 @@ use std::fmt;
 pub enum Property {
     /// Every record is delivered, and not again without need; a checkpoint covers only what was reported done.
     EveryRecordDelivered,
+    /// What a producer counts as stored is handed over.
+    StoredIsHandedOver,
     /// A child waits for its parents; an ended parent has its children's leases.
     ParentsFirst,
     /// An unknown outcome is resolved before it is acted on; our own write is no loss.
@@ -62,6 +64,7 @@ impl Property {
     pub const fn name(self) -> &'static str {
         match self {
             Property::EveryRecordDelivered => "every-record-delivered",
+            Property::StoredIsHandedOver => "stored-is-handed-over",
             Property::ParentsFirst => "parents-first",
             Property::OwnWritesRecognised => "own-writes-recognised",
             Property::HashSpaceCovered => "hash-space-covered",

@@ -8,6 +8,7 @@
 //! | [`handler`] | the application: a handler for every open shard |
 //! | [`shard_pause`] | the application pauses a shard for a while |
 //! | [`absence`] | the application takes a stream away from a worker, and gives it back |
+//! | [`unpacking`] | which parts of aggregated records a handler is given |
 //! | [`told`] | what workers say: notices, and what they hold |
 //! | [`novelty`] | kinds of states that leases were in |
 //! | [`transcript`] | the digest of inputs and outputs |
@@ -24,6 +25,7 @@ mod program;
 mod shard_pause;
 mod told;
 mod transcript;
+mod unpacking;
 pub(crate) mod worker;
 
 pub(super) use process::{Begun, Healed};
