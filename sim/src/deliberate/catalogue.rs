@@ -39,6 +39,8 @@ macro_rules! entries {
 
 /// The files of the catalogue, in the order of their names. A bug's place in it is its number.
 pub(super) const FILES: &[(&str, &str)] = entries! {
+    "aggregate-of-others"
+    "aggregate-whole"
     "any-table"
     "asked-waits"
     "asks-for-all"
@@ -128,6 +130,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "one-handler-at-a-time"
     "one-parent-only"
     "one-read-at-a-time"
+    "part-is-whole"
     "partial-is-whole"
     "pause-unheeded"
     "paused-not-renewed"
@@ -135,6 +138,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "put-for-update"
     "quick-scans-unpaced"
     "quota-ignored"
+    "range-end-excluded"
     "range-unsaid"
     "read-on-at-latest"
     "registers-once"
@@ -148,6 +152,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "reports-for-ever"
     "reports-seem-new"
     "reports-seldom"
+    "restart-skips-parts"
     "restore-when-fenced"
     "retries-regardless"
     "row-twice-seen"
@@ -164,6 +169,8 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "steals-all"
     "steals-from-ours"
     "steals-where-led"
+    "sub-unread"
+    "sub-unwritten"
     "take-unguarded"
     "take-while-stopping"
     "takes-before-leader"
