@@ -1,8 +1,8 @@
 //! The board, on tokio's paused clock, without a worker around it.
 
 use super::*;
-use crate::kpl::Misplaced;
 use crate::runtime::TokioRuntime;
+use leasehold_engine::aggregate::Misplaced;
 use leasehold_engine::input::{Cause, Refusal, Reply};
 use leasehold_engine::testkit::Holding;
 use std::time::Duration;

@@ -1,13 +1,13 @@
 //! The gauges, over what an engine would hold and a store keeps, on tokio's paused clock.
 
 use super::*;
-use crate::kpl::Misplaced;
 use crate::record::Record;
 use crate::runtime::{Runtime, TokioRuntime};
 use crate::store::Answer;
 use crate::testing::op;
 use bytes::Bytes;
 use leasehold_engine::Held;
+use leasehold_engine::aggregate::Misplaced;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::Input;
 use leasehold_engine::output::Output;

@@ -1,17 +1,19 @@
 //! Aggregated records, as the Kinesis Producer Library (KPL) writes them: many small records in one.
 //!
 //! The layout is `F3 89 9A C2`, a protobuf `AggregatedRecord`, and the MD5 of the latter. What does not have it is a
-//! plain record. Three rules differ from KCL for Java 3.5, none of them in what a well-formed aggregate becomes:
+//! plain record. Three rules differ from KCL for Java 3.5, none of them in what becomes of an aggregate whose parts all belong to its
+//! shard:
 //!
 //! * An aggregate with an index out of its tables, or a hash key that is no number, is handed over whole and raw. KCL
 //!   keeps the parts before the damage and loses the rest silently.
 //! * Part of an aggregate may belong to another shard: the producer used an outdated shard map. KCL drops the whole
-//!   aggregate, since the KPL notices and sends its records again. Other producers may not, so that
-//!   [`Misplaced::Keep`] or [`Misplaced::DeadLetter`] can be chosen.
+//!   aggregate, which loses records of every KPL since August 2024. Here the parts of the shard are handed over, and
+//!   [`Misplaced`] says what becomes of the others (see [`leasehold_engine::aggregate`]).
 //! * The parts are numbered by their place in the aggregate, whatever is dropped.
 
 use crate::record::Record;
 use bytes::Bytes;
+use leasehold_engine::aggregate::{Misplaced, Sorted};
 use leasehold_engine::shard::{HashKey, HashRange};
 use md5::{Digest, Md5};
 use prost::Message;
@@ -19,25 +21,6 @@ use std::sync::Arc;
 
 const MAGIC: [u8; 4] = [0xF3, 0x89, 0x9A, 0xC2];
 const MD5_LEN: usize = 16;
-
-/// What to do with an aggregate of which some part belongs to another shard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Misplaced {
-    /// Drop the whole aggregate, as KCL does: the KPL sends its records again. An event tells of it, at most once a minute and shard,
-    /// with the shard, the position of the first one, and how many aggregates and parts were dropped.
-    #[default]
-    Drop,
-    /// Hand it over. Nothing is lost, whatever the producer; with the KPL, its records come twice.
-    Keep,
-    /// Hand over the parts that belong to this shard, and give each other part to the [dead-letter sink](crate::DeadLetter), as a
-    /// [`Letter`](crate::Letter) with 0 attempts. The sink has all of them before the batch is handed over. If it fails, the batch is
-    /// tried again after a pause, as one whose handler failed, for as long as it takes: no record is blamed for that, whatever the
-    /// [`FailurePolicy`](crate::FailurePolicy). A part may be given more than once. With the KPL, its records come twice.
-    ///
-    /// It needs [`Builder::dead_letter`](crate::Builder::dead_letter).
-    DeadLetter,
-}
 
 #[derive(Clone, PartialEq, Message)]
 struct Aggregate {
@@ -65,12 +48,8 @@ struct Part {
 pub(crate) enum Unpacked {
     /// Not aggregated (or not readable as such): itself.
     Plain(Record),
-    /// Its parts, in order.
-    Parts(Vec<Record>),
-    /// Its parts, in order: those of this shard, and those of other shards, which are dead letters.
-    Split(Vec<Record>, Vec<Record>),
-    /// So many parts, of which some belong to another shard: all are dropped.
-    Dropped(u64),
+    /// Its parts, each where it goes, and how many there are.
+    Parts(Sorted<Record>, u64),
 }
 
 /// Takes `record` apart if it is aggregated. Without `range`, no part counts as misplaced.
@@ -78,7 +57,6 @@ pub(crate) fn unpack(record: Record, range: Option<HashRange>, misplaced: Mispla
     let Some(aggregate) = parse(&record.data) else {
         return Unpacked::Plain(record);
     };
-    let count = aggregate.parts.len() as u64;
     let Some(parts) = split(&record, aggregate) else {
         tracing::warn!(
             shard = %record.shard, position = %record.position,
@@ -86,15 +64,8 @@ pub(crate) fn unpack(record: Record, range: Option<HashRange>, misplaced: Mispla
         );
         return Unpacked::Plain(record);
     };
-    let outside = |part: &Record| range.is_some_and(|range| !contains(range, hash_of(part)));
-    match misplaced {
-        Misplaced::Drop if parts.iter().any(outside) => Unpacked::Dropped(count),
-        Misplaced::DeadLetter if parts.iter().any(outside) => {
-            let (outside, ours) = parts.into_iter().partition(outside);
-            Unpacked::Split(ours, outside)
-        }
-        _ => Unpacked::Parts(parts),
-    }
+    let count = parts.len() as u64;
+    Unpacked::Parts(misplaced.sort(parts, range, hash_of), count)
 }
 
 fn parse(data: &Bytes) -> Option<Aggregate> {
@@ -143,10 +114,6 @@ pub(crate) fn hash_of(record: &Record) -> HashKey {
             Md5::digest(record.partition_key.as_bytes()).into(),
         ))
     })
-}
-
-fn contains(range: HashRange, key: HashKey) -> bool {
-    (range.start..=range.end).contains(&key)
 }
 
 #[cfg(test)]

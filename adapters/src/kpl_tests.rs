@@ -46,23 +46,32 @@ pub(crate) fn aggregate(
     seal(&aggregate.encode_to_vec())
 }
 
-fn parts(data: Bytes, range: Option<HashRange>, misplaced: Misplaced) -> Vec<(u64, String, String)> {
+fn sorted(data: Bytes, range: Option<HashRange>, misplaced: Misplaced) -> Sorted<Record> {
     match unpack(plain(data), range, misplaced) {
         Unpacked::Plain(record) => panic!("plain: {record:?}"),
-        Unpacked::Dropped(_) => Vec::new(),
-        Unpacked::Split(..) => panic!("split, though there are no dead letters"),
-        Unpacked::Parts(parts) => parts
-            .into_iter()
-            .map(|part| {
-                assert!(part.aggregated && part.position.sequence == 7.into());
-                (
-                    part.position.sub,
-                    part.partition_key.to_string(),
-                    String::from_utf8(part.data.to_vec()).unwrap(),
-                )
-            })
-            .collect(),
+        Unpacked::Parts(sorted, count) => {
+            let all = sorted.ours.len() as u64 + sorted.others.len() as u64 + sorted.dropped;
+            assert_eq!(all, count, "each part has its place");
+            sorted
+        }
     }
+}
+
+fn parts(data: Bytes, range: Option<HashRange>, misplaced: Misplaced) -> Vec<(u64, String, String)> {
+    let sorted = sorted(data, range, misplaced);
+    assert_eq!(sorted.others, [], "there are no dead letters");
+    sorted
+        .ours
+        .into_iter()
+        .map(|part| {
+            assert!(part.aggregated && part.position.sequence == 7.into());
+            (
+                part.position.sub,
+                part.partition_key.to_string(),
+                String::from_utf8(part.data.to_vec()).unwrap(),
+            )
+        })
+        .collect()
 }
 
 fn is_plain(data: impl Into<Bytes>) -> bool {
@@ -94,9 +103,7 @@ fn an_aggregate_as_bytes() {
         parts(seal(&body), None, Misplaced::Drop),
         [(0, "k0".into(), "a".into()), (1, "k1".into(), "bc".into())]
     );
-    let Unpacked::Parts(parts) = unpack(plain(seal(&body)), None, Misplaced::Drop) else {
-        panic!("two parts")
-    };
+    let parts = sorted(seal(&body), None, Misplaced::Drop).ours;
     assert_eq!(parts.len(), 2);
     assert_eq!(parts[1].explicit_hash_key, Some(HashKey(5)));
 }
@@ -137,43 +144,125 @@ fn an_aggregate_damaged_inside_is_handed_over_whole() {
 #[test]
 fn an_empty_aggregate_vanishes_but_counts() {
     let data = aggregate(&["k"], &[], &[]);
-    assert_eq!(
-        unpack(plain(data), None, Misplaced::Drop),
-        Unpacked::Parts(Vec::new())
-    );
+    assert_eq!(parts(data, None, Misplaced::Drop), []);
 }
 
 #[test]
-fn a_misplaced_part_drops_its_aggregate_or_is_kept_as_told() {
-    let (inside, outside) = ("1", u128::MAX.to_string());
-    let data = aggregate(
-        &["k"],
-        &[inside, &outside],
-        &[(0, Some(0), "a"), (0, Some(1), "b")],
-    );
-    assert!(parts(data.clone(), Some(HALF), Misplaced::Drop).is_empty());
-    assert_eq!(parts(data.clone(), Some(HALF), Misplaced::Keep).len(), 2);
-    assert_eq!(
-        parts(data.clone(), Some(HashRange::ALL), Misplaced::Drop).len(),
-        2
-    );
-    assert_eq!(parts(data, None, Misplaced::Drop).len(), 2);
-}
-
-#[test]
-fn parts_of_other_shards_are_set_apart_if_they_are_dead_letters() {
+fn parts_of_other_shards_go_where_they_are_told_to_and_keep_their_numbers() {
     let (inside, outside) = ("1", u128::MAX.to_string());
     let mixed = [(0, Some(0), "a"), (0, Some(1), "b"), (0, Some(0), "c")];
     let data = aggregate(&["k"], &[inside, &outside], &mixed);
-    let split = |range| unpack(plain(data.clone()), range, Misplaced::DeadLetter);
-    let Unpacked::Split(ours, others) = split(Some(HALF)) else {
-        panic!("expected it to be split, found {:?}", split(Some(HALF)))
-    };
     let subs = |parts: &[Record]| parts.iter().map(|part| part.position.sub).collect::<Vec<_>>();
-    assert_eq!((subs(&ours), subs(&others)), (vec![0, 2], vec![1]));
-    for range in [None, Some(HashRange::ALL)] {
-        assert!(matches!(split(range), Unpacked::Parts(parts) if parts.len() == 3));
+    for (misplaced, ours, others, dropped) in [
+        (Misplaced::Drop, vec![0, 2], vec![], 1),
+        (Misplaced::DropWhole, vec![], vec![], 3),
+        (Misplaced::Keep, vec![0, 1, 2], vec![], 0),
+        (Misplaced::DeadLetter, vec![0, 2], vec![1], 0),
+    ] {
+        let sorted = sorted(data.clone(), Some(HALF), misplaced);
+        let found = (subs(&sorted.ours), subs(&sorted.others), sorted.dropped);
+        assert_eq!(found, (ours, others, dropped), "{misplaced}");
+        for range in [None, Some(HashRange::ALL)] {
+            assert_eq!(
+                parts(data.clone(), range, misplaced).len(),
+                3,
+                "{misplaced}, {range:?}"
+            );
+        }
     }
+}
+
+/// The hash key of a partition key.
+fn hash(key: &str) -> u128 {
+    u128::from_be_bytes(Md5::digest(key).into())
+}
+
+/// A producer with a map from before a split sends one aggregate of eight events to one of the two children. What it does not count as
+/// stored it sends again, to the other child; an old one sends all to both.
+#[test]
+fn after_a_split_each_event_that_a_kpl_counts_as_stored_is_handed_over() {
+    let keys: Vec<String> = (0..8).map(|n| format!("user-{n}")).collect();
+    let names: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let pack = |of: &[usize]| {
+        let events: Vec<(u64, Option<u64>, &str)> = of.iter().map(|n| (*n as u64, None, names[*n])).collect();
+        aggregate(&names, &[], &events)
+    };
+    let children = [(0, u128::MAX / 2), (u128::MAX / 2 + 1, u128::MAX)];
+    let children = children.map(|(start, end)| HashRange {
+        start: HashKey(start),
+        end: HashKey(end),
+    });
+    let all: Vec<usize> = (0..8).collect();
+    let of = |child: usize| -> Vec<usize> {
+        let belongs = |n: &usize| children[child].contains(HashKey(hash(names[*n])));
+        all.iter().copied().filter(belongs).collect()
+    };
+    let outside = of(1);
+    assert!(
+        !of(0).is_empty() && !outside.is_empty(),
+        "the split parts the keys"
+    );
+    let handed_over = |sent: &[(usize, Bytes)], misplaced| {
+        let mut events: Vec<String> = Vec::new();
+        for (child, data) in sent {
+            events.extend(
+                parts(data.clone(), Some(children[*child]), misplaced)
+                    .into_iter()
+                    .map(|(_, _, data)| data),
+            );
+        }
+        events.sort();
+        events
+    };
+    let new = [(0, pack(&all)), (1, pack(&outside))];
+    assert_eq!(handed_over(&new, Misplaced::Drop), keys, "each once");
+    let old = [(0, pack(&all)), (0, pack(&of(0))), (1, pack(&outside))];
+    let twice = handed_over(&old, Misplaced::Drop);
+    assert_eq!(
+        twice.len(),
+        8 + of(0).len(),
+        "those of the first child come twice"
+    );
+    assert!(keys.iter().all(|key| twice.contains(key)));
+    // The whole of it was dropped before.
+    let lost = 8 - handed_over(&new, Misplaced::DropWhole).len();
+    assert_eq!(lost, of(0).len());
+    assert_eq!(handed_over(&old, Misplaced::DropWhole), keys);
+}
+
+/// As other producers write aggregates: what is readable is taken apart, and what is not comes whole.
+#[test]
+fn odd_aggregates_of_other_producers() {
+    let low = "0";
+    for (data, expected) in [
+        (aggregate(&["a"], &[low], &[(0, Some(0), "ok")]), vec!["ok"]),
+        (
+            aggregate(&["a"], &[], &[(0, None, ""), (0, None, "after")]),
+            vec!["", "after"],
+        ),
+        // One part is of another shard.
+        (
+            aggregate(&["a", "b"], &[], &[(0, None, "here"), (1, None, "other")]),
+            vec!["here"],
+        ),
+    ] {
+        let found = parts(data, Some(HALF), Misplaced::Drop);
+        let found: Vec<&str> = found.iter().map(|(_, _, data)| data.as_str()).collect();
+        assert_eq!(found, expected);
+    }
+    let inner = aggregate(&["a"], &[], &[(0, None, "inner")]);
+    let outer = Aggregate {
+        partition_keys: vec!["a".into()],
+        explicit_hash_keys: Vec::new(),
+        parts: vec![Part {
+            partition_key: Some(0),
+            explicit_hash_key: None,
+            data: Some(inner.clone()),
+        }],
+    };
+    let nested = sorted(seal(&outer.encode_to_vec()), Some(HALF), Misplaced::Drop).ours;
+    assert_eq!(nested.iter().map(|part| &part.data).collect::<Vec<_>>(), [&inner]);
+    assert!(is_plain(aggregate(&["a"], &[""], &[(0, Some(0), "no number")])));
 }
 
 #[test]
@@ -240,8 +329,9 @@ proptest! {
         let data = if sealed { seal(&body) } else { body.into() };
         match unpack(plain(data.clone()), Some(HALF), Misplaced::Keep) {
             Unpacked::Plain(record) => prop_assert_eq!(record, plain(data)),
-            Unpacked::Parts(_) => {}
-            other => panic!("{other:?}, though what is misplaced is to be kept"),
+            Unpacked::Parts(sorted, _) => {
+                prop_assert!(sorted.others.is_empty() && sorted.dropped == 0, "what is misplaced is kept");
+            }
         }
     }
 }

@@ -116,9 +116,9 @@ pub use error::Error;
 pub use fence::{Fence, NotDurable};
 pub use handler::{Ack, Flush, Handler, HandlerFn};
 pub use health::Health;
-pub use kpl::Misplaced;
 /// The engine, for formats of lease tables that this crate does not have.
 pub use leasehold_engine as engine;
+pub use leasehold_engine::aggregate::Misplaced;
 pub use leasehold_engine::config::{
     AssignBy, BadConfig, BadOption, Config, FailureAction, FleetConfig, InitialPosition, MembersConfig,
     OptionInfo, ReaderConfig,

@@ -127,7 +127,10 @@ table! {
     Counter PROCESSED_BYTES "leasehold_processed_bytes_total" Bytes []
         "Payload of these records.";
     Counter MISPLACED "leasehold_misplaced_aggregates_total" Count []
-        "Aggregated records that were dropped because some part belongs to another shard (Misplaced::Drop).";
+        "Aggregated records of which parts were dropped, because some part belongs to another shard (Misplaced::Drop and \
+         Misplaced::DropWhole).";
+    Counter MISPLACED_PARTS "leasehold_misplaced_parts_total" Count ["result"]
+        "Parts of these records: handed-over (fetched for the handler, as they belong to the shard) or dropped.";
     Counter SET_ASIDE "leasehold_set_aside_records_total" Count ["reason"]
         "Records that were set aside: failed (the handler could not process the record) or misplaced (the record belongs to another \
          shard: Misplaced::DeadLetter).";
@@ -209,6 +212,9 @@ impl Meter {
         }
         for kind in DANGERS {
             self.count(&NOTICES, [kind.into()], 0);
+        }
+        for result in ["handed-over", "dropped"] {
+            self.count(&MISPLACED_PARTS, [result.into()], 0);
         }
         for reason in ["failed", "misplaced"] {
             self.count(&SET_ASIDE, [reason.into()], 0);

@@ -115,6 +115,7 @@ fn series_have_the_common_labels_and_are_there_from_the_beginning() {
         format!(r#"leasehold_shard_waiting_records{{{common},shard="s-1"}} 7"#),
         format!(r#"leasehold_outcomes_total{{{common},kind="table",result="applied"}} 5"#),
         format!("leasehold_misplaced_aggregates_total{{{common}}} 4"),
+        format!(r#"leasehold_misplaced_parts_total{{{common},result="dropped"}} 0"#),
         r#"leasehold_leases_held{application="billing",stream="orders",worker="w:20"} 9"#.to_owned(),
         "# HELP leasehold_leases_held Leases this worker holds.".to_owned(),
         "# TYPE leasehold_leases_held gauge".to_owned(),

@@ -1,7 +1,9 @@
-//! Aggregated records of which some part belongs to another shard: telling of those that were dropped, and keeping the parts that
-//! are dead letters.
+//! Aggregated records of which some part belongs to another shard: telling of those of which parts were dropped, and keeping the parts
+//! that are dead letters.
 
+use crate::metrics::{self, Meter};
 use crate::record::Record;
+use leasehold_engine::aggregate::Misplaced;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::position::Position;
 use leasehold_engine::time::{Mono, Span};
@@ -10,29 +12,47 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A shard is told of no more often than this.
 const EVERY: Span = Span::from_secs(60);
 
+/// Aggregated records of which parts were dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// How many.
+    pub(crate) records: u64,
+    /// How many of their parts are handed over.
+    pub(crate) handed_over: u64,
+    /// How many of their parts were dropped.
+    pub(crate) dropped: u64,
+}
+
+impl Count {
+    /// One more, of which so many parts are handed over, and so many were dropped.
+    pub(crate) fn add(&mut self, handed_over: u64, dropped: u64) {
+        self.records += 1;
+        self.handed_over = self.handed_over.saturating_add(handed_over);
+        self.dropped = self.dropped.saturating_add(dropped);
+    }
+}
+
 /// What was dropped of one shard and not told yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Untold {
     told_at: Option<Mono>,
     /// The first one.
     position: Option<Position>,
-    records: u64,
-    parts: u64,
+    count: Count,
 }
 
 impl Untold {
-    /// An aggregated record of so many parts was dropped.
-    pub(crate) fn add(&mut self, position: Position, parts: u64) {
+    /// Of an aggregated record, so many parts are handed over, and so many were dropped.
+    pub(crate) fn add(&mut self, position: Position, handed_over: u64, dropped: u64) {
         self.position = self.position.or(Some(position));
-        self.records += 1;
-        self.parts = self.parts.saturating_add(parts);
+        self.count.add(handed_over, dropped);
     }
 
     /// What is to be told now. `all`: nothing will follow.
-    fn take(&mut self, now: Mono, all: bool) -> Option<(Position, u64, u64)> {
+    fn take(&mut self, now: Mono, all: bool) -> Option<(Position, Count)> {
         let due = self.told_at.is_none_or(|at| now.since(at) >= EVERY);
         let position = self.position.filter(|_| due || all)?;
-        let told = (position, self.records, self.parts);
+        let told = (position, self.count);
         *self = Self {
             told_at: Some(now),
             ..Self::default()
@@ -41,14 +61,47 @@ impl Untold {
     }
 
     /// Tells what is to be told now. `all`: nothing will follow.
-    pub(crate) fn tell(&mut self, shard: &ShardId, now: Mono, all: bool) {
-        if let Some((position, records, parts)) = self.take(now, all) {
+    pub(crate) fn tell(&mut self, misplaced: Misplaced, shard: &ShardId, now: Mono, all: bool) {
+        if let Some((position, count)) = self.take(now, all) {
+            let Count {
+                records,
+                handed_over,
+                dropped,
+            } = count;
             tracing::warn!(
-                %shard, %position, records, parts,
-                "dropped {records} aggregated records of {shard}, the first at {position}, with {parts} parts: some part of each belongs \
-                 to another shard. The KPL sends their records again; if the producer is another one, choose `Misplaced::Keep`"
+                %shard, %position, records, handed_over, dropped,
+                "{}", sentence(misplaced, shard, position, count)
             );
         }
+    }
+}
+
+/// Sets the counters of what was counted so far.
+pub(crate) fn show_misplaced(meter: &Meter, count: Count) {
+    meter.count_to(&metrics::MISPLACED, [], count.records);
+    for (result, parts) in [("handed-over", count.handed_over), ("dropped", count.dropped)] {
+        meter.count_to(&metrics::MISPLACED_PARTS, [result.into()], parts);
+    }
+}
+
+/// What was dropped, what that means, and what to do.
+fn sentence(misplaced: Misplaced, shard: &ShardId, position: Position, count: Count) -> String {
+    let Count {
+        records,
+        handed_over,
+        dropped,
+    } = count;
+    match misplaced {
+        Misplaced::DropWhole => format!(
+            "dropped {records} aggregated records of {shard}, the first at {position}, with {dropped} parts: some part of each belongs \
+             to another shard. A Kinesis Producer Library since August 2024 does not send the parts again that belong to {shard}: they \
+             are lost. Choose `Misplaced::Drop` (`drop`), unless every producer is older"
+        ),
+        _ => format!(
+            "dropped {dropped} parts of {records} aggregated records of {shard}, the first at {position}, since they belong to other \
+             shards; {handed_over} parts of these records belong to {shard} and are kept. A Kinesis Producer Library sends the dropped \
+             parts again; if the producer is another one and does not, choose `Misplaced::Keep` (`keep`)"
+        ),
     }
 }
 
@@ -90,19 +143,39 @@ mod tests {
         Position::of(n.into())
     }
 
+    fn counted(records: u64, handed_over: u64, dropped: u64) -> Count {
+        Count {
+            records,
+            handed_over,
+            dropped,
+        }
+    }
+
     #[test]
     fn the_first_is_told_at_once_and_further_ones_together_a_minute_later_or_at_the_end() {
         let mut untold = Untold::default();
         assert_eq!(untold.take(Mono(5), true), None);
-        untold.add(at(1), 3);
-        assert_eq!(untold.take(Mono(5), false), Some((at(1), 1, 3)));
-        untold.add(at(2), 4);
-        untold.add(at(7), 5);
+        untold.add(at(1), 1, 3);
+        assert_eq!(untold.take(Mono(5), false), Some((at(1), counted(1, 1, 3))));
+        untold.add(at(2), 2, 4);
+        untold.add(at(7), 0, 5);
         let minute = Mono(5) + EVERY;
         assert_eq!(untold.take(Mono(minute.0 - 1), false), None);
-        assert_eq!(untold.take(minute, false), Some((at(2), 2, 9)));
-        untold.add(at(9), 1);
+        assert_eq!(untold.take(minute, false), Some((at(2), counted(2, 2, 9))));
+        untold.add(at(9), 1, 1);
         assert_eq!(untold.take(minute, false), None);
-        assert_eq!(untold.take(minute, true), Some((at(9), 1, 1)));
+        assert_eq!(untold.take(minute, true), Some((at(9), counted(1, 1, 1))));
+    }
+
+    #[test]
+    fn what_is_told_says_what_was_dropped_and_claims_a_loss_only_where_there_may_be_one() {
+        let told = |misplaced| sentence(misplaced, &"s".into(), at(7), counted(2, 3, 5));
+        let parts = told(Misplaced::Drop);
+        assert!(parts.contains("dropped 5 parts of 2 aggregated records of s, the first at 7"));
+        assert!(parts.contains("3 parts of these records belong to s and are kept"));
+        assert!(!parts.contains("lost"), "{parts}");
+        let whole = told(Misplaced::DropWhole);
+        assert!(whole.contains("dropped 2 aggregated records of s, the first at 7, with 5 parts"));
+        assert!(whole.contains("are lost"), "{whole}");
     }
 }

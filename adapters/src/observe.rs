@@ -8,6 +8,7 @@ use crate::gauges::Gauges;
 use crate::handovers::Handovers;
 use crate::machine::Machine;
 use crate::metrics::{self, Meter};
+use crate::misplaced::show_misplaced;
 use crate::ports::{Consumed, Failure, Kind};
 use crate::requests::{Requests, show_consumed};
 use crate::store::Store;
@@ -278,7 +279,7 @@ impl Observer {
     pub(crate) fn state(&mut self, now: Mono, engine: &impl Machine, consumed: Consumed, trace_gaps: u64) {
         if let Some(gauges) = &mut self.gauges {
             gauges.set(now, engine);
-            self.meter.count_to(&metrics::MISPLACED, [], self.store.dropped());
+            show_misplaced(&self.meter, self.store.misplaced());
             self.meter.count_to(&metrics::TRACE_GAPS, [], trace_gaps);
             show_consumed(&self.meter, consumed);
         }

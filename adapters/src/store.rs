@@ -3,10 +3,11 @@
 //! Records are kept until they are processed or their shard is closed; delivery only moves forward, so a delivery
 //! frees what was fetched before it. The engine's byte budget bounds what it has fetched and not delivered.
 
-use crate::kpl::{Misplaced, Unpacked, unpack};
-use crate::misplaced::{Outside, Untold};
+use crate::kpl::{Unpacked, unpack};
+use crate::misplaced::{Count, Outside, Untold};
 use crate::record::Record;
 use crate::runtime::Runtime;
+use leasehold_engine::aggregate::Misplaced;
 use leasehold_engine::ids::{OpId, ShardId};
 use leasehold_engine::input;
 use leasehold_engine::position::Position;
@@ -49,8 +50,8 @@ struct Kept {
     shard_of: BTreeMap<OpId, ShardId>,
     pages: VecDeque<(OpId, String)>,
     ranges: BTreeMap<ShardId, HashRange>,
-    /// How many aggregated records were dropped.
-    dropped: u64,
+    /// Aggregated records of which parts were dropped.
+    misplaced: Count,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +64,7 @@ struct KeptShard {
     closed: Option<OpId>,
     /// The last answer of this ownership.
     last: Option<Reading>,
-    /// Aggregated records that were dropped.
+    /// Aggregated records of which parts were dropped.
     untold: Untold,
     /// Everything up to here is processed, as far as this ownership knows.
     done: Option<Position>,
@@ -165,24 +166,19 @@ impl Store {
         };
         let mut records = Vec::with_capacity(answer.records.len());
         let mut outside = Vec::new();
-        let mut dropped = Vec::new();
+        let mut misplaced = Vec::new();
         for record in answer.records {
             description.bytes += record.data.len() as u64;
             let mut position = record.position;
             match unpack(record, range, self.misplaced) {
                 Unpacked::Plain(record) => records.push(record),
-                Unpacked::Parts(parts) => {
-                    position.sub = (parts.len() as u64).saturating_sub(1);
-                    records.extend(parts);
-                }
-                Unpacked::Split(ours, others) => {
-                    position.sub = ((ours.len() + others.len()) as u64).saturating_sub(1);
-                    records.extend(ours);
-                    outside.extend(others);
-                }
-                Unpacked::Dropped(count) => {
-                    dropped.push((position, count));
+                Unpacked::Parts(sorted, count) => {
+                    if sorted.dropped > 0 {
+                        misplaced.push((position, sorted.ours.len() as u64, sorted.dropped));
+                    }
                     position.sub = count.saturating_sub(1);
+                    records.extend(sorted.ours);
+                    outside.extend(sorted.others);
                 }
             }
             description.last = Some(position);
@@ -198,23 +194,26 @@ impl Store {
             outside: Outside::new(outside),
             reading,
         });
-        self.note_dropped(shard, reading.at, &dropped);
+        self.note_misplaced(shard, reading.at, &misplaced);
         self.keep_batch(shard, op, fetched, answer.next, reading);
         description
     }
 
-    /// Counts aggregated records that were dropped, and tells of them.
-    fn note_dropped(&self, shard: &ShardId, now: Mono, dropped: &[(Position, u64)]) {
-        if dropped.is_empty() {
+    /// Counts aggregated records of which parts were dropped, and tells of them. Of each: the position, and how many parts are handed
+    /// over and how many were dropped.
+    fn note_misplaced(&self, shard: &ShardId, now: Mono, misplaced: &[(Position, u64, u64)]) {
+        if misplaced.is_empty() {
             return;
         }
         let mut kept = self.kept();
-        kept.dropped += dropped.len() as u64;
-        let entry = kept.shards.entry(shard.clone()).or_default();
-        for (position, parts) in dropped {
-            entry.untold.add(*position, *parts);
+        for (_, handed_over, dropped) in misplaced {
+            kept.misplaced.add(*handed_over, *dropped);
         }
-        entry.untold.tell(shard, now, false);
+        let entry = kept.shards.entry(shard.clone()).or_default();
+        for (position, handed_over, dropped) in misplaced {
+            entry.untold.add(*position, *handed_over, *dropped);
+        }
+        entry.untold.tell(self.misplaced, shard, now, false);
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -357,9 +356,9 @@ impl Store {
         }
     }
 
-    /// How many aggregated records were dropped so far, as some part of each belongs to another shard.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.kept().dropped
+    /// How many aggregated records there were so far of which parts were dropped, since some part of each belongs to another shard.
+    pub(crate) fn misplaced(&self) -> Count {
+        self.kept().misplaced
     }
 
     /// A shard's ownership ended: everything that was asked for before `close` is freed, and so is what comes late.
@@ -367,7 +366,7 @@ impl Store {
         let mut kept = self.kept();
         let entry = kept.shards.entry(shard.clone()).or_default();
         entry.closed = Some(close);
-        entry.untold.tell(shard, Mono(0), true);
+        entry.untold.tell(self.misplaced, shard, Mono(0), true);
         (entry.last, entry.done) = (None, None);
         entry.kept = entry.kept.split_off(&close);
         let later = entry.batches.split_off(&close);

@@ -28,6 +28,7 @@
 //! a change that its compiler has to show.
 
 pub mod admin;
+pub mod aggregate;
 mod began;
 mod calendar;
 pub mod config;

@@ -88,6 +88,11 @@ impl HashRange {
         end: HashKey::MAX,
     };
 
+    /// Whether a key is in it.
+    pub fn contains(self, key: HashKey) -> bool {
+        self.start <= key && key <= self.end
+    }
+
     /// Whether some key is in both.
     pub fn overlaps(self, other: HashRange) -> bool {
         self.start <= other.end && other.start <= self.end

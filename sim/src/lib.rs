@@ -30,6 +30,7 @@ pub mod marks;
 mod names;
 pub mod options;
 pub mod oracles;
+mod parts;
 pub mod peers;
 pub mod quick;
 pub mod recording;

@@ -23,7 +23,11 @@ use Kind::{Alone, Common, Fault, Rare};
 
 /// All marks, in the order of their names.
 pub const CATALOGUE: &[(&str, Kind)] = &[
+    ("aggregate", Fault),
+    ("aggregate-left-out", Common),
+    ("aggregate-sent-again", Common),
     ("begun-again", Common),
+    ("checkpoint-in-aggregate", Common),
     ("crash", Fault),
     ("crash-loop", Fault),
     ("crash-on-write", Fault),

@@ -2,9 +2,11 @@
 
 use crate::oracles::fact::{Mark, Owner, Row};
 use crate::oracles::{LifeNo, ShardNo};
+use crate::parts::Parts;
+pub(crate) use crate::parts::record_of;
 use crate::streams::{self, Streams};
 use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
-use leasehold_engine::position::{Position, SequenceNumber};
+use leasehold_engine::position::{Checkpoint, SequenceNumber};
 use leasehold_engine::row::LeaseRow;
 use leasehold_local_aws::kinesis::{SequenceNumber as FakeSequence, ShardIndex};
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ pub(crate) struct Names {
     owners: BTreeMap<WorkerId, LifeNo>,
     /// The worker of every life.
     lives: Vec<u16>,
+    parts: Parts,
 }
 
 impl Names {
@@ -81,6 +84,15 @@ impl Names {
         owners.find_map(|(name, &of)| (of == life).then_some(name))
     }
 
+    /// What the records of shards are made of.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    pub(crate) fn parts_mut(&mut self) -> &mut Parts {
+        &mut self.parts
+    }
+
     /// A row as oracles see it.
     pub(crate) fn row(&self, row: &LeaseRow) -> Row {
         Row {
@@ -91,8 +103,18 @@ impl Names {
                 .and(row.owner.as_ref())
                 .map(|next| self.owner(next)),
             counter: row.counter,
-            checkpoint: Mark::of(row.checkpoint, record_of),
+            checkpoint: self.mark(shard_of(&row.key), row.checkpoint),
         }
+    }
+}
+
+impl Names {
+    /// A checkpoint as oracles see it.
+    pub(crate) fn mark(&self, shard: Option<ShardNo>, checkpoint: Checkpoint) -> Mark {
+        Mark::of(checkpoint, |position| match shard {
+            Some(shard) => self.parts.at(shard, position),
+            None => record_of(position),
+        })
     }
 }
 
@@ -104,13 +126,6 @@ pub(crate) fn shard_of(key: &LeaseKey) -> Option<ShardNo> {
 /// The number of the shard that has this name within the engine.
 pub(crate) fn number(name: &str) -> Option<ShardNo> {
     streams::number(name)
-}
-
-/// The place of a record in its shard, from 1.
-pub(crate) fn record_of(position: Position) -> Option<u64> {
-    FakeSequence::from_words(position.sequence.words())
-        .parts()
-        .map(|parts| parts.position)
 }
 
 /// The fake's number in the engine's terms.

@@ -1,6 +1,7 @@
 //! Whole-system tests: real workers, real SDKs, and servers that others wrote.
 
 mod admin;
+mod aggregates;
 mod bad_input;
 mod blocking;
 mod boto3;

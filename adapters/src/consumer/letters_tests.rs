@@ -3,11 +3,11 @@
 use super::alone::Sink;
 use super::*;
 use crate::dead_letter::Letter;
-use crate::kpl::Misplaced;
 use crate::kpl::tests::aggregate;
 use crate::runtime::TokioRuntime;
 use crate::store::Answer;
 use bytes::Bytes;
+use leasehold_engine::aggregate::Misplaced;
 use std::sync::atomic::Ordering;
 
 fn record(n: u64, data: Bytes) -> Record {

@@ -7,12 +7,12 @@ use super::parts::{
 use super::services::{Directory, SharedFormat, StreamSource, TableSource};
 use crate::dead_letter::{AnyDeadLetter, DeadLetter, FailurePolicy, check_sink};
 use crate::error::Error;
-use crate::kpl::Misplaced;
 use crate::observe::NoticeFn;
 use crate::ports::{StreamPort, TablePort};
 use crate::recorder::{Sink, TraceFolder};
 use crate::runtime::Runtime;
 use crate::store::Store;
+use leasehold_engine::aggregate::Misplaced;
 use leasehold_engine::config::{Config, InitialPosition, Streams};
 use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::notice::Notice;
@@ -303,7 +303,10 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// What to do with an aggregated record that holds records of another shard; by default [`Misplaced::Drop`], as KCL does.
+    /// What to do with an aggregated record that holds records of another shard, as after a split; by default [`Misplaced::Drop`]: the
+    /// records of this shard are handed over, and the others are dropped, since a Kinesis Producer Library sends those again. (KCL
+    /// drops all of them, which is [`Misplaced::DropWhole`] and loses records.) Choose [`Misplaced::Keep`] if some producer does not
+    /// look at the shard to which its aggregated record went. While the hash keys of a shard are not known, all records are handed over.
     pub fn misplaced_aggregates(mut self, misplaced: Misplaced) -> Self {
         self.settings.misplaced = misplaced;
         self

@@ -230,8 +230,8 @@ impl World {
         let done = source.split(now_ms, 0, middle);
         debug_assert!(done.is_ok(), "{done:?}");
         source.advance(now_ms);
-        source.put(now_ms, 0, range.start);
-        source.put(now_ms, 0, range.end);
+        source.put(now_ms, 0, range.start, 1);
+        source.put(now_ms, 0, range.end, 1);
         self.observe_stream();
     }
 

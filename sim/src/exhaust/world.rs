@@ -131,7 +131,7 @@ impl World {
             .unwrap_or_else(|error| panic!("the stream of a scope was refused: {error}"));
         for shard in 0..u128::from(scope.shards) {
             for _ in 0..scope.records {
-                source.put(wall_ms(0), 0, u128::MAX / u128::from(scope.shards) * shard + 1);
+                source.put(wall_ms(0), 0, u128::MAX / u128::from(scope.shards) * shard + 1, 1);
             }
         }
         let table = LeaseTable::new(scope.format, &Faults::default());

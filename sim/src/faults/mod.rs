@@ -3,6 +3,7 @@
 //! A family is on with probability one half, its magnitudes are log-uniform. What a family decides while the world
 //! runs is keyed by the thing it decides about, so families do not shift one another.
 
+mod aggregates;
 mod application;
 mod call;
 mod clock;
@@ -20,6 +21,7 @@ mod suspension;
 mod table;
 mod upgrade;
 
+pub use aggregates::{AggregateFaults, MadeBy};
 pub use application::ApplicationFaults;
 pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
@@ -72,6 +74,9 @@ pub struct Faults {
     /// Where shards have no checkpoint yet.
     #[serde(skip_serializing_if = "has_no_start")]
     pub start: StartFaults,
+    /// Aggregated records.
+    #[serde(skip_serializing_if = "AggregateFaults::is_plain")]
+    pub aggregates: AggregateFaults,
     /// The application.
     pub application: ApplicationFaults,
     /// What is taken away for good.
@@ -129,6 +134,7 @@ impl Faults {
             replica: ReplicaFaults::draw(draws, setting),
             several: SeveralFaults::draw(draws, setting),
             start: StartFaults::default(),
+            aggregates: AggregateFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
             permanent_loss: PermanentLoss::draw(draws, setting),
             request_faults: None,

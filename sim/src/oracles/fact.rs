@@ -165,6 +165,8 @@ pub enum Fact {
         children: Vec<ShardNo>,
     },
 
+    /// Parts of aggregated records that went to a shard. Their producer counts these as stored, and does not send them again.
+    Stored { shard: ShardNo, parts: Vec<u64> },
     /// What was in a shard before this record is gone, processed or not.
     Trimmed { shard: ShardNo, before: u64 },
     /// The service knows nothing of a closed shard any more.
@@ -266,6 +268,13 @@ pub enum Fact {
         last: u64,
         local: Mono,
         valid_until: Mono,
+    },
+    /// These are in a batch that was handed over, and the handler is not given them: they belong to other shards.
+    LeftOut {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+        parts: Vec<u64>,
     },
     /// A handler is done with everything up to and including this record, and has told the worker.
     Processed {
@@ -432,6 +441,7 @@ impl Fact {
         match *self {
             Fact::ShardBorn { .. }
             | Fact::ShardClosed { .. }
+            | Fact::Stored { .. }
             | Fact::Trimmed { .. }
             | Fact::Forgotten { .. }
             | Fact::LostForGood
@@ -462,6 +472,7 @@ impl Fact {
             | Fact::OpenDone { life, .. }
             | Fact::OpenFailed { life, .. }
             | Fact::Delivered { life, .. }
+            | Fact::LeftOut { life, .. }
             | Fact::Processed { life, .. }
             | Fact::Kept { life, .. }
             | Fact::GivenBack { life, .. }

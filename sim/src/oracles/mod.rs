@@ -39,6 +39,7 @@ mod shares;
 mod stalls;
 mod start;
 mod steals;
+mod stored;
 mod takeover;
 mod tidy;
 mod trespass;
@@ -219,6 +220,7 @@ impl Terms {
 pub struct Oracles {
     delivery: delivery::Delivery,
     start: start::Start,
+    stored: stored::Stored,
     again: again::Again,
     lineage: lineage::Lineage,
     resolution: resolution::Resolution,
@@ -267,6 +269,7 @@ impl Oracles {
         Self {
             delivery: delivery::Delivery::default(),
             start: start::Start::default(),
+            stored: stored::Stored::default(),
             again: again::Again::default(),
             lineage: lineage::Lineage::default(),
             resolution: resolution::Resolution::new(terms),
@@ -377,6 +380,7 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
+            Fact::Stored { .. } | Fact::LeftOut { .. } => self.stored.observe(now, fact, verdict),
             Fact::Fetched { .. } => {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);

@@ -11,6 +11,8 @@ pub enum Property {
     EveryRecordDelivered,
     /// Where a shard is begun is decided once: no owner begins after it, also before the first checkpoint, nor long before it.
     StartKept,
+    /// What a producer counts as stored is handed over.
+    StoredIsHandedOver,
     /// A child waits for its parents; an ended parent has its children's leases.
     ParentsFirst,
     /// An unknown outcome is resolved before it is acted on; our own write is no loss.
@@ -67,6 +69,7 @@ impl Property {
         match self {
             Property::EveryRecordDelivered => "every-record-delivered",
             Property::StartKept => "start-kept",
+            Property::StoredIsHandedOver => "stored-is-handed-over",
             Property::ParentsFirst => "parents-first",
             Property::OwnWritesRecognised => "own-writes-recognised",
             Property::HashSpaceCovered => "hash-space-covered",

@@ -2,8 +2,38 @@
 
 use crate::faults::{Chance, InterruptionKind, WallAfter};
 use crate::swarm::Plan;
+use leasehold_engine::aggregate::Misplaced;
 
 const DAY_US: u64 = 86_400_000_000;
+
+/// The same of aggregated records.
+fn aggregates(plan: &Plan) -> Result<(), String> {
+    let aggregates = &plan.faults.aggregates;
+    let name = "faults.aggregates";
+    for (option, value, low, high) in [
+        ("aggregated", aggregates.aggregated.into(), 0, 1_000),
+        ("parts", aggregates.parts.into(), 1, 100),
+        ("map_kept (in us)", aggregates.map_us, 1_000, DAY_US),
+    ] {
+        if !(low..=high).contains(&value) {
+            return Err(format!(
+                "`{name}.{option}`: expected {low} to {high}, found {value}"
+            ));
+        }
+    }
+    if aggregates.misplaced == Misplaced::DeadLetter {
+        return Err(format!(
+            "`{name}.misplaced`: expected drop, drop-whole or keep, since applications here have no sink, found dead-letter"
+        ));
+    }
+    if aggregates.is_on() && plan.has_others() {
+        return Err(format!(
+            "`{name}.aggregated`: expected 0 with a fleet of other programs, whose models take no records apart, found {}",
+            aggregates.aggregated
+        ));
+    }
+    Ok(())
+}
 
 /// The first thing that is out of range, as a sentence.
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
@@ -80,6 +110,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     within("load.burst", load.burst.into(), 0, 100_000)?;
     within("load.bytes", load.bytes.into(), 1, 32_768)?;
 
+    aggregates(plan)?;
     let call = &plan.faults.call;
     for (name, us) in [
         ("latency", call.latency_us),

@@ -54,7 +54,7 @@ use std::time::Instant;
 /// Every option of a worker can be given as a flag, as a variable of the environment, or in a file; a flag comes before a variable,
 /// that before the file. `--lease-duration "20 s"` is `LEASEHOLD_LEASE_DURATION` and `lease_duration = "20 s"`;
 /// `--reader-max-records 500` is `LEASEHOLD_READER_MAX_RECORDS` and `max_records = 500` under `[reader]`. The file holds
-/// `application`, `stream`, `initial_position` (--from), `format` and `worker_id`, too. --print-config shows what results.
+/// `application`, `stream`, `initial_position` (--from), `format`, `worker_id` and `misplaced_aggregates`, too. --print-config shows what results.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n  leasehold consume --config worker.toml --lease-duration \"20 s\" --until-caught-up\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
@@ -94,6 +94,11 @@ pub(super) struct ConsumeArgs {
     /// often as the check if it is not given.
     #[arg(long, value_name = "SECONDS", requires = "check_interval", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lead_interval: Option<u64>,
+    /// What to do with an aggregated record (KPL) that holds records of another shard, as after a split. drop: hand over the records
+    /// of this shard, drop the others; a KPL sends these again. drop-whole: drop all, as KCL does; records of a KPL since August 2024
+    /// are lost. keep: hand over all, for producers that send nothing again; with a KPL some come twice. [default: drop]
+    #[arg(long, value_name = "CHOICE")]
+    misplaced_aggregates: Option<String>,
     /// A name for this worker, for people.
     #[arg(long, value_name = "NAME")]
     worker_id: Option<String>,
@@ -176,6 +181,11 @@ impl ConsumeArgs {
             ("initial_position", "--from", self.from.clone()),
             ("format", "--format", self.format.clone()),
             ("worker_id", "--worker-id", self.worker_id.clone()),
+            (
+                "misplaced_aggregates",
+                "--misplaced-aggregates",
+                self.misplaced_aggregates.clone(),
+            ),
             (
                 "members.check_interval",
                 "--check-interval",
@@ -263,6 +273,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let builder = builder
         .application(config.table())
         .format(settings.format)
+        .misplaced_aggregates(settings.misplaced)
         .config(|_| config)
         .worker_id(worker_id);
     let (last, jobs) = (Arc::<Last>::default(), Arc::<Jobs>::default());

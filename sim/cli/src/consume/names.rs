@@ -13,7 +13,14 @@ pub(super) enum Name {
 
 /// All of them, those of a group one after the other at the end.
 pub(super) static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
-    let special = ["application", "stream", "initial_position", "format", "worker_id"];
+    let special = [
+        "application",
+        "stream",
+        "initial_position",
+        "format",
+        "worker_id",
+        "misplaced_aggregates",
+    ];
     let options = Config::options()
         .filter(|option| !special.contains(&option.name) && !matches!(option.name, "table" | "policies"));
     let (grouped, plain): (Vec<_>, Vec<_>) = options.partition(|option| option.name.contains('.'));

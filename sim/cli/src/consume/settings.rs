@@ -6,7 +6,7 @@ use super::names::{NAMES, Name, known};
 use crate::exit::Failure;
 use crate::position::parse_position;
 use leasehold::format::{Format, LeaseFormat};
-use leasehold::{Config, MembersConfig};
+use leasehold::{Config, MembersConfig, Misplaced};
 use leasehold_engine::time::Span;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -50,6 +50,7 @@ pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) format: Format,
     pub(super) worker_id: Option<String>,
+    pub(super) misplaced: Misplaced,
     sources: BTreeMap<&'static str, Source>,
 }
 
@@ -134,6 +135,9 @@ impl Settings {
             config: Config::default().with_policies(format.policies()),
             format,
             worker_id: values.get("worker_id").map(|given| given.text.clone()),
+            misplaced: values
+                .get("misplaced_aggregates")
+                .map_or(Ok(Misplaced::default()), misplaced)?,
             sources: BTreeMap::new(),
         };
         settings.know_members(&values)?;
@@ -215,7 +219,7 @@ impl Settings {
         let config = std::mem::take(&mut self.config);
         let text = given.text.as_str();
         self.config = match name {
-            "format" | "worker_id" => config,
+            "format" | "worker_id" | "misplaced_aggregates" => config,
             "application" => config.with_table(text),
             "initial_position" => {
                 let position = parse_position(text).map_err(|error| bad(name, given, &error))?;
@@ -275,6 +279,7 @@ impl Settings {
             "application" => self.config.table().to_owned(),
             "format" => self.format.to_string(),
             "worker_id" => self.worker_id.clone()?,
+            "misplaced_aggregates" => self.misplaced.to_string(),
             _ => self.config.option(name)?,
         };
         let plain = name != "worker_id"
@@ -284,6 +289,20 @@ impl Settings {
         } else {
             toml::Value::String(text).to_string()
         })
+    }
+}
+
+/// What is done with parts of other shards. The command has nowhere to put dead letters.
+fn misplaced(given: &Given) -> Result<Misplaced, Failure> {
+    let name = "misplaced_aggregates";
+    match given.text.parse::<Misplaced>() {
+        Ok(Misplaced::DeadLetter) => Err(bad(
+            name,
+            given,
+            "expected drop, drop-whole or keep, since this command has no dead-letter sink",
+        )),
+        Ok(misplaced) => Ok(misplaced),
+        Err(_) => Err(bad(name, given, "expected drop, drop-whole or keep")),
     }
 }
 

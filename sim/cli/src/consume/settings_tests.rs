@@ -69,6 +69,28 @@ fn a_flag_comes_before_the_environment_before_the_file_before_the_default() {
 }
 
 #[test]
+fn what_becomes_of_records_of_other_shards_is_told_in_each_way() {
+    let plain = resolved(&[], &[], "").unwrap();
+    assert_eq!(plain.misplaced, Misplaced::Drop);
+    let file = "misplaced_aggregates = \"drop-whole\"";
+    let variable = [("LEASEHOLD_MISPLACED_AGGREGATES", "keep")];
+    let flag = [("misplaced_aggregates", "drop")];
+    assert_eq!(resolved(&[], &[], file).unwrap().misplaced, Misplaced::DropWhole);
+    assert_eq!(resolved(&[], &variable, file).unwrap().misplaced, Misplaced::Keep);
+    let all = resolved(&flag, &variable, file).unwrap();
+    assert_eq!(all.misplaced, Misplaced::Drop);
+    let line = "misplaced_aggregates = \"drop\"";
+    let printed = all.printed();
+    let told = |told: &str| told.starts_with(line) && told.ends_with("# --misplaced-aggregates");
+    assert!(printed.lines().any(told), "{printed}");
+    let sink = refused(&[("misplaced_aggregates", "dead-letter")], &[], "");
+    assert!(
+        sink.contains("no dead-letter sink, found \"dead-letter\" (--misplaced-aggregates)"),
+        "{sink}"
+    );
+}
+
+#[test]
 fn what_is_printed_is_a_file_that_says_the_same() {
     for format in ["kcl", "kinsumer"] {
         let more = [
@@ -128,6 +150,10 @@ fn what_cannot_be_used_is_one_sentence_that_says_where_it_comes_from() {
         (refused(none, none, "max_leases ="), ["w.toml", "expected TOML"]),
         (refused(none, none, "reader = 3"), ["w.toml", "`reader`"]),
         (refused(&[("format", "klc")], none, ""), ["`format`", "kcl-rb"]),
+        (
+            refused(none, none, "misplaced_aggregates = \"dorp\""),
+            ["drop, drop-whole or keep", "file: w.toml"],
+        ),
         (
             refused(&[("initial_position", "soon")], none, ""),
             ["trim-horizon", "found \"soon\""],

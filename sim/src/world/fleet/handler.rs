@@ -5,7 +5,7 @@ use super::handling::{Handling, opened};
 use super::kept::{Flushing, Unfinished, tell_done, tell_processed};
 use super::poison::{Aside, SettingAside};
 use crate::faults::Deed;
-use crate::names::{record_of, shard_of};
+use crate::names::shard_of;
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::world::chances::Chances;
 use crate::world::context::Context;
@@ -70,7 +70,9 @@ impl Fleet {
         let life = self.workers[w].life;
         let alone = matches!(consumer_op, ConsumerOp::DeliverOne { .. });
         match consumer_op {
-            ConsumerOp::Open { lease, token, .. } => {
+            ConsumerOp::Open {
+                lease, token, range, ..
+            } => {
                 let Some(shard) = shard_of(&lease) else {
                     return Some(refusal());
                 };
@@ -81,6 +83,7 @@ impl Fleet {
                 });
                 let delay = cx.draws().magnitude("open", op_key(op), 100, 20_000);
                 let consumer = Consumer::new(token, Stage::Opening { op, aborted: false });
+                self.workers[w].adapter.assume(shard, range);
                 self.workers[w].adapter.consumers.insert(shard, consumer);
                 self.plan_handler(cx, w, shard, 0, cx.now() + delay);
             }
@@ -186,31 +189,27 @@ impl Fleet {
             valid_until,
         } = delivery;
         let now = cx.now();
-        let Some((first, last)) = self.workers[w].adapter.batch(shard, batch.n) else {
+        let Some(given) = self.given(cx, w, (shard, batch), after, alone) else {
             self.forget_records(cx, w, shard, token);
             return Some(refusal());
         };
-        let first = after
-            .and_then(record_of)
-            .map_or(first, |done| first.max(done + 1));
-        let whole = last;
-        let last = if alone { first.min(last) } else { last };
+        let (first, last) = (given.first, given.last);
         let site = self.site(w, Deed::Batch, Some(shard));
         let mut roll = cx.draws().roll("handle", site.key());
         let ordinary = roll.magnitude(100, cx.plan().faults.application.batch_us);
         let middle = roll.between(first, last.max(first));
-        let mut handling = Handling::new((op, batch), (first, last), now + ordinary, give_up);
+        let mut handling = Handling::new((op, batch), &given, now + ordinary, give_up);
         let hits = match cx.is_healed() {
             true => Vec::new(),
+            false if given.is_empty() => Vec::new(),
             false => chances.hit_batch(cx, site, &mut roll),
         };
-        handling.hit(cx, &hits, middle);
-        handling.alone = alone;
+        handling.hit(cx, &hits, given.up_to(middle));
         if self.workers[w].is_ours() {
-            handling.poison(cx, shard);
+            handling.poison(cx, shard, &given);
         }
         self.pause_shard(cx, w, shard, handling.pause_us);
-        if alone || !self.workers[w].is_ours() {
+        if handling.alone || !self.workers[w].is_ours() {
             // A single record is flushed at once, and programs of others keep nothing.
             handling.keeps_us = 0;
         }
@@ -224,6 +223,7 @@ impl Fleet {
             local: worker.clock.mono(now),
             valid_until,
         });
+        given.tell_left_out(cx, worker.life, shard, token);
         let at = match handling.report_at {
             0 => handling.ends,
             _ => now + (handling.ends - now) / 2,
@@ -233,7 +233,7 @@ impl Fleet {
             .entry(shard)
             .or_insert(Consumer::new(token, Stage::Idle));
         consumer.run += 1;
-        consumer.unfinished.given(batch, whole);
+        consumer.unfinished.given(batch, given.whole);
         consumer.stage = Stage::Handling(handling);
         let run = consumer.run;
         self.plan_handler(cx, w, shard, run, at);
@@ -358,7 +358,7 @@ impl Fleet {
                 handling.report_at = 0;
                 let (batch, first) = (handling.batch, handling.first);
                 // What was trimmed meanwhile has no position any more: the handler says nothing of it, so it counts as not done.
-                let position = services.position(shard, record);
+                let position = services.position(cx, shard, record);
                 let done = position.filter(|_| consumer.unfinished.holds(batch));
                 let reached = done.and_then(|_| consumer.unfinished.processed(batch, record));
                 self.plan_handler(cx, w, shard, run, ends);
@@ -383,7 +383,8 @@ impl Fleet {
             Stage::Handling(handling) => {
                 let handling = handling.clone();
                 consumer.stage = Stage::Idle;
-                let outcome = handling.outcome(cx, services.position(shard, handling.last));
+                let at = services.position(cx, shard, handling.only.unwrap_or(handling.last));
+                let outcome = handling.outcome(cx, at);
                 if handling.is_done(&outcome) {
                     if consumer.unfinished.holds(handling.batch) {
                         let reached = consumer.unfinished.processed(handling.batch, handling.last);
@@ -431,7 +432,7 @@ fn tell_failed(
             life,
             shard,
             token: token.0,
-            record: handling.last,
+            record: handling.only.unwrap_or(handling.last),
         });
     }
 }
@@ -457,7 +458,7 @@ fn end_handling(
         return;
     }
     let lease = cx.names_mut().shard(shard).to_lease();
-    let through = services.position(shard, handling.first);
+    let through = services.position(cx, shard, handling.first);
     let processed = |token: FencingToken| {
         through.map(|through| Call::Processed {
             lease: lease.clone(),

@@ -2,6 +2,7 @@
 
 use super::handler::refusal;
 use super::poison::first_poisoned;
+use super::unpacking::Given;
 use crate::faults::Chance;
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::world::context::Context;
@@ -15,6 +16,8 @@ pub(super) struct Handling {
     pub(super) batch: OpId,
     pub(super) first: u64,
     pub(super) last: u64,
+    /// The only part that it was given.
+    pub(super) only: Option<u64>,
     /// It was given only one record of its batch.
     pub(super) alone: bool,
     /// Says so when it is here, if not 0.
@@ -37,18 +40,14 @@ pub(super) struct Handling {
 }
 
 impl Handling {
-    pub(super) fn new(
-        (op, batch): (OpId, OpId),
-        (first, last): (u64, u64),
-        ends: Time,
-        give_up: Time,
-    ) -> Self {
+    pub(super) fn new((op, batch): (OpId, OpId), given: &Given, ends: Time, give_up: Time) -> Self {
         Self {
             op,
             batch,
-            first,
-            last,
-            alone: false,
+            first: given.first,
+            last: given.last,
+            only: given.only(),
+            alone: given.alone,
             report_at: 0,
             checkpoint: false,
             fails: false,
@@ -96,12 +95,12 @@ impl Handling {
     }
 
     /// What records do to it that no handler can process.
-    pub(super) fn poison(&mut self, cx: &mut Context, shard: ShardNo) {
-        if let Some(poisoned) = first_poisoned(cx, shard, (self.first, self.last)) {
+    pub(super) fn poison(&mut self, cx: &mut Context, shard: ShardNo, given: &Given) {
+        if let Some(poisoned) = first_poisoned(cx, shard, given) {
             cx.mark("poison");
             self.fails = true;
             if self.report_at >= poisoned {
-                self.report_at = if poisoned > self.first { poisoned - 1 } else { 0 };
+                self.report_at = given.up_to(poisoned - 1);
             }
         }
     }
@@ -115,20 +114,20 @@ impl Handling {
         processed && self.first <= self.last
     }
 
-    /// How it ends at this moment. `at`: the position of its last record.
+    /// How it ends at this moment. `at`: the position of the only part that it was given, or of its last.
     pub(super) fn outcome(&self, cx: &mut Context, at: Option<Position>) -> Outcome {
         if self.aborted {
             cx.mark("handler-aborted");
             Outcome::Unknown(Cause::Cancelled)
         } else if cx.now() >= self.give_up {
             Outcome::Unknown(Cause::Timeout)
-        } else if self.first == self.last && (self.fails || self.alone) && at.is_none() {
+        } else if self.only.is_some() && (self.fails || self.alone) && at.is_none() {
             // What was trimmed meanwhile has no position any more.
             refusal()
         } else if self.fails {
             Outcome::Refused(Refusal {
                 why: match at {
-                    Some(at) if self.first == self.last => Why::RecordFailed(at),
+                    Some(at) if self.only.is_some() => Why::RecordFailed(at),
                     _ => Why::HandlerFailed,
                 },
                 current: None,

@@ -9,6 +9,7 @@
 //! | [`suspended`] | machines are suspended and wake up; handlers ask their fences |
 //! | [`shard_pause`] | the application pauses a shard for a while |
 //! | [`absence`] | the application takes a stream away from a worker, and gives it back |
+//! | [`unpacking`] | which parts of aggregated records a handler is given |
 //! | [`told`] | what workers say: notices, and what they hold |
 //! | [`novelty`] | kinds of states that leases were in |
 //! | [`transcript`] | the digest of inputs and outputs |
@@ -26,6 +27,7 @@ mod shard_pause;
 mod suspended;
 mod told;
 mod transcript;
+mod unpacking;
 pub(crate) mod worker;
 
 pub(super) use process::{Begun, Healed};

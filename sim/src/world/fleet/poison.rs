@@ -3,7 +3,8 @@
 use super::Fleet;
 use super::handler::{Stage, op_key, refusal};
 use super::kept::tell_done;
-use crate::names::{record_of, shard_of};
+use super::unpacking::Given;
+use crate::names::shard_of;
 use crate::oracles::{Fact, ShardNo};
 use crate::world::context::Context;
 use crate::world::heap::What;
@@ -31,14 +32,16 @@ pub(super) struct Aside {
 }
 
 /// The first of these records that no handler can process. Once all is well, somebody has corrected what made it fail.
-pub(super) fn first_poisoned(cx: &Context, shard: ShardNo, (first, last): (u64, u64)) -> Option<u64> {
+pub(super) fn first_poisoned(cx: &Context, shard: ShardNo, given: &Given) -> Option<u64> {
     let per_mille = u64::from(cx.plan().faults.application.poison);
     if per_mille == 0 || cx.is_healed() {
         return None;
     }
     let draws = cx.draws();
     let key = |record: u64| u64::from(shard) << 32 ^ record;
-    (first..=last).find(|record| draws.below("poison", key(*record), 1_000) < per_mille)
+    given
+        .parts()
+        .find(|record| draws.below("poison", key(*record), 1_000) < per_mille)
 }
 
 impl Fleet {
@@ -56,7 +59,8 @@ impl Fleet {
             batch,
             at,
         } = aside;
-        let (Some(shard), Some(record)) = (shard_of(&lease), record_of(at)) else {
+        let known = shard_of(&lease).map(|shard| (shard, cx.names().parts().at(shard, at)));
+        let Some((shard, Some(record))) = known else {
             return Some(refusal());
         };
         let life = self.workers[w].life;
@@ -98,8 +102,10 @@ impl Fleet {
     pub(super) fn end_set_aside(&mut self, cx: &mut Context, w: usize, shard: ShardNo, aside: SettingAside) {
         let worker = &mut self.workers[w];
         let life = worker.life;
-        let (Some(consumer), Some(record)) = (worker.adapter.consumers.get_mut(&shard), record_of(aside.at))
-        else {
+        let (Some(consumer), Some(record)) = (
+            worker.adapter.consumers.get_mut(&shard),
+            cx.names().parts().at(shard, aside.at),
+        ) else {
             return;
         };
         let token = consumer.token;

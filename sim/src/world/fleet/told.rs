@@ -3,7 +3,6 @@
 
 use super::Fleet;
 use crate::names;
-use crate::oracles::fact::Mark;
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use crate::streams;
 use crate::world::context::Context;
@@ -80,7 +79,7 @@ impl Fleet {
                 Notice::Stalled { .. } => cx.fact(Fact::Stalled { life, shard }),
                 Notice::Yields { .. } => cx.fact(Fact::Yields { life, shard }),
                 Notice::ShardStopped { position, .. } => {
-                    let record = names::record_of(*position).unwrap_or(0);
+                    let record = cx.names().parts().at(shard, *position).unwrap_or(0);
                     cx.fact(Fact::ShardStopped { life, shard, record });
                     self.resume_later(cx, w, shard);
                 }
@@ -167,7 +166,7 @@ impl Fleet {
                 life,
                 shard,
                 counter: claim.counter,
-                checkpoint: Mark::of(claim.checkpoint, names::record_of),
+                checkpoint: cx.names().mark(claim.shard, claim.checkpoint),
                 open: claim.open,
                 until: worker.clock.when(claim.valid_until),
             };

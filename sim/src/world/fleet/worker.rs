@@ -10,6 +10,7 @@ use crate::world::services::stream::Carry;
 use leasehold_engine::Engine;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::internals::Skew;
+use leasehold_engine::shard::HashRange;
 use leasehold_local_aws::kinesis::ShardIterator;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -55,6 +56,10 @@ pub(crate) struct Adapter {
     pub(super) consumers: BTreeMap<ShardNo, Consumer>,
     iterators: BTreeMap<ShardNo, VecDeque<(u64, ShardIterator)>>,
     batches: BTreeMap<ShardNo, VecDeque<(u64, u64, u64)>>,
+    /// Parts of batches that handlers are not given.
+    left_out: BTreeMap<ShardNo, VecDeque<(u64, Vec<u64>)>>,
+    /// The hash keys that shards take.
+    ranges: BTreeMap<ShardNo, HashRange>,
     tokens: VecDeque<(u64, String)>,
     /// How many of each deed, by shard; those without one first.
     deeds: Vec<[u32; Deed::ALL.len()]>,
@@ -236,10 +241,34 @@ impl Adapter {
             .map(|(_, first, last)| (*first, *last))
     }
 
+    /// A handler is not given these parts of a batch.
+    pub(super) fn leave_out(&mut self, shard: ShardNo, op: u64, parts: Vec<u64>) {
+        push(self.left_out.entry(shard).or_default(), BATCHES, (op, parts));
+    }
+
+    /// The parts of a batch that a handler is not given.
+    pub(super) fn left_out(&self, shard: ShardNo, op: u64) -> &[u64] {
+        let mut known = self.left_out.get(&shard).into_iter().flatten();
+        known
+            .find(|(known, _)| *known == op)
+            .map_or(&[], |(_, parts)| parts)
+    }
+
+    /// Which hash keys a shard takes is known.
+    pub(super) fn learn(&mut self, shard: ShardNo, range: HashRange) {
+        self.ranges.insert(shard, range);
+    }
+
+    /// The hash keys that a shard takes, if they are known.
+    pub(super) fn range(&self, shard: ShardNo) -> Option<HashRange> {
+        self.ranges.get(&shard).copied()
+    }
+
     /// Nothing of this shard is needed any more.
     pub(crate) fn forget(&mut self, shard: ShardNo) {
         self.iterators.remove(&shard);
         self.batches.remove(&shard);
+        self.left_out.remove(&shard);
     }
 }
 

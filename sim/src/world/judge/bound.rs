@@ -50,7 +50,7 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     }) + application.batch_us
         + round_trip;
     let longest = (0..services.shards().len() as ShardNo)
-        .map(|shard| services.records(shard))
+        .map(|shard| services.records(cx, shard))
         .max()
         .unwrap_or(0);
     let rate = plan.least(|config| config.reader().bytes_per_second()).max(1);

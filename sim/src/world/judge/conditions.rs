@@ -151,7 +151,7 @@ impl Scene<'_> {
         for (shard, family) in
             shards.filter(|(shard, family)| family.exists() && self.is_well(*shard as ShardNo))
         {
-            let records = self.services.records(shard as ShardNo);
+            let records = self.services.records(self.cx, shard as ShardNo);
             let lease = self.services.rows().get(shard);
             if lease.is_none_or(|lease| !lease.existed()) {
                 if self.services.is_forgotten(shard as ShardNo) {

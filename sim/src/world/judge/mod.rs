@@ -219,5 +219,5 @@ fn is_behind(cx: &Context, services: &Services, shard: ShardNo) -> bool {
         let row = services.row(shard as usize);
         row.is_some_and(|row| row.checkpoint.is_end())
     };
-    !cx.oracles().is_complete(shard, services.records(shard)) || (closed && !ended())
+    !cx.oracles().is_complete(shard, services.records(cx, shard)) || (closed && !ended())
 }

@@ -169,12 +169,11 @@ impl Net {
         let (ask, about) = (flight.ask, flight.about);
         let local = matches!(flight.request, Request::Gone);
         let streams = cx.names().streams();
-        let listed = match &flight.request {
-            Request::Stream(request @ StreamRequest::List { .. }) if streams.are_several() => {
-                Some(request.stream(streams))
-            }
+        let of = match &flight.request {
+            Request::Stream(request @ StreamRequest::List { .. }) => Some(request.stream(streams)),
             _ => None,
         };
+        let listed = of.filter(|_| streams.are_several());
         // An answer that is told before the service has executed the request would be the harness's own fault.
         let (outcome, carry) = flight
             .outcome
@@ -199,7 +198,7 @@ impl Net {
         if let Some(fact) = carry.fetched(life, &outcome) {
             cx.fact(fact);
         }
-        fleet.adapter_mut(w).keep(op.n, carry);
+        fleet.take_in(cx, w, (op.n, of), carry, &outcome);
         cx.mark(outcome_mark(ask, &outcome));
         if !local {
             show(cx, life, &outcome);

@@ -6,7 +6,7 @@
 //! | [`stream`] | the stream, over the in-memory Kinesis |
 //! | [`truth`] | the rows as they are, and what oracles are told when one changes |
 //! | [`given`] | a stream and a table that are there when the world begins |
-//! | [`producer`], [`by_hand`], [`permanent_loss`] | what producers and operators do to them |
+//! | [`producer`], [`packer`], [`by_hand`], [`permanent_loss`] | what producers and operators do to them |
 //! | [`fleet_rows`] | who leads a fleet, and who says that it lives |
 //! | [`described`] | whether rows say of their shards what is so |
 
@@ -18,6 +18,7 @@ mod given;
 mod items;
 mod members;
 mod owner_index;
+mod packer;
 mod permanent_loss;
 mod producer;
 mod starts;
@@ -43,6 +44,7 @@ use leasehold_engine::position::Position;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::table::Item;
 use leasehold_local_aws::kinesis::ApiError;
+use packer::Packer;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::{Carry, Source};
@@ -61,6 +63,7 @@ pub(super) struct Services {
     known: Vec<usize>,
     /// How many records were put.
     puts: u64,
+    packer: Packer,
     /// Items that nobody but people touch, as they were put.
     strangers: Vec<(LeaseKey, Arc<Item>)>,
     /// Leases on which people put unknown attributes.
@@ -94,6 +97,7 @@ impl Services {
             shards: Vec::new(),
             known: vec![0; plan.streams().all().len()],
             puts: 0,
+            packer: Packer::default(),
             strangers: Vec::new(),
             attributes: Vec::new(),
             starts: starts::Starts::default(),
@@ -175,9 +179,9 @@ impl Services {
         depths.into_iter().max().unwrap_or(1)
     }
 
-    /// How many records a shard has.
-    pub(super) fn records(&self, shard: ShardNo) -> u64 {
-        self.source.records(shard)
+    /// How many parts the records of a shard have.
+    pub(super) fn records(&self, cx: &Context, shard: ShardNo) -> u64 {
+        cx.names().parts().last(shard, self.source.records(shard))
     }
 
     /// Whether the service has forgotten a shard.
@@ -185,9 +189,11 @@ impl Services {
         self.source.is_forgotten(shard)
     }
 
-    /// The position of a record.
-    pub(super) fn position(&self, shard: ShardNo, record: u64) -> Option<Position> {
-        self.source.position(shard, record)
+    /// The position of a part.
+    pub(super) fn position(&self, cx: &Context, shard: ShardNo, part: u64) -> Option<Position> {
+        let (record, sub) = cx.names().parts().place(shard, part);
+        let position = self.source.position(shard, record)?;
+        Some(Position { sub, ..position })
     }
 
     /// What was taken away for good.

@@ -7,6 +7,7 @@ use crate::oracles::{Fact, ShardNo};
 use crate::streams::StreamNo;
 use crate::world::context::Context;
 use crate::world::heap::What;
+use leasehold_engine::shard::HashKey;
 
 const SPLIT: u8 = 0;
 const SPLIT_TWICE: u8 = 1;
@@ -51,8 +52,17 @@ impl Services {
             true => roll.below(streams.all().len() as u64) as StreamNo,
             false => 0,
         };
-        if !self.source.put(at_ms, stream, hash_key) {
-            cx.mark("put-refused");
+        // What is put into a stream that was made anew is not to be read.
+        let aggregates =
+            Some(&cx.plan().faults.aggregates).filter(|known| known.is_on() && !cx.is_lost_for_good());
+        if aggregates.is_some_and(|known| roll.happens(known.aggregated)) {
+            return self.put_aggregate(cx, at_ms, (stream, HashKey(hash_key)), &mut roll);
+        }
+        let noted = aggregates.is_some();
+        match self.source.put(at_ms, stream, hash_key, 1) {
+            Some((shard, record)) if noted => cx.names_mut().parts_mut().note(shard, record, None),
+            Some(_) => {}
+            None => cx.mark("put-refused"),
         }
     }
 
@@ -130,7 +140,7 @@ impl Services {
     }
 
     /// The open shards: by stream, and within it by their ranges.
-    fn open_shards(&self) -> Vec<(StreamNo, u128, u128, ShardNo)> {
+    pub(super) fn open_shards(&self) -> Vec<(StreamNo, u128, u128, ShardNo)> {
         let mut open = Vec::new();
         let streams = self.source.streams();
         for stream in streams.all() {
@@ -162,7 +172,7 @@ impl Services {
         cx.line(|| format!("what is older than {} ms is forgotten", keep_us / 1_000));
         let there = |shard: &ShardNo| self.shards[*shard as usize].exists();
         for shard in (0..self.shards.len() as ShardNo).filter(there) {
-            let before = self.source.first(shard);
+            let before = cx.names().parts().first(shard, self.source.first(shard));
             if before > cx.oracles().processed(shard) + 1 {
                 cx.mark("trim-unread");
             }

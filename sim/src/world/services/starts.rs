@@ -86,7 +86,8 @@ impl Services {
         {
             cx.mark("begun-again");
         }
-        let [due, floor] = [due, floor].map(|at| self.source.first_at(shard, Wall(at)));
+        let [due, floor] = [due, floor].map(|at| self.first_at(cx, shard, Wall(at)));
+        let from = cx.names().parts().first(shard, from);
         cx.fact(Fact::Placed {
             life,
             shard,

@@ -55,7 +55,7 @@ pub(crate) enum Carry {
     Token(String),
     /// A place to read from.
     Iterator(ShardNo, ShardIterator),
-    /// Records from the first to the last, and where to go on.
+    /// Records from the first part to the last, and where to go on.
     Batch {
         shard: ShardNo,
         first: u64,
@@ -205,15 +205,24 @@ impl Source {
         self.kinesis.next_change_ms()
     }
 
-    /// Puts a record into a stream; whether it was taken.
-    pub(crate) fn put(&mut self, at_ms: i64, stream: StreamNo, hash_key: u128) -> bool {
+    /// Puts a record into a stream, as large as so many; the shard that took it, and its number there.
+    pub(crate) fn put(
+        &mut self,
+        at_ms: i64,
+        stream: StreamNo,
+        hash_key: u128,
+        parts: usize,
+    ) -> Option<(ShardNo, u64)> {
+        let bytes = self.bytes.saturating_mul(parts).min(PAYLOAD.len());
         let record = NewRecord {
-            data: Bytes::from_static(&PAYLOAD[..self.bytes]),
+            data: Bytes::from_static(&PAYLOAD[..bytes]),
             partition_key: self.key.clone(),
             explicit_hash_key: Some(hash_key),
         };
         let id = self.id(stream);
-        self.kinesis.put_record(at_ms, id, record, None).is_ok()
+        let written = self.kinesis.put_record(at_ms, id, record, None).ok()?;
+        let record = written.sequence_number.parts()?.position;
+        Some((self.streams.shard(stream, written.shard), record))
     }
 
     /// A person deletes a stream; whether there was one.
@@ -421,13 +430,19 @@ impl Source {
             let named = page.child_shards.into_iter().filter(|_| !unnamed);
             named.map(|shard| child(shard, names)).collect()
         });
-        let record = |position: Option<Position>, none: u64| position.and_then(record_of).unwrap_or(none);
+        let (from, to) = (first.and_then(record_of), last.and_then(record_of));
+        let parts = names.parts();
         let carry = Carry::Batch {
             shard,
-            first: record(first, 1),
-            last: record(last, 0),
+            first: from.map_or(1, |record| parts.first(shard, record)),
+            last: to.map_or(0, |record| parts.last(shard, record)),
             next: page.next,
         };
+        // The last part of an aggregated record, as an adapter describes it.
+        let last = last.zip(to).map(|(position, record)| Position {
+            sub: parts.count(shard, record).saturating_sub(1),
+            ..position
+        });
         let fetched = Fetched {
             count: page.records.len() as u32,
             bytes: page.records.iter().map(|record| record.data.len() as u64).sum(),

@@ -14,6 +14,7 @@ use crate::world::request::{Request, RowChange};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::row::LeaseRow;
+use leasehold_engine::time::Wall;
 use leasehold_local_aws::kinesis::ShardIndex;
 
 /// The truth about one lease.
@@ -91,7 +92,7 @@ impl Services {
         }
         let from_record = match (cx.plan().config.initial_position(), &self.rows[index].row, &after) {
             (InitialPosition::AtTimestamp(wall), None, Some(row)) => {
-                self.source.first_at(shard, row.began.unwrap_or(wall))
+                self.first_at(cx, shard, row.began.unwrap_or(wall))
             }
             _ => 1,
         };
@@ -101,6 +102,7 @@ impl Services {
         }
         let old = self.rows[index].row.take();
         self.check_description(cx, shard, by, verb, old.as_ref(), after.as_ref());
+        mark_inside(cx, shard, after.as_ref());
         let [before_row, after_row] = [&old, &after].map(|row| Some(self.seen(cx, shard, row.as_ref()?)));
         let lease = &mut self.rows[index];
         if after_row.map(|row| row.counter) != before_row.map(|row| row.counter) {
@@ -142,6 +144,11 @@ impl Services {
                 None => format!("{}: {} shard {shard}", by(), verb()),
             });
         }
+    }
+
+    /// The first part at or after a time.
+    pub(super) fn first_at(&self, cx: &Context, shard: ShardNo, wall: Wall) -> u64 {
+        cx.names().parts().first(shard, self.source.first_at(shard, wall))
     }
 
     /// Others take note of the kind of state in which a row changed.
@@ -250,7 +257,10 @@ impl Services {
                 known.closed = true;
                 facts.push(Fact::ShardClosed {
                     shard: number(shard.index()),
-                    records: shard.next_position() - 1,
+                    records: cx
+                        .names()
+                        .parts()
+                        .last(number(shard.index()), shard.next_position() - 1),
                     children: shard.children().iter().copied().map(number).collect(),
                 });
             }
@@ -258,6 +268,14 @@ impl Services {
         for fact in facts {
             cx.fact(fact);
         }
+    }
+}
+
+/// A checkpoint within an aggregated record is counted.
+fn mark_inside(cx: &mut Context, shard: ShardNo, row: Option<&LeaseRow>) {
+    let position = row.and_then(|row| row.checkpoint.position());
+    if position.is_some_and(|position| cx.names().parts().is_inside(shard, position)) {
+        cx.mark("checkpoint-in-aggregate");
     }
 }
 

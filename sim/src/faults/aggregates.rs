@@ -1,0 +1,86 @@
+//! Aggregated records, as the Kinesis Producer Library (KPL) makes them, and producers whose maps of the shards are outdated: after a
+//! split, an aggregated record holds parts of other shards.
+
+use super::Setting;
+use crate::draws::Draws;
+use crate::span::micros;
+use leasehold_engine::aggregate::Misplaced;
+use serde::{Deserialize, Serialize};
+
+/// Who makes aggregated records, and what follows when one has gone to a shard that does not take all of its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum MadeBy {
+    /// A KPL since August 2024: the parts that belong to the shard count as stored, and the others are sent again.
+    #[default]
+    Kpl,
+    /// A KPL from before: no part counts as stored, and all are sent again.
+    OldKpl,
+    /// A producer that does not look at shards: parts have any hash keys, and all count as stored.
+    Other,
+}
+
+/// The aggregated records of a world.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AggregateFaults {
+    /// Records that are aggregated, in one of a thousand.
+    pub aggregated: u32,
+    /// The most parts of one.
+    pub parts: u32,
+    /// How long a producer uses its map of the shards, in µs, unless it finds that the map is outdated.
+    #[serde(rename = "map_kept", with = "micros")]
+    pub map_us: u64,
+    /// Who makes them.
+    pub made_by: MadeBy,
+    /// What applications do with parts of other shards.
+    pub misplaced: Misplaced,
+}
+
+impl Default for AggregateFaults {
+    /// All records are plain.
+    fn default() -> Self {
+        Self {
+            aggregated: 0,
+            parts: 4,
+            map_us: 600_000_000,
+            made_by: MadeBy::Kpl,
+            misplaced: Misplaced::Drop,
+        }
+    }
+}
+
+impl AggregateFaults {
+    /// Whether some records are aggregated.
+    pub fn is_on(&self) -> bool {
+        self.aggregated > 0
+    }
+
+    pub(super) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+        if !draws.coin("aggregates", 0) {
+            return Self::default();
+        }
+        let made_by = match draws.below("aggregates", 1, 8) {
+            0 => MadeBy::Other,
+            1 | 2 => MadeBy::OldKpl,
+            _ => MadeBy::Kpl,
+        };
+        // What loses records of these producers is not drawn: it is promised to lose them.
+        let misplaced = match (made_by, draws.below("aggregates", 2, 4)) {
+            (MadeBy::Other, _) | (_, 0) => Misplaced::Keep,
+            (MadeBy::OldKpl, 1) => Misplaced::DropWhole,
+            _ => Misplaced::Drop,
+        };
+        Self {
+            aggregated: draws.magnitude("aggregates", 3, 60, 1_000) as u32,
+            parts: draws.magnitude("aggregates", 4, 2, 12) as u32,
+            map_us: draws.magnitude("aggregates", 5, 1_000_000, setting.length_us.max(2_000_000)),
+            made_by,
+            misplaced,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Aggregated records at a worker: what its application knows of the hash keys of shards, and which parts of a batch a handler is given.
+//! Which parts those are is decided by the rule that is shipped.
+
+use super::Fleet;
+use super::worker::Adapter;
+use crate::oracles::{Fact, LifeNo, ShardNo};
+use crate::streams::{self, StreamNo};
+use crate::world::context::Context;
+use crate::world::services::stream::Carry;
+use leasehold_engine::ids::{FencingToken, OpId, ShardId};
+use leasehold_engine::input::{Outcome, Reply};
+use leasehold_engine::position::Position;
+use leasehold_engine::shard::HashRange;
+use leasehold_local_aws::kinesis::ShardIndex;
+
+impl Fleet {
+    /// What an answer brought is kept, and aggregated records are taken apart. `stream`: the one that was listed.
+    pub(in crate::world) fn take_in(
+        &mut self,
+        cx: &mut Context,
+        w: usize,
+        (op, stream): (u64, Option<StreamNo>),
+        carry: Carry,
+        outcome: &Outcome,
+    ) {
+        let adapter = self.workers[w].adapter_mut();
+        if !cx.plan().faults.aggregates.is_on() {
+            return adapter.keep(op, carry);
+        }
+        learn(cx, adapter, stream, &carry, outcome);
+        let left_out = match carry {
+            Carry::Batch {
+                shard, first, last, ..
+            } => {
+                let (range, misplaced) = (adapter.range(shard), cx.plan().faults.aggregates.misplaced);
+                let left_out = cx
+                    .names()
+                    .parts()
+                    .left_out(shard, (first, last), range, misplaced);
+                Some((shard, left_out))
+            }
+            _ => None,
+        };
+        adapter.keep(op, carry);
+        if let Some((shard, left_out)) = left_out.filter(|(_, left_out)| !left_out.is_empty()) {
+            cx.mark("aggregate-left-out");
+            adapter.leave_out(shard, op, left_out);
+        }
+    }
+
+    /// What a handler is given of a batch, if the batch is known.
+    pub(super) fn given(
+        &self,
+        cx: &Context,
+        w: usize,
+        (shard, batch): (ShardNo, OpId),
+        after: Option<Position>,
+        alone: bool,
+    ) -> Option<Given> {
+        let adapter = &self.workers[w].adapter;
+        let known = adapter.batch(shard, batch.n)?;
+        let done = after.and_then(|after| cx.names().parts().at(shard, after));
+        let left_out = adapter.left_out(shard, batch.n);
+        Some(Given::of(known, left_out, done, alone))
+    }
+}
+
+/// The hash keys of shards, as listings and the ends of parents tell them.
+fn learn(cx: &Context, adapter: &mut Adapter, stream: Option<StreamNo>, carry: &Carry, outcome: &Outcome) {
+    let streams = cx.names().streams();
+    let number = |stream: StreamNo, id: &ShardId| {
+        let index = streams::number(id.as_str())?;
+        Some(streams.shard(stream, ShardIndex(index)))
+    };
+    match (outcome, carry) {
+        (Outcome::Applied(Reply::Shards(page)), _) => {
+            for shard in &page.shards {
+                if let Some(known) = stream.and_then(|stream| number(stream, &shard.id)) {
+                    adapter.learn(known, shard.range);
+                }
+            }
+        }
+        (Outcome::Applied(Reply::Records(fetched)), Carry::Batch { shard, .. }) => {
+            for child in fetched.end.iter().flatten() {
+                if let Some(known) = number(streams.of(*shard), &child.id) {
+                    adapter.learn(known, child.range);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What of a batch a handler is given.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    /// From this part.
+    pub(super) first: u64,
+    /// To this one.
+    pub(super) last: u64,
+    /// The last part of the batch.
+    pub(super) whole: u64,
+    /// Of these, without those.
+    left_out: Vec<u64>,
+    /// The handler is to be given one part only.
+    pub(super) alone: bool,
+}
+
+impl Given {
+    /// What is given of a batch. `done`: the part up to which everything was processed. `alone`: only the next one that is given at all.
+    pub(super) fn of((first, last): (u64, u64), left_out: &[u64], done: Option<u64>, alone: bool) -> Self {
+        let first = done.map_or(first, |done| first.max(done + 1));
+        let next = (first..=last).find(|part| left_out.binary_search(part).is_err());
+        let until = match (alone, next) {
+            (true, Some(next)) => next,
+            // Nothing is left but what is left out: the batch is done.
+            (true, None) if !left_out.is_empty() && first <= last => last,
+            (true, None) => first.min(last),
+            (false, _) => last,
+        };
+        let within = |part: &&u64| (first..=until).contains(*part);
+        Self {
+            first,
+            last: until,
+            whole: last,
+            left_out: left_out.iter().filter(within).copied().collect(),
+            alone: alone && (next.is_some() || left_out.is_empty()),
+        }
+    }
+
+    /// The oracles are told which parts the handler is not given.
+    pub(super) fn tell_left_out(&self, cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken) {
+        if !self.left_out.is_empty() {
+            cx.fact(Fact::LeftOut {
+                life,
+                shard,
+                token: token.0,
+                parts: self.left_out.clone(),
+            });
+        }
+    }
+
+    /// Whether there are parts, and the handler is given none of them.
+    pub(super) fn is_empty(&self) -> bool {
+        self.first <= self.last && self.left_out.len() as u64 > self.last - self.first
+    }
+
+    /// The only part that is given.
+    pub(super) fn only(&self) -> Option<u64> {
+        let count = (self.last + 1).saturating_sub(self.first) - self.left_out.len() as u64;
+        let mut parts = self.first..=self.last;
+        (count == 1).then(|| parts.find(|part| self.has(*part))).flatten()
+    }
+
+    fn has(&self, part: u64) -> bool {
+        self.left_out.binary_search(&part).is_err()
+    }
+
+    /// The parts that are given.
+    pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        (self.first..=self.last).filter(|part| self.has(*part))
+    }
+
+    /// The last part that is given, of those up to this one; 0: none.
+    pub(super) fn up_to(&self, part: u64) -> u64 {
+        let mut parts = (self.first..=part.min(self.last)).rev();
+        parts.find(|part| self.has(*part)).unwrap_or(0)
+    }
+}
+
+impl Adapter {
+    /// The hash keys that a shard takes, as its lease says, unless the service itself has said.
+    pub(super) fn assume(&mut self, shard: ShardNo, range: Option<HashRange>) {
+        if let Some(range) = range.filter(|_| self.range(shard).is_none()) {
+            self.learn(shard, range);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_is_given_what_is_not_left_out() {
+        let given = Given::of((3, 9), &[3, 5, 8, 9], Some(3), false);
+        assert_eq!((given.first, given.last, given.whole), (4, 9, 9));
+        assert_eq!(given.parts().collect::<Vec<_>>(), [4, 6, 7]);
+        assert_eq!((given.up_to(9), given.up_to(5), given.up_to(3)), (7, 4, 0));
+        assert_eq!((given.only(), given.is_empty()), (None, false));
+    }
+
+    #[test]
+    fn one_alone_is_the_next_that_is_given() {
+        let given = Given::of((3, 9), &[3, 4, 8, 9], None, true);
+        assert_eq!(
+            (given.first, given.last, given.only(), given.alone),
+            (3, 5, Some(5), true)
+        );
+        let rest = Given::of((3, 9), &[3, 4, 8, 9], Some(7), true);
+        assert_eq!(
+            (rest.first, rest.last, rest.is_empty(), rest.alone),
+            (8, 9, true, false)
+        );
+    }
+
+    #[test]
+    fn what_was_done_before_is_not_given_again() {
+        let given = Given::of((3, 9), &[], Some(9), false);
+        assert_eq!(
+            (given.first, given.last, given.is_empty(), given.only()),
+            (10, 9, false, None)
+        );
+        let alone = Given::of((3, 9), &[], Some(9), true);
+        assert_eq!((alone.first, alone.last, alone.only()), (10, 9, None));
+    }
+}
