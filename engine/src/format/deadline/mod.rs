@@ -17,7 +17,7 @@ mod vectors;
 
 use super::LeaseFormat;
 use crate::ids::LeaseKey;
-use crate::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
+use crate::policy::{Assign, AtEnd, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
 use crate::table::{AttributeValue, Condition, Item, ItemWrite};
 
@@ -77,6 +77,7 @@ impl LeaseFormat for Columns {
             steal: Steal::Claim,
             finished: Finished::WhenForgotten,
             assign: Assign::Count,
+            at_end: AtEnd::Alone,
         }
     }
 

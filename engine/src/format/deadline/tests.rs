@@ -216,6 +216,7 @@ fn changes_in_words() {
                 key: key(),
                 guard: guard(None),
                 children: vec![],
+                last: None,
             },
             format!(
                 "SET LeaseTimeout = {later}, Checkpoint = SHARD_END REMOVE LeaseholdStart, LeaseholdSubSequence, \

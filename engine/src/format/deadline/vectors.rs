@@ -233,6 +233,7 @@ fn rows_of_kcl_rb() {
         key: key(),
         guard: guard(kind, seen, holder),
         children: vec![],
+        last: None,
     };
     let release = |seen, holder| Change::Release {
         key: key(),
