@@ -58,6 +58,8 @@ pub(super) struct Columns {
     pub(super) time: &'static str,
     /// Whether its programs write NULL for what is not there.
     pub(super) nulls: bool,
+    /// Whether rows of ours without a checkpoint have an empty one, which is a checkpoint to its programs, and stands for none.
+    pub(super) says_none: bool,
 }
 
 const SHARD_END: &str = "SHARD_END";

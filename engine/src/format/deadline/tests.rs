@@ -226,7 +226,7 @@ fn changes_in_words() {
         (
             take(None, Checkpoint::Latest),
             format!(
-                "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest IF attribute_exists(ShardID) AND (attribute_not_exists(LeaseTimeout) OR LeaseTimeout = ) \
+                "SET LeaseTimeout = {later}, AssignedTo = w2, Checkpoint =  REMOVE ClaimRequest IF attribute_exists(ShardID) AND (attribute_not_exists(LeaseTimeout) OR LeaseTimeout = ) \
                  AND (attribute_not_exists(AssignedTo) AND attribute_not_exists(ClaimRequest)) \
                  AND (attribute_not_exists(Checkpoint) OR Checkpoint = )"
             ),
