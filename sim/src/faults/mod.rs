@@ -8,6 +8,7 @@ mod call;
 mod clock;
 mod fate;
 mod outage;
+mod peers;
 mod permanent_loss;
 mod process;
 mod request_fault;
@@ -22,6 +23,7 @@ pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
 pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
+pub use peers::PeerFaults;
 pub use permanent_loss::{LossKind, PermanentLoss};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
 pub use request_fault::{Chance, Deed, RequestFault, Site};
@@ -59,6 +61,9 @@ pub struct Faults {
     pub several: SeveralFaults,
     /// The application.
     pub application: ApplicationFaults,
+    /// What befalls programs of others beside ours.
+    #[serde(skip_serializing_if = "is_plain")]
+    pub peers: PeerFaults,
     /// What is taken away for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permanent_loss: Option<PermanentLoss>,
@@ -67,8 +72,8 @@ pub struct Faults {
     pub request_faults: Option<Vec<RequestFault>>,
 }
 
-fn is_plain(faults: &SeveralFaults) -> bool {
-    *faults == SeveralFaults::default()
+fn is_plain<T: Default + PartialEq>(faults: &T) -> bool {
+    *faults == T::default()
 }
 
 /// What the families need to know about the world they are drawn for.
@@ -104,6 +109,8 @@ impl Faults {
             stream: StreamFaults::draw(draws, setting),
             several: SeveralFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
+            // In mixed worlds only, where they are drawn.
+            peers: PeerFaults::default(),
             permanent_loss: PermanentLoss::draw(draws, setting),
             request_faults: None,
         }

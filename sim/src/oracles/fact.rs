@@ -214,6 +214,9 @@ pub enum Fact {
         scanned: bool,
     },
 
+    /// A program that others wrote reads a row: the table shows it as it is now.
+    Looked { life: LifeNo, shard: ShardNo },
+
     /// A worker was shown the last page of a scan.
     ScanEnded { life: LifeNo },
 
@@ -431,6 +434,7 @@ impl Fact {
             | Fact::Answered { life, .. }
             | Fact::Fetched { life, .. }
             | Fact::Shown { life, .. }
+            | Fact::Looked { life, .. }
             | Fact::ScanEnded { life }
             | Fact::OpenBegun { life, .. }
             | Fact::OpenDone { life, .. }

@@ -31,6 +31,7 @@ mod progress;
 mod property;
 mod quota;
 mod reading;
+mod repeats;
 mod resign;
 mod resolution;
 mod shares;
@@ -216,6 +217,7 @@ impl Terms {
 pub struct Oracles {
     delivery: delivery::Delivery,
     again: again::Again,
+    repeats: repeats::Repeats,
     lineage: lineage::Lineage,
     resolution: resolution::Resolution,
     progress: progress::Progress,
@@ -261,6 +263,7 @@ impl Oracles {
         Self {
             delivery: delivery::Delivery::default(),
             again: again::Again::default(),
+            repeats: repeats::Repeats::new(terms),
             lineage: lineage::Lineage::default(),
             resolution: resolution::Resolution::new(terms),
             progress: progress::Progress::default(),
@@ -368,6 +371,7 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
+            Fact::Looked { .. } => self.repeats.observe(now, fact, of_others, verdict),
             Fact::Fetched { .. } => {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
@@ -399,6 +403,7 @@ impl Oracles {
                 if !of_others || matches!(fact, Fact::RowChanged { .. }) {
                     self.again.observe(now, fact, edit.is_some(), verdict);
                 }
+                self.repeats.observe(now, fact, of_others, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.balance.observe(now, fact, of_others);
                 self.quota.observe(now, fact, verdict);

@@ -297,7 +297,21 @@ impl Sent {
             match chance {
                 Chance::Stale { by_us } => struck.stale_us = by_us,
                 Chance::Empty => struck.empty = true,
-                Chance::Pause { for_us } => struck.pause_us = for_us,
+                Chance::Pause { for_us } | Chance::OtherDawdles { for_us } => struck.pause_us = for_us,
+                Chance::OtherMoves {
+                    after_us,
+                    gap_us,
+                    pick,
+                } => {
+                    if let Some(other) = fleet.other(pick) {
+                        let what = What::Stop {
+                            worker: other as u16,
+                            generation: fleet.worker(other).generation(),
+                            gap_us,
+                        };
+                        cx.push(now.saturating_add(after_us), what);
+                    }
+                }
                 Chance::Stop { after_us, gap_us } => {
                     let what = What::Stop {
                         worker,
