@@ -8,15 +8,17 @@ use crate::patient::{GaveUp, PatientTable};
 use crate::ports::TablePort;
 use crate::runtime::Runtime;
 use leasehold_engine::admin::View;
-use leasehold_engine::ids::WorkerId;
-use leasehold_engine::input::TableState;
+use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
+use leasehold_engine::input::{Outcome, Reply, TableState};
 use leasehold_engine::internals::{Step, next};
+use leasehold_engine::members::{MembersChange, MembersOp, Shared, Side};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::policy::Life;
+use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::time::{Span, Wall};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -39,6 +41,14 @@ pub struct Plan {
     pub life: Life,
     /// The owner named in the new table while a row is brought up to date.
     pub me: WorkerId,
+    /// Rows of finished shards are removed from the old table, and a listed shard without a row is one to be read in the new: shards that
+    /// leases of the old table came from, and that have no row there, get one that says the end.
+    pub fills_ended: bool,
+    /// The shards of the stream that are listed, each with those it came from, for `fills_ended`. Without them, only the parents that
+    /// rows name are known.
+    pub listed: Vec<(ShardId, Vec<ShardId>)>,
+    /// Workers of the new table share out a list of shards in a table beside: it is written, too.
+    pub shares: bool,
 }
 
 /// What was done, or would be.
@@ -52,6 +62,11 @@ pub struct Report {
     pub updated: u64,
     /// Rows that said the same already.
     pub same: u64,
+    /// Of the leases: finished shards that had no row any more.
+    pub ended: u64,
+    /// Shards in the list that members of the new table share out. Absent: there is no such list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<u64>,
     /// Items of the old table that are no leases; they are not moved.
     pub foreign: u64,
     /// Leases that were left alone, and why.
@@ -159,6 +174,12 @@ pub async fn migrate(
         }
         rows = later;
     }
+    if plan.fills_ended {
+        let ended = ended_before(&rows, &plan.listed);
+        report.ended = ended.len() as u64;
+        let row = |key: LeaseKey| (key.clone(), LeaseRow::new(key, Checkpoint::ShardEnd));
+        rows.leases.extend(ended.into_iter().map(row));
+    }
     report.leases = rows.leases.len() as u64;
     report.foreign = rows.foreign.len() as u64;
     report.unreadable = unreadable(&rows);
@@ -182,7 +203,119 @@ pub async fn migrate(
         done += 1;
         progress(done, all);
     }
+    if plan.shares {
+        report.shared = Some(match apply {
+            true => share(&mut new, plan, runtime).await?,
+            false => unfinished(&rows).count() as u64,
+        });
+    }
     Ok(report)
+}
+
+/// Shards that leases came from, without a row of their own: in the old table they are finished.
+fn ended_before(rows: &View, listed: &[(ShardId, Vec<ShardId>)]) -> BTreeSet<LeaseKey> {
+    let listed: BTreeMap<&ShardId, &Vec<ShardId>> =
+        listed.iter().map(|(id, parents)| (id, parents)).collect();
+    let above = |id: &ShardId| {
+        listed
+            .get(id)
+            .into_iter()
+            .flat_map(|parents| parents.iter().cloned())
+    };
+    let leases = rows.leases.iter();
+    let mut open: Vec<ShardId> = leases
+        .flat_map(|(key, row)| row.parents.iter().cloned().chain(above(&key.to_shard())))
+        .collect();
+    let mut found = BTreeSet::new();
+    while let Some(shard) = open.pop() {
+        let key = shard.to_lease();
+        if !rows.leases.contains_key(&key) && !rows.unreadable.contains_key(&key) && found.insert(key) {
+            open.extend(above(&shard));
+        }
+    }
+    found
+}
+
+/// The shards that are still to be read, in the order of their names.
+fn unfinished(rows: &View) -> impl Iterator<Item = ShardId> {
+    let leases = rows.leases.iter();
+    let leases = leases.filter(|(_, row)| !row.checkpoint.is_end());
+    leases.map(|(key, _)| key.to_shard())
+}
+
+/// Writes the list of shards that members share out; how many it has. Without a list, a member that starts first takes all
+/// listed shards for shards to be read, finished ones, too. An empty list is none.
+async fn share(new: &mut PatientTable<'_>, plan: &Plan, runtime: &Arc<dyn Runtime>) -> Result<u64, Stopped> {
+    made_side(new).await?;
+    for _ in 0..STEPS {
+        let rows = new.rows("scan the new table").await?;
+        let seen = match new
+            .members("read the list of shards", MembersOp::ReadShards)
+            .await?
+        {
+            Outcome::Applied(Reply::Shared(seen)) => seen,
+            other => return Err(unexpected("read the list of shards", &other)),
+        };
+        let mut shards: BTreeSet<ShardId> = unfinished(&rows).collect();
+        // What a member found since stays, unless it is finished.
+        let is_new = |shard: &&ShardId| !rows.leases.contains_key(&shard.to_lease());
+        let found = seen.iter().flat_map(|seen| &seen.shards);
+        shards.extend(found.filter(is_new).cloned());
+        let shards: Vec<ShardId> = shards.into_iter().collect();
+        let many = shards.len() as u64;
+        if shards.is_empty() || seen.as_ref().is_some_and(|seen| seen.shards == shards) {
+            return Ok(many);
+        }
+        let seen = seen.map(|seen| seen.at);
+        let at = plan
+            .life
+            .next(seen.unwrap_or(0), Wall(runtime.wall().0), Span::ZERO);
+        let shared = Shared { shards, at };
+        let change = MembersChange::Share { shared, seen };
+        // Whether it was written is looked at next: another may have been quicker.
+        new.members("write the list of shards", MembersOp::Write(change))
+            .await?;
+    }
+    Err(Stopped {
+        what: "write the list of shards".to_owned(),
+        how: "somebody else changes the list all the time; stop the worker that writes to the new table"
+            .to_owned(),
+    })
+}
+
+fn unexpected(what: &str, outcome: &Outcome) -> Stopped {
+    Stopped {
+        what: what.to_owned(),
+        how: format!("answered with what was not asked for: {outcome:?}"),
+    }
+}
+
+/// The table with the list of shards, made if it is missing.
+async fn made_side(new: &mut PatientTable<'_>) -> Result<(), Stopped> {
+    let what = "look at the table of the leader and the shards";
+    for _ in 0..TABLE_LOOKS {
+        match new.members(what, MembersOp::Describe(Side::Fleet)).await? {
+            Outcome::Applied(Reply::Table(TableState::Usable)) => return Ok(()),
+            Outcome::Applied(Reply::Table(TableState::Missing)) => {
+                let create = MembersOp::Create(Side::Fleet);
+                new.members("create the table of the leader and the shards", create)
+                    .await?;
+            }
+            Outcome::Applied(Reply::Table(TableState::Creating | TableState::Deleting)) => {}
+            Outcome::Applied(Reply::Table(TableState::Incompatible)) => {
+                return Err(Stopped {
+                    what: "use the table of the leader and the shards".to_owned(),
+                    how: "expected the key of its format, found another; name another application".to_owned(),
+                });
+            }
+            other => return Err(unexpected(what, &other)),
+        }
+        new.runtime.sleep(TABLE_PAUSE).await;
+    }
+    Err(Stopped {
+        what: "use the table of the leader and the shards".to_owned(),
+        how: "it was not ready in two minutes".to_owned(),
+    })
 }
 
 fn unreadable(view: &View) -> BTreeMap<String, String> {

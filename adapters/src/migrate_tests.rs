@@ -3,14 +3,15 @@
 use super::*;
 use crate::ports::Port;
 use crate::runtime::{BoxFuture, TokioRuntime};
-use leasehold_engine::format::{Format, LeaseFormat};
+use leasehold_engine::format::{Format, ItemOp, LeaseFormat, SideRead};
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, Why};
 use leasehold_engine::internals::copied;
 use leasehold_engine::internals::draw_below;
+use leasehold_engine::policy::Finished;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, RowRead};
-use leasehold_engine::table::{Item, WriteError};
+use leasehold_engine::table::{AttributeValue, Item, WriteError};
 use std::sync::{Mutex, PoisonError};
 
 const PAGE: usize = 700;
@@ -35,6 +36,47 @@ struct State {
     fails: u64,
     /// Counted up by every scan, as a live worker does.
     renewed: Option<LeaseKey>,
+    /// The table with the list of shards is there.
+    side_made: bool,
+    /// The rows of that table, by what their key says.
+    side: BTreeMap<String, Item>,
+}
+
+impl State {
+    /// What an operation on the table with the list of shards answers.
+    fn members(&mut self, kind: Format, op: &MembersOp) -> Outcome {
+        let membership = kind.membership().expect("a format with members");
+        let (side, spelled) = membership.spell(op);
+        assert_eq!(side, Side::Fleet, "a migration is no member: {op:?}");
+        let name = |key: &Item| key[membership.key_name(side)].as_s().unwrap().to_owned();
+        Outcome::Applied(match spelled {
+            ItemOp::Describe if self.side_made => Reply::Table(TableState::Usable),
+            ItemOp::Describe => Reply::Table(TableState::Missing),
+            ItemOp::Create => {
+                self.side_made = true;
+                Reply::Done
+            }
+            ItemOp::Get(key) => {
+                let found = SideRead::Item(self.side.get(&name(&key)));
+                membership.read(op, found).unwrap()
+            }
+            ItemOp::Write(write) => {
+                let key = name(&write.key);
+                let mut item = self.side.remove(&key);
+                let done = write.carry_out(&mut item);
+                self.side.extend(item.map(|item| (key, item)));
+                if done.is_err() {
+                    return Outcome::Refused(Refusal {
+                        why: Why::ConditionFailed,
+                        current: None,
+                        detail: String::new(),
+                    });
+                }
+                Reply::Done
+            }
+            ItemOp::Scan { .. } => panic!("nobody is a member of a migration: {op:?}"),
+        })
+    }
 }
 
 impl InMemory {
@@ -134,7 +176,10 @@ impl InMemory {
                 let item = state.items.get(key);
                 Reply::Row(item.map(|item| Box::new(self.kind.decode(item))))
             }
-            TableOp::Members(op) => panic!("nobody is a member of a migration: {op:?}"),
+            TableOp::Members(op) => match state.members(self.kind, op) {
+                Outcome::Applied(reply) => reply,
+                refused => return refused,
+            },
             TableOp::Fleet(_) | TableOp::FleetTable(..) | TableOp::OwnerIndex | TableOp::Owned { .. } => {
                 panic!("nobody is a member of a migration: {op:?}")
             }
@@ -199,6 +244,22 @@ fn plan(to: Format) -> Plan {
         force: false,
         life: to.policies().life,
         me: "migration".into(),
+        fills_ended: false,
+        listed: Vec::new(),
+        shares: to.membership().is_some(),
+    }
+}
+
+/// The plan for a table of KCL.
+fn plan_from_kcl(to: Format, listed: &[(&str, &[&str])]) -> Plan {
+    let id = |name: &&str| ShardId::from(*name);
+    let listed = listed
+        .iter()
+        .map(|(shard, parents)| (id(shard), parents.iter().map(id).collect()));
+    Plan {
+        fills_ended: to.policies().finished != Finished::WhenRead,
+        listed: listed.collect(),
+        ..plan(to)
     }
 }
 
@@ -312,4 +373,113 @@ async fn an_old_table_that_is_none_of_its_format_is_said_so() {
     let wrong = run(&old, &new, &plan).await.unwrap_err().to_string();
     assert!(wrong.contains("name the format that it has"), "{wrong}");
     assert!(!new.state().made);
+}
+
+const SHARDS: [&str; 6] = [
+    "shardId-000000000000",
+    "shardId-000000000001",
+    "shardId-000000000002",
+    "shardId-000000000003",
+    "shardId-000000000004",
+    "shardId-000000000005",
+];
+
+/// KCL's table of a stream that was split twice: of 0, the row was removed; 1 came from 0, and is finished; 2 and 3 came from 1.
+fn split_twice() -> Arc<InMemory> {
+    let old = InMemory::new(Format::Kcl);
+    let at = Checkpoint::At(Position::of(70.into()));
+    let rows = [
+        (1, 0, Checkpoint::ShardEnd),
+        (2, 1, at),
+        (3, 1, Checkpoint::TrimHorizon),
+    ];
+    for (shard, parent, checkpoint) in rows {
+        let mut row = LeaseRow::new(SHARDS[shard].into(), checkpoint);
+        row.parents = vec![SHARDS[parent].into()];
+        old.write(&Change::Create(Box::new(row))).unwrap();
+    }
+    old
+}
+
+/// The shards that the list of the new table has.
+fn list(new: &InMemory) -> Vec<String> {
+    let state = new.state();
+    let row = state.side.get("ShardCache").expect("a list of shards");
+    let AttributeValue::L(ids) = &row["ShardIDs"] else {
+        panic!("{row:?}");
+    };
+    ids.iter().map(|id| id.as_s().unwrap().to_owned()).collect()
+}
+
+/// What its programs read first is the list, and then, for as long as the list has them, whatever rows say: from their numbers on.
+#[tokio::test(start_paused = true)]
+async fn kinsumer_is_told_what_is_finished_and_which_shards_are_left() {
+    let (old, new) = (split_twice(), InMemory::new(Format::Kinsumer));
+    let plan = plan_from_kcl(Format::Kinsumer, &[]);
+    let dry = Plan {
+        apply: false,
+        ..plan.clone()
+    };
+    let report = run(&old, &new, &dry).await.unwrap();
+    assert_eq!((report.created, report.ended, report.shared), (4, 1, Some(2)));
+    assert!(!new.state().side_made, "nothing is written unless told");
+
+    let report = run(&old, &new, &plan).await.unwrap();
+    assert_eq!((report.created, report.ended, report.shared), (4, 1, Some(2)));
+    assert_eq!(list(&new), [SHARDS[2], SHARDS[3]]);
+    for finished in [SHARDS[0], SHARDS[1]] {
+        let item = new.state().items[&LeaseKey::from(finished)].clone();
+        assert!(matches!(item["Finished"], AttributeValue::N(_)), "{item:?}");
+        assert_eq!(
+            item["SequenceNumber"],
+            AttributeValue::s("LATEST"),
+            "nothing follows there"
+        );
+    }
+    // Run again, nothing is left to do; a shard that a member found since stays in the list, one that was finished goes.
+    let found = [SHARDS[4], SHARDS[2], SHARDS[1]];
+    let ids = found.map(AttributeValue::s).to_vec();
+    let row = |item: &mut Item| drop(item.insert("ShardIDs".into(), AttributeValue::L(ids)));
+    new.state().side.entry("ShardCache".to_owned()).and_modify(row);
+    let again = run(&old, &new, &plan).await.unwrap();
+    assert_eq!((again.same, again.shared), (4, Some(3)));
+    assert_eq!(list(&new), [SHARDS[2], SHARDS[3], SHARDS[4]]);
+}
+
+/// Rows of KCL name parents only; what is further above is known from the shards that are listed.
+#[tokio::test(start_paused = true)]
+async fn finished_shards_without_a_row_get_one_where_they_would_be_read_again() {
+    let listed: [(&str, &[&str]); 4] = [
+        (SHARDS[0], &[SHARDS[5]]),
+        (SHARDS[1], &[SHARDS[0]]),
+        (SHARDS[2], &[SHARDS[1]]),
+        // Nobody has a lease below it: it is yet to be read.
+        (SHARDS[4], &[]),
+    ];
+    for to in [Format::VmwareGoKcl, Format::KclRb, Format::Kinsumer] {
+        let (old, new) = (split_twice(), InMemory::new(to));
+        let report = run(&old, &new, &plan_from_kcl(to, &listed)).await.unwrap();
+        assert_eq!(report.ended, 2, "{to}");
+        let ended = new.rows().into_iter().filter(|row| row.checkpoint.is_end());
+        let ended: Vec<_> = ended.map(|row| row.key.to_string()).collect();
+        assert_eq!(ended, [SHARDS[0], SHARDS[1], SHARDS[5]], "{to}");
+    }
+    let (old, new) = (split_twice(), InMemory::new(Format::Kcl));
+    let report = run(&old, &new, &plan_from_kcl(Format::Kcl, &listed))
+        .await
+        .unwrap();
+    assert_eq!((report.ended, report.leases, report.shared), (0, 3, None));
+}
+
+/// A list is written over the one that was read only, and requests are lost.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_shards_is_written_in_spite_of_failures() {
+    for seed in 0..20 {
+        let (old, new) = (split_twice(), InMemory::new(Format::Kinsumer));
+        (new.state().fails, new.state().seed) = (3, seed);
+        let report = run(&old, &new, &plan_from_kcl(Format::Kinsumer, &[])).await;
+        let report = report.unwrap_or_else(|stopped| panic!("seed {seed}: {stopped}"));
+        assert_eq!(report.shared, Some(2), "seed {seed}");
+        assert_eq!(list(&new), [SHARDS[2], SHARDS[3]], "seed {seed}");
+    }
 }

@@ -5,6 +5,7 @@ use crate::runtime::Runtime;
 use leasehold_engine::admin::View;
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Outcome, Reply, TableState, Why};
+use leasehold_engine::members::MembersOp;
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::time::Span;
@@ -84,6 +85,11 @@ impl<'a> PatientTable<'a> {
             what: what.to_owned(),
             how: format!("tried {TRIES} times, the last time: {how}"),
         })
+    }
+
+    /// The outcome of an operation on the tables beside.
+    pub(crate) async fn members(&mut self, what: &str, op: MembersOp) -> Result<Outcome, GaveUp> {
+        self.ask(what, TableOp::Members(op)).await
     }
 
     /// The state of the table.

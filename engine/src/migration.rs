@@ -121,6 +121,8 @@ pub fn next(old: &LeaseRow, new: Option<&LeaseRow>, me: &WorkerId, life: Life, n
                 key,
                 guard,
                 children: children(old, new),
+                // A table says less than where a shard ended: the new row may be behind.
+                last: None,
             },
         }),
     }

@@ -22,6 +22,9 @@ pub struct Policies {
     /// Who is to have which lease.
     #[serde(skip_serializing_if = "Assign::is_count")]
     pub assign: Assign,
+    /// What a row says beside the end of its shard.
+    #[serde(skip_serializing_if = "AtEnd::is_alone")]
+    pub at_end: AtEnd,
 }
 
 /// KCL's.
@@ -33,6 +36,7 @@ impl Default for Policies {
             steal: Steal::Ask,
             finished: Finished::WhenRead,
             assign: Assign::Count,
+            at_end: AtEnd::Alone,
         }
     }
 }
@@ -138,6 +142,25 @@ impl Assign {
     /// Whether it is by count.
     pub fn is_count(&self) -> bool {
         *self == Assign::Count
+    }
+}
+
+/// What a row says beside the end of its shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum AtEnd {
+    /// Nothing: the end takes the place of the checkpoint.
+    #[default]
+    Alone,
+    /// The last position, too. Programs that take a finished row go on after it.
+    Position,
+}
+
+impl AtEnd {
+    /// Whether the end stands alone.
+    pub fn is_alone(&self) -> bool {
+        *self == AtEnd::Alone
     }
 }
 

@@ -221,6 +221,9 @@ pub enum Change {
         guard: Guard,
         /// The shards it was split or merged into.
         children: Vec<ShardId>,
+        /// The last position that was processed, where the table is to say so beside the end. Absent: nothing was, or it is not to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<Position>,
     },
     /// Give up ownership; the counter grows.
     Release {
@@ -395,5 +398,24 @@ impl Change {
             Change::Weigh { .. } => "weigh",
             Change::Forget { .. } => "forget",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{AtEnd, Policies};
+
+    /// As older traces have it, and as newer ones have it where the table says nothing beside an end.
+    #[test]
+    fn an_end_that_says_no_position_is_read_and_written_as_before() {
+        let text = r#"{"end":{"key":"a","guard":{"counter":1,"next":2,"holder":"w"},"children":["b"]}}"#;
+        let end: Change = serde_json::from_str(text).expect("an end");
+        assert!(matches!(end, Change::End { last: None, .. }), "{end:?}");
+        assert_eq!(serde_json::to_string(&end).expect("a text"), text);
+        let policies = serde_json::to_string(&Policies::default()).expect("a text");
+        assert!(!policies.contains("at_end"), "{policies}");
+        let read: Policies = serde_json::from_str(&policies).expect("policies");
+        assert_eq!(read.at_end, AtEnd::Alone);
     }
 }

@@ -106,6 +106,14 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
         "one-stream-deleted",
         Rare("the worlds of several streams are few"),
     ),
+    (
+        "other-dawdles",
+        Rare("programs of others stand beside ours in mixed worlds only"),
+    ),
+    (
+        "other-moves",
+        Rare("programs of others stand beside ours in mixed worlds only"),
+    ),
     ("outage-answers", Fault),
     ("outage-now", Fault),
     ("outage-refused", Fault),

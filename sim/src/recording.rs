@@ -43,7 +43,11 @@ impl Recording {
         // What answers showed and workers hold says nothing that the rows do not.
         let repeats = matches!(
             fact,
-            Fact::Shown { .. } | Fact::ScanEnded { .. } | Fact::Holds { .. } | Fact::HoldsNoMore { .. }
+            Fact::Shown { .. }
+                | Fact::Looked { .. }
+                | Fact::ScanEnded { .. }
+                | Fact::Holds { .. }
+                | Fact::HoldsNoMore { .. }
         );
         if !repeats {
             self.0.push((at, Event::Fact(fact)));

@@ -9,6 +9,9 @@
 //! | `ParentShardId` | S | the first parent only |
 //! | `ClaimRequest` | S | who asks the owner to give the lease up |
 //!
+//! Its programs take a row without `Checkpoint` for that of a shard that is long gone: they begin its children at once, keep the checkpoint
+//! that they remember, and do not see whose the lease is. So what ours create, take or rewind has an empty one while there is none.
+//!
 //! All of these are strings: its workers end themselves on any other type. What is ours begins with `Leasehold`.
 
 use super::deadline::Columns;
@@ -34,4 +37,5 @@ pub(super) const COLUMNS: Columns = Columns {
     read: read_go,
     time: "a time of 1970 or later as Go spells RFC 3339 in UTC",
     nulls: false,
+    says_none: true,
 };

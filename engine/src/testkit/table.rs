@@ -333,6 +333,7 @@ mod tests {
                 key: key.clone(),
                 guard: guard.clone(),
                 children: vec!["c".into()],
+                last: None,
             },
             Change::Checkpoint {
                 key: key.clone(),

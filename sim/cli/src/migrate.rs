@@ -1,6 +1,6 @@
 //! `leasehold migrate`: leases from one table to another.
 
-use crate::clients::Clients;
+use crate::clients::{Clients, in_full};
 use crate::exit::{self, Failure, Verdict};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,6 +10,8 @@ use leasehold::internals::{
     DynamoTable, MigrationPlan as Plan, MigrationReport as Report, TablePort, migrate,
 };
 use leasehold::runtime::{Runtime, TokioRuntime};
+use leasehold_engine::ids::ShardId;
+use leasehold_engine::policy::Finished;
 use leasehold_engine::time::Span;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -39,6 +41,10 @@ pub(super) struct MigrateArgs {
     /// The new table. It is created if it is missing.
     #[arg(long, value_name = "TABLE")]
     to_table: String,
+    /// The stream, by its name. From the table of KCL, which removes rows of finished shards, to another: shards that are still listed, and
+    /// that leases came from, get a finished row, or the new fleet reads them again. Without it, only the parents that rows name do.
+    #[arg(long, value_name = "STREAM")]
+    stream: Option<String>,
     /// Write. Without it, only say what would be written.
     #[arg(long)]
     apply: bool,
@@ -79,7 +85,16 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
         let table = DynamoTable::new(&clients.dynamodb, &runtime, &config);
         Arc::new(table.with_format(Arc::new(kind)))
     };
+    let fills_ended = args.from.policies().finished == Finished::WhenRead
+        && args.to.policies().finished != Finished::WhenRead;
+    let listed = match &args.stream {
+        Some(stream) if fills_ended => listed(&clients, stream).await?,
+        _ => Vec::new(),
+    };
     let plan = Plan {
+        fills_ended,
+        listed,
+        shares: args.to.membership().is_some(),
         apply: args.apply,
         watch: Span::from_secs(args.watch),
         force: args.force,
@@ -108,6 +123,34 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
     Ok(if whole { Verdict::Fine } else { Verdict::Found })
 }
 
+/// The shards of a stream, each with those it came from.
+async fn listed(clients: &Clients, stream: &str) -> Result<Vec<(ShardId, Vec<ShardId>)>, Failure> {
+    let (mut shards, mut token) = (Vec::new(), None);
+    loop {
+        let request = clients.kinesis.list_shards();
+        let request = match token {
+            // A token stands for the stream, too, and may not be given together with it.
+            Some(token) => request.next_token(token),
+            None => request.stream_name(stream),
+        };
+        let answer = request.send().await.map_err(|error| {
+            Failure::under_way(format!(
+                "expected the shards of the stream {stream:?}, found {}; correct --stream, or leave it out",
+                in_full(&error)
+            ))
+        })?;
+        for shard in answer.shards() {
+            let parents = [shard.parent_shard_id(), shard.adjacent_parent_shard_id()];
+            let parents = parents.into_iter().flatten().map(ShardId::from).collect();
+            shards.push((ShardId::from(shard.shard_id()), parents));
+        }
+        token = answer.next_token;
+        if token.is_none() {
+            return Ok(shards);
+        }
+    }
+}
+
 fn told(report: &Report, apply: bool) -> String {
     let mut text = String::new();
     if report.refused {
@@ -124,6 +167,19 @@ fn told(report: &Report, apply: bool) -> String {
         text = text
             .replace(" to create", " created")
             .replace(" to bring up", " brought up");
+    }
+    if report.ended > 0 {
+        let _ = write!(
+            text,
+            "\n{} of them are finished shards without a row in the old table, which leases came from",
+            report.ended
+        );
+    }
+    if let Some(shards) = report.shared {
+        let _ = write!(
+            text,
+            "\n{shards} unfinished shards in the list that members share out"
+        );
     }
     if report.foreign > 0 {
         let _ = write!(

@@ -9,6 +9,7 @@ mod call;
 mod clock;
 mod fate;
 mod outage;
+mod peers;
 mod permanent_loss;
 mod process;
 mod replica;
@@ -27,6 +28,7 @@ pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
 pub use fate::{Fate, Landing, Reach};
 pub use outage::{Direction, Outage, OutageFaults};
+pub use peers::PeerFaults;
 pub use permanent_loss::{LossKind, PermanentLoss};
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
 pub use replica::{Replica, ReplicaFaults, Says, Shows};
@@ -79,6 +81,9 @@ pub struct Faults {
     pub aggregates: AggregateFaults,
     /// The application.
     pub application: ApplicationFaults,
+    /// What befalls programs of others beside ours.
+    #[serde(skip_serializing_if = "is_plain")]
+    pub peers: PeerFaults,
     /// What is taken away for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permanent_loss: Option<PermanentLoss>,
@@ -91,8 +96,8 @@ fn is_right(faults: &ReplicaFaults) -> bool {
     *faults == ReplicaFaults::default()
 }
 
-fn is_plain(faults: &SeveralFaults) -> bool {
-    *faults == SeveralFaults::default()
+fn is_plain<T: Default + PartialEq>(faults: &T) -> bool {
+    *faults == T::default()
 }
 
 fn has_no_start(faults: &StartFaults) -> bool {
@@ -136,6 +141,8 @@ impl Faults {
             start: StartFaults::default(),
             aggregates: AggregateFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
+            // In mixed worlds only, where they are drawn.
+            peers: PeerFaults::default(),
             permanent_loss: PermanentLoss::draw(draws, setting),
             request_faults: None,
         };

@@ -262,6 +262,23 @@ pub enum Chance {
         #[serde(rename = "gap", with = "micros")]
         gap_us: u64,
     },
+    /// A program of others is told to stop, and is started again.
+    OtherMoves {
+        /// After how long, in µs.
+        #[serde(rename = "after", with = "micros")]
+        after_us: u64,
+        /// Until it is started again, in µs.
+        #[serde(rename = "gap", with = "micros")]
+        gap_us: u64,
+        /// Which of them, modulo how many there are.
+        pick: u32,
+    },
+    /// The program of others that asks stands still exactly when the answer arrives.
+    OtherDawdles {
+        /// In µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
     /// The lease it is about is about to be handed over, once somebody owns it: its next owner is named.
     HandOver {
         /// After how long, in µs.
@@ -344,6 +361,8 @@ impl Chance {
             Chance::Pause { .. } => "pause-on-answer",
             Chance::Crash { .. } => "crash-on-write",
             Chance::Stop { .. } => "stop-on-take",
+            Chance::OtherMoves { .. } => "other-moves",
+            Chance::OtherDawdles { .. } => "other-dawdles",
             Chance::HandOver { .. } => "hand-over-on-take",
             Chance::Cut { .. } => "outage-now",
             Chance::HandlerSlow { .. } => "handler-slow",

@@ -238,6 +238,9 @@ pub enum Fact {
         scanned: bool,
     },
 
+    /// A program that others wrote reads a row: the table shows it as it is now.
+    Looked { life: LifeNo, shard: ShardNo },
+
     /// A worker was shown the last page of a scan.
     ScanEnded { life: LifeNo },
 
@@ -467,6 +470,7 @@ impl Fact {
             | Fact::Fetched { life, .. }
             | Fact::Placed { life, .. }
             | Fact::Shown { life, .. }
+            | Fact::Looked { life, .. }
             | Fact::ScanEnded { life }
             | Fact::OpenBegun { life, .. }
             | Fact::OpenDone { life, .. }

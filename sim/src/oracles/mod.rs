@@ -33,6 +33,7 @@ mod proof;
 mod property;
 mod quota;
 mod reading;
+mod repeats;
 mod resign;
 mod resolution;
 mod shares;
@@ -222,6 +223,7 @@ pub struct Oracles {
     start: start::Start,
     stored: stored::Stored,
     again: again::Again,
+    repeats: repeats::Repeats,
     lineage: lineage::Lineage,
     resolution: resolution::Resolution,
     progress: progress::Progress,
@@ -271,6 +273,7 @@ impl Oracles {
             start: start::Start::default(),
             stored: stored::Stored::default(),
             again: again::Again::default(),
+            repeats: repeats::Repeats::new(terms),
             lineage: lineage::Lineage::default(),
             resolution: resolution::Resolution::new(terms),
             progress: progress::Progress::default(),
@@ -381,6 +384,7 @@ impl Oracles {
                 self.waiting.observe(now, fact);
             }
             Fact::Stored { .. } | Fact::LeftOut { .. } => self.stored.observe(now, fact, verdict),
+            Fact::Looked { .. } => self.repeats.observe(now, fact, of_others, verdict),
             Fact::Fetched { .. } => {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
@@ -419,6 +423,7 @@ impl Oracles {
                 if !of_others || matches!(fact, Fact::RowChanged { .. }) {
                     self.again.observe(now, fact, edit.is_some(), verdict);
                 }
+                self.repeats.observe(now, fact, of_others, verdict);
                 self.isolation.observe(now, fact, verdict);
                 self.balance.observe(now, fact, of_others);
                 self.quota.observe(now, fact, verdict);

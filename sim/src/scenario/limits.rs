@@ -185,6 +185,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     rate("faults.process.pause_on_answer", process.pause_on_answer)?;
     rate("faults.process.stop_on_take", process.stop_on_take)?;
     span("faults.process.pause", process.pause_us)?;
+    let peers = &plan.faults.peers;
+    rate("faults.peers.other_moves", peers.other_moves)?;
+    rate("faults.peers.other_dawdles", peers.other_dawdles)?;
+    span("faults.peers.gap", peers.gap_us.max(peers.dawdle_us))?;
     let clock = &plan.faults.clock;
     within(
         "how many faults.clock.rate_ppm",
@@ -275,6 +279,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             Chance::Late { by_us, .. } | Chance::Stale { by_us } | Chance::HandlerSlow { by_us } => by_us,
             Chance::Twice { after_us, .. } => after_us,
             Chance::Pause { for_us }
+            | Chance::OtherDawdles { for_us }
             | Chance::HandlerHangs { for_us }
             | Chance::HandlerDeaf { for_us }
             | Chance::ShardPaused { for_us }
@@ -282,7 +287,9 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             | Chance::Replica { for_us, .. } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
             Chance::HandOver { after_us, cut_us, .. } => after_us.max(cut_us),
-            Chance::Stop { after_us, gap_us } => after_us.max(gap_us),
+            Chance::Stop { after_us, gap_us } | Chance::OtherMoves { after_us, gap_us, .. } => {
+                after_us.max(gap_us)
+            }
             _ => 0,
         };
         span(&format!("faults.request_faults, on \"{}\"", fault.on), us)?;

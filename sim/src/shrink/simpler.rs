@@ -1,5 +1,6 @@
 //! Ways to make a world simpler that are not about single faults.
 
+use crate::faults::PeerFaults;
 use crate::scenario::Scenario;
 use crate::swarm::Plan;
 use toml::{Table, Value};
@@ -51,6 +52,7 @@ fn no_rates(plan: &mut Plan) {
     let process = &mut plan.faults.process;
     (process.crash_on_write, process.crash_on_write_most) = (0, 0);
     (process.pause_on_answer, process.pause_us, process.stop_on_take) = (0, 0, 0);
+    plan.faults.peers = PeerFaults::default();
     let outage = &mut plan.faults.outage;
     (outage.now, outage.now_us) = (0, 0);
     let table = &mut plan.faults.table;

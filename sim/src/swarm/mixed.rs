@@ -1,11 +1,15 @@
 //! Drawing fleets in which our workers stand beside those of another program, or take their places one by one.
 
+mod migrated;
+
 use super::{Plan, led};
 use crate::draws::Draws;
-use crate::faults::{ApplicationFaults, Faults, InterruptionKind, ProcessFaults, StreamFaults};
+use crate::faults::{ApplicationFaults, Faults, InterruptionKind, PeerFaults, ProcessFaults, StreamFaults};
 use crate::peers::{Assignment, Fleet, Program};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::format::Format;
+use migrated::migrated;
+use std::sync::Arc;
 
 impl Plan {
     /// The same world with workers of the program that its tables come from beside ours. If its workers are upgraded, all
@@ -30,6 +34,10 @@ impl Plan {
             Program::Kcl3 => self.fault_us.max(led::least_us(draws, migrates)),
             _ => self.fault_us,
         };
+        // Of kinsumer only: other tables begin with rows that programs of others wrote, or none.
+        let start = (other == Program::Kinsumer && draws.below("migrated", 1, 4) == 0)
+            .then(|| migrated(draws, self.format));
+        let shards = start.as_ref().map_or(shards, |start| start.shards.len() as u32);
         // The models of other programs read one stream.
         let mut plan = self.of_streams(1).resized(workers, shards, length_us);
         let programs = match draws.coin("mixed", 0) {
@@ -58,7 +66,9 @@ impl Plan {
                 .with_fleet_tables(tables_beside)
                 .with_initial_position(InitialPosition::TrimHorizon)
         });
+        plan.start = start.map(Arc::new);
         plan.faults = survivable(plan.faults, &plan.fleet);
+        plan.faults.peers = PeerFaults::draw(draws, plan.config.lease_duration().0);
         if other == Program::Kcl3 {
             plan.led(draws);
         }
@@ -67,6 +77,11 @@ impl Plan {
 }
 
 impl Plan {
+    /// Whether the processes of a worker that start at `now` are ours.
+    pub(crate) fn runs_ours(&self, worker: usize, now: u64) -> bool {
+        self.fleet.program(worker) == Program::Leasehold || self.faults.upgrade.reached(worker as u32, now)
+    }
+
     /// Whether our workers stand beside those of another program, or are to.
     pub(crate) fn is_mixed(&self) -> bool {
         let ours = |worker| self.fleet.program(worker) == Program::Leasehold;

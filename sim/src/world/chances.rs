@@ -183,6 +183,9 @@ impl Chances {
             let faults = &cx.plan().faults;
             found.extend(faults.table.chance_of_hand_over(roll, lease_us));
         }
+        let ours = cx.plan().runs_ours(usize::from(site.worker), cx.now());
+        let mut roll = cx.draws().roll("peers", site.key());
+        found.extend(cx.plan().faults.peers.chance(deed, ours, &mut roll));
         if stormy {
             cx.mark("throttle-storm");
         }

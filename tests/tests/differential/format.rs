@@ -118,6 +118,7 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
             key: key(),
             guard: guard(counter, "w1", None),
             children: vec!["shardId-000000000007".into(), "shardId-000000000008".into()],
+            last: Some(Position::of(9.into())),
         },
         Change::Release {
             key: key(),

@@ -157,6 +157,10 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
             let update = until(*next)
                 .set(table.owner, AttributeValue::s(to.clone()))
                 .remove(table.claim);
+            let update = match none_yet(table, *checkpoint) {
+                Some(none) => update.set(table.checkpoint, none),
+                None => update,
+            };
             match began::is_of(*checkpoint) {
                 true => dated(table, update, *began),
                 false => update.remove(table.began),
@@ -217,9 +221,11 @@ fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
         Some(text) => update
             .set(table.checkpoint, AttributeValue::s(text))
             .remove(table.start),
-        None => update
-            .remove(table.checkpoint)
-            .set(table.start, AttributeValue::s(to.to_string())),
+        None => match none_yet(table, to) {
+            Some(none) => update.set(table.checkpoint, none),
+            None => update.remove(table.checkpoint),
+        }
+        .set(table.start, AttributeValue::s(to.to_string())),
     };
     match to.position().map_or(0, |position| position.sub) {
         0 => update.remove(table.sub),
@@ -234,6 +240,11 @@ fn spelled(checkpoint: Checkpoint) -> Option<String> {
         Checkpoint::ShardEnd => Some(SHARD_END.to_owned()),
         Checkpoint::TrimHorizon | Checkpoint::Latest | Checkpoint::AtTimestamp => None,
     }
+}
+
+/// What stands for a checkpoint where there is none yet, if anything does.
+fn none_yet(table: &Columns, checkpoint: Checkpoint) -> Option<AttributeValue> {
+    (table.says_none && spelled(checkpoint).is_none()).then(|| AttributeValue::s(""))
 }
 
 fn item(table: &Columns, row: &LeaseRow) -> Item {
@@ -255,7 +266,10 @@ fn item(table: &Columns, row: &LeaseRow) -> Item {
         (table.owner, worker(owner)),
         (table.claim, worker(claimant)),
         (table.timeout, text(deadline.map(table.spell))),
-        (table.checkpoint, text(spelled(row.checkpoint))),
+        (
+            table.checkpoint,
+            text(spelled(row.checkpoint)).or_else(|| none_yet(table, row.checkpoint)),
+        ),
         (table.start, text(start)),
         (table.began, row.began.map(|began| AttributeValue::n(began.0))),
         (table.sub, (sub > 0).then(|| AttributeValue::n(sub))),

@@ -17,7 +17,7 @@ mod vectors;
 
 use super::LeaseFormat;
 use crate::ids::LeaseKey;
-use crate::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
+use crate::policy::{Assign, AtEnd, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
 use crate::table::{AttributeValue, Condition, Item, ItemWrite};
 
@@ -60,6 +60,8 @@ pub(super) struct Columns {
     pub(super) time: &'static str,
     /// Whether its programs write NULL for what is not there.
     pub(super) nulls: bool,
+    /// Whether rows of ours without a checkpoint have an empty one, which is a checkpoint to its programs, and stands for none.
+    pub(super) says_none: bool,
 }
 
 const SHARD_END: &str = "SHARD_END";
@@ -79,6 +81,7 @@ impl LeaseFormat for Columns {
             steal: Steal::Claim,
             finished: Finished::WhenForgotten,
             assign: Assign::Count,
+            at_end: AtEnd::Alone,
         }
     }
 

@@ -229,6 +229,7 @@ fn changes_in_words() {
                 key: key(),
                 guard: guard(None),
                 children: vec![],
+                last: None,
             },
             format!(
                 "SET LeaseTimeout = {later}, Checkpoint = SHARD_END REMOVE LeaseholdStart, LeaseholdBegan, LeaseholdSubSequence, \
@@ -238,7 +239,7 @@ fn changes_in_words() {
         (
             take(None, Checkpoint::Latest),
             format!(
-                "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest IF attribute_exists(ShardID) AND (attribute_not_exists(LeaseTimeout) OR LeaseTimeout = ) \
+                "SET LeaseTimeout = {later}, AssignedTo = w2, Checkpoint =  REMOVE ClaimRequest IF attribute_exists(ShardID) AND (attribute_not_exists(LeaseTimeout) OR LeaseTimeout = ) \
                  AND (attribute_not_exists(AssignedTo) AND attribute_not_exists(ClaimRequest)) \
                  AND (attribute_not_exists(Checkpoint) OR Checkpoint = )"
             ),

@@ -155,10 +155,24 @@ fn rows_of_vmware_go_kcl() {
             by: by.into(),
         }
     };
+    let rewind = |seen| Change::Reset {
+        key: key(),
+        counter: row(kind, seen).counter,
+        next: NEXT,
+        owner: None,
+        handing_over: None,
+        checkpoint: row(kind, seen).checkpoint,
+        to: Checkpoint::TrimHorizon,
+    };
     let create = Change::Create(Box::new(LeaseRow::new(key(), Checkpoint::TrimHorizon)));
     for (before, change, expected) in [
         // A lease nobody had.
-        ("-", create, ""),
+        ("-", create, "C=empty"),
+        // An empty checkpoint, or its programs would take the shard for one that is long gone, and begin its children.
+        ("", take(kind, "", "B"), "A=B T=110 C=empty"),
+        ("A=A T=105", take(kind, "A=A T=105", "B"), "A=B T=110 C=empty"),
+        // A rewind is one to its programs, too: without an attribute they would keep the checkpoint that they remember.
+        ("T=105 C=50", rewind("T=105 C=50"), "T=110 C=empty"),
         ("C=5", take(kind, "C=5", "B"), "A=B T=110 C=5"),
         // An expired one, with the checkpoint as it is.
         (
@@ -234,6 +248,7 @@ fn rows_of_kcl_rb() {
         key: key(),
         guard: guard(kind, seen, holder),
         children: vec![],
+        last: None,
     };
     let release = |seen, holder| Change::Release {
         key: key(),

@@ -152,15 +152,9 @@ pub(super) fn action(change: &Change) -> Action {
         Change::Reset { key, next, to, .. } => progress(key, *next, *to)
             .remove(name::OWNER)
             .remove(name::OLD_OWNER),
-        Change::End { key, guard, children } => {
-            let update = progress(key, guard.next, Checkpoint::ShardEnd)
-                .remove(name::OWNER)
-                .remove(name::OLD_OWNER);
-            match shard_set(key, children) {
-                Some(children) => update.set(name::CHILDREN, children),
-                None => update,
-            }
-        }
+        Change::End {
+            key, guard, children, ..
+        } => ended(key, guard.next, children),
         // To give up a row that is being handed over is to complete the hand-over.
         Change::Release { guard, .. } if guard.next_owner.is_none() => {
             counted(guard.next).remove(name::OWNER)
@@ -221,6 +215,17 @@ fn progress(key: &LeaseKey, next: u64, checkpoint: Checkpoint) -> Update {
         .remove(name::PENDING)
         .remove(name::PENDING_SUB)
         .remove(name::PENDING_STATE)
+}
+
+/// Everything was processed, nobody owns the lease, and these are the children, if they are known.
+fn ended(key: &LeaseKey, next: u64, children: &[ShardId]) -> Update {
+    let update = progress(key, next, Checkpoint::ShardEnd)
+        .remove(name::OWNER)
+        .remove(name::OLD_OWNER);
+    match shard_set(key, children) {
+        Some(children) => update.set(name::CHILDREN, children),
+        None => update,
+    }
 }
 
 fn spelled(checkpoint: Checkpoint) -> (String, u64) {

@@ -7,12 +7,16 @@
 //! | `Shard` | S, hash key | the lease |
 //! | `OwnerID`, `OwnerName` | S | the owner; absent, NULL or empty: nobody |
 //! | `LastUpdate` | N | when it was last written, in nanoseconds since 1970: what guards the row |
-//! | `SequenceNumber` | S | how far it was read; NULL or empty: from the trim horizon; `LATEST` |
+//! | `SequenceNumber` | S | how far it was read; NULL or empty: from the trim horizon; `LATEST`: from the tip |
 //! | `Finished` | N | when it was read to its end; absent or NULL: it was not |
 //! | `LastUpdateRFC`, `FinishedRFC` | S | the same times for people, never read |
 //!
 //! Its programs replace whole items, and so drop what they do not know; what is ours begins with `Leasehold`. Rows are never
 //! removed. The two tables beside it are in `side`.
+//!
+//! Until the list of shards lacks a finished shard, its programs take the row of the shard like any other, and read on after
+//! `SequenceNumber`, whatever `Finished` says. So the last number stands beside every end; `LATEST` where no number is known, since nothing
+//! follows on the tip of a closed shard.
 
 mod rows;
 mod side;
@@ -23,7 +27,7 @@ mod vectors;
 
 use super::{LeaseFormat, Membership};
 use crate::ids::LeaseKey;
-use crate::policy::{Assign, Finished, Life, Lineage, Policies, Steal};
+use crate::policy::{Assign, AtEnd, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
 use crate::table::{AttributeValue, Item, ItemWrite};
 
@@ -44,6 +48,7 @@ impl LeaseFormat for Kinsumer {
             steal: Steal::Take,
             finished: Finished::Never,
             assign: Assign::Rank,
+            at_end: AtEnd::Position,
         }
     }
 

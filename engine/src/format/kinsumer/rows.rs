@@ -200,8 +200,9 @@ fn placed(update: Update, to: Checkpoint) -> Update {
     let update = update.remove(BEGAN);
     let sequence = match to {
         Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),
-        Checkpoint::Latest => AttributeValue::s(LATEST),
-        Checkpoint::TrimHorizon | Checkpoint::AtTimestamp | Checkpoint::ShardEnd => AttributeValue::Null,
+        // The end of a shard of which no number is known: its programs find nothing after the tip of a closed shard.
+        Checkpoint::Latest | Checkpoint::ShardEnd => AttributeValue::s(LATEST),
+        Checkpoint::TrimHorizon | Checkpoint::AtTimestamp => AttributeValue::Null,
     };
     let update = update.set(SEQUENCE, sequence);
     let update = match to {
@@ -244,11 +245,15 @@ pub(super) fn action(change: &Change) -> Action {
             .remove(OWNER_NAME)
             .remove(FINISHED)
             .remove(FINISHED_RFC),
-        Change::End { guard, .. } => stamped(guard.next)
-            .set(FINISHED, AttributeValue::n(guard.next))
-            .set(FINISHED_RFC, AttributeValue::s(spell_rfc1123(guard.next)))
-            .remove(OWNER)
-            .remove(OWNER_NAME),
+        // Its programs read a finished shard, too, until the list of shards lacks the shard: from here on.
+        Change::End { guard, last, .. } => placed(
+            stamped(guard.next),
+            last.map_or(Checkpoint::ShardEnd, Checkpoint::At),
+        )
+        .set(FINISHED, AttributeValue::n(guard.next))
+        .set(FINISHED_RFC, AttributeValue::s(spell_rfc1123(guard.next)))
+        .remove(OWNER)
+        .remove(OWNER_NAME),
         Change::Release { guard, .. } => stamped(guard.next).remove(OWNER).remove(OWNER_NAME),
         Change::Forget { .. }
         | Change::Claim { .. }
@@ -275,8 +280,8 @@ fn item(row: &LeaseRow) -> Item {
     }
     let sequence = match row.checkpoint {
         Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),
-        Checkpoint::Latest => AttributeValue::s(LATEST),
-        Checkpoint::TrimHorizon | Checkpoint::AtTimestamp | Checkpoint::ShardEnd => AttributeValue::Null,
+        Checkpoint::Latest | Checkpoint::ShardEnd => AttributeValue::s(LATEST),
+        Checkpoint::TrimHorizon | Checkpoint::AtTimestamp => AttributeValue::Null,
     };
     set(SEQUENCE, sequence);
     match row.checkpoint {

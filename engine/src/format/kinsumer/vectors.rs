@@ -112,11 +112,13 @@ fn release(seen: &str, holder: &str) -> Change {
     Change::Release { key: key(), guard }
 }
 
-fn finish(seen: &str, holder: &str) -> Change {
+/// The end of a shard, and the number of the last record if anything was ever read.
+fn finish(seen: &str, holder: &str, last: Option<u64>) -> Change {
     Change::End {
         key: key(),
         guard: guard(seen, holder),
         children: vec!["shardId-000000000009".into()],
+        last: last.map(|number| Position::of(number.into())),
     }
 }
 
@@ -168,16 +170,6 @@ fn rows_of_kinsumer() {
         ("T=980 S=90 F=980", take("T=700 S=5", "A"), "refused"),
         // An owner without anything to commit says that it lives.
         ("O=A T=600 S=5", renew("O=A T=600 S=5", "A"), "O=A T=1000 S=5"),
-        (
-            "O=A T=701 S=9 F=null",
-            finish("O=A T=701 S=9 F=null", "A"),
-            "T=1000 S=9 F=1000",
-        ),
-        (
-            "O=A T=701 S=null",
-            finish("O=A T=701 S=null", "A"),
-            "T=1000 S=null F=1000",
-        ),
         // What is finished stays so, even if it is read again.
         (
             "O=A T=701 S=7 F=900",
@@ -191,6 +183,39 @@ fn rows_of_kinsumer() {
         ),
         // A commit that was late: another one of ours came between.
         ("O=A T=900 S=8", commit("O=A T=701 S=5", "A", 6), "refused"),
+    ] {
+        assert_eq!(after(before, &change), expected, "{before}: {change:?}");
+    }
+}
+
+/// With an end stands the number after which its programs read on.
+#[test]
+fn ends_of_kinsumer() {
+    let finished = Change::Create(Box::new(LeaseRow::new(key(), Checkpoint::ShardEnd)));
+    for (before, change, expected) in [
+        (
+            "O=A T=701 S=9 F=null",
+            finish("O=A T=701 S=9 F=null", "A", Some(9)),
+            "T=1000 S=9 F=1000",
+        ),
+        // With the end comes what was read since the last commit: who takes the row before the leader drops the shard goes on after it.
+        (
+            "O=A T=701 S=5",
+            finish("O=A T=701 S=5", "A", Some(9)),
+            "T=1000 S=9 F=1000",
+        ),
+        (
+            "O=A T=701 S=null",
+            finish("O=A T=701 S=null", "A", Some(9)),
+            "T=1000 S=9 F=1000",
+        ),
+        // Nothing was ever read: nothing follows on the tip of a closed shard.
+        (
+            "O=A T=701 S=null",
+            finish("O=A T=701 S=null", "A", None),
+            "T=1000 S=LATEST F=1000",
+        ),
+        ("-", finished, "T=0 S=LATEST F=0"),
     ] {
         assert_eq!(after(before, &change), expected, "{before}: {change:?}");
     }

@@ -6,6 +6,7 @@
 use crate::began;
 use crate::ids::{LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
 use crate::output::TableOp;
+use crate::policy::AtEnd;
 use crate::position::{Checkpoint, Position};
 use crate::row::{Change, Guard, LeaseRow};
 use crate::time::{Mono, Span, Wall};
@@ -246,7 +247,7 @@ impl Lane {
         let op = match kind {
             WriteKind::Read => TableOp::Read { key },
             WriteKind::Restore => TableOp::Write(self.restored(cx.me(), key, lease.row())),
-            kind => TableOp::Write(self.change(cx.me(), key, kind, children)),
+            kind => TableOp::Write(self.change(cx, key, kind, children)),
         };
         if matches!(kind, WriteKind::Checkpoint(_)) {
             self.checkpoint_at = cx.now() + cx.config().checkpoint_interval;
@@ -254,7 +255,7 @@ impl Lane {
         self.flight = Some((cx.table(Waiter::Lane(ix), op), kind));
     }
 
-    fn change(&self, me: &WorkerId, key: LeaseKey, kind: WriteKind, children: &[ShardId]) -> Change {
+    fn change(&self, cx: &Context, key: LeaseKey, kind: WriteKind, children: &[ShardId]) -> Change {
         debug_assert!(
             self.next > self.counter || self.counter == u64::MAX,
             "guards grow"
@@ -262,7 +263,7 @@ impl Lane {
         let guard = Guard {
             counter: self.counter,
             next: self.next,
-            holder: me.clone(),
+            holder: cx.me().clone(),
             next_owner: self.next_owner.clone(),
         };
         match kind {
@@ -276,7 +277,17 @@ impl Lane {
             }
             WriteKind::End => {
                 let children = children.to_vec();
-                Change::End { key, guard, children }
+                let last = match cx.config().policies.at_end {
+                    AtEnd::Alone => None,
+                    // What a former owner processed, if nothing followed.
+                    AtEnd::Position => self.processed.max(self.durable.position()),
+                };
+                Change::End {
+                    key,
+                    guard,
+                    children,
+                    last,
+                }
             }
             WriteKind::Release => Change::Release { key, guard },
             WriteKind::HandOver => {

@@ -100,6 +100,13 @@ impl Fleet {
         workers.position(|worker| worker.lives() && worker.life() == life)
     }
 
+    /// One of the workers that run a program of others now.
+    pub(super) fn other(&self, pick: u32) -> Option<usize> {
+        let others = || (0..self.workers.len()).filter(|&w| self.workers[w].is_of_others());
+        let many = others().count().max(1);
+        others().nth(pick as usize % many)
+    }
+
     /// The names of our workers that live.
     pub(super) fn names(&self) -> Vec<WorkerId> {
         let engines = self.workers.iter().filter_map(|worker| worker.engine.as_ref());

@@ -134,6 +134,11 @@ impl Net {
         }
         if let (Request::Item(request), Outcome::Applied(_)) = (&flight.request, &outcome) {
             services.item_written(cx, request, flight.life);
+            // Where a program begins is decided by a read of the one row.
+            if let (Ask::Read, Some(shard)) = (flight.ask, flight.about) {
+                let life = flight.life;
+                cx.fact(Fact::Looked { life, shard });
+            }
         }
         if flight.outcome.is_none() && flight.answer_second == second {
             flight.outcome = Some((outcome, carry));

@@ -307,7 +307,21 @@ impl Sent {
                         chances.answer_by(now, self.site, for_us, Replica { shard, shows, says });
                     }
                 }
-                Chance::Pause { for_us } => struck.pause_us = for_us,
+                Chance::Pause { for_us } | Chance::OtherDawdles { for_us } => struck.pause_us = for_us,
+                Chance::OtherMoves {
+                    after_us,
+                    gap_us,
+                    pick,
+                } => {
+                    if let Some(other) = fleet.other(pick) {
+                        let what = What::Stop {
+                            worker: other as u16,
+                            generation: fleet.worker(other).generation(),
+                            gap_us,
+                        };
+                        cx.push(now.saturating_add(after_us), what);
+                    }
+                }
                 Chance::Stop { after_us, gap_us } => {
                     let what = What::Stop {
                         worker,

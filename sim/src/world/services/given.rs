@@ -63,7 +63,9 @@ impl Services {
         let Some(start) = cx.plan().start.clone() else {
             return;
         };
-        self.table.create_before(cx.plan().faults.table.create_ms);
+        if !self.table.is_usable(cx.now()) {
+            self.table.create_before(cx.plan().faults.table.create_ms);
+        }
         self.rows.resize_with(start.shards.len(), Lease::default);
         let mut leases = vec![None; start.shards.len()];
         for row in &start.rows {

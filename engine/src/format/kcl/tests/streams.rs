@@ -55,6 +55,7 @@ fn progress_names_the_stream_as_kcl_does_and_children_by_their_ids_alone() {
         key: key.clone(),
         guard: guard(),
         children: vec![named("shardId-000000000004").into()],
+        last: None,
     };
     let told_end = told(&end);
     assert!(told_end.contains(&names), "{told_end}");

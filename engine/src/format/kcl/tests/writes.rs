@@ -155,7 +155,7 @@ fn every_change_in_words() {
             ),
         ),
         (
-            Change::End { key: key(), guard: guard(), children: vec!["c".into()] },
+            Change::End { key: key(), guard: guard(), children: vec!["c".into()], last: None },
             format!(
                 "SET leaseCounter = 43, checkpoint = 'SHARD_END', checkpointSubSequenceNumber = 0, \
                  ownerSwitchesSinceCheckpoint = 0, childShardIds = Ss({{\"c\"}}) \
@@ -281,7 +281,8 @@ fn changes() -> impl Strategy<Value = Change> {
         (guards(), ids()).prop_map(|(guard, children)| Change::End {
             key: key(),
             guard,
-            children
+            children,
+            last: None
         }),
         guards().prop_map(|guard| Change::Release { key: key(), guard }),
         guards().prop_map(|guard| Change::HandOver { key: key(), guard }),

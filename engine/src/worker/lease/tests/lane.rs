@@ -4,6 +4,7 @@ use crate::format::{Format, LeaseFormat};
 use crate::ids::LeaseIx;
 use crate::input::{Outcome, Reply, Why};
 use crate::output::{Effect, TableOp};
+use crate::policy::{AtEnd, Policies};
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow, RowRead};
 use crate::table::Item;
@@ -76,6 +77,32 @@ fn what_was_processed_is_saved_at_its_interval_or_when_it_is_asked_for() {
     assert_eq!(lane.next_write(Wish::Keep, now), checkpoint);
     lane.durable = Checkpoint::At(at(7));
     assert_eq!(lane.next_write(Wish::Save, now), None);
+}
+
+/// Where the table is to say so: what this owner processed, or a former one.
+#[test]
+fn an_end_says_the_last_position_where_the_table_is_to_say_so() {
+    let last = |policies: Policies, durable: Checkpoint, processed: Option<u64>| {
+        let mut cx = running(config(Format::Kcl).with_policies(policies));
+        let mut leases = table(&cx);
+        let ix = shows(&cx, &mut leases, owned(KEY, "me", 5));
+        let mut lane = lane(&cx);
+        (lane.durable, lane.processed) = (durable, processed.map(at));
+        lane.emit(&mut cx, &leases, ix, WriteKind::End, &[]);
+        match &cx.did().effects()[..] {
+            [Effect::Table(TableOp::Write(Change::End { last, .. }))] => *last,
+            other => panic!("{other:?}"),
+        }
+    };
+    let said = Policies {
+        at_end: AtEnd::Position,
+        ..Policies::default()
+    };
+    let before = Checkpoint::At(at(5));
+    assert_eq!(last(said, before, Some(7)), Some(at(7)));
+    assert_eq!(last(said, before, None), Some(at(5)));
+    assert_eq!(last(said, Checkpoint::TrimHorizon, None), None);
+    assert_eq!(last(Policies::default(), before, Some(7)), None);
 }
 
 /// What becomes of an operation.
