@@ -10,6 +10,7 @@ pub use crate::aws::dynamo::DynamoTable;
 #[cfg(feature = "aws")]
 pub use crate::aws::values::item_from_sdk;
 pub use crate::kit::TestShard;
+pub use crate::kpl::{hash_of, parts};
 pub use crate::machine::Machine;
 pub use crate::migrate::{
     Plan as MigrationPlan, Report as MigrationReport, Stopped as MigrationStopped, migrate,

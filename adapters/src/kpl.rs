@@ -80,6 +80,11 @@ fn parse(data: &Bytes) -> Option<Aggregate> {
     Aggregate::decode(body).ok()
 }
 
+/// All parts of an aggregated record, in order, to whichever shards they belong. Absent: the record is none, or is damaged.
+pub fn parts(record: &Record) -> Option<Vec<Record>> {
+    split(record, parse(&record.data)?)
+}
+
 fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
     let partition_keys: Vec<Arc<str>> = aggregate.partition_keys.into_iter().map(Arc::from).collect();
     let mut hash_keys = Vec::with_capacity(aggregate.explicit_hash_keys.len());
@@ -108,7 +113,7 @@ fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
 }
 
 /// The hash key that decides to which shard a record belongs.
-pub(crate) fn hash_of(record: &Record) -> HashKey {
+pub fn hash_of(record: &Record) -> HashKey {
     record.explicit_hash_key.unwrap_or_else(|| {
         HashKey(u128::from_be_bytes(
             Md5::digest(record.partition_key.as_bytes()).into(),

@@ -282,13 +282,16 @@ impl Settings {
             "misplaced_aggregates" => self.misplaced.to_string(),
             _ => self.config.option(name)?,
         };
-        let plain = name != "worker_id"
-            && (matches!(text.as_str(), "true" | "false") || text.bytes().all(|byte| byte.is_ascii_digit()));
-        Some(if plain && !matches!(name, "application" | "stream") {
-            text
-        } else {
-            toml::Value::String(text).to_string()
-        })
+        // What TOML reads as this very number, or as true or false, stands alone. All else is a text: tables may be named `007`.
+        let number = text.parse::<i64>().is_ok_and(|number| number.to_string() == text);
+        let alone = number || matches!(text.as_str(), "true" | "false");
+        Some(
+            if alone && !matches!(name, "application" | "stream" | "worker_id") {
+                text
+            } else {
+                toml::Value::String(text).to_string()
+            },
+        )
     }
 }
 

@@ -96,6 +96,7 @@ fn what_is_printed_is_a_file_that_says_the_same() {
         let more = [
             ("max_leases", "0"),
             ("worker_id", "7"),
+            ("coordinator_table", "007"),
             ("initial_position", "2025-01-31T12:00:00Z"),
         ];
         let one = resolved(&[&more[..], &[("format", format)]].concat(), &[], "").unwrap();

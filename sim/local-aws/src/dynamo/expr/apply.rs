@@ -8,45 +8,49 @@ use leasehold_engine::table::{AttributeName, AttributeValue, Item};
 use std::collections::BTreeMap;
 
 impl Update {
-    /// The item after the update. Every operand is read from the item as it was.
+    /// The item after the update. Every operand and every path is of the item as it was.
     pub fn apply(&self, old: &Item) -> Result<Item, ApiError> {
-        let mut item = old.clone();
-        // Elements leave their lists after everything else, from the back, so that indexes keep their meaning.
+        let mut puts: Vec<(&Path, AttributeValue)> = Vec::with_capacity(self.actions.len());
         let mut removals: Vec<&Path> = Vec::new();
         for action in &self.actions {
+            let path = action.path();
             match action {
-                Action::Set(path, value) => put(&mut item, path, value.resolve(old)?)?,
-                Action::Remove(path) if matches!(path.rest.last(), Some(Segment::Index(_))) => {
-                    removals.push(path);
-                }
-                Action::Remove(path) => take(&mut item, path)?,
-                Action::Add(path, value) => {
+                Action::Set(_, value) => puts.push((path, value.resolve(old)?)),
+                Action::Remove(_) if find_place(old, path)? => removals.push(path),
+                Action::Remove(_) => {}
+                Action::Add(_, value) => {
                     let sum = match path.get(old) {
                         None => added_to_nothing(value)?,
                         Some(present) => added(present, value)?,
                     };
-                    put(&mut item, path, sum)?;
+                    puts.push((path, sum));
                 }
-                Action::Delete(path, value) => {
+                Action::Delete(_, value) => {
                     if let Some(present) = path.get(old) {
                         match without(present, value)? {
-                            Some(rest) => put(&mut item, path, rest)?,
-                            None => take(&mut item, path)?,
+                            Some(rest) => puts.push((path, rest)),
+                            None => removals.push(path),
                         }
                     }
                 }
-                Action::Append(path, values) => {
+                Action::Append(_, values) => {
                     let mut list = match path.get(old) {
                         None => Vec::new(),
                         Some(AttributeValue::L(list)) => list.clone(),
                         Some(_) => return Err(wrong_operand()),
                     };
                     list.extend(values.iter().cloned());
-                    put(&mut item, path, AttributeValue::L(list))?;
+                    puts.push((path, AttributeValue::L(list)));
                 }
             }
         }
-        removals.sort_by(|left, right| right.rest.cmp(&left.rest));
+        // What is added beyond the end of a list comes in the order of its indexes. Elements leave their lists after everything else,
+        // from the back, so that indexes keep their meaning.
+        puts.sort_by(|(left, _), (right, _)| left.cmp(right));
+        removals.sort_by(|left, right| right.cmp(left));
+        let mut item = old.clone();
+        puts.into_iter()
+            .try_for_each(|(path, value)| put(&mut item, path, value))?;
         removals.into_iter().try_for_each(|path| take(&mut item, path))?;
         Ok(item)
     }
@@ -183,6 +187,22 @@ fn holder<'a>(item: &'a mut Item, path: &'a Path) -> Result<Holder<'a>, ApiError
     }
 }
 
+/// Whether something is at a path. It is an error if nothing can be there, since what it would be part of is missing.
+fn find_place(item: &Item, path: &Path) -> Result<bool, ApiError> {
+    let Some((last, steps)) = path.rest.split_last() else {
+        return Ok(item.contains_key(&path.head));
+    };
+    let whole = Path {
+        head: path.head.clone(),
+        rest: steps.to_vec(),
+    };
+    match (whole.get(item), last) {
+        (Some(AttributeValue::M(map)), Segment::Key(name)) => Ok(map.contains_key(name)),
+        (Some(AttributeValue::L(list)), Segment::Index(index)) => Ok(*index < list.len()),
+        _ => Err(wrong_path()),
+    }
+}
+
 fn put(item: &mut Item, path: &Path, value: AttributeValue) -> Result<(), ApiError> {
     match holder(item, path)? {
         Holder::Item(item, name) => drop(item.insert(name.clone(), value)),
@@ -300,6 +320,14 @@ mod tests {
         assert_eq!(list("REMOVE m.l[0], m.l[2]"), ["1", "3"]);
         assert_eq!(list("REMOVE m.l[9]"), ["0", "1", "2", "3"]);
         assert_eq!(list("SET m.l[99] = :s"), ["0", "1", "2", "3", "new"]);
+        // What is added comes in the order of its indexes, not of the text.
+        let both = list("SET m.l[98] = :one, m.l[97] = :s");
+        assert_eq!(both, ["0", "1", "2", "3", "new", "1"]);
+        // An element that was not there is not removed, though there is one by now.
+        assert_eq!(
+            list("SET m.l[99] = :s REMOVE m.l[4]"),
+            ["0", "1", "2", "3", "new"]
+        );
         assert_eq!(list("SET m.l[1] = :s REMOVE m.l[0]"), ["new", "2", "3"]);
         assert_eq!(list("SET m.l = list_append(m.l, :l)"), ["0", "1", "2", "3", "9"]);
     }
@@ -315,6 +343,8 @@ mod tests {
             ("SET s.x = :one", "document path"),
             ("SET absent.x = :one", "document path"),
             ("REMOVE absent.x", "document path"),
+            ("REMOVE m.l[0].x", "document path"),
+            ("SET m.l[99] = :l REMOVE m.l[4][0]", "document path"),
         ] {
             let error = run(text).unwrap_err();
             assert!(error.message.contains(part), "{text}: {error}");

@@ -14,7 +14,7 @@ pub enum Segment {
 }
 
 /// A path into an item: an attribute, then steps down.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path {
     /// The attribute.
     pub head: AttributeName,
