@@ -53,6 +53,7 @@ pub mod row;
 pub mod shard;
 mod share_out;
 pub mod stream_id;
+pub mod stream_identity;
 mod sync;
 pub mod table;
 #[doc = include_str!("../docs/table-formats.md")]

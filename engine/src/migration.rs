@@ -70,6 +70,7 @@ pub fn copied(old: &LeaseRow) -> LeaseRow {
         parents: old.parents.clone(),
         children: old.children.clone(),
         range: old.range,
+        stream: old.stream.clone(),
         ..LeaseRow::new(old.key.clone(), old.checkpoint)
     }
 }
@@ -109,6 +110,8 @@ pub fn next(old: &LeaseRow, new: Option<&LeaseRow>, me: &WorkerId, life: Life, n
             from: None,
             checkpoint: new.checkpoint,
             to: me.clone(),
+            named: new.stream.clone(),
+            stream: old.stream.clone(),
         }),
         Order::Behind => write(match old.checkpoint {
             Checkpoint::At(position) => Change::Checkpoint { key, guard, position },

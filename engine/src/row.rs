@@ -4,6 +4,7 @@ use crate::fleet::FleetRow;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::shard::HashRange;
+use crate::stream_identity::StreamIdentity;
 use serde::{Deserialize, Serialize};
 
 /// One lease as its row says, whatever table format it came from.
@@ -40,6 +41,9 @@ pub struct LeaseRow {
     /// How much its owner reads of it, in millionths of KiB/s, where owners of KCL 3.x say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<u64>,
+    /// The stream that the shard is of, if the row says so. Rows of other programs do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamIdentity>,
 }
 
 /// Whether the owner of a lease hands it over when another worker asks for it in the row.
@@ -77,6 +81,7 @@ impl LeaseRow {
             range: None,
             hands_over: HandsOver::No,
             throughput: None,
+            stream: None,
         }
     }
 
@@ -178,6 +183,12 @@ pub enum Change {
         checkpoint: Checkpoint,
         /// The new owner: us.
         to: WorkerId,
+        /// The stream that the row named as read. It must still name that one; absent: it named none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        named: Option<StreamIdentity>,
+        /// The stream that the row names from now on: ours. Absent: it goes on naming what it named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stream: Option<StreamIdentity>,
     },
     /// Ask the owner to hand the lease over to us; the counter stays as it is.
     Claim {

@@ -136,6 +136,8 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
             from: row.owner.clone(),
             checkpoint: row.checkpoint,
             to: "w2".into(),
+            named: None,
+            stream: None,
         },
         Change::SetRange {
             key: key.clone(),

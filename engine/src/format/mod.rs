@@ -277,6 +277,8 @@ mod tests {
                     from: from.map(Into::into),
                     checkpoint,
                     to: "w2".into(),
+                    named: None,
+                    stream: None,
                 }));
             }
             for change in changes {
@@ -345,6 +347,8 @@ mod tests {
                         from: row.owner.clone(),
                         checkpoint,
                         to: to.into(),
+                        named: None,
+                        stream: None,
                     })
                 };
                 take("w2").carry_out(&mut item).unwrap();

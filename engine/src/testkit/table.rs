@@ -259,6 +259,8 @@ mod tests {
             from: None,
             checkpoint: Checkpoint::TrimHorizon,
             to: "w".into(),
+            named: None,
+            stream: None,
         })
     }
 
@@ -344,6 +346,8 @@ mod tests {
                 from: next.map(Into::into),
                 checkpoint,
                 to: "t".into(),
+                named: None,
+                stream: None,
             },
             Change::Claim {
                 key: key.clone(),

@@ -89,6 +89,8 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
         from: from.map(WorkerId::from),
         checkpoint: Checkpoint::TrimHorizon,
         to: "w2".into(),
+        named: None,
+        stream: None,
     };
     let position = Position {
         sequence: 4_962_000_000_000_000_000_u64.into(),

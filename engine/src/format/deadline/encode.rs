@@ -3,6 +3,7 @@
 //! The programs that own these formats replace whole items, and write checkpoints without any guard. These change single
 //! attributes, and each is guarded by the deadline and by who may write.
 
+use super::super::reading::still_names;
 use super::{Columns, SHARD_END};
 use crate::ids::{ShardId, WorkerId};
 use crate::position::Checkpoint;
@@ -19,22 +20,27 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             counter,
             from,
             checkpoint,
+            named: stream,
             ..
-        } => Condition::All(vec![
-            // A row that nobody ever had is told from none at all by its key alone.
-            Condition::Exists(key.into()),
-            at(table, *counter),
-            match from {
-                // The owner, or who waits for what was released or is being handed over.
-                Some(from) => Condition::Any(vec![
-                    named(table.claim, from),
-                    Condition::All(vec![named(table.owner, from), table.absent(table.claim)]),
-                ]),
-                None => Condition::All(vec![table.absent(table.owner), table.absent(table.claim)]),
-            },
-            // Others write checkpoints without moving the deadline.
-            still(table, *checkpoint),
-        ]),
+        } => {
+            let mut all = vec![
+                // A row that nobody ever had is told from none at all by its key alone.
+                Condition::Exists(key.into()),
+                at(table, *counter),
+                match from {
+                    // The owner, or who waits for what was released or is being handed over.
+                    Some(from) => Condition::Any(vec![
+                        named(table.claim, from),
+                        Condition::All(vec![named(table.owner, from), table.absent(table.claim)]),
+                    ]),
+                    None => Condition::All(vec![table.absent(table.owner), table.absent(table.claim)]),
+                },
+                // Others write checkpoints without moving the deadline.
+                still(table, *checkpoint),
+            ];
+            all.extend(still_names(table.stream, stream.as_ref()));
+            Condition::All(all)
+        }
         Change::Claim {
             counter,
             from,
@@ -145,9 +151,15 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
         Change::Create(row) => return Action::Put(item(table, row)),
         Change::Delete { .. } => return Action::Delete,
         Change::Renew { guard, .. } => until(guard.next),
-        Change::Take { next, to, .. } => until(*next)
-            .set(table.owner, AttributeValue::s(to.clone()))
-            .remove(table.claim),
+        Change::Take { next, to, stream, .. } => {
+            let update = until(*next)
+                .set(table.owner, AttributeValue::s(to.clone()))
+                .remove(table.claim);
+            match stream {
+                Some(stream) => update.set(table.stream, AttributeValue::s(stream.text())),
+                None => update,
+            }
+        }
         Change::Claim { by, checkpoint, .. } => {
             let update = Update::default().set(table.claim, AttributeValue::s(by.clone()));
             match spelled(*checkpoint) {
@@ -244,6 +256,10 @@ fn item(table: &Columns, row: &LeaseRow) -> Item {
         (
             table.range_end,
             text(row.range.map(|range| range.end.to_string())),
+        ),
+        (
+            table.stream,
+            row.stream.as_ref().map(|stream| AttributeValue::s(stream.text())),
         ),
     ]
     .into_iter()

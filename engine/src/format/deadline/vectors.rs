@@ -107,6 +107,8 @@ fn take(kind: Format, seen: &str, to: &str) -> Change {
         from: row.owner,
         checkpoint: row.checkpoint,
         to: to.into(),
+        named: None,
+        stream: None,
     }
 }
 

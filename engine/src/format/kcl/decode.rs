@@ -1,6 +1,6 @@
 //! From items to rows.
 
-use super::super::reading::{number, range, shards, text, wrong};
+use super::super::reading::{identity, number, range, shards, text, wrong};
 use super::{LEASE, name, sentinel};
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
@@ -35,6 +35,7 @@ struct Attributes<'a> {
     hands_over: Option<&'a AttributeValue>,
     next_owner: Option<&'a AttributeValue>,
     throughput: Option<&'a AttributeValue>,
+    identity: Option<&'a AttributeValue>,
 }
 
 impl<'a> Attributes<'a> {
@@ -57,6 +58,7 @@ impl<'a> Attributes<'a> {
                 name::HANDS_OVER => &mut found.hands_over,
                 name::NEXT_OWNER => &mut found.next_owner,
                 name::THROUGHPUT => &mut found.throughput,
+                name::IDENTITY => &mut found.identity,
                 _ => continue,
             };
             *place = Some(value);
@@ -156,6 +158,7 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
             .throughput
             .and_then(super::fleet::millionths)
             .and_then(|value| u64::try_from(value).ok()),
+        stream: identity(found.identity),
     })
 }
 

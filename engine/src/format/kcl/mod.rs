@@ -39,6 +39,8 @@ mod name {
     pub(super) const HANDS_OVER: &str = "leaseholdOwner";
     /// Ours: the worker that asked for the lease, until it has taken it.
     pub(super) const NEXT_OWNER: &str = "leaseholdNextOwner";
+    /// Ours: the identity of the stream that the shard is of.
+    pub(super) const IDENTITY: &str = "leaseholdStream";
 }
 
 /// What `entityType` says of a lease. Before KCL 3.5 there was no such attribute.

@@ -3,7 +3,7 @@
 //! Its own programs write checkpoints as whole items, guarded by the owner alone, and take a lease by writing back what they
 //! read before. These writes change single attributes, and each is guarded by the time that was read besides.
 
-use super::super::reading::{number, text, wrong};
+use super::super::reading::{identity, number, still_names, text, wrong};
 use crate::calendar::spell_rfc1123;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::position::{Checkpoint, Position};
@@ -22,6 +22,8 @@ const FINISHED_RFC: &str = "FinishedRFC";
 const START: &str = "LeaseholdStart";
 /// Ours: the place within an aggregated record.
 const SUB: &str = "LeaseholdSubSequence";
+/// Ours: the identity of the stream that the shard is of.
+const STREAM: &str = "LeaseholdStream";
 
 const LATEST: &str = "LATEST";
 const AT_TIMESTAMP: &str = "AT_TIMESTAMP";
@@ -88,6 +90,7 @@ fn lease(key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
     Ok(LeaseRow {
         owner: owner.cloned().map(WorkerId::new),
         counter: number(LAST_UPDATE, get(item, LAST_UPDATE))?.unwrap_or(0),
+        stream: identity(item.get(STREAM)),
         ..LeaseRow::new(key, checkpoint(item)?)
     })
 }
@@ -122,13 +125,17 @@ fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
 pub(super) fn condition(change: &Change) -> Condition {
     match change {
         Change::Create(_) => Condition::NotExists(KEY.into()),
-        Change::Take { counter, from, .. } => {
+        Change::Take {
+            counter, from, named, ..
+        } => {
             let owner = match from {
                 Some(from) => is(OWNER, AttributeValue::s(from.clone())),
                 None => nothing(OWNER),
             };
             // A row that nobody ever wrote is told from none at all by its key alone.
-            Condition::All(vec![Condition::Exists(KEY.into()), written_at(*counter), owner])
+            let mut all = vec![Condition::Exists(KEY.into()), written_at(*counter), owner];
+            all.extend(still_names(STREAM, named.as_ref()));
+            Condition::All(all)
         }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
@@ -204,9 +211,15 @@ pub(super) fn action(change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(row)),
         Change::Delete { .. } => return Action::Delete,
-        Change::Take { next, to, .. } => stamped(*next)
-            .set(OWNER, AttributeValue::s(to.clone()))
-            .set(OWNER_NAME, AttributeValue::s(to.clone())),
+        Change::Take { next, to, stream, .. } => {
+            let update = stamped(*next)
+                .set(OWNER, AttributeValue::s(to.clone()))
+                .set(OWNER_NAME, AttributeValue::s(to.clone()));
+            match stream {
+                Some(stream) => update.set(STREAM, AttributeValue::s(stream.text())),
+                None => update,
+            }
+        }
         Change::Renew { guard, .. } => stamped(guard.next),
         Change::Checkpoint { guard, position, .. } => placed(stamped(guard.next), Checkpoint::At(*position)),
         // What was read to its end stays so: nothing else is ever reset to an end.
@@ -241,6 +254,9 @@ fn item(row: &LeaseRow) -> Item {
     if let Some(owner) = &row.owner {
         set(OWNER, AttributeValue::s(owner.clone()));
         set(OWNER_NAME, AttributeValue::s(owner.clone()));
+    }
+    if let Some(stream) = &row.stream {
+        set(STREAM, AttributeValue::s(stream.text()));
     }
     let sequence = match row.checkpoint {
         Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),

@@ -7,7 +7,9 @@ use crate::input::Reply;
 use crate::members::{Leader, Member, MembersChange, MembersOp, Shared, Side};
 use crate::position::{Checkpoint, Position};
 use crate::row::LeaseRow;
+use crate::stream_identity::StreamIdentity;
 use crate::table::render;
+use crate::time::Wall;
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -36,8 +38,10 @@ proptest! {
         checkpoint in checkpoints(),
         counter: u64,
         owner in prop::option::of("[a-z:-]{1,9}"),
+        stream in prop::sample::select(vec!["", "orders"]),
     ) {
         let row = LeaseRow {
+            stream: StreamIdentity::new(stream, Wall(1_700_000_000_000)),
             owner: owner.map(|owner| owner.as_str().into()),
             counter,
             ..LeaseRow::new(key(), checkpoint)

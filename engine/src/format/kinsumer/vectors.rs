@@ -77,6 +77,8 @@ fn take(seen: &str, to: &str) -> Change {
         from: row.owner,
         checkpoint: row.checkpoint,
         to: to.into(),
+        named: None,
+        stream: None,
     }
 }
 

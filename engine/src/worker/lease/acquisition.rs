@@ -10,6 +10,7 @@ use crate::notice::{Notice, TakeReason};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow, RowRead};
+use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
@@ -33,6 +34,8 @@ pub(in crate::worker) struct Acquisition {
     handed: bool,
     /// The checkpoint as read. It is exact if the take succeeds: a checkpoint moves the counter, or is guarded itself.
     checkpoint: Checkpoint,
+    /// The stream that the row named as read.
+    named: Option<StreamIdentity>,
     /// Why we take it.
     why: TakeReason,
     /// When the first attempt was emitted: validity counts from here, whichever attempt was applied.
@@ -65,6 +68,7 @@ impl Acquisition {
             from: row.owner.clone(),
             handed: row.handing_over.is_some(),
             checkpoint: row.checkpoint,
+            named: row.stream.clone(),
             why,
             first_emitted: now,
             failures: 0,
@@ -103,6 +107,12 @@ impl Acquisition {
     fn write(&mut self, cx: &mut Context, ix: LeaseIx, row: &LeaseRow, highest: u64) {
         debug_assert!(!self.is_in_flight(), "one attempt at a time");
         debug_assert!(!self.checkpoint.is_end(), "a finished lease is not taken");
+        debug_assert!(
+            cx.streams()
+                .of_key(row.key.as_str())
+                .is_some_and(|stream| cx.streams().is_identified(stream)),
+            "a lease is taken when it is known which stream is read"
+        );
         if self.failures == 0 {
             self.first_emitted = cx.now();
             self.next = cx.next_counter(self.counter, highest);
@@ -118,6 +128,8 @@ impl Acquisition {
             from: self.from.clone(),
             checkpoint: self.checkpoint,
             to: cx.me().clone(),
+            named: self.named.clone(),
+            stream: cx.identity_of(&row.key),
         };
         self.flight = Flight::Write(cx.table(Waiter::Lane(ix), TableOp::Write(change)));
     }
@@ -154,6 +166,9 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     if stream.is_none_or(|stream| cx.leaves(stream).is_some() || !cx.may_take(stream)) {
         return leases.drop_acquisition(ix);
     }
+    if is_of_another(cx, leases, ix) {
+        return leases.drop_acquisition(ix);
+    }
     if !is_still_wanted(cx, leases, ix) {
         return;
     }
@@ -163,6 +178,13 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
             acquisition.write(cx, ix, row, lease.highest());
         }
     });
+}
+
+/// Whether the row names another stream. What follows from that is decided after scans; until then, nobody here takes the lease.
+fn is_of_another(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> bool {
+    let lease = leases.get(ix);
+    let row = lease.and_then(|lease| Some((lease.stream(), lease.row()?)));
+    row.is_some_and(|(stream, row)| cx.streams().is_of_another(stream, row))
 }
 
 /// Weighs an attempt anew if there is news since it was decided on, and gives it up if it cannot succeed any more or our
@@ -288,7 +310,7 @@ impl Acquisition {
                 false => Verdict::Applied,
             };
         }
-        let same = row.owner == self.from && row.checkpoint == self.checkpoint;
+        let same = row.owner == self.from && row.checkpoint == self.checkpoint && row.stream == self.named;
         if row.counter == self.counter && same && self.failures < MAX_TRIES {
             return Verdict::NotYet;
         }
@@ -396,7 +418,7 @@ fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
         open_after,
     };
     let (lease, token) = (taken.key.clone(), taken.token);
-    leases.became_ours(ix, counter, cx.me(), now);
+    leases.became_ours(cx, ix, counter);
     leases.hold(ix, HeldLease::new(taken, now));
     cx.notify(Notice::Took { lease, token, why });
     super::step(cx, leases, ix);

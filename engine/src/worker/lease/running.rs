@@ -270,6 +270,7 @@ impl HeldLease {
             subject: self.key.as_str(),
         };
         let event = reading.reader.fetched(op, now, &outcome, &context);
+        reading.strange.note(&outcome, now);
         if let Outcome::Applied(Reply::Records(answer)) = &outcome {
             let waiting = reading.reader.buffered_batches();
             self.movement.fetched(answer, waiting, now);
@@ -287,7 +288,12 @@ impl HeldLease {
                 cx.notify(Notice::Trimmed { lease, detail });
             }
             Some(Event::EndOfShard) | None => {}
-            Some(event) => self.on_read_trouble(cx, op, &event, &outcome),
+            Some(event) => {
+                self.on_read_trouble(cx, op, &event, &outcome);
+                if let Event::BadPosition { at, .. } = event {
+                    self.judge_strange(cx, at, &outcome);
+                }
+            }
         }
     }
 

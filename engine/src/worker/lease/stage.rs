@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::kept::Flush;
+use super::strange::Strange;
 use crate::ids::{OpId, ShardId};
 use crate::output::EndReason;
 use crate::reader::Reader;
@@ -65,6 +66,8 @@ pub(super) struct Reading {
     pub(super) childless: bool,
     /// What the application was told about the batches that it keeps, and about the end.
     pub(super) flush: Flush,
+    /// What the service says of where it is to be read from.
+    pub(super) strange: Strange,
 }
 
 impl Reading {
@@ -76,6 +79,7 @@ impl Reading {
             doubtful_listings: 0,
             childless: false,
             flush,
+            strange: Strange::default(),
         }
     }
 

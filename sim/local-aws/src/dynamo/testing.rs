@@ -51,6 +51,7 @@ pub(super) fn index(name: &str, ranked: bool, projection: IndexProjection) -> In
         },
         projection,
         throughput: None,
+        stream: None,
         local: false,
     }
 }

@@ -80,6 +80,7 @@ impl Lease {
             range: Some((range.start.to_string(), range.end.to_string())),
             checkpoint_owner: None,
             throughput: None,
+            stream: None,
             grown_us: None,
         }
     }

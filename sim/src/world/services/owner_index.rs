@@ -30,6 +30,7 @@ fn index(key: &'static str) -> IndexSpec {
         },
         projection: IndexProjection::KeysOnly,
         throughput: None,
+        stream: None,
         local: false,
     }
 }

@@ -65,6 +65,8 @@ fn every_change_in_words() {
         from: from.map(WorkerId::from),
         checkpoint: Checkpoint::Latest,
         to: "w2".into(),
+        named: None,
+        stream: None,
     };
     let take = |from| take_at(42, from);
     for (change, expected) in [
@@ -215,6 +217,7 @@ prop_compose! {
         children in ids(),
         range in prop::option::of((any::<u128>(), any::<u128>())),
         hands_over in prop::sample::select(vec![HandsOver::No, HandsOver::Later, HandsOver::Yes]),
+        stream in super::streams::identities(),
     ) -> LeaseRow {
         let range = range.map(|(a, b)| HashRange { start: HashKey(a.min(b)), end: HashKey(a.max(b)) });
         let hands_over = match (&handing_over, &owner, hands_over) {
@@ -222,7 +225,7 @@ prop_compose! {
             (None, None, _) | (Some(_), _, HandsOver::Later) => HandsOver::No,
             (_, _, hands_over) => hands_over,
         };
-        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over, throughput: None }
+        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over, throughput: None, stream }
     }
 }
 
@@ -238,14 +241,7 @@ fn changes() -> impl Strategy<Value = Change> {
     prop_oneof![
         rows().prop_map(|row| Change::Create(Box::new(row))),
         guards().prop_map(|guard| Change::Renew { key: key(), guard }),
-        (0u64..4, prop::option::of(workers()), workers()).prop_map(|(counter, from, to)| Change::Take {
-            key: key(),
-            counter,
-            next: counter + 1,
-            from,
-            checkpoint: Checkpoint::Latest,
-            to
-        }),
+        super::streams::takes(rows(), workers()),
         (0u64..4, workers(), workers()).prop_map(|(counter, from, by)| Change::Claim {
             key: key(),
             counter,
@@ -347,13 +343,12 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
     let allowed = match change {
         Change::Create(_) => false,
         Change::Renew { guard, .. } => held(guard),
-        Change::Take {
-            counter, from, to, ..
-        } => {
+        Change::Take { from, to, stream, .. } => {
             new.owner = Some(to.clone());
             new.handing_over = None;
+            new.stream = stream.clone().or(new.stream);
             new.switches += u64::from(from.as_ref().is_some_and(|from| from != to));
-            row.counter == *counter && row.owner == *from
+            super::streams::is_taken(row, change)
         }
         Change::Claim { from, by, .. } => {
             (new.owner, new.handing_over) = (Some(by.clone()), Some(from.clone()));

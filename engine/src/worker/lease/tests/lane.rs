@@ -194,6 +194,8 @@ impl Duel {
             from: row.owner.clone(),
             checkpoint: row.checkpoint,
             to: "other".into(),
+            named: None,
+            stream: None,
         };
         let taken = self.kind.encode(&take).carry_out(&mut self.item);
         assert!(taken.is_ok(), "it was read just now");
