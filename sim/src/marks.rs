@@ -23,6 +23,7 @@ use Kind::{Alone, Common, Fault, Rare};
 
 /// All marks, in the order of their names.
 pub const CATALOGUE: &[(&str, Kind)] = &[
+    ("another-fleet", Fault),
     ("crash", Fault),
     ("crash-loop", Fault),
     ("crash-on-write", Fault),
@@ -72,6 +73,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/was-given", Common),
     ("engine/yields", Rare("a worker of KCL's format has no turns")),
     ("explicit-checkpoint", Fault),
+    ("first-look-wrong", Fault),
     ("foreign-row", Fault),
     ("garbled", Fault),
     ("gives-batch-back", Fault),
@@ -90,6 +92,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("lost-request", Fault),
     ("mass-reshard", Fault),
     ("merge", Fault),
+    ("name-removed", Fault),
     ("not-sent", Fault),
     (
         "one-stream-deleted",
@@ -106,6 +109,10 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("put-refused", Rare("a shard must get more than it takes")),
     ("record-set-aside", Common),
     ("replace", Fault),
+    (
+        "rows-name-another",
+        Alone("every worker refuses the table and stops"),
+    ),
     ("says-again", Fault),
     ("server-error", Fault),
     ("shard-paused", Fault),
@@ -115,6 +122,10 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("stale", Fault),
     ("stale-call", Fault),
     ("stop-on-take", Fault),
+    (
+        "strange-checkpoints",
+        Alone("no shard can be read, and every worker stops"),
+    ),
     ("stream-deleted", Fault),
     ("stream-error", Rare("the worlds of several streams are few")),
     ("stream-in-use", Common),
@@ -152,6 +163,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("trim", Fault),
     ("trim-unread", Common),
     ("twice", Fault),
+    ("two-fleets", Alone("every worker refuses the table and stops")),
     ("unknown-attribute", Fault),
     ("unparsable-row", Fault),
     ("upgrade", Fault),

@@ -222,6 +222,8 @@ pub enum Chance {
     },
     /// The read brings nothing although there is something.
     Empty,
+    /// The first description of the stream in a life says another creation time.
+    WrongFirstLook,
     /// The worker stands still exactly when the answer arrives.
     Pause {
         /// In µs.
@@ -323,6 +325,7 @@ impl Chance {
             Chance::Hung { .. } => "hung-lease",
             Chance::Stale { .. } => "stale",
             Chance::Empty => "empty-read",
+            Chance::WrongFirstLook => "first-look-wrong",
             Chance::Pause { .. } => "pause-on-answer",
             Chance::Crash { .. } => "crash-on-write",
             Chance::Stop { .. } => "stop-on-take",

@@ -55,6 +55,7 @@ struct Flight {
 struct Struck {
     stale_us: u64,
     empty: bool,
+    wrong_first_look: bool,
     pause_us: u64,
 }
 
@@ -231,9 +232,13 @@ impl Flight {
             Request::Item(request) => services.execute_item(cx, request, as_of),
             Request::Stream(request) => {
                 let empty = self.struck.empty && !healed;
-                services.ask_stream(cx, self.lag, |source, now, names, roll| {
+                let (outcome, carry) = services.ask_stream(cx, self.lag, |source, now, names, roll| {
                     request.answer(source, now, empty, names, roll)
-                })
+                });
+                match self.struck.wrong_first_look {
+                    true => (stream::mistaken(outcome), carry),
+                    false => (outcome, carry),
+                }
             }
             Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),
         }

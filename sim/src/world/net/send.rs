@@ -297,6 +297,7 @@ impl Sent {
             match chance {
                 Chance::Stale { by_us } => struck.stale_us = by_us,
                 Chance::Empty => struck.empty = true,
+                Chance::WrongFirstLook => struck.wrong_first_look = true,
                 Chance::Pause { for_us } => struck.pause_us = for_us,
                 Chance::Stop { after_us, gap_us } => {
                     let what = What::Stop {
