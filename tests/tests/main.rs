@@ -21,4 +21,5 @@ mod shards;
 mod signals;
 mod spans;
 mod telemetry;
+mod two_streams;
 mod unreachable;
