@@ -87,6 +87,7 @@ mod tests {
             Outcome::Applied(Reply::Stream(StreamState {
                 readable,
                 created: Wall(0),
+                arn: "".into(),
             }))
         };
         let creating = Outcome::Applied(Reply::Table(TableState::Creating));

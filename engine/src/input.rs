@@ -10,6 +10,7 @@ use crate::stream_id::StreamId;
 use crate::time::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// One input: when, and what. A recorded sequence of these is a whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,12 +228,16 @@ pub struct OwnedPage {
 }
 
 /// The state of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StreamState {
     /// Whether shards can be listed and read: ACTIVE or UPDATING.
     pub readable: bool,
     /// When it was created, which tells it from a later stream of the same name.
     pub created: Wall,
+    /// Its ARN, as the service says it, however the stream was named in the request; its name, where the service says no ARN. Empty: not known,
+    /// as in traces of earlier versions. Rows are then not compared with it.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub arn: Arc<str>,
 }
 
 /// One page of ListShards.
@@ -299,6 +304,8 @@ pub enum Why {
     Gone,
     /// The application's handler returned an error, and was given only the record at this position.
     RecordFailed(Position),
+    /// The service says that the sequence number to read from is of another stream.
+    OfAnotherStream,
 }
 
 impl fmt::Display for Why {
@@ -311,6 +318,7 @@ impl fmt::Display for Why {
             Why::Denied => "access was denied",
             Why::Invalid => "the service calls the request invalid",
             Why::HandlerFailed | Why::RecordFailed(_) => "the handler returned an error",
+            Why::OfAnotherStream => "the service says that the sequence number did not come from this stream",
             Why::Gone => "the batch or iterator is not in memory any more",
         })
     }

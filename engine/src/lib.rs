@@ -56,6 +56,7 @@ pub mod shard;
 mod share_out;
 mod skew;
 pub mod stream_id;
+pub mod stream_identity;
 mod sync;
 pub mod table;
 #[doc = include_str!("../docs/table-formats.md")]

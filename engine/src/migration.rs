@@ -73,6 +73,7 @@ pub fn copied(old: &LeaseRow, now: Wall) -> LeaseRow {
         parents: old.parents.clone(),
         children: old.children.clone(),
         range: old.range,
+        stream: old.stream.clone(),
         ..LeaseRow::new(old.key.clone(), old.checkpoint)
     }
 }
@@ -114,6 +115,8 @@ pub fn next(old: &LeaseRow, new: Option<&LeaseRow>, me: &WorkerId, life: Life, n
             to: me.clone(),
             // The old row is further on, and has a checkpoint.
             began: None,
+            named: new.stream.clone(),
+            stream: old.stream.clone(),
         }),
         Order::Behind => write(match old.checkpoint {
             Checkpoint::At(position) => Change::Checkpoint { key, guard, position },

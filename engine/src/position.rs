@@ -39,6 +39,20 @@ impl SequenceNumber {
     }
 }
 
+impl SequenceNumber {
+    /// The number of the shard that gave it, if it is laid out as those of AWS are: a version in the lowest four bits, and the shard above it,
+    /// whose lowest bits stand once more near the top.
+    pub(crate) fn shard_in_digits(self) -> Option<u32> {
+        const VERSION: u64 = 2;
+        const MARKER: u64 = 2;
+        let [high, _, low] = self.0;
+        let shard = (low >> 4) as u32;
+        let sound =
+            low & 0xf == VERSION && high >> 56 == MARKER && high >> 16 & 0xf == u64::from(shard & 0xf);
+        sound.then_some(shard)
+    }
+}
+
 impl From<u64> for SequenceNumber {
     fn from(value: u64) -> Self {
         Self([0, 0, value])

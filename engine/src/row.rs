@@ -4,6 +4,7 @@ use crate::fleet::FleetRow;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::shard::HashRange;
+use crate::stream_identity::StreamIdentity;
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,9 @@ pub struct LeaseRow {
     /// any other checkpoint it means nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Wall>,
+    /// The stream that the shard is of, if the row says so. Rows of other programs do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamIdentity>,
 }
 
 /// Whether the owner of a lease hands it over when another worker asks for it in the row.
@@ -83,6 +87,7 @@ impl LeaseRow {
             hands_over: HandsOver::No,
             throughput: None,
             began: None,
+            stream: None,
         }
     }
 
@@ -190,6 +195,12 @@ pub enum Change {
         /// The moment from which the shard is read, if the row needs one and has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         began: Option<Wall>,
+        /// The stream that the row named as read. It must still name that one; absent: it named none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        named: Option<StreamIdentity>,
+        /// The stream that the row names from now on: ours. Absent: it goes on naming what it named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stream: Option<StreamIdentity>,
     },
     /// Ask the owner to hand the lease over to us; the counter stays as it is.
     Claim {

@@ -9,6 +9,13 @@ use std::fmt;
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HashKey(pub u128);
 
+/// The number in a shard's name, such as 12 of `shardId-000000000012`, with or without the stream's identifier before it.
+pub(crate) fn index_in_name(name: &str) -> Option<u32> {
+    let digits = name.rsplit_once("shardId-")?.1;
+    let good = digits.len() == 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    good.then(|| digits.parse().ok()).flatten()
+}
+
 impl HashKey {
     /// The highest point.
     pub const MAX: HashKey = HashKey(u128::MAX);

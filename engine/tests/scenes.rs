@@ -31,3 +31,4 @@ mod stalls;
 mod stops;
 mod takes;
 mod turns;
+mod two_streams;

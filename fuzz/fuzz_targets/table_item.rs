@@ -255,6 +255,8 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
             checkpoint: row.checkpoint,
             to: "w2".into(),
             began: None,
+            named: None,
+            stream: None,
         },
         Change::Claim {
             key: key.clone(),

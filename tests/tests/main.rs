@@ -23,4 +23,5 @@ mod signals;
 mod spans;
 mod starts;
 mod telemetry;
+mod two_streams;
 mod unreachable;

@@ -127,6 +127,11 @@ impl KinesisStream {
                     .to_millis()
                     .unwrap_or_default(),
             ),
+            // Whatever the request named the stream by, the answer has its ARN. A server that has none for it knows its name.
+            arn: match summary.stream_arn() {
+                "" => summary.stream_name().into(),
+                arn => arn.into(),
+            },
         }))
     }
 
@@ -190,7 +195,7 @@ impl KinesisStream {
         };
         let sent = self.failures.request();
         match request.customize().interceptor(sent.clone()).send().await {
-            Err(error) => classify(&error, &sent),
+            Err(error) => of_another_stream(classify(&error, &sent)),
             Ok(answer) => match answer.shard_iterator {
                 Some(iterator) => {
                     self.store.keep_iterator(&self.shard(&shard), id, iterator);
@@ -350,6 +355,25 @@ fn record_from_sdk(shard: &ShardId, record: types::Record) -> Result<Record, Str
             .map(Wall),
         aggregated: false,
     })
+}
+
+/// What Kinesis says of a sequence number that another stream gave, or an earlier one of this name; so do the emulators that tell. Of the
+/// number of another shard of this stream, Kinesis says which shard that is.
+const OF_ANOTHER_STREAM: &str = "did not come from this stream";
+
+/// A refusal to read from a sequence number, with its own reason where the service says one.
+fn of_another_stream(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Refused(refusal)
+            if refusal.why == Why::Invalid && refusal.detail.contains(OF_ANOTHER_STREAM) =>
+        {
+            Outcome::Refused(Refusal {
+                why: Why::OfAnotherStream,
+                ..refusal
+            })
+        }
+        other => other,
+    }
 }
 
 fn gone(what: String) -> Outcome {

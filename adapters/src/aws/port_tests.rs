@@ -275,7 +275,8 @@ async fn a_stream_is_described() {
             stream.execute(op(1), StreamOp::Describe).await,
             Outcome::Applied(Reply::Stream(StreamState {
                 readable,
-                created: Wall(1_700_000_000_500)
+                created: Wall(1_700_000_000_500),
+                arn: "arn".into(),
             })),
             "{status}"
         );
@@ -405,4 +406,48 @@ async fn a_record_without_a_readable_position_spoils_the_answer() {
         limit: 1,
     };
     assert_eq!(stream.execute(op(2), get).await, Outcome::Unknown(Cause::Garbled));
+}
+
+/// The sentences of Kinesis.
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_of_another_stream_is_told_from_one_of_another_shard() {
+    let place = "49540000000000000000000000000000000000000000000000000002";
+    for (message, why) in [
+        (
+            format!(
+                "StartingSequenceNumber {place} used in GetShardIterator on shard shardId-000000000000 in stream orders under \
+                 account 123456789012 is invalid because it did not come from this stream."
+            ),
+            Why::OfAnotherStream,
+        ),
+        (
+            "Invalid StartingSequenceNumber. It encodes shardId-000000000007, while it was used in a call to a shard with \
+             shardId-000000000000"
+                .to_owned(),
+            Why::Invalid,
+        ),
+    ] {
+        let body = json!({"__type": "InvalidArgumentException", "message": message});
+        let (stream, _) = stream(FakeHttp::new(move |_, _| Wire::Answer(400, body.to_string())));
+        let op_ = StreamOp::GetIterator {
+            shard: "shardId-000000000000".into(),
+            from: IteratorFrom::After(Position::of(place.parse().unwrap())),
+        };
+        let Outcome::Refused(refusal) = stream.execute(op(1), op_).await else {
+            panic!("expected a refusal of {message}");
+        };
+        assert_eq!((refusal.why, refusal.detail.contains(&message)), (why, true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_no_arn_knows_the_name() {
+    let (stream, _) = stream(ok(&json!({"StreamDescriptionSummary": {
+        "StreamName": "orders", "StreamARN": "", "StreamStatus": "ACTIVE", "RetentionPeriodHours": 24,
+        "StreamCreationTimestamp": 1_700_000_000.5, "EnhancedMonitoring": [], "OpenShardCount": 1,
+    }})));
+    let Outcome::Applied(Reply::Stream(state)) = stream.execute(op(1), StreamOp::Describe).await else {
+        panic!("expected a description");
+    };
+    assert_eq!(&*state.arn, "orders");
 }

@@ -32,6 +32,7 @@ pub(super) const COLUMNS: Columns = Columns {
     children: "leasehold_children",
     range_start: "leasehold_range_start",
     range_end: "leasehold_range_end",
+    stream: "leasehold_stream",
     exact: Some("leasehold_deadline"),
     spell: spell_ruby,
     read: read_ruby,

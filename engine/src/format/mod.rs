@@ -280,6 +280,8 @@ mod tests {
                     checkpoint,
                     to: "w2".into(),
                     began: None,
+                    named: None,
+                    stream: None,
                 }));
             }
             for change in changes {
@@ -349,6 +351,8 @@ mod tests {
                         checkpoint,
                         to: to.into(),
                         began: None,
+                        named: None,
+                        stream: None,
                     })
                 };
                 take("w2").carry_out(&mut item).unwrap();
@@ -414,6 +418,8 @@ mod tests {
                     checkpoint,
                     to: "w".into(),
                     began: Some(Wall(70)),
+                    named: None,
+                    stream: None,
                 };
                 assert_eq!(carry_out(take), (checkpoint, Some(Wall(70))), "{format:?}");
                 let plain = Change::Renew {

@@ -2,7 +2,8 @@
 
 use crate::ids::ShardId;
 use crate::shard::{HashKey, HashRange};
-use crate::table::{AttributeValue, to_u64};
+use crate::stream_identity::StreamIdentity;
+use crate::table::{AttributeValue, Condition, to_u64};
 use crate::time::Wall;
 use std::sync::Arc;
 
@@ -16,6 +17,19 @@ pub(super) fn text<'a>(
         Some(AttributeValue::S(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
         found => Err(wrong(name, "a string", found)),
     }
+}
+
+/// The stream that a row names. What cannot be read says nothing, and spoils no lease.
+pub(super) fn identity(found: Option<&AttributeValue>) -> Option<StreamIdentity> {
+    match found {
+        Some(AttributeValue::S(text)) => StreamIdentity::read(text),
+        _ => None,
+    }
+}
+
+/// The attribute still names the stream that the row named as read. A row that named none may hold what cannot be read.
+pub(super) fn still_names(name: &'static str, named: Option<&StreamIdentity>) -> Option<Condition> {
+    named.map(|named| Condition::Equals(name.into(), AttributeValue::s(named.text())))
 }
 
 pub(super) fn number(name: &'static str, found: Option<&AttributeValue>) -> Result<Option<u64>, String> {

@@ -32,6 +32,7 @@ pub(super) const COLUMNS: Columns = Columns {
     children: "LeaseholdChildren",
     range_start: "LeaseholdRangeStart",
     range_end: "LeaseholdRangeEnd",
+    stream: "LeaseholdStream",
     exact: None,
     spell: spell_go,
     read: read_go,

@@ -26,7 +26,7 @@ pub enum Fatal {
     },
     /// The stream was there and is gone, or another one has its name.
     StreamGone { stream: String },
-    /// The lease table was filled from another stream, or from an earlier one of this name.
+    /// The lease table was filled from another stream, or from an earlier one of this name, or a fleet that reads another stream uses it.
     OtherStream {
         stream: String,
         table: String,
@@ -81,8 +81,9 @@ impl fmt::Display for Fatal {
             } => write!(
                 f,
                 "expected the leases in table {table:?} to be of stream {stream:?}, but found of {lease} that {detail}: the table was \
-                 filled from another stream, or from an earlier one of this name; choose another table name, or delete the \
-                 table to begin with this stream anew"
+                 filled from another stream, or from an earlier one of this name, or another application uses it for its stream; give \
+                 each stream an application name of its own, or, if no other application uses the table, delete it to begin with this \
+                 stream anew"
             ),
             Fatal::Denied { what, detail } => write!(
                 f,

@@ -426,15 +426,15 @@ impl Reader {
         }
         match (kind, how, place) {
             (_, How::Refused(Why::Denied), _) => Event::Denied { again_in },
-            (Kind::Iterator, How::Refused(Why::Invalid), IteratorFrom::At(at) | IteratorFrom::After(at))
-                if self.failures >= BAD_POSITION_TRIES =>
-            {
-                Event::BadPosition {
-                    at,
-                    tries: self.failures,
-                    again_in,
-                }
-            }
+            (
+                Kind::Iterator,
+                How::Refused(Why::Invalid | Why::OfAnotherStream),
+                IteratorFrom::At(at) | IteratorFrom::After(at),
+            ) if self.failures >= BAD_POSITION_TRIES => Event::BadPosition {
+                at,
+                tries: self.failures,
+                again_in,
+            },
             _ => Event::Trouble { how, again_in },
         }
     }

@@ -37,7 +37,12 @@ impl Keeping for Plain {
 fn holds(row: &LeaseRow, change: &Change) -> bool {
     match change {
         Change::Create(_) => false,
-        Change::Take { counter, from, .. } => row.counter == *counter && row.owner == *from,
+        Change::Take {
+            counter, from, named, ..
+        } => {
+            let still = named.is_none() || row.stream == *named;
+            row.counter == *counter && row.owner == *from && still
+        }
         Change::Claim { from, .. } => row.owner.as_ref() == Some(from) && row.handing_over.is_none(),
         Change::Offer { from, .. } | Change::Weigh { owner: from, .. } => {
             row.owner.as_ref() == Some(from) && row.handing_over.is_none()
@@ -103,12 +108,17 @@ fn apply(row: &mut LeaseRow, change: &Change) {
             row.handing_over = None;
             row.hands_over = HandsOver::No;
         }
-        Change::Take { to, began, .. } => {
+        Change::Take {
+            to, began, stream, ..
+        } => {
             row.began = began.or(row.began).filter(|_| began::is_of(row.checkpoint));
             row.owner = Some(to.clone());
             row.handing_over = None;
             row.hands_over = HandsOver::Yes;
             row.throughput = None;
+            if stream.is_some() {
+                row.stream.clone_from(stream);
+            }
         }
         Change::Checkpoint { position, .. } => {
             row.checkpoint = Checkpoint::At(*position);

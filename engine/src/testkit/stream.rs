@@ -20,6 +20,8 @@ pub fn shard_id(n: u32) -> ShardId {
 pub struct Stream {
     /// When the stream was created; absent: there is no stream.
     pub created: Option<Wall>,
+    /// Its ARN, as the service says it; empty: it says none, and rows name no stream.
+    pub arn: String,
     /// The shards that are listed.
     pub shards: BTreeMap<ShardId, Shard>,
     /// The records of each shard that can be read.
@@ -145,6 +147,7 @@ impl Stream {
             StreamOp::Describe => Outcome::Applied(Reply::Stream(StreamState {
                 readable: true,
                 created,
+                arn: self.arn.as_str().into(),
             })),
             StreamOp::ListShards { filter, .. } => Outcome::Applied(Reply::Shards(ShardPage {
                 shards: self.listed(*filter).cloned().collect(),

@@ -260,6 +260,8 @@ mod tests {
             checkpoint: Checkpoint::TrimHorizon,
             to: "w".into(),
             began: None,
+            named: None,
+            stream: None,
         })
     }
 
@@ -348,6 +350,8 @@ mod tests {
                 checkpoint,
                 to: "t".into(),
                 began: None,
+                named: None,
+                stream: None,
             },
             Change::Claim {
                 key: key.clone(),

@@ -11,6 +11,7 @@ use crate::output::{Command, ConsumerOp, Effect, EndReason, Output, StreamOp, Ta
 use crate::policy::{Assign, Finished, Lineage, Steal};
 use crate::row::Change;
 use crate::skew::{Missed, Skew};
+use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -64,6 +65,8 @@ pub(super) enum Request {
     DoubtTable,
     /// Take note that a stream that is to be read was found.
     StreamFound(StreamIx),
+    /// Take note that it is known which one that is.
+    StreamIdentified(StreamIx),
     /// Find out whether the stream is gone, and list its shards: a shard was not found.
     DoubtStream(StreamIx),
     /// Take note that a listing of the shards, which took so long, has ended.
@@ -290,10 +293,24 @@ impl Context {
         self.streams.recognise(stream);
     }
 
+    /// The service has said what the stream is.
+    pub(super) fn set_said(&mut self, stream: StreamIx, identity: Option<StreamIdentity>) {
+        self.streams.set_said(stream, identity);
+    }
+
+    /// What the service says that the stream is was borne out: it may be written into rows.
+    pub(super) fn set_identified(&mut self, stream: StreamIx) {
+        if !self.streams.is_identified(stream) {
+            self.streams.set_identified(stream);
+            self.request(Request::StreamIdentified(stream));
+        }
+    }
+
     /// Whether leases of a stream may be taken, or asked for: it is read, and known since. A worker of one stream takes none before it
     /// has recognised that.
     pub(super) fn may_take(&self, stream: StreamIx) -> bool {
-        self.streams.reads(stream) && (!self.streams.are_several() || self.has_recognised(stream))
+        let known = self.streams.is_identified(stream);
+        known && self.streams.reads(stream) && (!self.streams.are_several() || self.has_recognised(stream))
     }
 
     /// Why the leases of a stream are let go of, if they are.
@@ -423,15 +440,24 @@ impl Context {
         self.requests.push_back(request);
     }
 
-    /// Asks for a row to be written beside the lanes. `expires`: `NEVER` for the children of a held lease, which are given up
-    /// with it.
+    /// The stream of a lease, as its row is to name it.
+    pub(super) fn identity_of(&self, key: &LeaseKey) -> Option<StreamIdentity> {
+        let stream = self.streams.of_key(key.as_str())?;
+        self.streams.identity(stream).cloned()
+    }
+
+    /// Asks for a row to be written beside the lanes. A new row names its stream. `expires`: `NEVER` for the children of a held
+    /// lease, which are given up with it.
     pub(super) fn write_row(
         &mut self,
-        change: Change,
+        mut change: Change,
         why: String,
         child_of: Option<LeaseIx>,
         expires: Mono,
     ) {
+        if let Change::Create(row) = &mut change {
+            row.stream = self.identity_of(&row.key);
+        }
         debug_assert!(
             child_of.is_none() || expires == Mono::NEVER,
             "what a held lease waits for does not expire"

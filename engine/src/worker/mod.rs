@@ -416,6 +416,11 @@ impl Worker {
             Request::Rescan(at) => self.scan.schedule_by(at),
             Request::DoubtTable => self.startup.doubt_table(cx),
             Request::StreamFound(stream) => self.on_stream_found(stream),
+            Request::StreamIdentified(stream) => {
+                if let Some(scanned) = self.streams.on_identified(cx, leases, stream) {
+                    self.after_scan(&scanned);
+                }
+            }
             Request::DoubtStream(stream) => self.streams.doubt(cx, stream),
             Request::StreamListed(stream, took) => self.streams.listed(cx, stream, took),
             Request::LoseStream(stream, why) => self.lose_stream(stream, why),

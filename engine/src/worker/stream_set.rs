@@ -7,8 +7,10 @@ use crate::config::{Config, InitialPosition, StreamSource};
 use crate::ids::ShardId;
 use crate::input::{Outcome, Reply};
 use crate::output::{Effect, EndReason, StreamOp};
+use crate::row::LeaseRow;
 use crate::shard::ChildShard;
 use crate::stream_id::{StreamId, split_key};
+use crate::stream_identity::StreamIdentity;
 use std::collections::BTreeMap;
 
 /// Stands for one stream within one engine.
@@ -32,6 +34,10 @@ struct KnownStream {
     initial_position: InitialPosition,
     /// The leases were seen to be of this stream, or this worker created them all.
     recognised: bool,
+    /// What the service says that it is.
+    said: Option<StreamIdentity>,
+    /// That was borne out.
+    identified: bool,
     /// Why it is read no more; absent: it is read.
     ended: Option<EndReason>,
 }
@@ -57,6 +63,8 @@ impl StreamSet {
                 id: None,
                 initial_position: config.initial_position,
                 recognised: false,
+                said: None,
+                identified: false,
                 ended: None,
             });
         }
@@ -78,6 +86,8 @@ impl StreamSet {
             id: Some(source.id.clone()),
             initial_position,
             recognised: false,
+            said: None,
+            identified: false,
             ended: None,
         };
         if let Some(ix) = self.find(&source.id) {
@@ -145,6 +155,45 @@ impl StreamSet {
     pub(super) fn recognise(&mut self, ix: StreamIx) {
         if let Some(stream) = self.streams.get_mut(ix.index()) {
             stream.recognised = true;
+        }
+    }
+
+    /// What the service says that the stream is, be that borne out or not. Absent: not known.
+    pub(super) fn said(&self, ix: StreamIx) -> Option<&StreamIdentity> {
+        self.get(ix)?.said.as_ref()
+    }
+
+    /// Whether what the service says was borne out, or the service says nothing that could be.
+    pub(super) fn is_identified(&self, ix: StreamIx) -> bool {
+        self.get(ix)
+            .is_some_and(|stream| stream.identified || stream.said.is_none())
+    }
+
+    /// What the stream is: rows are written under it. Absent: not known.
+    pub(super) fn identity(&self, ix: StreamIx) -> Option<&StreamIdentity> {
+        self.said(ix).filter(|_| self.is_identified(ix))
+    }
+
+    /// Whether a row names another stream than the one whose shard it is taken for.
+    pub(super) fn is_of_another(&self, ix: StreamIx, row: &LeaseRow) -> bool {
+        let (said, named) = (self.said(ix), row.stream.as_ref());
+        said.zip(named)
+            .is_some_and(|(said, named)| named.is_another(said))
+    }
+
+    pub(super) fn set_said(&mut self, ix: StreamIx, identity: Option<StreamIdentity>) {
+        if let Some(stream) = self.streams.get_mut(ix.index()) {
+            debug_assert!(
+                !stream.identified || stream.said == identity,
+                "what was borne out stays"
+            );
+            stream.said = identity;
+        }
+    }
+
+    pub(super) fn set_identified(&mut self, ix: StreamIx) {
+        if let Some(stream) = self.streams.get_mut(ix.index()) {
+            stream.identified = true;
         }
     }
 

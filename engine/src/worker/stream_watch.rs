@@ -5,13 +5,17 @@ use super::context::{Context, Request, Waiter};
 use super::describe;
 use super::evidence::{Evidence, Needed};
 use super::hopeless::hopeless;
+use super::lease_table::LeaseTable;
 use super::stream_set::StreamIx;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, StreamState, Why};
 use crate::notice::{Fatal, ListReason, Notice};
 use crate::output::StreamOp;
+use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
+use identity::Identification;
 
+mod identity;
 #[cfg(test)]
 mod tests;
 
@@ -49,6 +53,8 @@ pub(super) struct StreamWatch {
     backoff: Backoff,
     /// When the stream was created: tells it from a later one of the same name. Absent: it was not found yet.
     created: Option<Wall>,
+    /// What speaks for it that the stream is the one of the rows, and against it.
+    identification: Identification,
     /// A shard was not found; first the stream is looked at, then its shards are listed.
     doubted: bool,
     /// The stream is looked at, though nothing is missing; and when that was last begun.
@@ -67,6 +73,7 @@ impl StreamWatch {
             claims: Evidence::default(),
             backoff: Backoff::default(),
             created: None,
+            identification: Identification::default(),
             doubted: false,
             watching: false,
             watched_at: Mono::default(),
@@ -87,6 +94,51 @@ impl StreamWatch {
     /// Whether the stream was found, and is watched from then on.
     pub(super) fn is_found(&self) -> bool {
         self.created.is_some()
+    }
+
+    /// Whether it is known which stream was found. Rows that name that very stream bear the service out.
+    fn is_identified(&mut self, cx: &mut Context, leases: &LeaseTable) -> bool {
+        let Some(said) = cx.streams().said(self.stream) else {
+            return self.is_found();
+        };
+        if leases.said_of(self.stream, said).same {
+            cx.set_identified(self.stream);
+        }
+        self.is_found() && cx.streams().is_identified(self.stream)
+    }
+
+    /// Whether all rows that a whole scan has shown may be of the stream. A row that names another one has the stream described and the
+    /// table scanned once more, and until then no lease is taken.
+    pub(super) fn recognises(&mut self, cx: &mut Context, leases: &LeaseTable) -> bool {
+        let identified = self.is_identified(cx, leases);
+        let scan = leases.scans().complete();
+        let said = cx.streams().said(self.stream);
+        let another = said.and_then(|said| leases.said_of(self.stream, said).another);
+        let Some((lease, named)) = another else {
+            self.identification.forget();
+            return identified;
+        };
+        if self.identification.weigh(lease, named, scan) {
+            if let Some(why) = self.identification.proof(cx, self.stream) {
+                self.lose(cx, why);
+            }
+            return false;
+        }
+        self.look_again(cx);
+        cx.request(Request::Rescan(cx.now() + identity::APART));
+        false
+    }
+
+    /// Has the stream described again, if it is not certain which one it is.
+    fn look_again(&mut self, cx: &mut Context) {
+        let Some(at) = self.identification.next_at(cx, self.stream) else {
+            return;
+        };
+        if !self.watching && !self.doubted {
+            self.watching = true;
+            self.backoff.wait_until(at.max(cx.now()));
+            self.step(cx);
+        }
     }
 
     /// When it wants to be woken.
@@ -200,7 +252,9 @@ impl StreamWatch {
     }
 
     fn on_stream(&mut self, cx: &mut Context, state: StreamState) {
-        if self.created.is_some_and(|created| created != state.created) {
+        // What one answer alone said is not believed until another one says the same.
+        let sure = cx.streams().is_identified(self.stream);
+        if sure && self.created.is_some_and(|created| created != state.created) {
             if self.is_proven(cx, Claim::Another(state.created)) {
                 let stream = cx.stream_name(self.stream);
                 self.lose(cx, Fatal::StreamGone { stream });
@@ -212,8 +266,10 @@ impl StreamWatch {
             // What is in a passing state is looked at again.
             return self.backoff.wait_until(cx.now() + cx.poll_pause());
         }
+        let identity = StreamIdentity::of(&state);
         let first = self.created.replace(state.created).is_none();
         self.watching = false;
+        self.identification.said(cx, self.stream, identity);
         if first {
             self.watched_at = cx.now();
             self.backoff.succeeded();
@@ -223,6 +279,7 @@ impl StreamWatch {
             self.rest_until = cx.now() + STREAM_PAUSE;
             cx.request(Request::ListShards(self.stream, ListReason::ShardNotFound));
         }
+        self.look_again(cx);
     }
 
     fn failed(&mut self, cx: &mut Context, op: OpId, outcome: &Outcome) {

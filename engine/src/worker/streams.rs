@@ -48,7 +48,7 @@ impl OfStream {
         scanned: &Scanned,
         deputy: u32,
     ) -> bool {
-        if !self.watch.is_found() {
+        if !self.watch.recognises(cx, leases) {
             return false;
         }
         if !std::mem::replace(&mut self.scanned, true) {
@@ -194,6 +194,22 @@ impl Streams {
         if let Some(of) = self.get(stream) {
             of.watch.listed(cx, took);
         }
+    }
+
+    /// It is known which stream was found. What the last scan showed is weighed now, if that was not done for want of it.
+    pub(super) fn on_identified(
+        &self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        stream: StreamIx,
+    ) -> Option<Scanned> {
+        if cx.streams().are_several() {
+            cx.request(Request::Rescan(cx.now()));
+            return None;
+        }
+        let weighed = self.streams.get(stream.index()).is_none_or(|of| of.scanned);
+        let waits = leases.scans().complete() > 0 && !weighed;
+        waits.then(|| Scanned::again(cx, leases))
     }
 
     /// What is decided of each stream after a whole scan. Whether leases of some stream may be taken. `deputy`: how much longer than

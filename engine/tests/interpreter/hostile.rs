@@ -10,6 +10,7 @@ use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::row::{HandsOver, LeaseRow, RowRead};
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_engine::stream_id::StreamId;
+use leasehold_engine::stream_identity::StreamIdentity;
 use leasehold_engine::time::{Span, Wall};
 
 /// How much an outcome brings.
@@ -140,6 +141,7 @@ pub fn lease(dice: &mut Dice<'_>) -> LeaseRow {
         hands_over: dice.pick(&[HandsOver::Yes, HandsOver::No, HandsOver::Later]),
         throughput: dice.one_in(2).then(|| dice.number()),
         began: dice.one_in(2).then(|| Wall(dice.number() as i64)),
+        stream: StreamIdentity::new(dice.pick(&STREAMS), Wall(dice.number() as i64)),
     }
 }
 
@@ -184,6 +186,9 @@ fn fleet_state(dice: &mut Dice<'_>) -> FleetState {
     }
 }
 
+/// What services call a stream.
+const STREAMS: [&str; 3] = ["", "arn:aws:kinesis:eu-west-1:1:stream/orders", "returns"];
+
 fn row(dice: &mut Dice<'_>) -> RowRead {
     match dice.below(8) {
         6 => RowRead::Foreign {
@@ -222,6 +227,7 @@ fn reply(dice: &mut Dice<'_>) -> Reply {
         5 => Reply::Stream(StreamState {
             readable: dice.one_in(2),
             created: Wall(dice.number() as i64),
+            arn: dice.pick(&STREAMS).into(),
         }),
         6 | 7 => Reply::Shards(ShardPage {
             more: dice.one_in(2),

@@ -163,6 +163,7 @@ impl World {
             StreamOp::Describe => Reply::Stream(StreamState {
                 readable: true,
                 created: Wall(1),
+                arn: "".into(),
             }),
             StreamOp::ListShards { filter, after } => {
                 let more = after.is_none() && dice.one_in(4);

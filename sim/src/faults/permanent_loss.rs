@@ -6,14 +6,15 @@ use crate::draws::Draws;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// Five in so many worlds lose their table or stream for good.
+/// Nine in so many worlds lose their table or stream for good.
 const RARE: u64 = 40;
 
 /// What is taken away, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PermanentLoss {
-    /// When, in µs. A table of another stream is there from the beginning.
+    /// When, in µs. A table of another stream is there from the beginning, and a fleet that fills the table beside ours does so when ours
+    /// does.
     #[serde(with = "micros")]
     pub at: u64,
     /// What.
@@ -39,6 +40,14 @@ pub enum LossKind {
     TableDeleted,
     /// The lease table was filled from another stream.
     TableOfAnother,
+    /// The same, and all that tells is that rows name the other stream.
+    RowsNameAnother,
+    /// The same, and all that tells is that the service does not know the checkpoints.
+    StrangeCheckpoints,
+    /// A fleet that reads another stream begins with the lease table of ours, and takes leases.
+    AnotherFleet,
+    /// A fleet that reads another stream fills the empty lease table when ours does.
+    TwoFleets,
 }
 
 impl LossKind {
@@ -49,7 +58,24 @@ impl LossKind {
             LossKind::StreamRemade => "stream-remade",
             LossKind::TableDeleted => "table-deleted",
             LossKind::TableOfAnother => "table-of-another",
+            LossKind::RowsNameAnother => "rows-name-another",
+            LossKind::StrangeCheckpoints => "strange-checkpoints",
+            LossKind::AnotherFleet => "another-fleet",
+            LossKind::TwoFleets => "two-fleets",
         }
+    }
+
+    /// Whether it is there before the first moment.
+    pub(crate) fn is_given(self) -> bool {
+        matches!(
+            self,
+            LossKind::TableOfAnother | LossKind::RowsNameAnother | LossKind::StrangeCheckpoints
+        )
+    }
+
+    /// Whether it comes when it is due, and not when something else happens.
+    pub(crate) fn has_its_time(self) -> bool {
+        !self.is_given() && self != LossKind::TwoFleets
     }
 }
 
@@ -61,6 +87,10 @@ impl PermanentLoss {
             1 | 2 => LossKind::StreamRemade,
             3 => LossKind::TableDeleted,
             4 => LossKind::TableOfAnother,
+            5 => LossKind::RowsNameAnother,
+            6 => LossKind::StrangeCheckpoints,
+            7 => LossKind::AnotherFleet,
+            8 => LossKind::TwoFleets,
             _ => return None,
         };
         Some(Self {

@@ -238,6 +238,8 @@ pub enum Chance {
         /// What it says.
         says: Says,
     },
+    /// The first description of the stream in a life says another creation time.
+    WrongFirstLook,
     /// The worker stands still exactly when the answer arrives.
     Pause {
         /// In µs.
@@ -358,6 +360,7 @@ impl Chance {
             Chance::Empty => "empty-read",
             Chance::Replica { shows, .. } => shows.family(),
             Chance::Wrong { says } => says.family(),
+            Chance::WrongFirstLook => "first-look-wrong",
             Chance::Pause { .. } => "pause-on-answer",
             Chance::Crash { .. } => "crash-on-write",
             Chance::Stop { .. } => "stop-on-take",

@@ -80,9 +80,16 @@ pub struct StreamFaults {
     pub children_unnamed: bool,
     /// Reads that bring nothing although there is something, in one of a thousand.
     pub empty_read: u32,
+    /// First descriptions of the stream, of each life one, that say another creation time, in one of a thousand.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wrong_first_look: u32,
     /// Reads of this shard (by its number, modulo) bring nothing while faults last, whatever is in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_shard: Option<u32>,
+}
+
+fn is_zero(rate: &u32) -> bool {
+    *rate == 0
 }
 
 impl StreamFaults {
@@ -162,6 +169,7 @@ impl StreamFaults {
             end_with_records: short("end-with-records"),
             children_unnamed: draws.below("children-unnamed", 0, 8) == 0,
             empty_read: rate(draws, "empty-read", 200),
+            wrong_first_look: rate(draws, "first-look-wrong", 1_000),
             dry_shard: (draws.below("dry-shard", 0, 8) == 0)
                 .then(|| draws.below("dry-shard", 1, setting.shards) as u32),
         }
@@ -194,6 +202,7 @@ impl Default for StreamFaults {
             end_with_records: false,
             children_unnamed: false,
             empty_read: 0,
+            wrong_first_look: 0,
             dry_shard: None,
         }
     }

@@ -34,6 +34,9 @@ pub enum RowEditKind {
     Delete,
     /// A person's edit removes from a lease what guards it: its counter, or the time in it.
     Unguarded,
+    /// A row says no more which stream it is of, or nothing that can be read: an older worker made it, or a program that replaces whole
+    /// items.
+    Unnamed,
 }
 
 /// All table faults of a world.
@@ -109,6 +112,7 @@ impl TableFaults {
         add("unparsable-row", 5, RowEditKind::Unparsable);
         add("unknown-attribute", 10, RowEditKind::Attribute);
         add("hand-over-begun", 8, RowEditKind::HandOver);
+        add("name-removed", 10, RowEditKind::Unnamed);
         // A deletion by hand loosens several properties, so it is kept rare.
         if draws.below("delete-rare", 0, 5) == 0 {
             add("delete-row", 3, RowEditKind::Delete);

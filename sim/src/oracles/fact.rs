@@ -115,6 +115,17 @@ pub enum How {
     Unknown,
 }
 
+/// Which stream a row names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// None, or none that can be read; or there is no row.
+    Nobody,
+    /// The one that is read.
+    This,
+    /// Another one.
+    Another,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names of the fields say it")]
@@ -175,6 +186,13 @@ pub enum Fact {
     LostForGood,
     /// From now on the table is not of the stream.
     Foreign,
+    /// A worker took a lease, or made its row: whose the row said that it was, and says now.
+    Named {
+        life: LifeNo,
+        shard: ShardNo,
+        before: Whose,
+        after: Whose,
+    },
     /// What went before the world: records up to this one were processed. `ended`: a lease of the shard has no end to come,
     /// or the shard was trimmed away below its lease.
     Given {
@@ -454,6 +472,7 @@ impl Fact {
             Fact::RowChanged { by, .. } | Fact::Rules { by, .. } => by,
             Fact::Leads { life } => life,
             Fact::Booted { life, .. }
+            | Fact::Named { life, .. }
             | Fact::Died { life }
             | Fact::ShutdownAsked { life }
             | Fact::Stopped { life, .. }

@@ -1,5 +1,7 @@
-//! `foreign-tables-refused`: a worker refuses a table that belongs to another stream, or to an earlier life of this one.
+//! `foreign-tables-refused`: a worker refuses a table that belongs to another stream, or to an earlier life of this one. It takes no lease
+//! whose row names another stream, and the rows that it takes and makes name the stream that it reads.
 
+use super::fact::Whose;
 use super::{Fact, LifeNo, Property, Time, Verdict};
 use std::collections::BTreeSet;
 
@@ -18,6 +20,21 @@ impl Identity {
             Fact::Booted { life, .. } if self.foreign => {
                 self.must_refuse.insert(life);
             }
+            Fact::Named {
+                life,
+                shard,
+                before: Whose::Another,
+                ..
+            } => verdict.report(Property::ForeignTablesRefused, now, || {
+                format!("life {life} took the lease of shard {shard}, whose row named another stream")
+            }),
+            Fact::Named {
+                life, shard, after, ..
+            } if after != Whose::This => verdict.report(Property::ForeignTablesRefused, now, || {
+                format!(
+                    "life {life} took or made the row of shard {shard}, which names {after:?} as its stream"
+                )
+            }),
             Fact::RowChanged {
                 by: Some(life),
                 shard,
@@ -54,6 +71,25 @@ mod tests {
             facts.into_iter().map(|fact| (1, fact)),
         )
         .len()
+    }
+
+    #[test]
+    fn what_is_taken_names_this_stream_from_then_on_and_named_no_other_before() {
+        let named = |before, after| {
+            let (life, shard) = (0, 0);
+            judged(vec![Fact::Named {
+                life,
+                shard,
+                before,
+                after,
+            }])
+        };
+        for before in [Whose::Nobody, Whose::This] {
+            assert_eq!(named(before, Whose::This), 0);
+            assert_eq!(named(before, Whose::Nobody), 1);
+            assert_eq!(named(before, Whose::Another), 1);
+        }
+        assert_eq!(named(Whose::Another, Whose::This), 1);
     }
 
     #[test]

@@ -158,6 +158,9 @@ impl Chances {
             }
         }
         found.extend(faults.process.chance_of_pause(roll));
+        if deed == Deed::Setup && site.nth == 0 && roll.happens(faults.stream.wrong_first_look) {
+            found.push(Chance::WrongFirstLook);
+        }
         if deed == Deed::Take {
             found.extend(
                 faults

@@ -75,6 +75,8 @@ pub(super) enum What {
     Reshard { kind: u8, pick: u64, tries: u8 },
     /// Another stream takes the name of one that was deleted.
     Remake,
+    /// A fleet that reads another stream fills the table.
+    Beside,
     /// Oracles look for what is overdue.
     Look,
 }

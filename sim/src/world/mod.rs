@@ -196,6 +196,7 @@ impl World {
             What::HandOver { shard, to } => cx.request(Request::HandOver { shard, to }),
             What::Reshard { kind, pick, tries } => services.reshard(cx, kind, pick, tries),
             What::Remake => services.remake_stream(cx),
+            What::Beside => services.begin_beside(cx),
             What::Look => {
                 self.judge.look(cx, services, &self.fleet, &self.chances);
                 cx.push(cx.now() + look_every(cx), What::Look);

@@ -3,8 +3,7 @@
 use super::context::Context;
 use super::heap::What;
 use crate::faults::{
-    Absence, InterruptionKind, LossKind, PermanentLoss, Reshard, RowEdit, Suspension, Trim, Trouble,
-    TroubleKind,
+    Absence, InterruptionKind, PermanentLoss, Reshard, RowEdit, Suspension, Trim, Trouble, TroubleKind,
 };
 use crate::oracles::Time;
 
@@ -81,7 +80,7 @@ impl Script {
         );
         let loss = faults.permanent_loss.iter();
         script.extend(
-            loss.filter(|loss| loss.kind != LossKind::TableOfAnother)
+            loss.filter(|loss| loss.kind.has_its_time())
                 .map(|loss| (loss.at, Entry::PermanentLoss(loss.clone()))),
         );
         let absences = faults.several.absences.iter();

@@ -90,6 +90,8 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
         checkpoint: Checkpoint::TrimHorizon,
         to: "w2".into(),
         began: None,
+        named: None,
+        stream: None,
     };
     let position = Position {
         sequence: 4_962_000_000_000_000_000_u64.into(),

@@ -1,6 +1,6 @@
 //! From items to rows.
 
-use super::super::reading::{moment, number, range, shards, text, wrong};
+use super::super::reading::{identity, moment, number, range, shards, text, wrong};
 use super::{Columns, SHARD_END, SHARD_PREFIX};
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
@@ -63,6 +63,7 @@ fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String
         hands_over: HandsOver::No,
         throughput: None,
         began: moment(item.get(table.began)),
+        stream: identity(item.get(table.stream)),
     })
 }
 

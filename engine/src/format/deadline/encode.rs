@@ -3,6 +3,7 @@
 //! The programs that own these formats replace whole items, and write checkpoints without any guard. These change single
 //! attributes, and each is guarded by the deadline and by who may write.
 
+use super::super::reading::still_names;
 use super::{Columns, SHARD_END};
 use crate::began;
 use crate::ids::{ShardId, WorkerId};
@@ -21,22 +22,27 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             counter,
             from,
             checkpoint,
+            named: stream,
             ..
-        } => Condition::All(vec![
-            // A row that nobody ever had is told from none at all by its key alone.
-            Condition::Exists(key.into()),
-            at(table, *counter),
-            match from {
-                // The owner, or who waits for what was released or is being handed over.
-                Some(from) => Condition::Any(vec![
-                    named(table.claim, from),
-                    Condition::All(vec![named(table.owner, from), table.absent(table.claim)]),
-                ]),
-                None => Condition::All(vec![table.absent(table.owner), table.absent(table.claim)]),
-            },
-            // Others write checkpoints without moving the deadline.
-            still(table, *checkpoint),
-        ]),
+        } => {
+            let mut all = vec![
+                // A row that nobody ever had is told from none at all by its key alone.
+                Condition::Exists(key.into()),
+                at(table, *counter),
+                match from {
+                    // The owner, or who waits for what was released or is being handed over.
+                    Some(from) => Condition::Any(vec![
+                        named(table.claim, from),
+                        Condition::All(vec![named(table.owner, from), table.absent(table.claim)]),
+                    ]),
+                    None => Condition::All(vec![table.absent(table.owner), table.absent(table.claim)]),
+                },
+                // Others write checkpoints without moving the deadline.
+                still(table, *checkpoint),
+            ];
+            all.extend(still_names(table.stream, stream.as_ref()));
+            Condition::All(all)
+        }
         Change::Claim {
             counter,
             from,
@@ -152,6 +158,7 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
             to,
             checkpoint,
             began,
+            stream,
             ..
         } => {
             let update = until(*next)
@@ -159,6 +166,10 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
                 .remove(table.claim);
             let update = match none_yet(table, *checkpoint) {
                 Some(none) => update.set(table.checkpoint, none),
+                None => update,
+            };
+            let update = match stream {
+                Some(stream) => update.set(table.stream, AttributeValue::s(stream.text())),
                 None => update,
             };
             match began::is_of(*checkpoint) {
@@ -283,6 +294,10 @@ fn item(table: &Columns, row: &LeaseRow) -> Item {
         (
             table.range_end,
             text(row.range.map(|range| range.end.to_string())),
+        ),
+        (
+            table.stream,
+            row.stream.as_ref().map(|stream| AttributeValue::s(stream.text())),
         ),
     ]
     .into_iter()

@@ -50,6 +50,8 @@ pub(super) struct Columns {
     pub(super) range_start: &'static str,
     /// Ours: decimal S.
     pub(super) range_end: &'static str,
+    /// Ours: the identity of the stream that the shard is of: S.
+    pub(super) stream: &'static str,
     /// Ours: N, the exact time until when, where the format's own is too coarse to guard a row.
     pub(super) exact: Option<&'static str>,
     /// The text of nanoseconds since 1970.

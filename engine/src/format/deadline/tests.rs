@@ -7,6 +7,7 @@ use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position, SequenceNumber};
 use crate::row::{Guard, HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
+use crate::stream_identity::StreamIdentity;
 use crate::table::{holds, render};
 use crate::time::Wall;
 use proptest::prelude::*;
@@ -108,6 +109,8 @@ fn rows_of_ruby() {
             checkpoint: row.checkpoint,
             to: "me".into(),
             began: None,
+            named: None,
+            stream: None,
         };
         let write = Format::KclRb.encode(&take);
         write.carry_out(&mut before).unwrap();
@@ -189,6 +192,8 @@ fn changes_in_words() {
         checkpoint,
         to: "w2".into(),
         began: None,
+        named: None,
+        stream: None,
     };
     for (change, expected) in [
         (
@@ -305,6 +310,11 @@ fn counters() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(NOON), Just(LATER)]
 }
 
+fn streams() -> impl Strategy<Value = Option<StreamIdentity>> {
+    let names = ["", "arn:aws:kinesis:eu-west-1:1:stream/orders", "returns"];
+    prop::sample::select(names.to_vec()).prop_map(|name| StreamIdentity::new(name, Wall(1_700_000_000_000)))
+}
+
 prop_compose! {
     fn rows()(
         owner in prop::option::of(workers()),
@@ -315,11 +325,12 @@ prop_compose! {
         children in ids(),
         start in prop::option::of(any::<u128>()),
         began in prop::option::of((0i64..3).prop_map(Wall)),
+        stream in streams(),
     ) -> LeaseRow {
         // Only what has an owner to come is handed over, and not to itself.
         let handing_over = handing.filter(|from| owner.as_ref().is_some_and(|to| to != from));
         let range = start.map(|start| HashRange { start: HashKey(start), end: HashKey::MAX });
-        LeaseRow { key: key(), owner, handing_over, counter, switches: 0, checkpoint, parents, children, range, hands_over: HandsOver::No, throughput: None, began }
+        LeaseRow { key: key(), owner, handing_over, counter, switches: 0, checkpoint, parents, children, range, hands_over: HandsOver::No, throughput: None, began, stream }
     }
 }
 
@@ -333,7 +344,7 @@ proptest! {
 
     /// A take of what was read succeeds, and of anything else it does not.
     #[test]
-    fn a_take_is_of_the_row_as_read(before in rows(), now in rows(), format in formats()) {
+    fn a_take_is_of_the_row_as_read(before in rows(), now in rows(), ours in streams(), format in formats()) {
         let mut table = None;
         format.encode(&Change::Create(Box::new(now.clone()))).carry_out(&mut table).unwrap();
         let take = Change::Take {
@@ -344,18 +355,22 @@ proptest! {
             checkpoint: before.checkpoint,
             to: "me".into(),
             began: None,
+            named: before.stream.clone(),
+            stream: ours.clone(),
         };
         let write = format.encode(&take);
         let place = |checkpoint: Checkpoint| checkpoint.position().map(|position| position.sequence);
         let same = before.owner == now.owner
             && before.counter == now.counter
+            && (before.stream.is_none() || before.stream == now.stream)
             && place(before.checkpoint) == place(now.checkpoint)
             && before.checkpoint.is_end() == now.checkpoint.is_end();
         prop_assert_eq!(holds(&write.condition, table.as_ref()), same);
         if same {
             write.carry_out(&mut table).unwrap();
             let began = now.began.filter(|_| began::is_of(before.checkpoint));
-            let expected = LeaseRow { owner: Some("me".into()), handing_over: None, counter: LATER + 1, began, ..now };
+            let stream = ours.or(now.stream.clone());
+            let expected = LeaseRow { owner: Some("me".into()), handing_over: None, counter: LATER + 1, began, stream, ..now };
             prop_assert_eq!(format.decode(&table.unwrap()), RowRead::Lease(expected));
         }
     }
@@ -373,7 +388,7 @@ proptest! {
             _ => Checkpoint::TrimHorizon,
         };
         let parents = row.parents.first().cloned().into_iter().collect();
-        let expected = LeaseRow { checkpoint, parents, children: vec![], range: None, began: None, ..row };
+        let expected = LeaseRow { checkpoint, parents, children: vec![], range: None, began: None, stream: None, ..row };
         prop_assert_eq!(Format::VmwareGoKcl.decode(&item), RowRead::Lease(expected));
     }
 

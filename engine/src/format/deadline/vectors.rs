@@ -108,6 +108,8 @@ fn take(kind: Format, seen: &str, to: &str) -> Change {
         checkpoint: row.checkpoint,
         to: to.into(),
         began: None,
+        named: None,
+        stream: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! From items to rows.
 
-use super::super::reading::{moment, number, range, shards, text, wrong};
+use super::super::reading::{identity, moment, number, range, shards, text, wrong};
 use super::{LEASE, name, sentinel};
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
@@ -36,6 +36,7 @@ struct Attributes<'a> {
     next_owner: Option<&'a AttributeValue>,
     throughput: Option<&'a AttributeValue>,
     began: Option<&'a AttributeValue>,
+    identity: Option<&'a AttributeValue>,
 }
 
 impl<'a> Attributes<'a> {
@@ -59,6 +60,7 @@ impl<'a> Attributes<'a> {
                 name::NEXT_OWNER => &mut found.next_owner,
                 name::THROUGHPUT => &mut found.throughput,
                 name::BEGAN => &mut found.began,
+                name::IDENTITY => &mut found.identity,
                 _ => continue,
             };
             *place = Some(value);
@@ -159,6 +161,7 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
             .and_then(super::fleet::millionths)
             .and_then(|value| u64::try_from(value).ok()),
         began: moment(found.began),
+        stream: identity(found.identity),
     })
 }
 

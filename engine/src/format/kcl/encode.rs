@@ -1,5 +1,6 @@
 //! From changes to conditional writes.
 
+use super::super::reading::still_names;
 use super::{LEASE, name, sentinel};
 use crate::began;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
@@ -14,16 +15,16 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Create(_) => not_exists(name::KEY),
         // A row without a counter and an owner is told from none at all by its key alone.
         Change::Take {
-            counter: 0,
-            from: None,
+            counter,
+            from,
+            named: stream,
             ..
-        } => Condition::All(vec![
-            Condition::Exists(name::KEY.into()),
-            counts(0),
-            not_exists(name::OWNER),
-        ]),
-        Change::Take { counter, from, .. } => {
-            Condition::All(vec![counts(*counter), named(name::OWNER, from.as_ref())])
+        } => {
+            let bare = (*counter == 0 && from.is_none()).then(|| Condition::Exists(name::KEY.into()));
+            let mut all: Vec<Condition> = bare.into_iter().collect();
+            all.extend([counts(*counter), named(name::OWNER, from.as_ref())]);
+            all.extend(still_names(name::IDENTITY, stream.as_ref()));
+            Condition::All(all)
         }
         // KCL's hand-over, begun by the next owner. A renewal or a checkpoint that comes first does no harm.
         Change::Claim { from, .. } => {
@@ -109,6 +110,7 @@ pub(super) fn action(change: &Change) -> Action {
             to,
             checkpoint,
             began,
+            stream,
             ..
         } => {
             let update = taken_from(counted(*next), *checkpoint, *began)
@@ -118,6 +120,10 @@ pub(super) fn action(change: &Change) -> Action {
                 .remove(name::NEXT_OWNER)
                 // What the former owner read says nothing of us. KCL's leader takes the average for a lease without it.
                 .remove(name::THROUGHPUT);
+            let update = match stream {
+                Some(stream) => update.set(name::IDENTITY, AttributeValue::s(stream.text())),
+                None => update,
+            };
             match from {
                 Some(from) if from != to => update.add(name::SWITCHES, 1),
                 // A row that lacks the number gets one: KCL does not read it otherwise.
@@ -275,6 +281,10 @@ fn item(row: &LeaseRow) -> Item {
         (name::ENTITY, Some(AttributeValue::s(LEASE))),
         (name::STREAM, part(stream)),
         (name::SHARD, part(shard)),
+        (
+            name::IDENTITY,
+            row.stream.as_ref().map(|stream| AttributeValue::s(stream.text())),
+        ),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.into(), value?)))

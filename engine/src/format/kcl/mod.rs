@@ -41,6 +41,8 @@ mod name {
     pub(super) const NEXT_OWNER: &str = "leaseholdNextOwner";
     /// Ours: at `LATEST` or `AT_TIMESTAMP`, the moment from which the shard is read, in ms since 1970: N.
     pub(super) const BEGAN: &str = "leaseholdBegan";
+    /// Ours: the identity of the stream that the shard is of.
+    pub(super) const IDENTITY: &str = "leaseholdStream";
 }
 
 /// What `entityType` says of a lease. Before KCL 3.5 there was no such attribute.

@@ -97,6 +97,7 @@ fn steady_row() -> LeaseRow {
         hands_over: HandsOver::No,
         throughput: Some(12_500_000),
         began: None,
+        stream: None,
     }
 }
 
@@ -105,6 +106,23 @@ fn a_lease_in_steady_state() {
     assert_eq!(lease(steady()), steady_row());
     // Written before there was such an attribute.
     assert_eq!(lease(with(json!({"entityType": null}))), steady_row());
+}
+
+#[test]
+fn a_row_says_which_stream_it_is_of() {
+    let named = |value| lease(with(json!({"leaseholdStream": value}))).stream;
+    let text = "arn:aws:kinesis:eu-central-1:123456789012:stream/orders@1700000000";
+    let orders = named(json!({"S": text})).unwrap();
+    assert_eq!(orders.as_str(), text);
+    // Whatever else stands there says nothing, and spoils no lease.
+    for odd in [
+        json!({"S": "orders"}),
+        json!({"S": ""}),
+        json!({"N": "7"}),
+        json!({"B": "x"}),
+    ] {
+        assert_eq!(named(odd), None);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Its own programs write checkpoints as whole items, guarded by the owner alone, and take a lease by writing back what they
 //! read before. These writes change single attributes, and each is guarded by the time that was read besides.
 
-use super::super::reading::{moment, number, text, wrong};
+use super::super::reading::{identity, moment, number, still_names, text, wrong};
 use crate::began;
 use crate::calendar::spell_rfc1123;
 use crate::ids::{LeaseKey, WorkerId};
@@ -26,6 +26,8 @@ const START: &str = "LeaseholdStart";
 const BEGAN: &str = "LeaseholdBegan";
 /// Ours: the place within an aggregated record.
 const SUB: &str = "LeaseholdSubSequence";
+/// Ours: the identity of the stream that the shard is of.
+const STREAM: &str = "LeaseholdStream";
 
 const LATEST: &str = "LATEST";
 const AT_TIMESTAMP: &str = "AT_TIMESTAMP";
@@ -93,6 +95,7 @@ fn lease(key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
         owner: owner.cloned().map(WorkerId::new),
         counter: number(LAST_UPDATE, get(item, LAST_UPDATE))?.unwrap_or(0),
         began: moment(item.get(BEGAN)),
+        stream: identity(item.get(STREAM)),
         ..LeaseRow::new(key, checkpoint(item)?)
     })
 }
@@ -127,13 +130,17 @@ fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
 pub(super) fn condition(change: &Change) -> Condition {
     match change {
         Change::Create(_) => Condition::NotExists(KEY.into()),
-        Change::Take { counter, from, .. } => {
+        Change::Take {
+            counter, from, named, ..
+        } => {
             let owner = match from {
                 Some(from) => is(OWNER, AttributeValue::s(from.clone())),
                 None => nothing(OWNER),
             };
             // A row that nobody ever wrote is told from none at all by its key alone.
-            Condition::All(vec![Condition::Exists(KEY.into()), written_at(*counter), owner])
+            let mut all = vec![Condition::Exists(KEY.into()), written_at(*counter), owner];
+            all.extend(still_names(STREAM, named.as_ref()));
+            Condition::All(all)
         }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
@@ -224,11 +231,16 @@ pub(super) fn action(change: &Change) -> Action {
             to,
             checkpoint,
             began,
+            stream,
             ..
         } => {
             let update = stamped(*next)
                 .set(OWNER, AttributeValue::s(to.clone()))
                 .set(OWNER_NAME, AttributeValue::s(to.clone()));
+            let update = match stream {
+                Some(stream) => update.set(STREAM, AttributeValue::s(stream.text())),
+                None => update,
+            };
             match began::is_of(*checkpoint) {
                 true => dated(update, *began),
                 false => update.remove(BEGAN),
@@ -277,6 +289,9 @@ fn item(row: &LeaseRow) -> Item {
     }
     if let Some(began) = row.began {
         set(BEGAN, AttributeValue::n(began.0));
+    }
+    if let Some(stream) = &row.stream {
+        set(STREAM, AttributeValue::s(stream.text()));
     }
     let sequence = match row.checkpoint {
         Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),

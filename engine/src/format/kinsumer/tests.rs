@@ -7,6 +7,7 @@ use crate::input::Reply;
 use crate::members::{Leader, Member, MembersChange, MembersOp, Shared, Side};
 use crate::position::{Checkpoint, Position};
 use crate::row::LeaseRow;
+use crate::stream_identity::StreamIdentity;
 use crate::table::render;
 use crate::time::Wall;
 use proptest::prelude::*;
@@ -38,9 +39,11 @@ proptest! {
         counter: u64,
         owner in prop::option::of("[a-z:-]{1,9}"),
         began in prop::option::of(0i64..9),
+        stream in prop::sample::select(vec!["", "orders"]),
     ) {
         let row = LeaseRow {
             began: began.map(Wall),
+            stream: StreamIdentity::new(stream, Wall(1_700_000_000_000)),
             owner: owner.map(|owner| owner.as_str().into()),
             counter,
             ..LeaseRow::new(key(), checkpoint)

@@ -78,6 +78,8 @@ fn take(seen: &str, to: &str) -> Change {
         checkpoint: row.checkpoint,
         to: to.into(),
         began: None,
+        named: None,
+        stream: None,
     }
 }
 

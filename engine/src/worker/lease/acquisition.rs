@@ -11,6 +11,7 @@ use crate::notice::{Notice, TakeReason};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow, RowRead};
+use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
@@ -38,6 +39,8 @@ pub(in crate::worker) struct Acquisition {
     began: Option<Wall>,
     /// No worker had the lease before, as far as rows tell.
     first: bool,
+    /// The stream that the row named as read.
+    named: Option<StreamIdentity>,
     /// Why we take it.
     why: TakeReason,
     /// When the first attempt was emitted: validity counts from here, whichever attempt was applied.
@@ -72,6 +75,7 @@ impl Acquisition {
             checkpoint: row.checkpoint,
             began: row.began.filter(|_| began::is_of(row.checkpoint)),
             first: row.never_owned(),
+            named: row.stream.clone(),
             why,
             first_emitted: now,
             failures: 0,
@@ -113,6 +117,12 @@ impl Acquisition {
         };
         debug_assert!(!self.is_in_flight(), "one attempt at a time");
         debug_assert!(!self.checkpoint.is_end(), "a finished lease is not taken");
+        debug_assert!(
+            cx.streams()
+                .of_key(row.key.as_str())
+                .is_some_and(|stream| cx.streams().is_identified(stream)),
+            "a lease is taken when it is known which stream is read"
+        );
         if self.failures == 0 {
             self.first_emitted = cx.now();
             self.next = cx.next_counter(self.counter, lease.highest());
@@ -135,6 +145,8 @@ impl Acquisition {
             checkpoint: self.checkpoint,
             to: cx.me().clone(),
             began: self.began.filter(|_| row.began.is_none()),
+            named: self.named.clone(),
+            stream: cx.identity_of(&row.key),
         };
         self.flight = Flight::Write(cx.table(Waiter::Lane(ix), TableOp::Write(change)));
     }
@@ -171,12 +183,22 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     if stream.is_none_or(|stream| cx.leaves(stream).is_some() || !cx.may_take(stream)) {
         return leases.drop_acquisition(ix);
     }
+    if is_of_another(cx, leases, ix) {
+        return leases.drop_acquisition(ix);
+    }
     if !is_still_wanted(cx, leases, ix) {
         return;
     }
     leases.with_acquisition(ix, |acquisition, lease| {
         acquisition.write(cx, ix, lease);
     });
+}
+
+/// Whether the row names another stream. What follows from that is decided after scans; until then, nobody here takes the lease.
+fn is_of_another(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> bool {
+    let lease = leases.get(ix);
+    let row = lease.and_then(|lease| Some((lease.stream(), lease.row()?)));
+    row.is_some_and(|(stream, row)| cx.streams().is_of_another(stream, row))
 }
 
 /// Weighs an attempt anew if there is news since it was decided on, and gives it up if it cannot succeed any more or our
@@ -302,7 +324,7 @@ impl Acquisition {
                 false => Verdict::Applied,
             };
         }
-        let same = row.owner == self.from && row.checkpoint == self.checkpoint;
+        let same = row.owner == self.from && row.checkpoint == self.checkpoint && row.stream == self.named;
         if row.counter == self.counter && same && self.failures < MAX_TRIES {
             return Verdict::NotYet;
         }
@@ -414,7 +436,7 @@ fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
         open_after,
     };
     let (lease, token, says) = (taken.key.clone(), taken.token, taken.lane.says());
-    leases.became_ours(ix, &says, cx.me(), now);
+    leases.became_ours(cx, ix, &says);
     leases.hold(ix, HeldLease::new(taken, now));
     cx.notify(Notice::Took { lease, token, why });
     super::step(cx, leases, ix);

@@ -246,7 +246,7 @@ impl Lane {
         }
         let op = match kind {
             WriteKind::Read => TableOp::Read { key },
-            WriteKind::Restore => TableOp::Write(self.restored(cx.me(), key, lease.row())),
+            WriteKind::Restore => TableOp::Write(self.restored(cx, key, lease.row())),
             kind => TableOp::Write(self.change(cx, key, kind, children)),
         };
         if matches!(kind, WriteKind::Checkpoint(_)) {
@@ -308,11 +308,13 @@ impl Lane {
     }
 
     /// The row as it should be, to be put where none is.
-    fn restored(&self, me: &WorkerId, key: LeaseKey, known: Option<&LeaseRow>) -> Change {
+    fn restored(&self, cx: &Context, key: LeaseKey, known: Option<&LeaseRow>) -> Change {
+        let stream = cx.identity_of(&key);
         let known = known.cloned().unwrap_or_else(|| LeaseRow::new(key, self.durable));
         Change::Create(Box::new(LeaseRow {
-            owner: Some(me.clone()),
+            owner: Some(cx.me().clone()),
             handing_over: None,
+            stream,
             counter: self.next,
             checkpoint: self.durable,
             began: self.says().began,

@@ -9,6 +9,7 @@
 //! | `running` | while it is read |
 //! | `leaving` | letting go of it: what is waited for, and the close |
 //! | `failure` | what is done about a record that the handler cannot process |
+//! | `strange` | a checkpoint that did not come from this stream |
 //! | `set_aside` | giving such a record to where the application keeps them, or stopping its shard |
 //! | `kept` | batches that the application keeps and acknowledges later |
 //! | `shard_end` | the children's leases, before a shard's end is written |
@@ -36,6 +37,7 @@ mod set_aside;
 mod shard_end;
 mod stage;
 mod stall;
+mod strange;
 #[cfg(test)]
 mod tests;
 mod waiting;

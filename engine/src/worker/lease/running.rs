@@ -283,6 +283,7 @@ impl HeldLease {
         {
             reading.found();
         }
+        reading.strange.note(&outcome, now);
         if let Outcome::Applied(Reply::Records(answer)) = &outcome {
             let waiting = reading.reader.buffered_batches();
             self.movement.fetched(answer, waiting, now);
@@ -300,7 +301,12 @@ impl HeldLease {
                 cx.notify(Notice::Trimmed { lease, detail });
             }
             Some(Event::EndOfShard) | None => {}
-            Some(event) => self.on_read_trouble(cx, op, &event, &outcome),
+            Some(event) => {
+                self.on_read_trouble(cx, op, &event, &outcome);
+                if let Event::BadPosition { at, .. } = event {
+                    self.judge_strange(cx, at, &outcome);
+                }
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::kept::Flush;
+use super::strange::Strange;
 use crate::ids::{OpId, ShardId};
 use crate::output::EndReason;
 use crate::reader::Reader;
@@ -68,6 +69,8 @@ pub(super) struct Reading {
     pub(super) childless: bool,
     /// What the application was told about the batches that it keeps, and about the end.
     pub(super) flush: Flush,
+    /// What the service says of where it is to be read from.
+    pub(super) strange: Strange,
 }
 
 impl Reading {
@@ -80,6 +83,7 @@ impl Reading {
             against: None,
             childless: false,
             flush,
+            strange: Strange::default(),
         }
     }
 

@@ -12,6 +12,7 @@
 //! | `balance` | counting which worker has how many leases, and which can be taken |
 //! | `fleet` | which workers of KCL 3.x live, and which one leads |
 //! | `fleet_look` | looking at the tables beside, in which workers of KCL 3.0 to 3.4 say so |
+//! | `named` | which streams the rows name |
 //! | `lineage` | what a listing of the shards says that rows do not |
 //! | `unread` | rows of streams that this worker does not read |
 //! | `unreadable` | saying, again and again, which rows cannot be read |
@@ -22,6 +23,7 @@ mod fleet;
 mod fleet_look;
 mod lease;
 mod lineage;
+mod named;
 mod observe;
 mod ours;
 mod owners;
@@ -48,6 +50,7 @@ use crate::rank::Turns;
 use crate::row::LeaseRow;
 use crate::time::Mono;
 use lineage::Lineage;
+use named::Named;
 use plain::PlainLeases;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -94,6 +97,7 @@ pub(super) struct LeaseTable {
     turns: Option<Turns>,
     fleet: Fleet,
     unread: Unread,
+    named: Named,
 }
 
 /// The leases that may have changed since the embedder asked for them: each once, even if it never asks.
@@ -119,7 +123,8 @@ impl Touched {
 impl Hash for LeaseTable {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.slots, &self.free, self.busy, self.news).hash(state);
-        (&self.scans, &self.lineage, &self.turns, &self.fleet, &self.unread).hash(state);
+        (&self.scans, &self.lineage, &self.turns, &self.fleet).hash(state);
+        (&self.unread, &self.named).hash(state);
     }
 }
 

@@ -27,6 +27,7 @@ impl LeaseTable {
             return;
         };
         self.complete_lineage(&mut row);
+        self.note_name(stream, &row);
         let ix = self.intern(&row.key, stream);
         self.weigh_after(cx, ix, |leases| leases.note(cx, ix, row, source));
     }

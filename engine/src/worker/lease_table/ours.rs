@@ -6,6 +6,7 @@ use crate::position::Checkpoint;
 use crate::row::HandsOver;
 use crate::shard::HashRange;
 use crate::time::{Mono, Wall};
+use crate::worker::context::Context;
 
 /// What our own write left in a row.
 #[derive(Clone, Copy, Debug)]
@@ -17,16 +18,18 @@ pub(in crate::worker) struct Says {
 
 impl LeaseTable {
     /// We became the owner, with this counter.
-    pub(in crate::worker) fn became_ours(&mut self, ix: LeaseIx, says: &Says, me: &WorkerId, now: Mono) {
+    pub(in crate::worker) fn became_ours(&mut self, cx: &Context, ix: LeaseIx, says: &Says) {
+        let now = cx.now();
         let Some(lease) = self.get_mut(ix) else { return };
         debug_assert!(lease.row.is_some(), "a lease is taken by its row");
         if let Some(row) = &mut lease.row {
             row.counter = says.counter;
             row.began = says.began;
-            row.owner = Some(me.clone());
+            row.owner = Some(cx.me().clone());
             row.handing_over = None;
             row.hands_over = HandsOver::Yes;
             row.throughput = None;
+            row.stream = cx.identity_of(&row.key).or(row.stream.take());
         }
         lease.note_promise(false, now);
         lease.observed_at = now;

@@ -90,6 +90,14 @@ pub(in crate::worker) struct Scanned {
 }
 
 impl Scanned {
+    /// What the last scan has shown, once more.
+    pub(in crate::worker) fn again(cx: &Context, leases: &LeaseTable) -> Self {
+        Self {
+            balance: leases.balance(cx),
+            round: true,
+        }
+    }
+
     /// How the leases lie.
     pub(in crate::worker) fn balance(&self) -> &Balance {
         &self.balance
@@ -282,6 +290,7 @@ impl Scan {
         scans.occupied = std::mem::take(&mut self.occupied);
         scans.unreadable.scanned(scans.number);
         leases.forget_unseen();
+        leases.forget_names();
         let number = leases.scans.number;
         leases.unread.scanned(cx, number);
         let rows = leases.len() as u32;

@@ -3,17 +3,23 @@ use crate::config::Config;
 use crate::format::Format;
 use crate::input::Cause;
 use crate::output::Effect;
+use crate::row::LeaseRow;
 use crate::stream_id::StreamId;
 use crate::worker::hopeless::CLIENT_PATIENCE;
+use crate::worker::lease_table::Scan;
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{config, refused, seconds, starting};
+use crate::worker::testing::{config, refused, row, seconds, starting, table, whole_scan};
 
 const CREATED: Wall = Wall(1_600_000_000_000);
 const ONLY: StreamIx = StreamIx::ONLY;
 
 fn stream(created: Wall) -> Outcome {
     let readable = true;
-    Outcome::Applied(Reply::Stream(StreamState { readable, created }))
+    Outcome::Applied(Reply::Stream(StreamState {
+        readable,
+        created,
+        arn: "".into(),
+    }))
 }
 
 fn beginning() -> (Context, StreamWatch) {
@@ -112,6 +118,7 @@ fn a_stream_that_cannot_be_read_yet_is_looked_at_again_after_a_pause() {
     let creating = StreamState {
         readable: false,
         created: CREATED,
+        arn: "".into(),
     };
     watch.on_state(&mut cx, op, Outcome::Applied(Reply::Stream(creating)));
     assert!(cx.did().is_nothing(), "a pause comes first");
@@ -257,4 +264,162 @@ fn a_stream_that_is_missing_at_two_looks_is_lost() {
         ),
         "{requests:?}"
     );
+}
+
+const ARN: &str = "arn:aws:kinesis:eu-central-1:123456789012:stream/stream";
+
+/// The stream as a service describes it that says ARNs.
+fn named(created: Wall) -> Outcome {
+    Outcome::Applied(Reply::Stream(StreamState {
+        readable: true,
+        created,
+        arn: ARN.into(),
+    }))
+}
+
+fn identity(created: Wall) -> StreamIdentity {
+    StreamIdentity::new(ARN, created).unwrap()
+}
+
+/// Another stream of the same name.
+const ANOTHER: Wall = Wall(CREATED.0 - 60_000);
+
+/// A worker that has an answer that says its stream.
+fn told(created: Wall) -> (Context, StreamWatch) {
+    let (mut cx, mut watch) = beginning();
+    watch.step(&mut cx);
+    let op = cx.did().op();
+    watch.on_state(&mut cx, op, named(created));
+    assert_eq!(cx.did().requests(), [Request::StreamFound(ONLY)]);
+    (cx, watch)
+}
+
+fn answer(cx: &mut Context, watch: &mut StreamWatch, created: Wall) -> Vec<Request> {
+    cx.later(seconds(1));
+    watch.step(cx);
+    let did = cx.did();
+    assert_eq!(did.effects(), looks_at_stream());
+    watch.on_state(cx, did.op(), named(created));
+    cx.did().requests().to_vec()
+}
+
+/// A scan shows a row that names a stream which was created at this time, or none.
+fn scanned(cx: &mut Context, leases: &mut LeaseTable, scan: &mut Scan, created: Option<Wall>) {
+    // No scan follows another one sooner.
+    cx.later(seconds(3));
+    let stream = created.map(identity);
+    whole_scan(
+        cx,
+        leases,
+        scan,
+        vec![LeaseRow {
+            stream,
+            ..row("shardId-000000000000")
+        }],
+    );
+    cx.did();
+}
+
+#[test]
+fn a_second_answer_bears_the_first_one_out() {
+    let (mut cx, mut watch) = told(CREATED);
+    assert!(!cx.streams().is_identified(ONLY));
+    assert_eq!(watch.wake_at(&cx), cx.now() + identity::APART);
+    let requests = answer(&mut cx, &mut watch, CREATED);
+    assert_eq!(requests, [Request::StreamIdentified(ONLY)]);
+    assert_eq!(cx.streams().identity(ONLY), Some(&identity(CREATED)));
+    assert_eq!(watch.wake_at(&cx), Mono::NEVER);
+}
+
+#[test]
+fn one_wrong_answer_at_the_start_is_not_believed() {
+    let (mut cx, mut watch) = told(ANOTHER);
+    assert_eq!(answer(&mut cx, &mut watch, CREATED), []);
+    assert_eq!(cx.streams().identity(ONLY), None);
+    assert_eq!(
+        answer(&mut cx, &mut watch, CREATED),
+        [Request::StreamIdentified(ONLY)]
+    );
+    assert_eq!(cx.streams().identity(ONLY), Some(&identity(CREATED)));
+}
+
+#[test]
+fn a_row_bears_the_first_answer_out() {
+    let (mut cx, mut watch) = told(CREATED);
+    let (mut leases, mut scan) = (table(&cx), Scan::default());
+    scanned(&mut cx, &mut leases, &mut scan, None);
+    assert!(
+        !watch.recognises(&mut cx, &leases),
+        "a row that names no stream says nothing"
+    );
+    scanned(&mut cx, &mut leases, &mut scan, Some(CREATED));
+    assert!(watch.recognises(&mut cx, &leases));
+    assert_eq!(cx.streams().identity(ONLY), Some(&identity(CREATED)));
+}
+
+#[test]
+fn a_row_that_names_another_stream_is_proof_when_a_later_scan_shows_it_and_an_answer_stands() {
+    let (mut cx, mut watch) = told(CREATED);
+    answer(&mut cx, &mut watch, CREATED);
+    let (mut leases, mut scan) = (table(&cx), Scan::default());
+    scanned(&mut cx, &mut leases, &mut scan, Some(ANOTHER));
+    assert!(!watch.recognises(&mut cx, &leases));
+    let did = cx.did();
+    assert_eq!(did.effects(), looks_at_stream());
+    assert_eq!(did.requests(), [Request::Rescan(cx.now() + identity::APART)]);
+    cx.later(seconds(1));
+    scanned(&mut cx, &mut leases, &mut scan, Some(ANOTHER));
+    assert!(!watch.recognises(&mut cx, &leases));
+    assert_eq!(
+        cx.did().requests(),
+        [Request::Rescan(cx.now() + identity::APART)],
+        "no answer has come since"
+    );
+    watch.on_state(&mut cx, did.op(), named(CREATED));
+    cx.later(seconds(1));
+    scanned(&mut cx, &mut leases, &mut scan, Some(ANOTHER));
+    assert!(!watch.recognises(&mut cx, &leases));
+    let did = cx.did();
+    let [Request::LoseStream(ONLY, Fatal::OtherStream { lease, detail, .. })] = did.requests() else {
+        panic!("{:?}", did.requests());
+    };
+    assert_eq!(lease.as_str(), "shardId-000000000000");
+    assert!(
+        detail.contains("created 2020-09-13T12:25:40") && detail.contains("created 2020-09-13T12:26:40"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn a_row_that_names_another_stream_for_one_scan_is_no_proof() {
+    let (mut cx, mut watch) = told(CREATED);
+    answer(&mut cx, &mut watch, CREATED);
+    let (mut leases, mut scan) = (table(&cx), Scan::default());
+    for created in [ANOTHER, CREATED, ANOTHER] {
+        scanned(&mut cx, &mut leases, &mut scan, Some(created));
+        assert_eq!(watch.recognises(&mut cx, &leases), created == CREATED);
+        let did = cx.did();
+        if let [(op, _)] = did.commands()[..] {
+            watch.on_state(&mut cx, op, named(CREATED));
+        }
+        let lost = |request: &Request| matches!(request, Request::LoseStream(..));
+        assert!(!did.requests().iter().any(lost), "{:?}", did.requests());
+        cx.later(seconds(1));
+    }
+}
+
+/// A wrong first answer contradicts every row: the next one sets it right.
+#[test]
+fn a_wrong_first_answer_refuses_no_table() {
+    let (mut cx, mut watch) = told(ANOTHER);
+    let (mut leases, mut scan) = (table(&cx), Scan::default());
+    for _ in 0..2 {
+        scanned(&mut cx, &mut leases, &mut scan, Some(CREATED));
+        assert!(!watch.recognises(&mut cx, &leases));
+        assert!(matches!(cx.did().requests(), [Request::Rescan(_)]));
+    }
+    assert_eq!(answer(&mut cx, &mut watch, CREATED), []);
+    scanned(&mut cx, &mut leases, &mut scan, Some(CREATED));
+    assert!(watch.recognises(&mut cx, &leases));
+    assert_eq!(cx.did().requests(), [Request::StreamIdentified(ONLY)]);
 }

@@ -31,7 +31,10 @@ fn parts(of: HashRange, many: u64) -> impl Iterator<Item = HashRange> {
 /// The row of a shard as a migration creates it.
 fn row(format: Format, shard: usize, checkpoint: Checkpoint) -> GivenRow {
     let key = LeaseKey::from(format!("shardId-{shard:012}"));
-    let create = Change::Create(Box::new(copied(&LeaseRow::new(key.clone(), checkpoint), Wall(EPOCH_MS))));
+    let create = Change::Create(Box::new(copied(
+        &LeaseRow::new(key.clone(), checkpoint),
+        Wall(EPOCH_MS),
+    )));
     let item = match format.encode(&create).action {
         Action::Put(item) => item,
         // A creation puts an item.

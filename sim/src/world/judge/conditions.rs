@@ -206,7 +206,12 @@ impl Scene<'_> {
         let kind = self.services.lost()?;
         let property = match kind {
             LossKind::StreamDeleted | LossKind::TableDeleted => Property::StallsReported,
-            LossKind::StreamRemade | LossKind::TableOfAnother => Property::ForeignTablesRefused,
+            LossKind::StreamRemade
+            | LossKind::TableOfAnother
+            | LossKind::RowsNameAnother
+            | LossKind::StrangeCheckpoints
+            | LossKind::AnotherFleet
+            | LossKind::TwoFleets => Property::ForeignTablesRefused,
         };
         // Who gets no answer about one of its streams, for ever, never learns that it is gone, or that the leases are of another one.
         let is_table = matches!(kind, LossKind::TableDeleted);

@@ -56,6 +56,7 @@ struct Flight {
 struct Struck {
     stale_us: u64,
     empty: bool,
+    wrong_first_look: bool,
     pause_us: u64,
     /// The replica that answers, if it is behind or partial.
     replica: Option<Replica>,
@@ -263,11 +264,19 @@ impl Flight {
             Request::Stream(request) => {
                 let empty = self.struck.empty && !healed;
                 let replica = self.struck.replica.filter(|_| !healed);
+                let mistaken = self.struck.wrong_first_look;
                 services.ask_stream(cx, self.lag, |source, now, names, roll| match (request, wrong) {
                     (StreamRequest::Describe { stream }, Some(says)) => {
                         (source.describe_as(now, *stream, says), Carry::Nothing)
                     }
-                    _ => request.answer(source, now, empty, names, Sight::new(roll, replica)),
+                    _ => {
+                        let sight = Sight::new(roll, replica);
+                        let (outcome, carry) = request.answer(source, now, empty, names, sight);
+                        match mistaken {
+                            true => (stream::mistaken(outcome), carry),
+                            false => (outcome, carry),
+                        }
+                    }
                 })
             }
             Request::Gone => (Outcome::NotSent(Cause::Cancelled), Carry::Nothing),

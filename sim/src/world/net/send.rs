@@ -322,6 +322,7 @@ impl Sent {
                         cx.push(now.saturating_add(after_us), what);
                     }
                 }
+                Chance::WrongFirstLook => struck.wrong_first_look = true,
                 Chance::Stop { after_us, gap_us } => {
                     let what = What::Stop {
                         worker,

@@ -8,7 +8,7 @@ use crate::streams::{self, StreamNo, Streams};
 use crate::world::fleet::worker::Adapter;
 use crate::world::services::stream::{Carry, Sight, Source, not_found};
 use leasehold_engine::ids::ShardId;
-use leasehold_engine::input::Outcome;
+use leasehold_engine::input::{Outcome, Reply};
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
 use leasehold_engine::stream_id::StreamId;
 use leasehold_local_aws::kinesis::{ShardIndex, ShardIterator};
@@ -91,6 +91,17 @@ pub(crate) fn stream_request(
             (request, Ask::GetRecords, shard)
         }
     }
+}
+
+/// How far a wrong creation time is off, in ms.
+const MISTAKE_MS: i64 = 3_600_000;
+
+/// A description of the stream with another creation time.
+pub(super) fn mistaken(mut outcome: Outcome) -> Outcome {
+    if let Outcome::Applied(Reply::Stream(state)) = &mut outcome {
+        state.created.0 -= MISTAKE_MS;
+    }
+    outcome
 }
 
 impl StreamRequest {

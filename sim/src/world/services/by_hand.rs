@@ -24,6 +24,9 @@ const GUARDS: [&str; 5] = [
     "LastUpdate",
 ];
 
+/// What names the stream in rows of the formats there are.
+const NAMES: [&str; 3] = ["leaseholdStream", "LeaseholdStream", "leasehold_stream"];
+
 impl Services {
     pub(in crate::world) fn edit(&mut self, cx: &mut Context, edit: &RowEdit) {
         let now = cx.now();
@@ -78,6 +81,7 @@ impl Services {
                     }
                 }
             }
+            RowEditKind::Unnamed => self.unname(cx, edit.pick),
             RowEditKind::HandOver => {
                 if let Some(shard) = self.pick_lease(cx, edit.pick.into()).as_ref().and_then(shard_of) {
                     cx.request(Request::HandOver {
@@ -95,6 +99,31 @@ impl Services {
                     self.row_written(cx, &key, None, None);
                 }
             }
+        }
+    }
+
+    /// A row names its stream no more, or by what cannot be read.
+    fn unname(&mut self, cx: &mut Context, pick: u32) {
+        let Some(key) = self.pick_lease(cx, pick.into()) else {
+            return;
+        };
+        let Some(item) = self.table.item(&key) else { return };
+        let mut item = Item::clone(item);
+        let odd = match pick >> 16 & 3 {
+            0 => Some(AttributeValue::n(7)),
+            1 => Some(AttributeValue::s("orders")),
+            _ => None,
+        };
+        for name in NAMES {
+            if item.remove(name).is_some()
+                && let Some(odd) = &odd
+            {
+                item.insert(name.into(), odd.clone());
+            }
+        }
+        if self.table.put_by_hand(cx.now(), &item) {
+            cx.fault("name-removed", None, None);
+            self.row_written(cx, &key, None, None);
         }
     }
 

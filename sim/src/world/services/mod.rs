@@ -8,6 +8,7 @@
 //! | [`given`] | a stream and a table that are there when the world begins |
 //! | [`producer`], [`packer`], [`by_hand`], [`permanent_loss`] | what producers and operators do to them |
 //! | [`fleet_rows`] | who leads a fleet, and who says that it lives |
+//! | [`neighbours`] | rows of another stream, and a fleet that reads that one |
 //! | [`described`] | whether rows say of their shards what is so |
 
 mod by_hand;
@@ -17,6 +18,7 @@ mod fleet_tables;
 mod given;
 mod items;
 mod members;
+mod neighbours;
 mod owner_index;
 mod packer;
 mod permanent_loss;
@@ -123,7 +125,7 @@ impl Services {
         self.observe_stream(cx);
         self.put_given(cx);
         if let Some(loss) = cx.plan().faults.permanent_loss.clone()
-            && loss.kind == LossKind::TableOfAnother
+            && loss.kind.is_given()
             && cx.plan().start.is_none()
         {
             self.lose(cx, loss.kind, loss.pick);

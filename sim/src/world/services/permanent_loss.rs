@@ -26,6 +26,10 @@ impl Services {
             LossKind::StreamRemade => self.has_progress() && self.delete_streams(now_ms),
             LossKind::TableDeleted => self.delete_table(cx),
             LossKind::TableOfAnother => self.plant_table(cx, pick),
+            LossKind::RowsNameAnother => self.plant_named(cx, pick),
+            LossKind::StrangeCheckpoints => self.plant_strange(cx),
+            LossKind::AnotherFleet => self.neighbours_take(cx, pick),
+            LossKind::TwoFleets => self.neighbours_fill(cx, pick),
         };
         if !done {
             return;
@@ -37,8 +41,12 @@ impl Services {
         cx.line(|| format!("from now on: {}", kind.family()));
         match kind {
             LossKind::StreamRemade => cx.push(cx.now() + GAP_US, What::Remake),
-            LossKind::TableOfAnother => cx.fact(Fact::Foreign),
-            LossKind::StreamDeleted | LossKind::TableDeleted => {}
+            LossKind::TableOfAnother
+            | LossKind::RowsNameAnother
+            | LossKind::AnotherFleet
+            | LossKind::TwoFleets => cx.fact(Fact::Foreign),
+            // Who takes such a lease cannot know before.
+            LossKind::StrangeCheckpoints | LossKind::StreamDeleted | LossKind::TableDeleted => {}
         }
     }
 

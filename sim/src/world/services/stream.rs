@@ -302,6 +302,7 @@ impl Source {
             Ok(summary) => Outcome::Applied(Reply::Stream(StreamState {
                 readable: matches!(summary.status, StreamStatus::Active | StreamStatus::Updating),
                 created: Wall(summary.created_ms),
+                arn: summary.arn.into(),
             })),
             Err(error) => failure(error),
         }

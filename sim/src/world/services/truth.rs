@@ -103,6 +103,7 @@ impl Services {
         let old = self.rows[index].row.take();
         self.check_description(cx, shard, by, verb, old.as_ref(), after.as_ref());
         mark_inside(cx, shard, after.as_ref());
+        self.tell_name(cx, shard, (by, verb), [old.as_ref(), after.as_ref()]);
         let [before_row, after_row] = [&old, &after].map(|row| Some(self.seen(cx, shard, row.as_ref()?)));
         let lease = &mut self.rows[index];
         if after_row.map(|row| row.counter) != before_row.map(|row| row.counter) {
@@ -121,6 +122,9 @@ impl Services {
             after: after_row,
             from_record,
         });
+        if verb == Some(Verb::Create) && by.is_some() {
+            self.expect_neighbours(cx);
+        }
         // Others renew by whole items, with the checkpoint that they remember.
         let moves = before_row.map(|row| row.checkpoint) != after_row.map(|row| row.checkpoint);
         if verb != Some(Verb::Renew) || moves {

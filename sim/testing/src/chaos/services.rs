@@ -142,6 +142,7 @@ impl Services {
         let state = StreamState {
             readable: matches!(summary.status, StreamStatus::Active | StreamStatus::Updating),
             created: Wall(summary.created_ms),
+            arn: summary.arn.into(),
         };
         Ok((Outcome::Applied(Reply::Stream(state)), Carry::Nothing))
     }

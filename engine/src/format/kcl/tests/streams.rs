@@ -1,10 +1,13 @@
 //! Rows of an application that reads several streams.
 
-use super::writes::told;
+use super::writes::{key, told};
 use super::*;
-use crate::ids::ShardId;
+use crate::ids::{ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{Guard, LeaseRow};
+use crate::stream_identity::StreamIdentity;
+use crate::time::Wall;
+use proptest::prelude::*;
 
 const STREAM: &str = "123456789012:orders:1700000000";
 
@@ -97,4 +100,42 @@ pub(super) fn forgets(row: &LeaseRow, change: &Change) -> bool {
         return false;
     };
     row.counter == *counter && row.owner == *owner && row.handing_over == *handing_over
+}
+
+/// Streams that a row may name.
+pub(super) fn identities() -> impl Strategy<Value = Option<StreamIdentity>> {
+    let names = ["", "arn:aws:kinesis:eu-west-1:1:stream/orders", "returns"];
+    prop::sample::select(names.to_vec()).prop_map(|name| StreamIdentity::new(name, Wall(1_700_000_000_000)))
+}
+
+/// Takes of rows as they may have been read.
+pub(super) fn takes(
+    rows: impl Strategy<Value = LeaseRow>,
+    workers: impl Strategy<Value = WorkerId>,
+    moments: impl Strategy<Value = Option<Wall>>,
+) -> impl Strategy<Value = Change> {
+    let parts = (rows, 0u64..4, workers, moments, identities());
+    parts.prop_map(|(row, counter, to, began, stream)| Change::Take {
+        key: key(),
+        counter,
+        next: counter + 1,
+        from: row.owner,
+        checkpoint: Checkpoint::Latest,
+        to,
+        began,
+        named: row.stream,
+        stream,
+    })
+}
+
+/// Whether the guard of a take holds.
+pub(super) fn is_taken(row: &LeaseRow, change: &Change) -> bool {
+    let Change::Take {
+        counter, from, named, ..
+    } = change
+    else {
+        return false;
+    };
+    let still = named.is_none() || row.stream == *named;
+    row.counter == *counter && row.owner == *from && still
 }

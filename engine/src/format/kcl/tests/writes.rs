@@ -68,6 +68,8 @@ fn every_change_in_words() {
         checkpoint: Checkpoint::Latest,
         to: "w2".into(),
         began: None,
+        named: None,
+        stream: None,
     };
     let take = |from| take_at(42, from);
     for (change, expected) in [
@@ -227,6 +229,7 @@ prop_compose! {
         range in prop::option::of((any::<u128>(), any::<u128>())),
         hands_over in prop::sample::select(vec![HandsOver::No, HandsOver::Later, HandsOver::Yes]),
         began in moments(),
+        stream in super::streams::identities(),
     ) -> LeaseRow {
         let range = range.map(|(a, b)| HashRange { start: HashKey(a.min(b)), end: HashKey(a.max(b)) });
         let hands_over = match (&handing_over, &owner, hands_over) {
@@ -234,7 +237,7 @@ prop_compose! {
             (None, None, _) | (Some(_), _, HandsOver::Later) => HandsOver::No,
             (_, _, hands_over) => hands_over,
         };
-        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over, throughput: None, began }
+        LeaseRow { key: key(), owner, handing_over, counter, switches, checkpoint, parents, children, range, hands_over, throughput: None, began, stream }
     }
 }
 
@@ -254,17 +257,7 @@ fn changes() -> impl Strategy<Value = Change> {
             guard,
             began
         }),
-        (0u64..4, prop::option::of(workers()), workers(), moments()).prop_map(
-            |(counter, from, to, began)| Change::Take {
-                key: key(),
-                counter,
-                next: counter + 1,
-                from,
-                checkpoint: Checkpoint::Latest,
-                to,
-                began,
-            }
-        ),
+        super::streams::takes(rows(), workers(), moments()),
         (0u64..4, workers(), workers()).prop_map(|(counter, from, by)| Change::Claim {
             key: key(),
             counter,
@@ -371,17 +364,18 @@ fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>> {
             held(guard)
         }
         Change::Take {
-            counter,
             from,
             to,
             began,
+            stream,
             ..
         } => {
             new.began = began.or(row.began);
             new.owner = Some(to.clone());
             new.handing_over = None;
+            new.stream = stream.clone().or(new.stream);
             new.switches += u64::from(from.as_ref().is_some_and(|from| from != to));
-            row.counter == *counter && row.owner == *from
+            super::streams::is_taken(row, change)
         }
         Change::Claim { from, by, .. } => {
             (new.owner, new.handing_over) = (Some(by.clone()), Some(from.clone()));

@@ -229,6 +229,8 @@ impl Duel {
             checkpoint: row.checkpoint,
             to: "other".into(),
             began: None,
+            named: None,
+            stream: None,
         };
         let taken = self.kind.encode(&take).carry_out(&mut self.item);
         assert!(taken.is_ok(), "it was read just now");

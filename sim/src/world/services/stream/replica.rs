@@ -51,10 +51,21 @@ impl Source {
     /// A description of a stream as a replica gives it.
     pub(crate) fn describe_as(&mut self, now: Time, stream: StreamNo, says: Says) -> Outcome {
         let truth = self.describe(now, stream);
-        let Outcome::Applied(Reply::Stream(StreamState { readable, created })) = truth else {
+        let Outcome::Applied(Reply::Stream(StreamState {
+            readable,
+            created,
+            arn,
+        })) = truth
+        else {
             return truth;
         };
-        let state = |readable, created| Outcome::Applied(Reply::Stream(StreamState { readable, created }));
+        let state = |readable, created| {
+            Outcome::Applied(Reply::Stream(StreamState {
+                readable,
+                created,
+                arn,
+            }))
+        };
         match says {
             Says::Truth => state(readable, created),
             Says::Deleting => state(false, created),

@@ -36,6 +36,9 @@ pub(super) fn shard(info: ShardInfo, names: &mut Names) -> Shard {
     }
 }
 
+/// What the service says of a sequence number that another stream gave.
+const OF_ANOTHER_STREAM: &str = "did not come from this stream";
+
 pub(super) fn failure(error: ApiError) -> Outcome {
     let why = match error.code {
         "ResourceNotFoundException" => Why::NotFound,
@@ -44,6 +47,7 @@ pub(super) fn failure(error: ApiError) -> Outcome {
         "ProvisionedThroughputExceededException" | "LimitExceededException" => {
             return Outcome::NotSent(Cause::Throttled);
         }
+        _ if error.message.contains(OF_ANOTHER_STREAM) => Why::OfAnotherStream,
         _ => Why::Invalid,
     };
     Outcome::Refused(Refusal {

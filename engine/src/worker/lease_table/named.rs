@@ -1,0 +1,61 @@
+//! Which streams the rows name.
+
+use super::LeaseTable;
+use crate::ids::LeaseKey;
+use crate::row::LeaseRow;
+use crate::stream_identity::StreamIdentity;
+use crate::worker::stream_set::StreamIx;
+use std::collections::BTreeMap;
+
+/// So many streams at most that rows of one stream name are told apart. A table is of one, and of two by mistake.
+const MOST: usize = 8;
+
+/// What rows name, for each stream whose shards they are taken for: one of the rows, and the last scan that showed it or had begun when an
+/// answer did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::worker) struct Named {
+    by_stream: BTreeMap<StreamIx, BTreeMap<StreamIdentity, (LeaseKey, u64)>>,
+}
+
+/// What the rows of the last scan say of whose they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::worker) struct Said<'a> {
+    /// Some row names this very stream.
+    pub(in crate::worker) same: bool,
+    /// A row that names another one.
+    pub(in crate::worker) another: Option<(&'a LeaseKey, &'a StreamIdentity)>,
+}
+
+impl LeaseTable {
+    /// A row was shown.
+    pub(super) fn note_name(&mut self, stream: StreamIx, row: &LeaseRow) {
+        let Some(identity) = &row.stream else { return };
+        let number = self.scans.number();
+        let named = self.named.by_stream.entry(stream).or_default();
+        if let Some((_, seen)) = named.get_mut(identity) {
+            *seen = number;
+        } else if named.len() < MOST {
+            named.insert(identity.clone(), (row.key.clone(), number));
+        }
+    }
+
+    /// A whole scan has ended: what it did not show is not there any more.
+    pub(super) fn forget_names(&mut self) {
+        let number = self.scans.number();
+        for named in self.named.by_stream.values_mut() {
+            named.retain(|_, (_, seen)| *seen == number);
+        }
+    }
+
+    /// What the rows of a stream say, which is this one.
+    pub(in crate::worker) fn said_of(&self, stream: StreamIx, identity: &StreamIdentity) -> Said<'_> {
+        let mut said = Said::default();
+        for (named, (lease, _)) in self.named.by_stream.get(&stream).into_iter().flatten() {
+            match named.is_another(identity) {
+                true => said.another = said.another.or(Some((lease, named))),
+                false => said.same = true,
+            }
+        }
+        said
+    }
+}
