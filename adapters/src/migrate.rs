@@ -154,7 +154,9 @@ pub async fn migrate(
             if let Some(owner) = row.actual_owner()
                 && before.is_none_or(|before| before.counter != row.counter || before.owner != row.owner)
             {
-                report.live.insert(key.to_string(), owner.to_string());
+                report
+                    .live
+                    .insert(key.as_str().to_owned(), owner.as_str().to_owned());
             }
         }
         rows = later;
@@ -187,7 +189,8 @@ pub async fn migrate(
 
 fn unreadable(view: &View) -> BTreeMap<String, String> {
     let each = view.unreadable.iter();
-    each.map(|(key, why)| (key.to_string(), why.clone())).collect()
+    each.map(|(key, why)| (key.as_str().to_owned(), why.clone()))
+        .collect()
 }
 
 /// Brings one row up to date.
@@ -214,7 +217,9 @@ async fn bring(
                 return Ok(());
             }
             Step::Conflict(why) => {
-                report.conflicts.insert(old.key.to_string(), why.to_string());
+                report
+                    .conflicts
+                    .insert(old.key.as_str().to_owned(), why.to_string());
                 return Ok(());
             }
             Step::Write(_) if !apply => {
@@ -233,7 +238,7 @@ async fn bring(
                 match new.read(&what, &old.key).await? {
                     Ok(row) => seen = row,
                     Err(why) => {
-                        report.unreadable.insert(old.key.to_string(), why);
+                        report.unreadable.insert(old.key.as_str().to_owned(), why);
                         return Ok(());
                     }
                 }
@@ -242,7 +247,7 @@ async fn bring(
     }
     let why =
         "somebody else changes the row all the time; stop the worker that writes to the new table".to_owned();
-    report.conflicts.insert(old.key.to_string(), why);
+    report.conflicts.insert(old.key.as_str().to_owned(), why);
     Ok(())
 }
 

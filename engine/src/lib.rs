@@ -52,6 +52,7 @@ mod reader;
 pub mod row;
 pub mod shard;
 mod share_out;
+pub mod shown;
 pub mod stream_id;
 mod sync;
 pub mod table;

@@ -16,6 +16,7 @@ mod fleet;
 mod kind;
 mod migration;
 mod reason;
+mod sentence;
 mod stall;
 mod stop;
 mod streams;
@@ -26,6 +27,7 @@ pub use kind::Severity;
 pub use migration::MigrationNews;
 use reason::retries;
 pub use reason::{Choice, ListReason, LossReason, TakeReason};
+use sentence::Sentence;
 pub use stall::Stall;
 use stop::Count;
 pub use stop::{Left, StopSummary};
@@ -227,10 +229,9 @@ pub enum Notice {
     Migration(MigrationNews),
 }
 
-/// An event as one line. Where a line names no subject, the subject is the worker.
-impl fmt::Display for Notice {
+impl fmt::Display for Sentence<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        match self.0 {
             Notice::Booted { worker, hold } => write!(
                 f,
                 "started as {worker}; a lease is valid for {hold} after its last confirmed renewal was sent"
@@ -423,7 +424,7 @@ impl fmt::Display for Notice {
                 leads,
                 workers,
                 unknown,
-            } => Self::fleet_sentence(f, *rules, leader.as_ref(), *leads, *workers, unknown.as_deref()),
+            } => Notice::fleet_sentence(f, *rules, leader.as_ref(), *leads, *workers, unknown.as_deref()),
             Notice::FleetTables(news) => write!(f, "{news}"),
             Notice::Assigned {
                 lease,

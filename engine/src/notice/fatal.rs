@@ -1,8 +1,9 @@
 //! Why a worker cannot go on.
 
 use crate::ids::LeaseKey;
+use crate::shown::Escaping;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// Why a worker cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +40,19 @@ pub enum Fatal {
     Client { what: String, detail: String },
 }
 
+/// One line. Control characters in names and in what services said are shown as escapes.
 impl fmt::Display for Fatal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        write!(Escaping(f), "{}", Sentence(self))
+    }
+}
+
+/// The sentence with the texts of others as they are.
+struct Sentence<'a>(&'a Fatal);
+
+impl fmt::Display for Sentence<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
             Fatal::Config { detail } => write!(f, "the configuration cannot work: {detail}"),
             Fatal::TableIncompatible { table } => write!(
                 f,

@@ -44,6 +44,7 @@ mod sim;
 mod story;
 #[cfg(feature = "aws")]
 mod streams;
+mod text;
 mod trace_file;
 
 use clap::{Parser, Subcommand};

@@ -2,6 +2,7 @@
 
 use crate::clients::Clients;
 use crate::exit::{self, Failure, Verdict};
+use crate::text::{Text, put, put_line};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::Config;
@@ -11,7 +12,6 @@ use leasehold::internals::{
 };
 use leasehold::runtime::{Runtime, TokioRuntime};
 use leasehold_engine::time::Span;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// So many names are said; the rest is counted, and in the JSON.
@@ -108,27 +108,33 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
     Ok(if whole { Verdict::Fine } else { Verdict::Found })
 }
 
-fn told(report: &Report, apply: bool) -> String {
-    let mut text = String::new();
+fn told(report: &Report, apply: bool) -> Text {
+    let mut text = Text::default();
     if report.refused {
-        text.push_str("nothing was written: workers of the old table live; stop them, or say --force\n");
-    } else if !apply {
-        text.push_str("nothing was written; say --apply to do this:\n");
-    }
-    let _ = write!(
-        text,
-        "{} leases: {} to create, {} to bring up to date, {} the same already",
-        report.leases, report.created, report.updated, report.same
-    );
-    if apply && !report.refused {
-        text = text
-            .replace(" to create", " created")
-            .replace(" to bring up", " brought up");
-    }
-    if report.foreign > 0 {
-        let _ = write!(
+        put_line!(
             text,
-            "\n{} items are no leases and stay where they are",
+            "nothing was written: workers of the old table live; stop them, or say --force"
+        );
+    } else if !apply {
+        put_line!(text, "nothing was written; say --apply to do this:");
+    }
+    let (create, bring) = match apply && !report.refused {
+        true => ("created", "brought"),
+        false => ("to create", "to bring"),
+    };
+    put!(
+        text,
+        "{} leases: {} {create}, {} {bring} up to date, {} the same already",
+        report.leases,
+        report.created,
+        report.updated,
+        report.same
+    );
+    if report.foreign > 0 {
+        put_line!(text, "");
+        put!(
+            text,
+            "{} items are no leases and stay where they are",
             report.foreign
         );
     }
@@ -138,10 +144,12 @@ fn told(report: &Report, apply: bool) -> String {
         ("cannot be read", &report.unreadable),
     ] {
         for (key, why) in named.iter().take(NAMED) {
-            let _ = write!(text, "\n{key} {what}: {why}");
+            put_line!(text, "");
+            put!(text, "{key} {what}: {why}");
         }
         if named.len() > NAMED {
-            let _ = write!(text, "\nand {} more like it", named.len() - NAMED);
+            put_line!(text, "");
+            put!(text, "and {} more like it", named.len() - NAMED);
         }
     }
     text

@@ -3,11 +3,11 @@
 use super::table::{Table, TableArgs, under_way};
 use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
+use crate::text::{Text, put, put_line};
 use clap::{ArgGroup, Args};
 use leasehold::admin::{self, Done, Plan, Stepped, To, Which};
 use leasehold::{LeaseKey, StreamId, Wall};
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Take leases from their owners, so that other workers take them.
@@ -116,7 +116,7 @@ fn meant(args: &RewindArgs, stream: Option<&StreamId>) -> Which {
     }
     let keys = args.shard.iter().map(|shard| match stream {
         // By the key of its lease, or by its id alone.
-        Some(id) if !shard.contains(':') => id.lease(shard).to_string(),
+        Some(id) if !shard.contains(':') => id.lease(shard).as_str().to_owned(),
         _ => shard.clone(),
     });
     shards(&keys.collect::<Vec<_>>())
@@ -156,8 +156,8 @@ async fn carry_out(table: &Table, plan: &Plan, apply: bool, json: bool) -> Resul
 }
 
 /// A plan in sentences, and how it went.
-pub(super) fn told(plan: &Plan, apply: bool, done: &[Done]) -> String {
-    let mut text = String::new();
+pub(super) fn told(plan: &Plan, apply: bool, done: &[Done]) -> Text {
+    let mut text = Text::default();
     let mut written = 0;
     for (n, step) in plan.steps.iter().enumerate() {
         let how = match done.get(n).map(|done| &done.how) {
@@ -168,19 +168,19 @@ pub(super) fn told(plan: &Plan, apply: bool, done: &[Done]) -> String {
             }
             Some(Stepped::Changed(why)) => format!(": NOT written, since the row changed: {why}; look again"),
         };
-        let _ = writeln!(text, "{step}{how}");
+        put_line!(text, "{step}{how}");
         for sentence in &step.follows {
-            let _ = writeln!(text, "    {sentence}");
+            put_line!(text, "    {sentence}");
         }
     }
     for left in &plan.left {
-        let _ = writeln!(text, "leave {} alone: {}", left.lease, left.why);
+        put_line!(text, "leave {} alone: {}", left.lease, left.why);
     }
     let steps = plan.steps.len();
-    let _ = match (apply, steps) {
-        (_, 0) => write!(text, "there is nothing to write"),
-        (false, _) => write!(text, "nothing was written; say --apply to write {steps} rows"),
-        (true, _) => write!(text, "{written} of {steps} rows written"),
-    };
+    match (apply, steps) {
+        (_, 0) => put!(text, "there is nothing to write"),
+        (false, _) => put!(text, "nothing was written; say --apply to write {steps} rows"),
+        (true, _) => put!(text, "{written} of {steps} rows written"),
+    }
     text
 }

@@ -223,9 +223,13 @@ impl Survey {
             let row = planned.row;
             checkpoints.insert(row.key.clone(), row.checkpoint);
             self.create.push(Creation {
-                lease_key: row.key.to_string(),
+                lease_key: row.key.as_str().to_owned(),
                 checkpoint: row.checkpoint.to_string(),
-                parents: row.parents.iter().map(ToString::to_string).collect(),
+                parents: row
+                    .parents
+                    .iter()
+                    .map(|parent| parent.as_str().to_owned())
+                    .collect(),
                 reason: planned.reason,
                 row,
             });
@@ -279,8 +283,8 @@ impl Survey {
                     )
                 };
                 self.wait.push(Wait {
-                    lease_key: shard.to_string(),
-                    behind: behind.to_string(),
+                    lease_key: shard.as_str().to_owned(),
+                    behind: behind.as_str().to_owned(),
                     reason,
                 });
             }
