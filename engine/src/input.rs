@@ -299,6 +299,8 @@ pub enum Why {
     Gone,
     /// The application's handler returned an error, and was given only the record at this position.
     RecordFailed(Position),
+    /// The clock by which the request was signed is off by too much. Otherwise as [`Denied`](Why::Denied).
+    WrongClock,
 }
 
 impl fmt::Display for Why {
@@ -309,6 +311,7 @@ impl fmt::Display for Why {
             Why::InUse => "the resource is in use",
             Why::Expired => "the iterator or page token has expired",
             Why::Denied => "access was denied",
+            Why::WrongClock => "the clock of this host is wrong",
             Why::Invalid => "the service calls the request invalid",
             Why::HandlerFailed | Why::RecordFailed(_) => "the handler returned an error",
             Why::Gone => "the batch or iterator is not in memory any more",

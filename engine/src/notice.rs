@@ -144,7 +144,15 @@ pub enum Notice {
     },
     /// A lease is held, its shard is or may be behind, and nothing moves: for how long, and why. Said again whenever that
     /// time has doubled.
-    Stalled { lease: LeaseKey, idle: Span, why: Stall },
+    /// `said`: how the last request for it failed, in the words of the service. The engine does not know that, so it is in no trace and
+    /// in no digest: a worker adds it.
+    Stalled {
+        lease: LeaseKey,
+        idle: Span,
+        why: Stall,
+        #[serde(skip)]
+        said: Option<String>,
+    },
     /// What had stalled moves on.
     Moving { lease: LeaseKey, after: Span },
     /// Data was trimmed before it was read.
@@ -397,8 +405,14 @@ impl fmt::Display for Sentence<'_> {
                     "records of {lease} were trimmed before they were read: {detail}"
                 )
             }
-            Notice::Stalled { lease, idle, why } => {
-                write!(f, "{lease} has made no progress for {idle}: {why}")
+            Notice::Stalled {
+                lease,
+                idle,
+                why,
+                said,
+            } => {
+                write!(f, "{lease} has made no progress for {idle}: {why}")?;
+                said.as_ref().map_or(Ok(()), |said| write!(f, "; {said}"))
             }
             Notice::Moving { lease, after } => write!(f, "{lease} makes progress again after {after}"),
             Notice::Paused { lease } => write!(

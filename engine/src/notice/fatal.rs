@@ -38,6 +38,8 @@ pub enum Fatal {
     Denied { what: String, detail: String },
     /// The client that the worker was given can make no request: its endpoint is no URL, above all.
     Client { what: String, detail: String },
+    /// The clock of this host is off by so much that the service takes no request that is signed by it.
+    WrongClock { what: String, detail: String },
 }
 
 /// One line. Control characters in names and in what services said are shown as escapes.
@@ -99,6 +101,11 @@ impl fmt::Display for Sentence<'_> {
                 f,
                 "expected to be allowed to {what}, but the service refused: {detail}; grant the permission or renew the \
                  credentials, then start again"
+            ),
+            Fatal::WrongClock { what, detail } => write!(
+                f,
+                "expected the clock of this host to be right, but the service refused to {what}: {detail}; set the clock right (a \
+                 request must be signed within 5 minutes of the service's time), then start again"
             ),
             Fatal::Client { what, detail } => write!(
                 f,

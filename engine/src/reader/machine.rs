@@ -411,7 +411,7 @@ impl Reader {
         }
         let again_in = self.back_off(op, now, ctx);
         match (kind, how, place) {
-            (_, How::Refused(Why::Denied), _) => Event::Denied { again_in },
+            (_, How::Refused(Why::Denied | Why::WrongClock), _) => Event::Denied { again_in },
             (Kind::Iterator, How::Refused(Why::Invalid), IteratorFrom::At(at) | IteratorFrom::After(at))
                 if self.failures >= BAD_POSITION_TRIES =>
             {
