@@ -33,6 +33,8 @@ mod logging;
 #[cfg(feature = "aws")]
 mod migrate;
 mod mutants;
+#[cfg(feature = "aws")]
+mod names;
 mod page;
 mod plan;
 mod position;

@@ -2,6 +2,7 @@
 
 use crate::clients::Clients;
 use crate::exit::{self, Failure, Verdict};
+use crate::names;
 use crate::text::{Text, put, put_line};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -67,6 +68,8 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
             args.from_table
         )));
     }
+    names::table("--from-table", &args.from_table)?;
+    names::table("--to-table", &args.to_table)?;
     let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region.clone()).await?;
     let runtime: Arc<dyn Runtime> = Arc::new(
         TokioRuntime::current()

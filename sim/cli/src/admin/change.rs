@@ -3,10 +3,11 @@
 use super::table::{Table, TableArgs, under_way};
 use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
+use crate::names;
 use crate::text::{Text, put, put_line};
 use clap::{ArgGroup, Args};
 use leasehold::admin::{self, Done, Plan, Stepped, To, Which};
-use leasehold::{LeaseKey, StreamId, Wall};
+use leasehold::{Config, LeaseKey, StreamId, Wall};
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -27,7 +28,7 @@ pub(super) struct ReleaseArgs {
     #[arg(long, value_name = "SHARD")]
     shard: Vec<String>,
     /// The worker whose leases are meant: its name as `admin status` shows it, or without what follows the last colon.
-    #[arg(long, value_name = "WORKER")]
+    #[arg(long, value_name = "WORKER", value_parser = parse_worker)]
     worker: Option<String>,
     /// Write. Without it, only say what would be written.
     #[arg(long)]
@@ -56,7 +57,7 @@ pub(super) struct RewindArgs {
     table: TableArgs,
     /// The stream: places are compared with its shards, and times are looked up in them. Only its leases are meant. Its name, or, where
     /// the table holds leases of several, its name, its ARN or its identifier `<account>:<stream>:<creation time in seconds>`.
-    #[arg(long)]
+    #[arg(long, value_parser = names::stream)]
     stream: String,
     /// The shard whose lease is meant, by its id or by the key of its lease. May be given more than once.
     #[arg(long, value_name = "SHARD")]
@@ -70,6 +71,16 @@ pub(super) struct RewindArgs {
     /// Write. Without it, only say what would be written.
     #[arg(long)]
     apply: bool,
+}
+
+/// The name of a worker. One with control characters in a table is released by its shards.
+fn parse_worker(text: &str) -> Result<String, String> {
+    match Config::check_worker_id(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(error) => Err(format!(
+            "{error}; name the leases with --shard if a row has such an owner"
+        )),
+    }
 }
 
 fn shards(names: &[String]) -> Which {

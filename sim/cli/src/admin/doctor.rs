@@ -5,6 +5,7 @@ use super::change;
 use super::table::{Table, TableArgs, under_way};
 use crate::clients::in_full;
 use crate::exit::{self, Failure, Verdict};
+use crate::names;
 use crate::plan::parts::{Parts, Unnamed};
 use crate::plan::survey::{Asked, survey};
 use crate::position::parse_position;
@@ -36,7 +37,7 @@ pub(super) struct DoctorArgs {
     table: TableArgs,
     /// The stream's name. Of an application that reads several: each of them, more than once or with commas between several, as a name, an
     /// ARN, or an identifier `<account>:<stream>:<creation time in seconds>`.
-    #[arg(long, value_name = "STREAM", required = true, value_delimiter = ',')]
+    #[arg(long, value_name = "STREAM", required = true, value_delimiter = ',', value_parser = names::stream)]
     stream: Vec<String>,
     /// Where the fleet starts shards without a lease: trim-horizon, latest or a time as of RFC 3339.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
