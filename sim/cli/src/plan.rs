@@ -9,6 +9,7 @@ mod rounds;
 mod start;
 mod streams;
 pub(crate) mod survey;
+mod whose;
 
 use crate::exit::{self, Failure, Verdict};
 use crate::input;

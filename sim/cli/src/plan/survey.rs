@@ -3,6 +3,7 @@
 use super::fleet::last_reports;
 use super::other;
 use super::start::{OpenAt, open_at};
+use super::whose;
 use super::{Creation, Finding, Survey, Wait};
 use crate::input::Heartbeat;
 use leasehold_engine::config::InitialPosition;
@@ -126,6 +127,10 @@ impl Survey {
                 continue;
             };
             if let Checkpoint::At(position) = lease.checkpoint
+                && let Some(detail) = whose::of_another(shard, position.sequence, shards)
+            {
+                say(self, "other-shard", detail);
+            } else if let Checkpoint::At(position) = lease.checkpoint
                 && position.sequence < shard.starting
             {
                 let detail = format!(
