@@ -46,6 +46,7 @@ use crate::runtime::Runtime;
 use leasehold_engine::input::{Outcome, TableState};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::policy::Life;
+use leasehold_engine::shown::Shown;
 use leasehold_engine::time::{Span, Wall};
 use std::fmt;
 use std::sync::Arc;
@@ -85,7 +86,8 @@ impl AdminError {
 
 impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not {}: {}", self.what, self.how)
+        // A service may have said it, or a row.
+        write!(f, "could not {}: {}", Shown(&self.what), Shown(&self.how))
     }
 }
 

@@ -13,6 +13,7 @@ use leasehold_engine::ids::{FencingToken, LeaseIx, LeaseKey, ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Why};
 use leasehold_engine::notice::{Notice, Stall as Reason};
 use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::shown::Shown;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -346,10 +347,19 @@ impl BoardWriter {
                 }
             }
             Notice::ShuttingDown { .. } => self.stops(at),
-            Notice::Stalled { lease, idle, why } => {
+            Notice::Stalled {
+                lease,
+                idle,
+                why,
+                said,
+            } => {
+                let waits_for = match said {
+                    Some(said) => format!("{why}; {}", Shown(said)),
+                    None => why.to_string(),
+                };
                 let stall = Stall {
                     since: at - *idle,
-                    waits_for: why.to_string(),
+                    waits_for,
                 };
                 self.board.state().stalls.insert(lease.clone(), stall);
             }

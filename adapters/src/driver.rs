@@ -21,7 +21,7 @@ use crate::runtime::{Runtime, Sleep, Task};
 use crate::trace::OutputDigest;
 use leasehold_engine::Engine;
 use leasehold_engine::ids::OpId;
-use leasehold_engine::input::{Body, Boot, Call, Cause, Input, Outcome, Reply, Why};
+use leasehold_engine::input::{Body, Boot, Call, Cause, Input, Outcome, Reply};
 use leasehold_engine::internals::Digest;
 use leasehold_engine::notice::{Fatal, Notice, StopSummary};
 use leasehold_engine::output::{Command, ConsumerOp, Effect, Output};
@@ -277,13 +277,9 @@ impl<M: Machine> Driver<M> {
         if kind == Kind::Consumer {
             self.hear_out();
         }
-        let failure = match outcome {
-            Outcome::NotSent(_) | Outcome::Unknown(_) => self.ports.failure(kind, op),
-            Outcome::Refused(ref refusal) if matches!(refusal.why, Why::Denied | Why::NotFound) => {
-                self.ports.failure(kind, op)
-            }
-            _ => None,
-        };
+        // A port may have kept what the service said although the outcome is an answer: that there is no table, say.
+        let failure = self.ports.failure(kind, op);
+        let failure = failure.filter(|_| !matches!(outcome, Outcome::Applied(_)));
         self.observer
             .outcome(self.runtime.now(), kind, op, &outcome, failure);
         if let Outcome::Applied(Reply::Records(fetched)) = &outcome {

@@ -19,6 +19,6 @@ pub use crate::ports::{Failure, Port, StreamPort, TablePort};
 pub use crate::recorder::{MemorySink, Recorder};
 pub use crate::store::{Answer, Store};
 pub use crate::trace::{
-    Divergence, OutputDigest, ReplayReport, RollingDigest, TraceError, TraceKind, TraceReader, TraceRecord,
-    TraceText, replay, replay_on,
+    Divergence, LONGEST_LINE, OutputDigest, ReplayReport, RollingDigest, TraceError, TraceKind, TraceReader,
+    TraceRecord, TraceText, replay, replay_on,
 };

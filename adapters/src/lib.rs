@@ -86,6 +86,7 @@ mod own_thread;
 mod patient;
 mod per_shard;
 mod ports;
+mod private;
 mod pulse;
 mod receipt;
 mod record;

@@ -169,7 +169,9 @@ pub async fn migrate(
             if let Some(owner) = row.actual_owner()
                 && before.is_none_or(|before| before.counter != row.counter || before.owner != row.owner)
             {
-                report.live.insert(key.to_string(), owner.to_string());
+                report
+                    .live
+                    .insert(key.as_str().to_owned(), owner.as_str().to_owned());
             }
         }
         rows = later;
@@ -320,7 +322,8 @@ async fn made_side(new: &mut PatientTable<'_>) -> Result<(), Stopped> {
 
 fn unreadable(view: &View) -> BTreeMap<String, String> {
     let each = view.unreadable.iter();
-    each.map(|(key, why)| (key.to_string(), why.clone())).collect()
+    each.map(|(key, why)| (key.as_str().to_owned(), why.clone()))
+        .collect()
 }
 
 /// Brings one row up to date.
@@ -347,7 +350,9 @@ async fn bring(
                 return Ok(());
             }
             Step::Conflict(why) => {
-                report.conflicts.insert(old.key.to_string(), why.to_string());
+                report
+                    .conflicts
+                    .insert(old.key.as_str().to_owned(), why.to_string());
                 return Ok(());
             }
             Step::Write(_) if !apply => {
@@ -366,7 +371,7 @@ async fn bring(
                 match new.read(&what, &old.key).await? {
                     Ok(row) => seen = row,
                     Err(why) => {
-                        report.unreadable.insert(old.key.to_string(), why);
+                        report.unreadable.insert(old.key.as_str().to_owned(), why);
                         return Ok(());
                     }
                 }
@@ -375,7 +380,7 @@ async fn bring(
     }
     let why =
         "somebody else changes the row all the time; stop the worker that writes to the new table".to_owned();
-    report.conflicts.insert(old.key.to_string(), why);
+    report.conflicts.insert(old.key.as_str().to_owned(), why);
     Ok(())
 }
 

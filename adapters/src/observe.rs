@@ -16,9 +16,10 @@ use crate::troubles::{Trouble, Troubles};
 use crate::waits::Waits;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use leasehold_engine::input::{Fetched, Outcome};
-use leasehold_engine::notice::{Notice, Severity};
+use leasehold_engine::notice::{Notice, Severity, Stall};
 use leasehold_engine::output::Effect;
 use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::shown::Shown;
 use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,6 +39,8 @@ pub(crate) struct Observer {
     /// The name of this life, once it is told.
     worker: Option<WorkerId>,
     troubles: Troubles,
+    /// How the last request for each lease failed, until its shard moves again.
+    said: BTreeMap<LeaseKey, String>,
     waits: Waits,
     requests: Requests,
     handovers: Handovers,
@@ -63,6 +66,7 @@ impl Observer {
             gauges: None,
             worker: None,
             troubles: Troubles::default(),
+            said: BTreeMap::new(),
             waits: Waits::default(),
             requests: Requests::default(),
             handovers: Handovers::default(),
@@ -90,6 +94,32 @@ impl Observer {
     pub(crate) fn in_full(&self, notice: Notice) -> Notice {
         match notice {
             Notice::Fatal(fatal) => Notice::Fatal(self.troubles.in_full(fatal)),
+            Notice::Trouble {
+                op,
+                lease,
+                what,
+                how,
+                again_in,
+            } => Notice::Trouble {
+                op,
+                lease,
+                what,
+                how: self.troubles.how_in_full(op, how),
+                again_in,
+            },
+            Notice::Stalled { lease, idle, why, .. } => {
+                let said = self
+                    .said
+                    .get(&lease)
+                    .filter(|_| waits_for_services(&why))
+                    .cloned();
+                Notice::Stalled {
+                    lease,
+                    idle,
+                    why,
+                    said,
+                }
+            }
             other => other,
         }
     }
@@ -108,8 +138,17 @@ impl Observer {
             Notice::Took { lease, .. } => self.troubles.took(lease),
             Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Ended { lease, .. } => {
                 self.troubles.gave_up(lease);
+                self.said.remove(lease);
             }
-            Notice::Trouble { op, .. } => self.requests.again(&self.meter, *op),
+            Notice::Moving { lease, .. } => {
+                self.said.remove(lease);
+            }
+            Notice::Trouble { op, lease, how, .. } => {
+                self.requests.again(&self.meter, *op);
+                if let Some(lease) = lease {
+                    self.said.insert(lease.clone(), how.clone());
+                }
+            }
             _ => {}
         }
         self.handovers.notice(at, notice);
@@ -118,7 +157,7 @@ impl Observer {
                 target: "leasehold",
                 kind,
                 worker = self.worker.as_ref().map(display),
-                "{line}"
+                "{}", Shown(&line)
             ),
             Some(None) => self.log(kind, Level::DEBUG, notice),
             None => self.log(kind, level, notice),
@@ -210,7 +249,7 @@ impl Observer {
                 target: "leasehold",
                 kind = "trouble-over",
                 worker = self.worker.as_ref().map(display),
-                "{line}"
+                "{}", Shown(&line)
             );
         }
     }
@@ -314,6 +353,15 @@ impl Observer {
     pub(crate) fn stopped(&mut self) {
         self.gauges = None;
     }
+}
+
+/// Whether a shard does not move as requests fail: only then does it help to know how the last one failed.
+fn waits_for_services(why: &Stall) -> bool {
+    use Stall::{Children, Fenced, Missing, ReadsFail, Writing};
+    matches!(
+        why,
+        Children { .. } | Fenced | Missing | ReadsFail { .. } | Writing
+    )
 }
 
 /// The level at which a notice is logged.

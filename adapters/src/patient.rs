@@ -59,9 +59,11 @@ impl<'a> PatientTable<'a> {
                 life: 0,
                 n: self.asked,
             };
-            match self.port.execute(id, op.clone()).await {
+            let outcome = self.port.execute(id, op.clone()).await;
+            let failure = self.port.failure(id);
+            match outcome {
                 Outcome::NotSent(cause) | Outcome::Unknown(cause) => {
-                    how = match self.port.failure(id) {
+                    how = match failure {
                         Some(Failure { at: Some(at), why }) => format!("{why}, from {at}"),
                         Some(Failure { at: None, why }) => why,
                         None => cause.to_string(),

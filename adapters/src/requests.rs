@@ -130,7 +130,7 @@ fn end(outcome: &Outcome) -> &'static str {
         Outcome::Applied(_) => "ok",
         Outcome::Refused(refusal) => match refusal.why {
             Why::ConditionFailed => "condition-failed",
-            Why::Denied => "denied",
+            Why::Denied | Why::WrongClock => "denied",
             _ => "refused",
         },
         Outcome::NotSent(cause) | Outcome::Unknown(cause) => match cause {

@@ -28,6 +28,7 @@ enum Class {
     Throttled,
     Garbled,
     Denied,
+    Clock,
     Refused,
 }
 
@@ -36,6 +37,7 @@ impl Class {
         Some(match outcome {
             Outcome::Applied(_) => return None,
             Outcome::Refused(refusal) if refusal.why == Why::Denied => Class::Denied,
+            Outcome::Refused(refusal) if refusal.why == Why::WrongClock => Class::Clock,
             Outcome::Refused(_) => Class::Refused,
             Outcome::NotSent(cause) | Outcome::Unknown(cause) => match cause {
                 Cause::Network => Class::Network,
@@ -52,8 +54,8 @@ impl Class {
 
     /// Whether it shows that the service answers.
     fn is_answer(self) -> bool {
-        use Class::{Denied, Garbled, Refused, Server, Throttled};
-        matches!(self, Server | Throttled | Garbled | Denied | Refused)
+        use Class::{Clock, Denied, Garbled, Refused, Server, Throttled};
+        matches!(self, Server | Throttled | Garbled | Denied | Clock | Refused)
     }
 
     /// What follows the name of the service in a sentence.
@@ -68,7 +70,19 @@ impl Class {
             Class::Throttled => "throttles requests",
             Class::Garbled => "sends answers that cannot be read",
             Class::Denied => "denies access",
+            Class::Clock => "takes no request, as the clock of this host is wrong",
             Class::Refused => "refuses a request",
+        }
+    }
+}
+
+impl Class {
+    /// What a person can do about it.
+    fn remedy(self) -> Option<&'static str> {
+        match self {
+            Class::Denied => Some("grant the permission or renew the credentials"),
+            Class::Clock => Some("set the clock of this host right"),
+            _ => None,
         }
     }
 }
@@ -156,6 +170,15 @@ impl Troubles {
         lines
     }
 
+    /// How a request failed as the engine tells it, with the words of the service that only the port knows.
+    pub(crate) fn how_in_full(&self, op: OpId, how: String) -> String {
+        let failure = self.failed.as_ref().filter(|failed| failed.op == op);
+        match failure.and_then(|failed| failed.failure.as_ref()) {
+            Some(failure) if !how.contains(failure.why.as_str()) => format!("{how} ({})", failure.why),
+            _ => how,
+        }
+    }
+
     /// What the engine gives up over, with the reason that only the port knows.
     pub(crate) fn in_full(&self, fatal: Fatal) -> Fatal {
         let Some(Failed {
@@ -171,6 +194,7 @@ impl Troubles {
         let reason = format!("{}{at}: {}", service(*kind), failure.why);
         match fatal {
             Fatal::Denied { what, .. } => Fatal::Denied { what, detail: reason },
+            Fatal::WrongClock { what, .. } => Fatal::WrongClock { what, detail: reason },
             Fatal::Client { what, .. } => Fatal::Client { what, detail: reason },
             Fatal::StreamMissing { stream, .. } => Fatal::StreamMissing {
                 stream,
@@ -198,10 +222,12 @@ impl Troubles {
             group.leases.extend(trouble.lease.cloned());
             return None;
         }
-        let (at, why) = match &failure {
-            Some(Failure { at: Some(at), why }) => (format!(" at {at}"), why.as_str()),
-            Some(Failure { at: None, why }) => (String::new(), why.as_str()),
-            None => (String::new(), trouble.how),
+        let at = failure.as_ref().and_then(|failure| failure.at.as_ref());
+        let at = at.map_or(String::new(), |at| format!(" at {at}"));
+        let why = match &failure {
+            // Of a refusal, the engine knows what follows from it.
+            Some(failure) if class != Class::Refused => failure.why.as_str(),
+            _ => trouble.how,
         };
         let mut line = format!("{}{at} {}: {why}", service(kind), class.predicate());
         match (group.more, group.told) {
@@ -214,8 +240,8 @@ impl Troubles {
             }
             _ => line += &format!("; could not {}", trouble.what),
         }
-        if class == Class::Denied && failure.is_some() {
-            line += "; grant the permission or renew the credentials";
+        if let Some(remedy) = class.remedy().filter(|_| failure.is_some()) {
+            line += &format!("; {remedy}");
         }
         line += "; retrying";
         line += &match (kind, class.is_answer(), held) {

@@ -28,6 +28,7 @@ use crate::handler::{AnyHandler, Handler};
 use crate::metrics::Meter;
 use crate::observe::Observer;
 use crate::ports::Ports;
+use crate::private;
 use crate::pulse::{Polls, Pulse};
 use crate::recorder::{FileSink, Flight, Recorder, Sink};
 use crate::report::Report;
@@ -38,7 +39,6 @@ use leasehold_engine::config::Config;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::input::Boot;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -291,7 +291,7 @@ fn trace_sink(sink: Option<Box<dyn Sink>>, to: Option<TraceTo>) -> Result<Option
 }
 
 fn dump(flight: &Flight, path: &Path) {
-    match File::create(path).and_then(|file| flight.dump(io::BufWriter::new(file))) {
+    match private::create(path).and_then(|file| flight.dump(io::BufWriter::new(file))) {
         Ok(()) => tracing::info!(?path, "the flight recorder was dumped"),
         Err(error) => tracing::error!(?path, %error, "the flight recorder cannot be dumped"),
     }

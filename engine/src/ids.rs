@@ -1,5 +1,9 @@
 //! Names and numbers that identify things. Text is shared, so a clone never allocates.
+//!
+//! Names come from tables that anybody may write to. `Display` is for people: it shows control characters as escapes (see
+//! [`shown`](crate::shown)). For requests and comparisons there is `as_str`.
 
+use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
@@ -50,7 +54,7 @@ macro_rules! shared_text {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
+                fmt::Display::fmt(&Shown(&self.0), f)
             }
         }
 

@@ -306,6 +306,8 @@ pub enum Why {
     RecordFailed(Position),
     /// The service says that the sequence number to read from is of another stream.
     OfAnotherStream,
+    /// The clock by which the request was signed is off by too much. Otherwise as [`Denied`](Why::Denied).
+    WrongClock,
 }
 
 impl fmt::Display for Why {
@@ -316,6 +318,7 @@ impl fmt::Display for Why {
             Why::InUse => "the resource is in use",
             Why::Expired => "the iterator or page token has expired",
             Why::Denied => "access was denied",
+            Why::WrongClock => "the clock of this host is wrong",
             Why::Invalid => "the service calls the request invalid",
             Why::HandlerFailed | Why::RecordFailed(_) => "the handler returned an error",
             Why::OfAnotherStream => "the service says that the sequence number did not come from this stream",

@@ -54,6 +54,7 @@ mod reader;
 pub mod row;
 pub mod shard;
 mod share_out;
+pub mod shown;
 mod skew;
 pub mod stream_id;
 pub mod stream_identity;

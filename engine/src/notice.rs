@@ -17,6 +17,7 @@ mod kind;
 mod migration;
 mod missed;
 mod reason;
+mod sentence;
 mod stall;
 mod stop;
 mod streams;
@@ -27,6 +28,7 @@ pub use kind::Severity;
 pub use migration::MigrationNews;
 use reason::retries;
 pub use reason::{Choice, ListReason, LossReason, TakeReason};
+use sentence::Sentence;
 pub use stall::Stall;
 use stop::Count;
 pub use stop::{Left, StopSummary};
@@ -145,7 +147,15 @@ pub enum Notice {
     },
     /// A lease is held, its shard is or may be behind, and nothing moves: for how long, and why. Said again whenever that
     /// time has doubled.
-    Stalled { lease: LeaseKey, idle: Span, why: Stall },
+    /// `said`: how the last request for it failed, in the words of the service. The engine does not know that, so it is in no trace and
+    /// in no digest: a worker adds it.
+    Stalled {
+        lease: LeaseKey,
+        idle: Span,
+        why: Stall,
+        #[serde(skip)]
+        said: Option<String>,
+    },
     /// What had stalled moves on.
     Moving { lease: LeaseKey, after: Span },
     /// Data was trimmed before it was read.
@@ -235,10 +245,9 @@ pub enum Notice {
     WallIgnored { by: Span },
 }
 
-/// An event as one line. Where a line names no subject, the subject is the worker.
-impl fmt::Display for Notice {
+impl fmt::Display for Sentence<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        match self.0 {
             Notice::Booted { worker, hold } => write!(
                 f,
                 "started as {worker}; a lease is valid for {hold} after its last confirmed renewal was sent"
@@ -410,8 +419,14 @@ impl fmt::Display for Notice {
                     "records of {lease} were trimmed before they were read: {detail}"
                 )
             }
-            Notice::Stalled { lease, idle, why } => {
-                write!(f, "{lease} has made no progress for {idle}: {why}")
+            Notice::Stalled {
+                lease,
+                idle,
+                why,
+                said,
+            } => {
+                write!(f, "{lease} has made no progress for {idle}: {why}")?;
+                said.as_ref().map_or(Ok(()), |said| write!(f, "; {said}"))
             }
             Notice::Moving { lease, after } => write!(f, "{lease} makes progress again after {after}"),
             Notice::Paused { lease } => write!(
@@ -437,7 +452,7 @@ impl fmt::Display for Notice {
                 leads,
                 workers,
                 unknown,
-            } => Self::fleet_sentence(f, *rules, leader.as_ref(), *leads, *workers, unknown.as_deref()),
+            } => Notice::fleet_sentence(f, *rules, leader.as_ref(), *leads, *workers, unknown.as_deref()),
             Notice::FleetTables(news) => write!(f, "{news}"),
             Notice::Assigned {
                 lease,

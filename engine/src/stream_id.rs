@@ -7,6 +7,7 @@
 
 use crate::ids::{LeaseKey, ShardId};
 use crate::shard::Shard;
+use crate::shown::Shown;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
@@ -143,7 +144,7 @@ impl Borrow<str> for StreamId {
 
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        fmt::Display::fmt(&Shown(&self.0), f)
     }
 }
 

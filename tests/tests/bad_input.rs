@@ -1,6 +1,7 @@
 //! What goes wrong around a worker: each case ends in a clear error or in a stated recovery, and nothing is lost.
 
 mod account;
+mod said;
 
 use account::{Account, SHARDS, STREAM, TABLE, n, payloads, s};
 use leasehold::{Error, Fatal, Notice};

@@ -11,8 +11,11 @@
 //! | any other error code | `Unknown(Garbled)` |
 //!
 //! When in doubt, it is `Unknown`: the engine then reads before it acts.
+//!
+//! What the service said goes beside every outcome but that of a guard that did not hold, which is no failure. Nothing is decided by it.
 
 use super::sent::Sent;
+use super::words::{of_clock, said};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::{ConnectorError, SdkError};
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
@@ -52,7 +55,6 @@ const CODES: &[(&str, Meaning)] = &[
     ("InvalidClientTokenId", Refused(Why::Denied)),
     ("ExpiredToken", Refused(Why::Denied)),
     ("ExpiredTokenException", Refused(Why::Denied)),
-    ("RequestExpired", Refused(Why::Denied)),
     ("IncompleteSignature", Refused(Why::Denied)),
     ("IncompleteSignatureException", Refused(Why::Denied)),
     ("InvalidSignatureException", Refused(Why::Denied)),
@@ -64,6 +66,10 @@ const CODES: &[(&str, Meaning)] = &[
     ("KMSInvalidStateException", Refused(Why::Denied)),
     ("KMSNotFoundException", Refused(Why::Denied)),
     ("KMSOptInRequired", Refused(Why::Denied)),
+    // When it is asked, by the clock of this host.
+    ("RequestTimeTooSkewed", Refused(Why::WrongClock)),
+    ("RequestExpired", Refused(Why::WrongClock)),
+    ("RequestInTheFuture", Refused(Why::WrongClock)),
     // What is asked.
     ("ValidationException", Refused(Why::Invalid)),
     ("ValidationError", Refused(Why::Invalid)),
@@ -90,14 +96,22 @@ pub(super) fn classify<E>(error: &SdkError<E, HttpResponse>, sent: &Sent) -> Out
 where
     E: ProvideErrorMetadata + StdError + 'static,
 {
-    let outcome = class(error, sent);
+    let mut outcome = class(error, sent);
+    if let Outcome::Refused(refusal) = &mut outcome
+        && refusal.why == Why::WrongClock
+    {
+        let date = error
+            .raw_response()
+            .and_then(|response| response.headers().get("date"));
+        refusal.detail += &of_clock(sent.at(), date);
+    }
     match &outcome {
-        Outcome::Refused(refusal) if matches!(refusal.why, Why::Denied | Why::NotFound) => {
+        Outcome::Refused(refusal) if refusal.why != Why::ConditionFailed => {
             sent.failed(refusal.detail.clone());
         }
         Outcome::NotSent(_) | Outcome::Unknown(_) if sent.is_sent() => sent.failed(why(error)),
         Outcome::NotSent(_) | Outcome::Unknown(_) => sent.failed(in_full(error)),
-        _ => {}
+        Outcome::Applied(_) | Outcome::Refused(_) => {}
     }
     tracing::debug!(
         target: "leasehold",
@@ -117,12 +131,12 @@ where
     let status = error.raw_response().map(|response| response.status().as_u16());
     match (error.as_service_error().map(ProvideErrorMetadata::meta), status) {
         (Some(meta), Some(status)) => match (meta.code(), meta.message()) {
-            (Some(code), Some(message)) => format!("{code}: {message} (HTTP status {status})"),
-            (Some(said), None) | (None, Some(said)) => format!("{said} (HTTP status {status})"),
+            (Some(code), Some(message)) => format!("{code}: {} (HTTP status {status})", said(message)),
+            (Some(text), None) | (None, Some(text)) => format!("{} (HTTP status {status})", said(text)),
             (None, None) => format!("HTTP status {status}"),
         },
-        (None, Some(status)) => format!("HTTP status {status}, {}", innermost(error)),
-        (_, None) => innermost(error),
+        (None, Some(status)) => format!("HTTP status {status}, {}", said(&innermost(error))),
+        (_, None) => said(&innermost(error)).into_owned(),
     }
 }
 
@@ -131,8 +145,8 @@ fn in_full(error: &(dyn StdError + 'static)) -> String {
     let causes = chain(error).skip(1).filter(|error| !error.is::<ConnectorError>());
     let texts: Vec<String> = causes.map(ToString::to_string).collect();
     match texts.is_empty() {
-        true => error.to_string(),
-        false => texts.join(": "),
+        true => said(&error.to_string()).into_owned(),
+        false => said(&texts.join(": ")).into_owned(),
     }
 }
 
@@ -167,6 +181,16 @@ where
     }
 }
 
+/// The codes of a signature that does not fit. With these messages, its time does not.
+const SIGNATURES: [&str; 2] = ["InvalidSignatureException", "SignatureDoesNotMatch"];
+const TIMES: [&str; 2] = ["Signature expired", "Signature not yet current"];
+
+/// What a code means, with the message beside it: of a signature, it tells whether the signature is wrong or old.
+fn with_message(code: &str, why: Why, message: &str) -> Why {
+    let old = SIGNATURES.contains(&code) && TIMES.iter().any(|time| message.contains(time));
+    if old { Why::WrongClock } else { why }
+}
+
 /// The codes that mean: who asks is known, and has no permission.
 const PERMISSIONS: [&str; 3] = ["AccessDenied", "AccessDeniedException", "NotAuthorized"];
 
@@ -182,11 +206,11 @@ fn answered(status: u16, code: Option<&str>, message: Option<&str>, action: Opti
         .and_then(|code| CODES.iter().find(|(known, _)| *known == code));
     match meaning {
         Some((code, Refused(why))) => Outcome::Refused(Refusal {
-            why: *why,
+            why: with_message(code, *why, message.unwrap_or_default()),
             current: None,
             detail: {
                 let said = match message {
-                    Some(message) if !message.is_empty() => format!("{code}: {message}"),
+                    Some(message) if !message.is_empty() => format!("{code}: {}", said(message)),
                     _ => (*code).to_owned(),
                 };
                 match action {

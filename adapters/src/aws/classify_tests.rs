@@ -34,10 +34,14 @@ fn refused(why: Why, code: &str) -> Outcome {
         "AccessDenied" | "AccessDeniedException" | "NotAuthorized" => "; the IAM action is dynamodb:GetItem",
         _ => "",
     };
+    let clock = match why {
+        Why::WrongClock => "; the answer does not tell by how much the clock is off",
+        _ => "",
+    };
     Outcome::Refused(Refusal {
         why,
         current: None,
-        detail: format!("{code}: no{action}"),
+        detail: format!("{code}: no{action}{clock}"),
     })
 }
 
@@ -49,6 +53,39 @@ async fn an_action_that_the_service_names_is_not_named_again() {
         panic!("a refusal")
     };
     assert_eq!(refusal.detail, format!("AccessDeniedException: {said}"));
+}
+
+/// The code is that of a wrong secret, too: the message tells which it is.
+#[tokio::test(start_paused = true)]
+async fn a_signature_that_is_old_means_a_wrong_clock() {
+    for (code, message, expected) in [
+        (
+            "InvalidSignatureException",
+            "Signature expired: 1 is now earlier than 2",
+            Why::WrongClock,
+        ),
+        (
+            "SignatureDoesNotMatch",
+            "Signature not yet current: 2 is still later than 1",
+            Why::WrongClock,
+        ),
+        (
+            "InvalidSignatureException",
+            "The request signature we calculated does not match",
+            Why::Denied,
+        ),
+        (
+            "ExpiredTokenException",
+            "Signature expired, says a token",
+            Why::Denied,
+        ),
+    ] {
+        let body = format!(r#"{{"__type":"{code}","message":"{message}"}}"#);
+        let Outcome::Refused(refusal) = answer(400, &body).await else {
+            panic!("a refusal")
+        };
+        assert_eq!(refusal.why, expected, "{code}: {message}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

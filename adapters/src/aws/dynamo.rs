@@ -7,6 +7,7 @@ use super::host_cpu::HostCpu;
 use super::pool::Pool;
 use super::sent::Sent;
 use super::values::{SdkMap, item_from_sdk, item_to_sdk, value_to_sdk};
+use super::words::garbled;
 use super::{SdkSleep, SdkTime, no_retries, timeouts};
 use crate::ports::{Consumed, Failure, Port};
 use crate::runtime::{BoxFuture, Runtime};
@@ -27,7 +28,7 @@ use leasehold_engine::config::Config;
 use leasehold_engine::fleet::{FleetTable, FleetWrite};
 use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::{LeaseKey, OpId};
-use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, TableState, Why};
+use leasehold_engine::input::{Outcome, Refusal, Reply, ScanPage, TableState, Why};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::table::{Action, AttributeValue, Item, ItemWrite, render};
@@ -124,7 +125,9 @@ impl DynamoTable {
             .send()
             .await;
         match answer {
-            Ok(answer) => answer.table.ok_or(Outcome::Unknown(Cause::Garbled)),
+            Ok(answer) => answer
+                .table
+                .ok_or_else(|| garbled(&sent, "a description of the table", "none")),
             Err(error) => Err(classify(&error, &sent)),
         }
     }
@@ -185,7 +188,7 @@ impl DynamoTable {
                 let key = item_from_sdk(key);
                 match key.get(self.format.key_name()).and_then(AttributeValue::as_s) {
                     Some(key) => Some(LeaseKey::from(key)),
-                    None => return Outcome::Unknown(Cause::Garbled),
+                    None => return garbled(&sent, "a lease's key as the key of the next page", "another"),
                 }
             }
         };

@@ -2,9 +2,10 @@
 
 use super::dynamo::{DynamoTable, refused};
 use super::members::without_row;
+use super::words::garbled;
 use leasehold_engine::fleet::{FleetTable, FleetTableOp};
 use leasehold_engine::ids::LeaseKey;
-use leasehold_engine::input::{Cause, Outcome, Reply, ScanPage, TableState, Why};
+use leasehold_engine::input::{Outcome, Reply, ScanPage, TableState, Why};
 use leasehold_engine::table::{AttributeValue, Item};
 
 impl DynamoTable {
@@ -25,7 +26,14 @@ impl DynamoTable {
                     None => None,
                     Some(last) => match last.get(key).and_then(AttributeValue::as_s) {
                         Some(last) => Some(LeaseKey::from(last)),
-                        None => return Outcome::Unknown(Cause::Garbled),
+                        None => {
+                            let sent = self.failures.request();
+                            return garbled(
+                                &sent,
+                                "a key of the table as the key of the next page",
+                                "another",
+                            );
+                        }
                     },
                 };
                 let rows = rows.collect();

@@ -4,6 +4,7 @@ use super::classify::classify;
 use super::failures::Failures;
 use super::pool::Pool;
 use super::values::wall_to_sdk;
+use super::words::garbled;
 use super::{SdkSleep, SdkTime, no_retries, timeouts};
 use crate::aws::stream_ref::StreamRef;
 use crate::ports::{Failure, Port};
@@ -15,7 +16,7 @@ use aws_sdk_kinesis::types::{self, ShardFilterType, ShardIteratorType, StreamSta
 use bytes::Bytes;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::{OpId, ShardId};
-use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
+use leasehold_engine::input::{Outcome, Refusal, Reply, ShardPage, StreamState, Why};
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
 use leasehold_engine::position::Position;
 use leasehold_engine::shard::{ChildShard, HashRange, Shard};
@@ -114,7 +115,7 @@ impl KinesisStream {
             Err(error) => return classify(&error, &sent),
         };
         let Some(summary) = answer.stream_description_summary() else {
-            return garbled("a stream summary", "none");
+            return garbled(&sent, "a stream summary", "none");
         };
         Outcome::Applied(Reply::Stream(StreamState {
             readable: matches!(
@@ -162,7 +163,7 @@ impl KinesisStream {
                     self.store.learn_range(&self.shard(&shard.id), shard.range);
                     shards.push(shard);
                 }
-                Err(found) => return garbled("a shard with its ranges", found),
+                Err(found) => return garbled(&sent, "a shard with its ranges", found),
             }
         }
         let more = answer.next_token.is_some();
@@ -201,7 +202,7 @@ impl KinesisStream {
                     self.store.keep_iterator(&self.shard(&shard), id, iterator);
                     Outcome::Applied(Reply::Iterator)
                 }
-                None => garbled("a shard iterator", "none"),
+                None => garbled(&sent, "a shard iterator", "none"),
             },
         }
     }
@@ -230,14 +231,14 @@ impl KinesisStream {
         for record in answer.records {
             match record_from_sdk(&shard, record) {
                 Ok(record) => records.push(record),
-                Err(found) => return garbled("a record with a sequence number", found),
+                Err(found) => return garbled(&sent, "a record with a sequence number", found),
             }
         }
         let mut children = Vec::new();
         for child in answer.child_shards.unwrap_or_default() {
             match child_from_sdk(child) {
                 Ok(child) => children.push(child),
-                Err(found) => return garbled("a child shard with its range", found),
+                Err(found) => return garbled(&sent, "a child shard with its range", found),
             }
         }
         let answer = Answer {
@@ -382,9 +383,4 @@ fn gone(what: String) -> Outcome {
         current: None,
         detail: format!("expected {what} to be kept, found nothing"),
     })
-}
-
-fn garbled(expected: &str, found: impl fmt::Display) -> Outcome {
-    tracing::warn!(target: "leasehold", expected, %found, "an answer of Kinesis cannot be read");
-    Outcome::Unknown(Cause::Garbled)
 }

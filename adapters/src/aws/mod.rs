@@ -26,6 +26,7 @@ mod sent;
 mod several;
 pub(crate) mod stream_ref;
 pub(crate) mod values;
+mod words;
 
 #[cfg(all(test, feature = "tokio-runtime"))]
 mod fake;

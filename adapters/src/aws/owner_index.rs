@@ -3,12 +3,13 @@
 use super::classify::classify;
 use super::dynamo::{DynamoTable, refused};
 use super::values::{item_from_sdk, item_to_sdk};
+use super::words::garbled;
 use aws_sdk_dynamodb::types::{
     AttributeValue as SdkValue, IndexStatus, ReturnConsumedCapacity, TableDescription,
 };
 use leasehold_engine::fleet::OWNER_INDEX;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
-use leasehold_engine::input::{Cause, Outcome, OwnedPage, Reply, Why};
+use leasehold_engine::input::{Outcome, OwnedPage, Reply, Why};
 use leasehold_engine::table::{AttributeValue, Item};
 
 impl DynamoTable {
@@ -65,7 +66,7 @@ impl DynamoTable {
                 keys,
                 next: Some(next),
             })),
-            _ => Outcome::Unknown(Cause::Garbled),
+            _ => garbled(&sent, "the keys of leases", "items without them"),
         }
     }
 }

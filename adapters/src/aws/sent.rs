@@ -1,4 +1,4 @@
-//! Whether a request has left the SDK, and where to. What fails before that has certainly not been executed.
+//! Whether a request has left the SDK, when, and where to. What fails before that has certainly not been executed.
 
 use super::failures::Failures;
 use crate::ports::Failure;
@@ -8,6 +8,7 @@ use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterce
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 /// Attached to one request, notes the moment it is handed to the HTTP client: after serialization, credentials and
 /// signing.
@@ -17,6 +18,8 @@ pub(super) struct Sent {
     to: Arc<OnceLock<String>>,
     /// The IAM action that allows it, such as `kinesis:GetRecords`, once the request is handed over.
     action: Arc<OnceLock<String>>,
+    /// When it was handed over, by the clock that signs.
+    at: Arc<OnceLock<SystemTime>>,
     failures: Failures,
 }
 
@@ -25,6 +28,7 @@ impl Sent {
         Self {
             to: Arc::default(),
             action: Arc::default(),
+            at: Arc::default(),
             failures,
         }
     }
@@ -35,6 +39,10 @@ impl Sent {
 
     pub(super) fn action(&self) -> Option<&str> {
         self.action.get().map(String::as_str)
+    }
+
+    pub(super) fn at(&self) -> Option<SystemTime> {
+        self.at.get().copied()
     }
 
     /// The request failed, for this reason.
@@ -53,10 +61,13 @@ impl Intercept for Sent {
     fn read_before_transmit(
         &self,
         context: &BeforeTransmitInterceptorContextRef<'_>,
-        _components: &RuntimeComponents,
+        components: &RuntimeComponents,
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let _ = self.to.set(address(context.request().uri()));
+        if let Some(clock) = components.time_source() {
+            let _ = self.at.set(clock.now());
+        }
         let target = context.request().headers().get("x-amz-target");
         if let Some(action) = target.and_then(action) {
             let _ = self.action.set(action);

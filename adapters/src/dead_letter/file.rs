@@ -1,8 +1,9 @@
 //! A dead-letter sink that writes a file.
 
 use super::{DeadLetter, Letter, NotStored};
+use crate::private;
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,6 +21,9 @@ use tokio::sync::oneshot;
 /// `data` is the payload in Base64; `explicit_hash_key` is there if it is known, in decimal digits. The file is written by a thread
 /// of its own, and opened anew after an error. So it may be moved away while nothing is written, but is then only noticed after
 /// the next error: give every worker a file of its own and read it where it is.
+///
+/// A file that is created has the mode 0600 on Unix, as it holds payloads: only the user of the process reads it. One that is there
+/// keeps its mode.
 #[derive(Debug)]
 pub struct DeadLetterFile {
     path: PathBuf,
@@ -117,7 +121,7 @@ fn line(letter: &Letter) -> serde_json::Result<String> {
 
 /// Opens the file to append to it, on a line of its own.
 fn open(path: &Path) -> io::Result<File> {
-    let mut file = OpenOptions::new()
+    let mut file = private::options()
         .create(true)
         .append(true)
         .read(true)

@@ -1,6 +1,7 @@
 //! Full traces on a disk, written by a thread of their own: a disk may block, and the worker must not.
 
 use super::{NotTaken, Sink};
+use crate::private;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -47,7 +48,7 @@ impl FileSink {
     /// If the file or the thread cannot be created.
     pub(crate) fn create(path: impl AsRef<Path>, backlog: usize) -> io::Result<Self> {
         let path = path.as_ref();
-        let file = BufWriter::new(File::create(path)?);
+        let file = BufWriter::new(private::create(path)?);
         Self::start(file, format!("the trace file {path:?}"), backlog)
     }
 

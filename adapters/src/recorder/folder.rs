@@ -1,6 +1,7 @@
 //! A full trace as a folder of files that has a limit of size.
 
 use super::file::{FileSink, Lines, Took};
+use crate::private;
 use crate::trace::folder::{self, PACKED};
 use crate::trace::{limit_line, segment_line};
 use std::fs::{self, File};
@@ -28,6 +29,9 @@ const BLOCK: u64 = 4 << 10;
 /// first input, since the engine's state follows from all inputs. A copy of the state would be a beginning, too, but it could be read
 /// by the version that wrote it only, while inputs can be read by later ones. For the last minutes before an event, there is the
 /// [flight recorder](crate::Builder::flight_recorder). A worker that is started anew, as with each deployment, begins a new life.
+///
+/// On Unix, files that are created have the mode 0600 and folders 0700: only the user of the process reads them. Folders that are there
+/// keep their modes.
 ///
 /// How much a worker writes grows with its leases and with how often they are read. At 0.65 GB of lines a day, which is about 0.11 GB
 /// when it is compressed, the default limit of 2 GiB lasts for more than two weeks.
@@ -97,7 +101,7 @@ struct Writer {
 impl Writer {
     fn begin(folder: &TraceFolder, limit: u64) -> io::Result<Self> {
         let root = folder.path.clone();
-        fs::create_dir_all(&root)?;
+        private::create_folder(&root, true)?;
         let lock = lock(&root)?;
         let mut others = Vec::new();
         for life in folder::lives(&root)?.into_iter().rev() {
@@ -106,10 +110,10 @@ impl Writer {
         }
         let last = others.first().and_then(|(life, _)| folder::number_of(life));
         let life = folder::life(&root, last.unwrap_or(0) + 1);
-        fs::create_dir(&life)?;
+        private::create_folder(&life, false)?;
         let path = folder::segment(&life, 1);
         Ok(Self {
-            file: BufWriter::new(File::create(&path)?),
+            file: BufWriter::new(private::create(&path)?),
             root,
             life,
             segment: folder.segment,
@@ -129,7 +133,7 @@ impl Writer {
         self.finished += blocks(finish(&self.path)?);
         self.number += 1;
         self.path = folder::segment(&self.life, self.number);
-        self.file = BufWriter::new(File::create(&self.path)?);
+        self.file = BufWriter::new(private::create(&self.path)?);
         self.written = 0;
         self.write(&segment_line(self.number))
     }
@@ -183,7 +187,7 @@ impl Lines for Writer {
 
 /// Keeps a second worker from a folder. Where a file system knows no locks, nothing does.
 fn lock(root: &Path) -> io::Result<File> {
-    let file = File::create(root.join("lock"))?;
+    let file = private::create(&root.join("lock"))?;
     match file.try_lock() {
         Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
             io::ErrorKind::ResourceBusy,
@@ -216,7 +220,7 @@ fn finish(segment: &Path) -> io::Result<u64> {
     };
     let (part, packed) = (named(".part"), named(PACKED));
     let mut from = File::open(segment)?;
-    let mut to = flate2::write::GzEncoder::new(File::create(&part)?, flate2::Compression::default());
+    let mut to = flate2::write::GzEncoder::new(private::create(&part)?, flate2::Compression::default());
     io::copy(&mut from, &mut to)?;
     let to = to.finish()?;
     to.sync_all()?;

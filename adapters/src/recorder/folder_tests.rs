@@ -50,6 +50,22 @@ impl Drop for Scratch {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn only_the_user_of_the_process_reads_a_trace() {
+    use crate::private::mode;
+    let scratch = Scratch::new("modes");
+    record(&scratch.folder(4 << 10, 1 << 20), 200);
+    let life = folder::life(&scratch.0, 1);
+    assert_eq!((mode(&scratch.0), mode(&life)), (0o700, 0o700));
+    let names = scratch.names(1);
+    assert!(names.len() > 1, "{names:?}");
+    for name in names {
+        assert_eq!(mode(&life.join(&name)), 0o600, "{name}");
+    }
+    assert_eq!(mode(&scratch.0.join("lock")), 0o600);
+}
+
 /// Records a life of a worker that ticks so often, once a second.
 fn record(folder: &TraceFolder, ticks: u64) {
     let mut recorder = Recorder::new(Some(Box::new(folder.create(1 << 20).unwrap())), None);

@@ -23,5 +23,5 @@ mod replay;
 pub use folder::TraceText;
 pub(crate) use format::{InputLine, digest_line, end_line, gap_line, header_line, limit_line, segment_line};
 pub use format::{OutputDigest, RollingDigest, TraceKind};
-pub use read::{TraceError, TraceReader, TraceRecord};
+pub use read::{LONGEST_LINE, TraceError, TraceReader, TraceRecord};
 pub use replay::{Divergence, ReplayReport, replay, replay_on};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::io::{BufRead, Read};
 
 /// The longest line that is read. The largest input is a page of the lease table, which is 1 MB in DynamoDB.
-const LONGEST_LINE: u64 = 64 << 20;
+pub const LONGEST_LINE: u64 = 64 << 20;
 
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

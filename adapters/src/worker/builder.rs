@@ -278,7 +278,8 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// A name for this worker, for people; by default `worker`. It need not be unique.
+    /// A name for this worker, for people; by default `worker`. It need not be unique. It has 1 to 1,024 bytes and no control characters, as
+    /// it is written into the table and shown to people who look at it; [`Builder::build`] refuses another one.
     pub fn worker_id(mut self, id: impl Into<String>) -> Self {
         self.settings.worker_id = Some(id.into());
         self
@@ -371,7 +372,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
 
     /// Writes a full trace to a file, which `leasehold replay` reads; by default none is written. An earlier file of that name is
     /// replaced. A trace holds every input of the engine and no record data. What the disk is too slow for is left out, and
-    /// recorded as a gap.
+    /// recorded as a gap. On Unix the file is created with the mode 0600; an earlier one keeps its mode.
     pub fn trace_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.trace = Some(TraceTo::File(path.into()));
         self
@@ -408,7 +409,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
     }
 
     /// Where the flight recorder is dumped if the worker cannot go on; by default nowhere. An earlier file of that name is
-    /// replaced.
+    /// replaced, and keeps its mode; on Unix a new one is created with 0600.
     pub fn dump_on_fatal(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.dump_on_fatal = Some(path.into());
         self
@@ -451,6 +452,9 @@ impl<K, D, S, A> Builder<K, D, S, A> {
             settings.config = policy.apply(settings.config);
         }
         settings.config.check()?;
+        if let Some(id) = &settings.worker_id {
+            Config::check_worker_id(id)?;
+        }
         check_sink(
             &settings.config,
             settings.misplaced,

@@ -2,6 +2,7 @@
 
 use super::{Config, OptionInfo};
 use crate::policy::{Assign, Finished};
+use crate::shown::is_hidden;
 use crate::time::Span;
 use std::fmt;
 
@@ -58,12 +59,49 @@ fn ensure(
     })
 }
 
+/// The longest name of a worker, in bytes. DynamoDB takes keys of up to 2,048 bytes, and in some formats a worker's name with what
+/// follows it is a key.
+const LONGEST_WORKER_ID: usize = 1_024;
+
 fn is_name(name: &str, least: usize, most: usize) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (least..=most).contains(&name.len()) && name.bytes().all(allowed)
 }
 
 impl Config {
+    /// Checks a name for a worker, before anything is written or shown under it.
+    ///
+    /// # Errors
+    /// If it is empty, longer than 1,024 bytes, or holds a character that could forge a line of a log: see
+    /// [`is_hidden`](crate::shown::is_hidden).
+    pub fn check_worker_id(name: &str) -> Result<(), BadConfig> {
+        let short: String = name.chars().take(80).collect();
+        let found = match name.len() {
+            0 => "none".to_owned(),
+            1..=LONGEST_WORKER_ID => format!("{short:?}"),
+            bytes => format!("{bytes} bytes, {short:?} and more"),
+        };
+        let fits = (1..=LONGEST_WORKER_ID).contains(&name.len()) && !name.chars().any(is_hidden);
+        let expected = "a name of 1 to 1,024 bytes without control characters";
+        ensure("worker_id", fits, expected, found)
+    }
+
+    /// Checks the name of an application, which is that of its table.
+    ///
+    /// # Errors
+    /// If DynamoDB has no such names for tables.
+    pub fn check_table(name: &str) -> Result<(), BadConfig> {
+        within_range("table", is_name(name, 3, 255), format!("{name:?}"))
+    }
+
+    /// Checks the name of a stream.
+    ///
+    /// # Errors
+    /// If Kinesis has no such names.
+    pub fn check_stream(name: &str) -> Result<(), BadConfig> {
+        within_range("stream", is_name(name, 1, 128), format!("{name:?}"))
+    }
+
     /// Checks every value against its range and against the others.
     ///
     /// # Errors
@@ -83,7 +121,7 @@ impl Config {
         let delay = self.stream_cleanup_delay;
         let long = delay >= self.lease_duration.times(3) && delay <= DAY.times(30);
         within_range("stream_cleanup_delay", delay == Span::ZERO || long, delay)?;
-        within_range("table", is_name(&self.table, 3, 255), format!("{:?}", self.table))?;
+        Self::check_table(&self.table)?;
         for (option, name) in [
             ("worker_metrics_table", &self.worker_metrics_table),
             ("coordinator_table", &self.coordinator_table),
@@ -97,11 +135,7 @@ impl Config {
         if !self.streams.is_empty() {
             return self.check_streams();
         }
-        within_range(
-            "stream",
-            is_name(&self.stream, 1, 128),
-            format!("{:?}", self.stream),
-        )
+        Self::check_stream(&self.stream)
     }
 
     fn check_streams(&self) -> Result<(), BadConfig> {

@@ -297,3 +297,33 @@ fn a_recorded_worker_of_before_looks_for_no_tables_of_a_fleet() {
     let error = named.with_worker_metrics_table("a b").check().unwrap_err();
     assert!(error.to_string().contains("worker_metrics_table"), "{error}");
 }
+
+#[test]
+fn the_name_of_a_worker_forges_no_line() {
+    for good in ["w", "worker 7", "größe", &"w".repeat(1_024)] {
+        assert_eq!(Config::check_worker_id(good), Ok(()), "{good}");
+    }
+    for (bad, found) in [
+        ("", "found none"),
+        ("a\nERROR forged", "found \"a\\nERROR forged\""),
+        ("a\u{1b}[2J", "found \"a\\u{1b}[2J\""),
+        ("\u{202e}a", "found \"\\u{202e}a\""),
+        (&"w".repeat(1_025), "found 1025 bytes, "),
+    ] {
+        let error = Config::check_worker_id(bad).unwrap_err();
+        assert_eq!(error.option(), "worker_id");
+        let told = error.to_string();
+        assert!(
+            told.contains("1 to 1,024 bytes without control characters"),
+            "{told}"
+        );
+        assert!(told.contains(found), "{told}");
+        assert!(!told.chars().any(crate::shown::is_hidden), "{told}");
+    }
+    for bad in ["", "ab", "a b c", "abc\n", &"t".repeat(256)] {
+        assert!(Config::check_table(bad).is_err(), "{bad}");
+    }
+    for bad in ["", "a b", "a\u{1b}", &"s".repeat(129)] {
+        assert!(Config::check_stream(bad).is_err(), "{bad}");
+    }
+}

@@ -1,8 +1,9 @@
 //! Why a worker cannot go on.
 
 use crate::ids::LeaseKey;
+use crate::shown::Escaping;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// Why a worker cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,11 +38,23 @@ pub enum Fatal {
     Denied { what: String, detail: String },
     /// The client that the worker was given can make no request: its endpoint is no URL, above all.
     Client { what: String, detail: String },
+    /// The clock of this host is off by so much that the service takes no request that is signed by it.
+    WrongClock { what: String, detail: String },
 }
 
+/// One line. Control characters in names and in what services said are shown as escapes.
 impl fmt::Display for Fatal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        write!(Escaping(f), "{}", Sentence(self))
+    }
+}
+
+/// The sentence with the texts of others as they are.
+struct Sentence<'a>(&'a Fatal);
+
+impl fmt::Display for Sentence<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
             Fatal::Config { detail } => write!(f, "the configuration cannot work: {detail}"),
             Fatal::TableIncompatible { table } => write!(
                 f,
@@ -89,6 +102,11 @@ impl fmt::Display for Fatal {
                 f,
                 "expected to be allowed to {what}, but the service refused: {detail}; grant the permission or renew the \
                  credentials, then start again"
+            ),
+            Fatal::WrongClock { what, detail } => write!(
+                f,
+                "expected the clock of this host to be right, but the service refused to {what}: {detail}; set the clock right (a \
+                 request must be signed within 5 minutes of the service's time), then start again"
             ),
             Fatal::Client { what, detail } => write!(
                 f,

@@ -425,7 +425,7 @@ impl Reader {
             return Event::Early { at, again_in };
         }
         match (kind, how, place) {
-            (_, How::Refused(Why::Denied), _) => Event::Denied { again_in },
+            (_, How::Refused(Why::Denied | Why::WrongClock), _) => Event::Denied { again_in },
             (
                 Kind::Iterator,
                 How::Refused(Why::Invalid | Why::OfAnotherStream),

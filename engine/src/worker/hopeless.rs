@@ -14,6 +14,10 @@ pub(super) fn hopeless(what: &str, outcome: &Outcome, failures: u32, denied: boo
             what,
             detail: refusal.detail.clone(),
         }),
+        Outcome::Refused(refusal) if refusal.why == Why::WrongClock && denied => Some(Fatal::WrongClock {
+            what,
+            detail: refusal.detail.clone(),
+        }),
         Outcome::NotSent(Cause::Credentials) if failures >= CLIENT_PATIENCE => Some(Fatal::Denied {
             what,
             detail: "no usable credentials were found".into(),

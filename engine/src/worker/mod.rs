@@ -219,7 +219,7 @@ impl Worker {
             return;
         };
         self.streams.begin(stream);
-        let stream = source.id.to_string();
+        let stream = source.id.as_str().to_owned();
         self.cx.notify(Notice::Stream(StreamNews::Added { stream }));
     }
 
@@ -227,7 +227,7 @@ impl Worker {
     fn on_stream_found(&mut self, stream: StreamIx) {
         let cx = &mut self.cx;
         if let Some(id) = cx.streams().id(stream) {
-            let stream = id.to_string();
+            let stream = id.as_str().to_owned();
             cx.notify(Notice::Stream(StreamNews::Found { stream }));
         }
         self.startup.on_stream_found(cx);
@@ -242,7 +242,7 @@ impl Worker {
             return;
         };
         if self.end_stream(stream, EndReason::StreamRemoved) {
-            let stream = id.to_string();
+            let stream = id.as_str().to_owned();
             self.cx.notify(Notice::Stream(StreamNews::Removed { stream }));
         }
     }

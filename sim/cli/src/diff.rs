@@ -2,13 +2,13 @@
 
 use crate::exit::{self, Failure, Verdict};
 use crate::replay::describe_input;
+use crate::text::{Text, put, put_line};
 use crate::trace_file;
 use clap::Args;
 use leasehold::internals::{OutputDigest, TraceReader, TraceRecord, TraceText};
 use leasehold_engine::input::Input;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Find the first input at which two traces differ, or were answered differently, and show it with what came before.
@@ -147,37 +147,39 @@ fn digest(step: &Step) -> String {
         .map_or_else(|| "not recorded".to_owned(), |out| out.to_string())
 }
 
-fn describe(comparison: &Comparison, args: &DiffArgs) -> String {
+fn describe(comparison: &Comparison, args: &DiffArgs) -> Text {
+    let mut text = Text::default();
     let Some(difference) = &comparison.difference else {
-        return format!(
+        put!(
+            text,
             "no difference: {} inputs and their answers agree",
             comparison.same
         );
+        return text;
     };
-    let mut text = String::new();
     for step in &comparison.before {
-        let _ = writeln!(text, "  both {}", line(step));
+        put_line!(text, "  both {}", line(step));
     }
     let (a, b) = (args.a.display(), args.b.display());
     match difference {
         Difference::Input(one, other) => {
             for (name, step) in [("A", one), ("B", other)] {
                 let shown = step.as_ref().map_or_else(|| " has ended".to_owned(), line);
-                let _ = writeln!(text, "     {name} {shown}");
+                put_line!(text, "     {name} {shown}");
             }
         }
         Difference::Answer(one, other) => {
-            let _ = writeln!(text, "  both {}", line(one));
-            let _ = writeln!(text, "     A answered with digest {}", digest(one));
-            let _ = writeln!(text, "     B answered with digest {}", digest(other));
-            let _ = writeln!(
+            put_line!(text, "  both {}", line(one));
+            put_line!(text, "     A answered with digest {}", digest(one));
+            put_line!(text, "     B answered with digest {}", digest(other));
+            put_line!(
                 text,
                 "`leasehold replay FILE --from {0} --until {0}` shows what the engine answers",
                 one.n
             );
         }
     }
-    let _ = write!(
+    put!(
         text,
         "DIFFERENCE after {} inputs that agree (A: {a}, B: {b})",
         comparison.same

@@ -1,5 +1,7 @@
 //! How a command ends.
 
+use crate::text;
+use leasehold_engine::shown::Shown;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
@@ -51,14 +53,21 @@ pub(super) fn code(outcome: Result<Verdict, Failure>) -> ExitCode {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Found) => ExitCode::from(1),
         Err(failure) => {
-            let _ = writeln!(io::stderr(), "error: {failure}");
+            let sentence = failure.sentence.replace('\n', " ");
+            let _ = writeln!(io::stderr(), "error: {}", Shown(&sentence));
             ExitCode::from(failure.code)
         }
     }
 }
 
-/// Writes results to stdout. A reader who has gone away has seen enough, which is no error.
+/// Writes results to stdout. Control characters in them are shown as escapes, but for line breaks: names of others belong into a
+/// [`Text`](crate::text::Text), which breaks no line for them. A reader who has gone away has seen enough, which is no error.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
+    print_styled(&text::lines(text))
+}
+
+/// Writes results that hold escape codes of their own.
+pub(super) fn print_styled(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -72,5 +81,5 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::under_way(format!("the results cannot be written as JSON: {error}")))?;
-    print(&text)
+    print_styled(&text::json(&text))
 }

@@ -4,6 +4,7 @@
 
 mod wording;
 
+use crate::text::{Text, put_line};
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::{Body, Call, Input, Outcome, Reply};
@@ -13,14 +14,13 @@ use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::time::Mono;
 use leasehold_sim::timeline::words::{self, shorten};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 /// The story of one shard, as one worker lived it.
 #[derive(Debug)]
 pub(super) struct Explanation {
     shard: String,
     config: Option<Config>,
-    text: String,
+    text: Text,
     /// The number and time of the input under way.
     now: (u64, Mono),
     requests: BTreeMap<OpId, Request>,
@@ -69,7 +69,7 @@ impl Explanation {
         Self {
             shard: shard.to_owned(),
             config: None,
-            text: String::new(),
+            text: Text::default(),
             now: (0, Mono(0)),
             requests: BTreeMap::new(),
             row: None,
@@ -108,7 +108,7 @@ impl Explanation {
     }
 
     /// Everything that was told.
-    pub(super) fn finish(mut self) -> String {
+    pub(super) fn finish(mut self) -> Text {
         self.tell_routine();
         self.text
     }
@@ -125,7 +125,7 @@ impl Explanation {
     fn say(&mut self, sentence: &str) {
         self.tell_routine();
         let (n, at) = self.now;
-        let _ = writeln!(self.text, "{n:>7}  {at:>12}  {sentence}");
+        put_line!(self.text, "{n:>7}  {at:>12}  {sentence}");
     }
 
     fn tell_routine(&mut self) {
@@ -142,7 +142,7 @@ impl Explanation {
             .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
             .collect();
         if !said.is_empty() {
-            let _ = writeln!(
+            put_line!(
                 self.text,
                 "{:>23}Meanwhile, without trouble: {}.",
                 "",
@@ -324,7 +324,7 @@ mod tests {
         }
         lives
             .into_values()
-            .map(|(_, explanation, _)| explanation.finish())
+            .map(|(_, explanation, _)| String::from(&*explanation.finish()))
             .collect()
     }
 

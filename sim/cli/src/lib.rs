@@ -33,6 +33,8 @@ mod logging;
 #[cfg(feature = "aws")]
 mod migrate;
 mod mutants;
+#[cfg(feature = "aws")]
+mod names;
 mod page;
 mod plan;
 mod position;
@@ -44,6 +46,7 @@ mod sim;
 mod story;
 #[cfg(feature = "aws")]
 mod streams;
+mod text;
 mod trace_file;
 
 use clap::{Parser, Subcommand};

@@ -14,6 +14,9 @@ use tokio::net::TcpListener;
 ///
 /// Nothing is throttled, and streams and tables can be used as soon as they are created, so that a script works at once.
 /// `--strict` brings back what AWS does. Any credentials are accepted. Nothing is kept when it ends.
+///
+/// A connection is closed after 30 s in which no whole head of a request comes, and after 60 s in which nothing moves. A thousand may be
+/// open; for a further one, the one that was silent for the longest time is closed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  leasehold local --port 4567\n  aws --endpoint-url http://127.0.0.1:4567 kinesis list-streams"
@@ -25,6 +28,11 @@ pub(super) struct LocalArgs {
     /// The port to listen on; 0: any that is free.
     #[arg(long, default_value_t = 4567)]
     port: u16,
+    /// A name by which programs reach this server, such as host.docker.internal or the name of a service. May be given more than once; `*`:
+    /// any name. Requests for localhost and for IP addresses are always answered. Others are refused with status 421, since a page in a
+    /// browser may have its name point to this machine, and so are those of pages of other hosts, with status 403.
+    #[arg(long, value_name = "NAME", value_parser = parse_host)]
+    allow_host: Vec<String>,
     /// The region of all streams and tables, whatever region requests are signed for. Without it, every region that requests
     /// are signed for has streams and tables of its own, as in AWS; those without a signature mean us-east-1.
     #[arg(long, value_name = "REGION", value_parser = parse_region)]
@@ -70,6 +78,7 @@ impl LocalArgs {
             kinesis,
             dynamo,
             one_region: self.region.is_some(),
+            allow_hosts: self.allow_host.clone(),
         }
     }
 }
@@ -79,6 +88,15 @@ fn parse_region(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err("expected the name of a region, such as eu-west-1".into())
+    }
+}
+
+fn parse_host(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    if text == "*" || (!text.is_empty() && text.len() <= 253 && text.chars().all(fits)) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected the name of a host without a port, such as host.docker.internal, or *".into())
     }
 }
 
@@ -144,6 +162,12 @@ mod tests {
     fn regions_and_accounts_are_what_arns_can_hold() {
         assert_eq!(parse_region("eu-west-1").as_deref(), Ok("eu-west-1"));
         assert_eq!(parse_account("123456789012").as_deref(), Ok("123456789012"));
+        for host in ["host.docker.internal", "leasehold", "*"] {
+            assert_eq!(parse_host(host).as_deref(), Ok(host));
+        }
+        for bad in ["", "a:4567", "http://a", "a b", "a\n", "*.example"] {
+            assert!(parse_host(bad).is_err(), "{bad}");
+        }
         for bad in ["", "EU", "a:b", "eu west", "-"] {
             assert!(parse_region(bad).is_err(), "{bad}");
         }

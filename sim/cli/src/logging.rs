@@ -1,9 +1,14 @@
 //! Logs, on stderr.
 
 use crate::exit::Failure;
+use leasehold_engine::shown::Escaping;
+use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
+use tracing::field::Field;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -25,8 +30,73 @@ pub(super) fn init(verbose: u8, quiet: bool) -> Result<(), Failure> {
     };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
+        .fmt_fields(debug_fn(field).delimited(" "))
         .with_ansi(io::stderr().is_terminal());
     // Where a subscriber is set already (tests), that one is used.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     Ok(())
+}
+
+/// Writes a field of an event or of a span. Names of others and sentences of services are in it, so that control characters are shown
+/// as escapes: a line of the log is one event.
+fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    match field.name() {
+        "message" => write!(Escaping(writer), "{value:?}"),
+        // Raw identifiers.
+        name => write!(Escaping(writer), "{}={value:?}", name.trim_start_matches("r#")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+    use tracing_subscriber::fmt::MakeWriter;
+
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Log {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_line_whatever_is_in_it() {
+        let log = Log::default();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(log.clone())
+            .with_ansi(false)
+            .without_time()
+            .fmt_fields(debug_fn(field).delimited(" "));
+        let hostile = "a\nERROR forged\u{1b}[2J\u{9b}\u{202e}";
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            let span = tracing::info_span!("span", shown = %hostile);
+            let _entered = span.enter();
+            tracing::info!(target: "leasehold", kind = hostile, owner = %hostile, n = 7, "message {hostile}");
+        });
+        let text = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("UTF-8");
+        let escaped = "a\\nERROR forged\\u{1b}[2J\\u{9b}\\u{202e}";
+        assert_eq!(text.matches(escaped).count(), 4, "{text:?}");
+        assert!(text.contains("n=7"), "{text}");
+        assert_eq!(text.find('\n'), Some(text.len() - 1), "{text:?}");
+        assert!(
+            !text.trim_end().chars().any(leasehold_engine::shown::is_hidden),
+            "{text:?}"
+        );
+    }
 }

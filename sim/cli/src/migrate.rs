@@ -2,6 +2,8 @@
 
 use crate::clients::{Clients, in_full};
 use crate::exit::{self, Failure, Verdict};
+use crate::names;
+use crate::text::{Text, put, put_line};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::Config;
@@ -13,7 +15,6 @@ use leasehold::runtime::{Runtime, TokioRuntime};
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::policy::Finished;
 use leasehold_engine::time::Span;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// So many names are said; the rest is counted, and in the JSON.
@@ -73,6 +74,8 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
             args.from_table
         )));
     }
+    names::table("--from-table", &args.from_table)?;
+    names::table("--to-table", &args.to_table)?;
     let clients = Clients::from_environment(args.endpoint_url.as_deref(), args.region.clone()).await?;
     let runtime: Arc<dyn Runtime> = Arc::new(
         TokioRuntime::current()
@@ -151,40 +154,48 @@ async fn listed(clients: &Clients, stream: &str) -> Result<Vec<(ShardId, Vec<Sha
     }
 }
 
-fn told(report: &Report, apply: bool) -> String {
-    let mut text = String::new();
+fn told(report: &Report, apply: bool) -> Text {
+    let mut text = Text::default();
     if report.refused {
-        text.push_str("nothing was written: workers of the old table live; stop them, or say --force\n");
-    } else if !apply {
-        text.push_str("nothing was written; say --apply to do this:\n");
-    }
-    let _ = write!(
-        text,
-        "{} leases: {} to create, {} to bring up to date, {} the same already",
-        report.leases, report.created, report.updated, report.same
-    );
-    if apply && !report.refused {
-        text = text
-            .replace(" to create", " created")
-            .replace(" to bring up", " brought up");
-    }
-    if report.ended > 0 {
-        let _ = write!(
+        put_line!(
             text,
-            "\n{} of them are finished shards without a row in the old table, which leases came from",
+            "nothing was written: workers of the old table live; stop them, or say --force"
+        );
+    } else if !apply {
+        put_line!(text, "nothing was written; say --apply to do this:");
+    }
+    let (create, bring) = match apply && !report.refused {
+        true => ("created", "brought"),
+        false => ("to create", "to bring"),
+    };
+    put!(
+        text,
+        "{} leases: {} {create}, {} {bring} up to date, {} the same already",
+        report.leases,
+        report.created,
+        report.updated,
+        report.same
+    );
+    if report.ended > 0 {
+        put_line!(text, "");
+        put!(
+            text,
+            "{} of them are finished shards without a row in the old table, which leases came from",
             report.ended
         );
     }
     if let Some(shards) = report.shared {
-        let _ = write!(
+        put_line!(text, "");
+        put!(
             text,
-            "\n{shards} unfinished shards in the list that members share out"
+            "{shards} unfinished shards in the list that members share out"
         );
     }
     if report.foreign > 0 {
-        let _ = write!(
+        put_line!(text, "");
+        put!(
             text,
-            "\n{} items are no leases and stay where they are",
+            "{} items are no leases and stay where they are",
             report.foreign
         );
     }
@@ -194,10 +205,12 @@ fn told(report: &Report, apply: bool) -> String {
         ("cannot be read", &report.unreadable),
     ] {
         for (key, why) in named.iter().take(NAMED) {
-            let _ = write!(text, "\n{key} {what}: {why}");
+            put_line!(text, "");
+            put!(text, "{key} {what}: {why}");
         }
         if named.len() > NAMED {
-            let _ = write!(text, "\nand {} more like it", named.len() - NAMED);
+            put_line!(text, "");
+            put!(text, "and {} more like it", named.len() - NAMED);
         }
     }
     text

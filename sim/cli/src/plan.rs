@@ -9,10 +9,12 @@ mod rounds;
 mod start;
 mod streams;
 pub(crate) mod survey;
+mod whose;
 
 use crate::exit::{self, Failure, Verdict};
 use crate::input;
 use crate::position::{parse_moment, parse_position};
+use crate::text::{Text, put, put_line};
 use clap::{Args, ValueEnum};
 use fleet::{Fleet, Rule};
 use leasehold_engine::config::InitialPosition;
@@ -21,7 +23,6 @@ use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::time::Wall;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use streams::{ShardsFile, parse_shards};
@@ -164,7 +165,7 @@ fn incomplete(lease: &LeaseRow, lacks: &[&str]) -> Option<Finding> {
     );
     (!lacks.is_empty()).then(|| Finding {
         kind: "incomplete-row",
-        lease_key: Some(lease.key.to_string()),
+        lease_key: Some(lease.key.as_str().to_owned()),
         detail,
     })
 }
@@ -281,29 +282,31 @@ fn this_moment() -> Wall {
     Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn describe(survey: &Survey) -> String {
-    let mut text = String::new();
+fn describe(survey: &Survey) -> Text {
+    let mut text = Text::default();
     for finding in &survey.findings {
         let about = finding
             .lease_key
             .as_deref()
             .map_or(String::new(), |key| format!(" {key}"));
-        let _ = writeln!(text, "{}{about}: {}", finding.kind, finding.detail);
+        put_line!(text, "{}{about}: {}", finding.kind, finding.detail);
     }
     for creation in &survey.create {
-        let _ = writeln!(
+        put_line!(
             text,
             "create {} at {}: {}",
-            creation.lease_key, creation.checkpoint, creation.reason
+            creation.lease_key,
+            creation.checkpoint,
+            creation.reason
         );
     }
     for wait in &survey.wait {
-        let _ = writeln!(text, "wait {}: {}", wait.lease_key, wait.reason);
+        put_line!(text, "wait {}: {}", wait.lease_key, wait.reason);
     }
     describe_shares(&mut text, survey);
     let rounds = || std::iter::once(&survey.assign).chain(&survey.next_rounds);
     let moves = rounds().flatten().filter(|step| step.is_move()).count();
-    let _ = write!(
+    put!(
         text,
         "{} findings, {} leases to create, {} to create later, {} to assign, {moves} to move",
         survey.findings.len(),
@@ -315,9 +318,9 @@ fn describe(survey: &Survey) -> String {
 }
 
 /// By which rule leases are assigned, and what each round does.
-fn describe_shares(text: &mut String, survey: &Survey) {
+fn describe_shares(text: &mut Text, survey: &Survey) {
     if let Some(rule) = &survey.rule {
-        let _ = writeln!(text, "rule {}: {}", rule.by, rule.detail);
+        put_line!(text, "rule {}: {}", rule.by, rule.detail);
     }
     let rounds = std::iter::once(&survey.assign).chain(&survey.next_rounds);
     for (number, steps) in (1..).zip(rounds) {
@@ -327,14 +330,14 @@ fn describe_shares(text: &mut String, survey: &Survey) {
         };
         for step in steps {
             let (key, to, reason) = (&step.lease_key, &step.to, &step.reason);
-            let _ = match step.from.as_ref().filter(|_| step.is_move()) {
-                Some(from) => writeln!(text, "{round}move {key} from {from} to {to}: {reason}"),
-                None => writeln!(text, "{round}assign {key} to {to}: {reason}"),
-            };
+            match step.from.as_ref().filter(|_| step.is_move()) {
+                Some(from) => put_line!(text, "{round}move {key} from {from} to {to}: {reason}"),
+                None => put_line!(text, "{round}assign {key} to {to}: {reason}"),
+            }
         }
     }
     if !survey.rests {
-        let _ = writeln!(
+        put_line!(
             text,
             "what comes after round {} is not known: workers measure how busy their hosts are when leases have moved, or leases move \
              for longer than is worked out here",

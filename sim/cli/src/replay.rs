@@ -4,6 +4,7 @@ use crate::exit::{self, Failure, Verdict};
 use crate::explain::Explanation;
 use crate::page;
 use crate::story;
+use crate::text::{Text, put, put_line};
 use crate::trace_file::{self, Lines};
 use clap::Args;
 use leasehold::internals::{ReplayReport, TraceKind, TraceReader, TraceRecord, replay_on};
@@ -12,7 +13,6 @@ use leasehold_engine::input::{Body, Input, Outcome};
 use leasehold_engine::output::Output;
 use leasehold_sim::timeline::trace::TraceTimeline;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Feed a recorded trace to the engine again and compare every answer with the recorded one.
@@ -66,7 +66,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
         exit::print_json(&as_json(report))?;
     } else {
         let mut text = shown.finish();
-        text.push_str(&describe(&replayed));
+        text.add(&describe(&replayed));
         exit::print(&text)?;
     }
     Ok(match report.divergence {
@@ -142,47 +142,56 @@ fn as_json(report: &ReplayReport) -> Value {
     })
 }
 
-fn describe(replayed: &Replayed) -> String {
+fn describe(replayed: &Replayed) -> Text {
     let report = &replayed.report;
-    let mut text = String::new();
+    let mut text = Text::default();
     match &report.divergence {
         Some(divergence) => {
-            let _ = writeln!(
+            put_line!(
                 text,
                 "DIVERGENCE at input {}: expected {}, found {}",
-                divergence.input, divergence.expected, divergence.found
+                divergence.input,
+                divergence.expected,
+                divergence.found
             );
             for output in &divergence.outputs {
-                let _ = writeln!(text, "  now: {}", describe_output(output));
+                put_line!(text, "  now: {}", describe_output(output));
             }
-            let _ = write!(
+            put!(
                 text,
                 "the first {} inputs were answered as recorded",
                 divergence.input
             );
         }
         None => {
-            let _ = write!(
+            put!(
                 text,
                 "no divergence: {} inputs were answered as recorded, digest {}",
-                report.inputs, report.digest
+                report.inputs,
+                report.digest
             );
         }
     }
     if let Some(gap) = report.gap {
-        let _ = write!(
+        put_line!(text, "");
+        put!(
             text,
-            "\nfrom input {gap} on, inputs were not recorded; what follows cannot be replayed"
+            "from input {gap} on, inputs were not recorded; what follows cannot be replayed"
         );
     } else if let Some(limit) = report.limit {
-        let _ = write!(
+        put_line!(text, "");
+        put!(
             text,
-            "\nthe trace ends here, because its folder had reached its limit of {limit} bytes; the worker went on"
+            "the trace ends here, because its folder had reached its limit of {limit} bytes; the worker went on"
         );
     } else if is_cut_off(report) {
-        text.push_str("\nthe trace has no end: its process was killed, or the file was cut off");
+        put_line!(text, "");
+        put!(
+            text,
+            "the trace has no end: its process was killed, or the file was cut off"
+        );
         if replayed.left_out > 0 {
-            let _ = write!(
+            put!(
                 text,
                 "; line {} is not whole, and its {} bytes were left out",
                 replayed.lines + 1,
@@ -197,7 +206,7 @@ fn describe(replayed: &Replayed) -> String {
 struct Shown<'a> {
     args: &'a ReplayArgs,
     explanation: Option<Explanation>,
-    text: String,
+    text: Text,
 }
 
 impl<'a> Shown<'a> {
@@ -205,11 +214,11 @@ impl<'a> Shown<'a> {
         Self {
             args,
             explanation: args.explain.as_deref().map(Explanation::of),
-            text: String::new(),
+            text: Text::default(),
         }
     }
 
-    fn finish(self) -> String {
+    fn finish(self) -> Text {
         let told = self.explanation.map(Explanation::finish);
         told.unwrap_or(self.text)
     }
@@ -229,14 +238,14 @@ impl<'a> Shown<'a> {
         {
             return;
         }
-        let _ = writeln!(
+        put_line!(
             self.text,
             "{n:>7}  {:>12}  {}",
             input.at,
             describe_input(&input.body)
         );
         for output in outputs {
-            let _ = writeln!(self.text, "{:>23}  {}", "", describe_output(output));
+            put_line!(self.text, "{:>23}  {}", "", describe_output(output));
         }
     }
 }

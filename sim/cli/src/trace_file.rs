@@ -1,7 +1,7 @@
 //! A trace to be read: a file, or a folder of segments.
 
 use crate::exit::Failure;
-use leasehold::internals::TraceText;
+use leasehold::internals::{LONGEST_LINE, TraceText};
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
@@ -17,7 +17,8 @@ pub(super) fn open(path: &Path) -> Result<TraceText, Failure> {
     })
 }
 
-/// A text, line by line. Counts its lines, and may leave out a last one that has no end.
+/// A text, line by line. Counts its lines, and may leave out a last one that has no end. It holds one line, of no more than
+/// [`LONGEST_LINE`] bytes: a small file may be the compressed form of a huge one.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     text: R,
@@ -76,8 +77,11 @@ impl<R: BufRead> BufRead for Lines<R> {
         if self.at == self.line.len() {
             self.at = 0;
             self.line.clear();
-            if self.text.read_until(b'\n', &mut self.line)? > 0 {
-                if self.whole_only && self.line.last() != Some(&b'\n') {
+            // A line that is too long is handed on, no further than the reader of the trace takes it.
+            let mut most = (&mut self.text).take(LONGEST_LINE);
+            if most.read_until(b'\n', &mut self.line)? > 0 {
+                let whole = self.line.last() == Some(&b'\n') || self.line.len() as u64 == LONGEST_LINE;
+                if self.whole_only && !whole {
                     self.seen.left_out.set(self.line.len());
                     self.line.clear();
                 } else {
@@ -96,6 +100,7 @@ impl<R: BufRead> BufRead for Lines<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold::internals::TraceReader;
 
     fn read(text: &str, whole_only: bool) -> (String, u64, usize) {
         let mut lines = Lines::of(text.as_bytes(), whole_only);
@@ -103,6 +108,30 @@ mod tests {
         let mut found = String::new();
         lines.read_to_string(&mut found).expect("a text");
         (found, seen.lines(), seen.left_out())
+    }
+
+    /// A text of one line without an end, which counts how much of it was read.
+    struct Endless(Rc<Cell<u64>>);
+
+    impl Read for Endless {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            into.fill(b'x');
+            self.0.set(self.0.get() + into.len() as u64);
+            Ok(into.len())
+        }
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_is_read_no_further_than_its_limit() {
+        for whole_only in [true, false] {
+            let read = Rc::<Cell<u64>>::default();
+            let text = io::BufReader::new(Endless(read.clone()));
+            let mut reader = TraceReader::new(Lines::of(text, whole_only));
+            let error = reader.next().expect("an error").expect_err("no trace");
+            assert_eq!(error.expected, format!("a line of at most {LONGEST_LINE} bytes"));
+            assert!(read.get() <= LONGEST_LINE + (1 << 16), "{}", read.get());
+            assert!(reader.next().is_none());
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::picture::{Mark, MarkKind, Timeline};
 use super::words;
+use leasehold_engine::shown::{is_hidden, shown};
 use std::fmt::Write;
 
 const TEMPLATE: &str = include_str!("timeline.html");
@@ -50,8 +51,9 @@ fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Not allowed in HTML, however it is written.
-            c if c.is_control() && c != '\n' && c != '\t' => escaped.push('\u{fffd}'),
+            '\n' | '\t' => escaped.push(c),
+            // Control characters are not allowed in HTML, however they are written, and others turn the direction of writing.
+            c if is_hidden(c) => escaped.push_str(&shown(c.encode_utf8(&mut [0; 4]))),
             c => escaped.push(c),
         }
     }
@@ -63,7 +65,16 @@ fn escape(text: &str) -> String {
 fn data(timeline: &Timeline) -> String {
     // A timeline has neither maps nor numbers that JSON lacks, which is all that can fail here.
     let json = serde_json::to_string(timeline).unwrap_or_else(|_| "null".to_owned());
-    json.replace('<', "\\u003c")
+    let mut data = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => data.push_str("\\u003c"),
+            // JSON escapes the other control characters by itself. These would turn the direction of what the script writes.
+            c if is_hidden(c) => data.push_str(&shown(c.encode_utf8(&mut [0; 4])).replace('\\', "\\\\")),
+            c => data.push(c),
+        }
+    }
+    data
 }
 
 fn summary(timeline: &Timeline) -> String {
@@ -180,6 +191,18 @@ mod tests {
         assert!(!data.contains('<'), "{data}");
         let back: serde_json::Value = serde_json::from_str(data).expect("it is JSON");
         assert_eq!(back, serde_json::to_value(&timeline).expect("a value"));
+    }
+
+    #[test]
+    fn what_turns_the_direction_of_writing_is_shown() {
+        let page = page(&Timeline {
+            title: "a\u{202e}b\u{9b}".to_owned(),
+            ..Builder::default().finish(0)
+        });
+        let hidden = |c: &char| is_hidden(*c) && *c != '\n';
+        assert_eq!(page.chars().find(hidden), None);
+        assert!(page.contains("<title>a\\u{202e}b\\u{9b}"), "{}", &page[..400]);
+        assert!(page.contains(r#""title":"a\\u{202e}b\\u{9b}""#));
     }
 
     #[test]

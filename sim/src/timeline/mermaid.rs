@@ -4,6 +4,7 @@ use super::words;
 use crate::oracles::fact::{Ask, How, Owner};
 use crate::oracles::{Fact, LifeNo, Time, Violation};
 use crate::recording::{Event, Recording};
+use leasehold_engine::shown::is_hidden;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fmt::Write;
@@ -59,7 +60,7 @@ pub fn diagram(recording: &Recording, violations: &[Violation]) -> Result<String
 /// `end` for its own.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    let text = text.replace(char::is_control, " ");
+    let text = text.replace(is_hidden, " ");
     for (n, word) in text.split(' ').enumerate() {
         if n > 0 {
             escaped.push(' ');

@@ -296,7 +296,7 @@ fn shard_set(key: &LeaseKey, shards: &[ShardId]) -> Option<AttributeValue> {
     let several = split_key(key.as_str()).is_some();
     let bare = |shard: &ShardId| match split_key(shard.as_str()) {
         Some((_, bare)) if several => bare.to_owned(),
-        _ => shard.to_string(),
+        _ => shard.as_str().to_owned(),
     };
     (!shards.is_empty()).then(|| AttributeValue::Ss(shards.iter().map(bare).collect()))
 }

@@ -336,10 +336,13 @@ fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
         Event::Trouble { how, again_in } => (how.to_string(), *again_in),
         Event::Denied { again_in } => {
             let said = describe(outcome);
-            (
-                format!("{said}; grant the permission or renew the credentials"),
-                *again_in,
-            )
+            let remedy = match outcome {
+                Outcome::Refused(refusal) if refusal.why == Why::WrongClock => {
+                    "set the clock of this host right"
+                }
+                _ => "grant the permission or renew the credentials",
+            };
+            (format!("{said}; {remedy}"), *again_in)
         }
         Event::BadPosition { at, tries, again_in } => (
             format!(

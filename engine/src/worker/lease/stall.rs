@@ -94,7 +94,12 @@ impl HeldLease {
         let idle = now.since(self.movement.since);
         self.movement.told = idle;
         let (lease, why) = (self.key.clone(), self.why_stalled(now, leases));
-        cx.notify(Notice::Stalled { lease, idle, why });
+        cx.notify(Notice::Stalled {
+            lease,
+            idle,
+            why,
+            said: None,
+        });
     }
 
     pub(super) fn why_stalled(&self, now: Mono, leases: &LeaseTable) -> Stall {

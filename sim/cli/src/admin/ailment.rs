@@ -177,6 +177,10 @@ fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment 
     }
 }
 
+/// What to do about a checkpoint that is a number of another shard.
+const ELSEWHERE: &str = "rewind it: `leasehold admin rewind --shard`, with the place up to which the shard was processed, or \
+                         `--to trim-horizon` if nobody knows it";
+
 /// A finding of the survey; absent: it is nothing that is wrong.
 fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
     let key = finding.lease_key.as_deref().map(LeaseKey::from);
@@ -191,6 +195,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             "a checkpoint of the shard of this name",
             mistaken(patient.stream.is_some()),
         ),
+        "other-shard" => ("a checkpoint that is a number of its own shard", ELSEWHERE),
         "ended-but-open" => (
             "an unfinished lease, as its shard is open",
             "rewind it: `leasehold admin rewind --shard`, with the place up to which it was processed",

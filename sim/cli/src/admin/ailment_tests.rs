@@ -252,3 +252,34 @@ fn an_empty_table_is_left_to_a_worker() {
     let found = judged(&[], None, &BTreeMap::new());
     assert_eq!(kinds(&found), [("empty-table", None, None)]);
 }
+
+#[test]
+fn a_checkpoint_of_another_shard_names_that_shard_and_what_to_do() {
+    use leasehold_engine::position::SequenceNumber;
+    use leasehold_local_aws::kinesis::{self, SequenceParts};
+    let parts = |position| SequenceParts {
+        created_secs: 1_700_000_000,
+        position,
+        time_secs: 1_700_000_000,
+        shard: 5,
+    };
+    let number =
+        |position| SequenceNumber::from_words(kinesis::SequenceNumber::new(parts(position)).to_words());
+    let wrong = Checkpoint::At(Position::of(number(7)));
+    let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, wrong), row(2, at(200))]);
+    let found = judged(&rows, None, &BTreeMap::new());
+    assert_eq!(
+        kinds(&found),
+        [("other-shard", Some("shardId-000000000001"), None)]
+    );
+    assert!(
+        found[0].found.contains("a shard shardId-000000000005"),
+        "{}",
+        found[0].found
+    );
+    assert!(
+        found[0].advice.contains("admin rewind --shard"),
+        "{}",
+        found[0].advice
+    );
+}

@@ -3,11 +3,12 @@
 use super::table::{Table, TableArgs, under_way};
 use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
+use crate::names;
+use crate::text::{Text, put, put_line};
 use clap::{ArgGroup, Args};
 use leasehold::admin::{self, Done, Plan, Stepped, To, Which};
-use leasehold::{LeaseKey, StreamId, Wall};
+use leasehold::{Config, LeaseKey, StreamId, Wall};
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Take leases from their owners, so that other workers take them.
@@ -27,7 +28,7 @@ pub(super) struct ReleaseArgs {
     #[arg(long, value_name = "SHARD")]
     shard: Vec<String>,
     /// The worker whose leases are meant: its name as `admin status` shows it, or without what follows the last colon.
-    #[arg(long, value_name = "WORKER")]
+    #[arg(long, value_name = "WORKER", value_parser = parse_worker)]
     worker: Option<String>,
     /// Write. Without it, only say what would be written.
     #[arg(long)]
@@ -56,7 +57,7 @@ pub(super) struct RewindArgs {
     table: TableArgs,
     /// The stream: places are compared with its shards, and times are looked up in them. Only its leases are meant. Its name, or, where
     /// the table holds leases of several, its name, its ARN or its identifier `<account>:<stream>:<creation time in seconds>`.
-    #[arg(long)]
+    #[arg(long, value_parser = names::stream)]
     stream: String,
     /// The shard whose lease is meant, by its id or by the key of its lease. May be given more than once.
     #[arg(long, value_name = "SHARD")]
@@ -70,6 +71,16 @@ pub(super) struct RewindArgs {
     /// Write. Without it, only say what would be written.
     #[arg(long)]
     apply: bool,
+}
+
+/// The name of a worker. One with control characters in a table is released by its shards.
+fn parse_worker(text: &str) -> Result<String, String> {
+    match Config::check_worker_id(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(error) => Err(format!(
+            "{error}; name the leases with --shard if a row has such an owner"
+        )),
+    }
 }
 
 fn shards(names: &[String]) -> Which {
@@ -116,7 +127,7 @@ fn meant(args: &RewindArgs, stream: Option<&StreamId>) -> Which {
     }
     let keys = args.shard.iter().map(|shard| match stream {
         // By the key of its lease, or by its id alone.
-        Some(id) if !shard.contains(':') => id.lease(shard).to_string(),
+        Some(id) if !shard.contains(':') => id.lease(shard).as_str().to_owned(),
         _ => shard.clone(),
     });
     shards(&keys.collect::<Vec<_>>())
@@ -156,8 +167,8 @@ async fn carry_out(table: &Table, plan: &Plan, apply: bool, json: bool) -> Resul
 }
 
 /// A plan in sentences, and how it went.
-pub(super) fn told(plan: &Plan, apply: bool, done: &[Done]) -> String {
-    let mut text = String::new();
+pub(super) fn told(plan: &Plan, apply: bool, done: &[Done]) -> Text {
+    let mut text = Text::default();
     let mut written = 0;
     for (n, step) in plan.steps.iter().enumerate() {
         let how = match done.get(n).map(|done| &done.how) {
@@ -168,19 +179,19 @@ pub(super) fn told(plan: &Plan, apply: bool, done: &[Done]) -> String {
             }
             Some(Stepped::Changed(why)) => format!(": NOT written, since the row changed: {why}; look again"),
         };
-        let _ = writeln!(text, "{step}{how}");
+        put_line!(text, "{step}{how}");
         for sentence in &step.follows {
-            let _ = writeln!(text, "    {sentence}");
+            put_line!(text, "    {sentence}");
         }
     }
     for left in &plan.left {
-        let _ = writeln!(text, "leave {} alone: {}", left.lease, left.why);
+        put_line!(text, "leave {} alone: {}", left.lease, left.why);
     }
     let steps = plan.steps.len();
-    let _ = match (apply, steps) {
-        (_, 0) => write!(text, "there is nothing to write"),
-        (false, _) => write!(text, "nothing was written; say --apply to write {steps} rows"),
-        (true, _) => write!(text, "{written} of {steps} rows written"),
-    };
+    match (apply, steps) {
+        (_, 0) => put!(text, "there is nothing to write"),
+        (false, _) => put!(text, "nothing was written; say --apply to write {steps} rows"),
+        (true, _) => put!(text, "{written} of {steps} rows written"),
+    }
     text
 }

@@ -5,9 +5,11 @@ use super::change;
 use super::table::{Table, TableArgs, under_way};
 use crate::clients::in_full;
 use crate::exit::{self, Failure, Verdict};
+use crate::names;
 use crate::plan::parts::{Parts, Unnamed};
 use crate::plan::survey::{Asked, survey};
 use crate::position::parse_position;
+use crate::text::{Text, put, put_line};
 use clap::Args;
 use leasehold::admin::{Done, NamedStream, Plan, Shard, TableReport};
 use leasehold::format::LeaseFormat;
@@ -18,7 +20,6 @@ use leasehold_engine::table::Item;
 use leasehold_engine::time::Wall;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 /// Say what is wrong with a table, and mend what can be mended safely.
 ///
@@ -36,7 +37,7 @@ pub(super) struct DoctorArgs {
     table: TableArgs,
     /// The stream's name. Of an application that reads several: each of them, more than once or with commas between several, as a name, an
     /// ARN, or an identifier `<account>:<stream>:<creation time in seconds>`.
-    #[arg(long, value_name = "STREAM", required = true, value_delimiter = ',')]
+    #[arg(long, value_name = "STREAM", required = true, value_delimiter = ',', value_parser = names::stream)]
     stream: Vec<String>,
     /// Where the fleet starts shards without a lease: trim-horizon, latest or a time as of RFC 3339.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
@@ -180,10 +181,10 @@ fn told(
     args: &DoctorArgs,
     done: &[Done],
     left: usize,
-) -> String {
-    let mut text = String::new();
+) -> Text {
+    let mut text = Text::default();
     for Unnamed { stream, count } in unnamed {
-        let _ = writeln!(
+        put_line!(
             text,
             "{count} of the stream {stream}, which was not named; add --stream {stream} to examine them"
         );
@@ -192,26 +193,28 @@ fn told(
         let lease = found.lease.as_ref().map(|key| format!(" {key}"));
         let stream = found.stream.as_ref().map(|id| format!(" {id}"));
         let about = lease.or(stream).unwrap_or_default();
-        let _ = writeln!(
+        put_line!(
             text,
             "{}{about}: expected {}, found {}; {}",
-            found.kind, found.expected, found.found, found.advice
+            found.kind,
+            found.expected,
+            found.found,
+            found.advice
         );
     }
     match findings.len() {
-        0 => text.push_str("nothing is wrong with the table"),
-        1 => text.push_str("1 finding"),
-        more => {
-            let _ = write!(text, "{more} findings");
-        }
+        0 => put!(text, "nothing is wrong with the table"),
+        1 => put!(text, "1 finding"),
+        more => put!(text, "{more} findings"),
     }
     if args.repair && !findings.is_empty() {
-        let _ = write!(text, "\n{}", change::told(plan, args.apply, done));
+        put_line!(text, "");
+        text.add(&change::told(plan, args.apply, done));
         if args.apply {
-            let _ = write!(text, ", {left} findings left");
+            put!(text, ", {left} findings left");
         }
     } else if !plan.steps.is_empty() {
-        let _ = write!(text, ", {} of which --repair can mend", plan.steps.len());
+        put!(text, ", {} of which --repair can mend", plan.steps.len());
     }
     text
 }

@@ -2,9 +2,9 @@
 
 use super::table::TableArgs;
 use crate::exit::{self, Failure, Verdict};
+use crate::text::{Text, put, put_line};
 use clap::Args;
 use leasehold::admin::{Standing, TableReport};
-use std::fmt::Write as _;
 
 /// Who has which lease, who lives, and how far each shard is.
 ///
@@ -31,15 +31,27 @@ pub(super) async fn run(args: StatusArgs) -> Result<Verdict, Failure> {
     Ok(Verdict::Fine)
 }
 
-fn told(report: &TableReport) -> String {
-    let mut text = String::new();
+fn told(report: &TableReport) -> Text {
+    let mut text = Text::default();
     let width = |longest: Option<usize>| longest.unwrap_or(0);
-    let shard = width(report.leases.iter().map(|lease| lease.lease.as_str().len()).max());
+    let shard = width(
+        report
+            .leases
+            .iter()
+            .map(|lease| lease.lease.to_string().chars().count())
+            .max(),
+    );
     let name =
         |owner: &Option<leasehold::WorkerId>| owner.as_ref().map_or("-".to_owned(), ToString::to_string);
-    let owner = width(report.leases.iter().map(|lease| name(&lease.owner).len()).max());
+    let owner = width(
+        report
+            .leases
+            .iter()
+            .map(|lease| name(&lease.owner).chars().count())
+            .max(),
+    );
     for lease in &report.leases {
-        let _ = write!(
+        put!(
             text,
             "{:shard$}  {:8}  {:owner$}  {}",
             lease.lease,
@@ -48,12 +60,12 @@ fn told(report: &TableReport) -> String {
             lease.checkpoint
         );
         if let Some(next) = &lease.handed_to {
-            let _ = write!(text, "  is being handed over to {next}");
+            put!(text, "  is being handed over to {next}");
         }
-        text.push('\n');
+        put_line!(text, "");
     }
     for (key, detail) in &report.unreadable {
-        let _ = writeln!(text, "{key}  cannot be read: {detail}");
+        put_line!(text, "{key}  cannot be read: {detail}");
     }
     for owner in &report.owners {
         let how = if owner.alive {
@@ -61,17 +73,18 @@ fn told(report: &TableReport) -> String {
         } else {
             format!("not seen to renew in {}", report.watched)
         };
-        let _ = writeln!(
+        put_line!(
             text,
             "{} has {} unfinished leases, {how}",
-            owner.worker, owner.leases
+            owner.worker,
+            owner.leases
         );
     }
     let count = |standing| {
         let leases = report.leases.iter();
         leases.filter(|lease| lease.standing == standing).count()
     };
-    let _ = write!(
+    put!(
         text,
         "{} leases: {} alive, {} silent, {} expired, {} free, {} finished; {} items of other kinds, {} that cannot be read (watched \
          for {})",

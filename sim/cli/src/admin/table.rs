@@ -2,6 +2,7 @@
 
 use crate::clients::Clients;
 use crate::exit::Failure;
+use crate::names;
 use crate::streams;
 use clap::Args;
 use leasehold::admin::{Admin, AdminError, NamedStream, TableReport, View};
@@ -51,6 +52,7 @@ pub(super) struct Table {
 impl TableArgs {
     pub(super) async fn open(&self) -> Result<Table, Failure> {
         let application = self.application()?;
+        names::table("--application or --table", &application)?;
         let clients = Clients::from_environment(self.endpoint_url.as_deref(), self.region.clone()).await?;
         let admin = Admin::new(&clients.dynamodb, &application, self.format).map_err(under_way)?;
         let lasts = if self.format.membership().is_some() {

@@ -1,8 +1,10 @@
 //! A record as one line of JSON.
 
+use crate::text;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use leasehold_engine::position::Position;
+use leasehold_engine::shown::is_hidden;
 use leasehold_engine::time::Wall;
 use std::fmt::Display;
 use std::io::Write;
@@ -84,9 +86,18 @@ fn append_base64(out: &mut Vec<u8>, data: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends a JSON string.
+/// Appends a JSON string. A terminal obeys some characters that JSON leaves as they are, none of which is below DELETE.
 fn append_text(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("a text is JSON, and a Vec takes all that is written");
+    let begin = out.len();
+    serde_json::to_writer(&mut *out, text).expect("a text is JSON, and a Vec takes all that is written");
+    let hidden = |text: &str| text.bytes().any(|byte| byte >= 0x7f) && text.chars().any(is_hidden);
+    if let Ok(written) = std::str::from_utf8(&out[begin..])
+        && hidden(written)
+    {
+        let escaped = text::json(written);
+        out.truncate(begin);
+        out.extend_from_slice(escaped.as_bytes());
+    }
 }
 
 #[cfg(test)]
@@ -133,13 +144,14 @@ mod tests {
     proptest! {
         #[test]
         fn every_record_is_one_line_that_says_all_of_it(
-            key in "\\PC{0,20}|[\\x00-\\x1f\"\\\\]{0,9}",
+            key in "\\PC{0,20}|[\\x00-\\x1f\"\\\\\\x7f-\\x9f\\u{202e}]{0,9}",
             data in prop::collection::vec(any::<u8>(), 0..200),
             arrival in any::<i64>(),
         ) {
             for payload in [Payload::Base64, Payload::Text] {
                 let line = line(&key, &data, Some(Wall(arrival)), payload);
                 prop_assert_eq!(line.find('\n'), Some(line.len() - 1));
+                prop_assert!(!line.trim_end_matches('\n').chars().any(is_hidden));
                 let value: Value = serde_json::from_str(&line).expect("JSON");
                 let shown = match payload {
                     Payload::Base64 => STANDARD.encode(&data),

@@ -156,7 +156,11 @@ impl Settings {
                 )));
             }
         }
-        settings.config.check().map_err(|error| {
+        let checked = match &settings.worker_id {
+            Some(id) => Config::check_worker_id(id),
+            None => Ok(()),
+        };
+        checked.and_then(|()| settings.config.check()).map_err(|error| {
             let name = match error.option() {
                 "table" => "application",
                 name => name,

@@ -5,6 +5,7 @@ use crate::story;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::notice::Notice;
+use leasehold_engine::shown::Shown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -249,7 +250,7 @@ impl State {
                 None => write!(line, "{:>4}", ""),
             };
         }
-        let _ = write!(line, " | {sentence}");
+        let _ = write!(line, " | {}", Shown(sentence));
         self.put(&line);
     }
 

@@ -183,7 +183,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
         exit::print_json(&summary)?;
     } else {
         let colour = telling == Telling::Live && std::env::var_os("NO_COLOR").is_none();
-        exit::print(&summary.describe(colour))?;
+        exit::print_styled(&summary.describe(colour))?;
     }
     Ok(if summary.is_well() {
         Verdict::Fine

@@ -389,7 +389,7 @@ fn uneven(balance: &Balance, owner: &WorkerId, theirs: u32, me: &WorkerId, ours:
 
 fn step(row: &LeaseRow, how: &'static str, to: &WorkerId, reason: String) -> Assignment {
     Assignment {
-        lease_key: row.key.to_string(),
+        lease_key: row.key.as_str().to_owned(),
         from: row.actual_owner().map(ToString::to_string),
         to: to.to_string(),
         how,

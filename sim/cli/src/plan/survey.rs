@@ -3,6 +3,7 @@
 use super::fleet::last_reports;
 use super::other;
 use super::start::{OpenAt, open_at};
+use super::whose;
 use super::{Creation, Finding, Survey, Wait};
 use crate::input::Heartbeat;
 use leasehold_engine::config::InitialPosition;
@@ -126,6 +127,10 @@ impl Survey {
                 continue;
             };
             if let Checkpoint::At(position) = lease.checkpoint
+                && let Some(detail) = whose::of_another(shard, position.sequence, shards)
+            {
+                say(self, "other-shard", detail);
+            } else if let Checkpoint::At(position) = lease.checkpoint
                 && position.sequence < shard.starting
             {
                 let detail = format!(
@@ -223,9 +228,13 @@ impl Survey {
             let row = planned.row;
             checkpoints.insert(row.key.clone(), row.checkpoint);
             self.create.push(Creation {
-                lease_key: row.key.to_string(),
+                lease_key: row.key.as_str().to_owned(),
                 checkpoint: row.checkpoint.to_string(),
-                parents: row.parents.iter().map(ToString::to_string).collect(),
+                parents: row
+                    .parents
+                    .iter()
+                    .map(|parent| parent.as_str().to_owned())
+                    .collect(),
                 reason: planned.reason,
                 row,
             });
@@ -279,8 +288,8 @@ impl Survey {
                     )
                 };
                 self.wait.push(Wait {
-                    lease_key: shard.to_string(),
-                    behind: behind.to_string(),
+                    lease_key: shard.as_str().to_owned(),
+                    behind: behind.as_str().to_owned(),
                     reason,
                 });
             }

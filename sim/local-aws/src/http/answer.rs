@@ -1,5 +1,6 @@
 //! One request, one answer: dispatch by target and format.
 
+use super::hosts::Hosts;
 use super::region::signed_for;
 use super::service::Refusal;
 use super::wire::Format;
@@ -19,10 +20,11 @@ use tokio::time::timeout;
 const MOST_BYTES: usize = 20 << 20;
 const HEALTH: &str = "leasehold local: Kinesis and DynamoDB are ready\n";
 
-/// Answers anything; nothing a client sends is an error of the server. A client that sends nothing of its body for `patience` is
+/// Answers anything; nothing a client sends is an error of the server. A request that means another host is refused. A client that sends nothing of its body for `patience` is
 /// refused.
 pub(super) async fn answer<B>(
     aws: &SharedAws,
+    hosts: &Hosts,
     request: Request<B>,
     patience: Duration,
 ) -> Response<Full<Bytes>>
@@ -31,10 +33,13 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    let headers = request.headers();
+    if let Err(stranger) = hosts.check(request.uri(), headers) {
+        return refuse(Format::Json11, stranger.code, stranger.status, &stranger.message);
+    }
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return text(StatusCode::OK, HEALTH);
     }
-    let headers = request.headers();
     let content_type = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

@@ -15,7 +15,7 @@
 //!
 //! // An SDK is given the endpoint, any region and any credentials. By hand it is one request:
 //! let mut client = TcpStream::connect(server.endpoint().trim_start_matches("http://")).await?;
-//! let request = "POST / HTTP/1.1\r\nhost: local\r\nconnection: close\r\n\
+//! let request = "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
 //!     content-type: application/x-amz-json-1.1\r\nx-amz-target: Kinesis_20131202.CreateStream\r\n\
 //!     content-length: 40\r\n\r\n{\"StreamName\":\"orders\", \"ShardCount\": 2}";
 //! client.write_all(request.as_bytes()).await?;
@@ -36,7 +36,10 @@
 
 mod answer;
 mod cbor;
+mod hosts;
 mod loopback;
+mod open;
+mod quiet;
 mod region;
 mod server;
 mod service;
@@ -76,6 +79,9 @@ pub struct LocalOptions {
     /// Whether all requests mean the region of Kinesis' options. Otherwise those that are signed for another region mean that
     /// one. False by default.
     pub one_region: bool,
+    /// Names by which the server may be asked, besides `localhost` and IP addresses, such as `host.docker.internal`: requests for another
+    /// host are refused, since a page in a browser may have its name point here. `*`: any name. None by default.
+    pub allow_hosts: Vec<String>,
 }
 
 /// The services of one account in one region.

@@ -1,7 +1,13 @@
 //! Connections: accepted, served, and ended when the server is.
+//!
+//! Nothing that a client leaves undone keeps others from being served: a connection on which nothing moves is closed after a
+//! while, and sooner if there are many.
 
 use super::SharedAws;
 use super::answer::answer;
+use super::hosts::Hosts;
+use super::open::Connections;
+use super::quiet::Quiet;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -9,12 +15,33 @@ use hyper_util::server::graceful::GracefulShutdown;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// How long a client may take to send the head of a request, and how long it may send nothing of its body.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// What clients may leave undone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// How long a client may take to send the head of a request, how long it may send nothing of its body, and how long it may keep a
+    /// connection of HTTP/1.1 without a request.
+    pub patience: Duration,
+    /// How long nothing may come on a connection, or nothing may be taken of what is sent. Longer than the patience, which is told.
+    pub silence: Duration,
+    /// So many connections are open at most. For a further one, the one is closed that was silent for the longest time.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(30),
+            silence: Duration::from_secs(60),
+            connections: 1_000,
+        }
+    }
+}
+
 /// How long requests under way may take when the server ends.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 /// What a failure to accept (too many open files, say) costs.
@@ -22,17 +49,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `shutdown` is ready, then lets the requests under way finish. What clients do, however odd,
 /// is no error here.
+///
+/// A connection is closed after 30 s in which it sends no whole head of a request, and after 60 s in which nothing moves. A thousand
+/// may be open; for a further one, the one without a request that was silent for the longest time is closed. So it is when the system
+/// gives the process no further socket.
 pub async fn serve(
     listener: TcpListener,
     aws: SharedAws,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    serve_with(PATIENCE, listener, aws, shutdown).await
+    serve_with(Limits::default(), listener, aws, shutdown).await
 }
 
-/// The same with another patience for clients that stall.
+/// The same with other limits for clients that stall.
 pub(super) async fn serve_with(
-    patience: Duration,
+    limits: Limits,
     listener: TcpListener,
     aws: SharedAws,
     shutdown: impl Future<Output = ()>,
@@ -41,9 +72,11 @@ pub(super) async fn serve_with(
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(patience);
+        .header_read_timeout(limits.patience);
     builder.http2().timer(TokioTimer::new());
     let graceful = GracefulShutdown::new();
+    let hosts = Arc::new(Hosts::new(&aws.lock().options.allow_hosts));
+    let open = Connections::default();
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
@@ -54,22 +87,35 @@ pub(super) async fn serve_with(
         // Forget the connections that ended.
         while connections.try_join_next().is_some() {}
         let Ok((socket, _)) = accepted else {
+            open.close_silent();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        if open.count() >= limits.connections && !open.close_silent() {
+            // All of them have requests under way.
+            continue;
+        }
         // Answers are small and clients wait for each.
         let _ = socket.set_nodelay(true);
-        let aws = aws.clone();
+        let entry = Arc::new(open.enter());
+        let id = entry.id();
+        let (aws, hosts) = (aws.clone(), hosts.clone());
         let service = service_fn(move |request| {
-            let aws = aws.clone();
-            async move { Ok::<_, Infallible>(answer(&aws, request, patience).await) }
+            let busy = entry.begin();
+            let (aws, hosts) = (aws.clone(), hosts.clone());
+            async move {
+                let answer = answer(&aws, &hosts, request, limits.patience).await;
+                drop(busy);
+                Ok::<_, Infallible>(answer)
+            }
         });
         let connection = builder
-            .serve_connection(TokioIo::new(socket), service)
+            .serve_connection(TokioIo::new(Quiet::new(socket, limits.silence)), service)
             .into_owned();
         let connection = graceful.watch(connection);
         // A connection that breaks concerns its client only.
-        connections.spawn(async move { connection.await.ok() });
+        let task = connections.spawn(async move { connection.await.ok() });
+        open.serves(id, task);
     }
     drop(listener);
     let _ = tokio::time::timeout(LAST_REQUESTS, graceful.shutdown()).await;

@@ -1,6 +1,6 @@
 //! The server as clients meet it, byte by byte.
 
-use super::server::serve_with;
+use super::server::{Limits, serve_with};
 use super::*;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -11,6 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+mod silent;
 
 const T0: i64 = 1_770_000_000_000;
 
@@ -45,11 +47,11 @@ impl Reply {
 
 impl Server {
     async fn start() -> Self {
-        Self::start_with(LocalOptions::default(), Duration::from_secs(30)).await
+        Self::start_with(LocalOptions::default(), Limits::default()).await
     }
 
-    /// With these accounts and regions, and this patience for clients that stall.
-    async fn start_with(mut options: LocalOptions, patience: Duration) -> Self {
+    /// With these accounts and regions, and these limits for clients that stall.
+    async fn start_with(mut options: LocalOptions, limits: Limits) -> Self {
         let now = Arc::new(AtomicI64::new(T0));
         let clock = now.clone();
         let (kinesis, dynamo) = (&mut options.kinesis, &mut options.dynamo);
@@ -66,7 +68,7 @@ impl Server {
         let shutdown = async {
             let _ = stopped.await;
         };
-        let task = tokio::spawn(serve_with(patience, listener, aws.clone(), shutdown));
+        let task = tokio::spawn(serve_with(limits, listener, aws.clone(), shutdown));
         Server {
             address,
             now,
@@ -104,7 +106,7 @@ impl Server {
 
     async fn post(&self, content_type: &str, target: &str, body: &[u8]) -> Reply {
         let mut request = format!(
-            "POST / HTTP/1.1\r\nhost: local\r\nconnection: close\r\ncontent-type: {content_type}\r\n\
+            "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: {content_type}\r\n\
              x-amz-target: {target}\r\ncontent-length: {}\r\n\r\n",
             body.len()
         )
@@ -326,7 +328,7 @@ async fn what_is_not_a_request_of_a_service_is_refused_in_its_terms() {
     let deep = "[".repeat(100_000);
     assert_eq!(server.post(json, list, deep.as_bytes()).await.status, 400);
     let missing = server
-        .raw(b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")
+        .raw(b"POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")
         .await;
     assert_eq!(missing.status, 400);
     assert_eq!(missing.json()["message"], "The header X-Amz-Target is missing.");
@@ -386,9 +388,12 @@ async fn refusals_show_nothing_of_the_parser() {
 
 #[tokio::test]
 async fn a_body_that_stalls_is_refused_and_a_slow_one_is_not() {
-    let patience = Duration::from_secs(3);
-    let server = Server::start_with(LocalOptions::default(), patience).await;
-    let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-amz-json-1.1\r\n\
+    let limits = Limits {
+        patience: Duration::from_secs(3),
+        ..Limits::default()
+    };
+    let server = Server::start_with(LocalOptions::default(), limits).await;
+    let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-amz-json-1.1\r\n\
         x-amz-target: Kinesis_20131202.ListStreams\r\ncontent-length: 6\r\n";
     let mut slow = TcpStream::connect(server.address).await.unwrap();
     let mut stalled = TcpStream::connect(server.address).await.unwrap();
@@ -432,7 +437,7 @@ async fn signed(server: &Server, region: Option<&str>, target: &str, body: Value
     });
     let body = body.to_string();
     let request = format!(
-        "POST / HTTP/1.1\r\nhost: local\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n{signature}\
+        "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n{signature}\
          x-amz-target: {target}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -449,7 +454,7 @@ async fn each_region_that_requests_are_signed_for_has_streams_and_tables_of_its_
     let mut options = LocalOptions::default();
     options.kinesis.account_id = "123456789012".into();
     options.dynamo.account_id = "123456789012".to_owned();
-    let server = Server::start_with(options, Duration::from_secs(30)).await;
+    let server = Server::start_with(options, Limits::default()).await;
     let stream = json!({"StreamName": "s", "ShardCount": 1});
     let table = json!({
         "TableName": "tab", "BillingMode": "PAY_PER_REQUEST",
@@ -511,7 +516,7 @@ async fn one_region_may_be_all_there_is() {
         ..LocalOptions::default()
     };
     options.kinesis.region = "eu-north-1".into();
-    let server = Server::start_with(options, Duration::from_secs(30)).await;
+    let server = Server::start_with(options, Limits::default()).await;
     let stream = json!({"StreamName": "s", "ShardCount": 1});
     signed(
         &server,
@@ -533,14 +538,14 @@ async fn one_region_may_be_all_there_is() {
 async fn it_says_that_it_is_there() {
     let server = Server::start().await;
     let health = server
-        .raw(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .raw(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .await;
     assert_eq!(
         (health.status, &health.body[..]),
         (200, &b"leasehold local: Kinesis and DynamoDB are ready\n"[..])
     );
     let other = server
-        .raw(b"DELETE / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .raw(b"DELETE / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .await;
     assert_eq!(other.status, 405);
     server.stop().await;
@@ -550,7 +555,7 @@ async fn it_says_that_it_is_there() {
 async fn garbage_does_not_hurt() {
     let server = Server::start().await;
     let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(2_000_000));
-    let huge = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999999999999\r\n\r\n";
+    let huge = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999999999999\r\n\r\n";
     for request in [
         &b"\r\n\r\n\r\n"[..],
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -569,7 +574,7 @@ async fn garbage_does_not_hurt() {
     }
     // A client that leaves in the middle of a body.
     let mut socket = TcpStream::connect(server.address).await.unwrap();
-    let head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-amz-json-1.1\r\n\
+    let head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-amz-json-1.1\r\n\
         x-amz-target: Kinesis_20131202.ListStreams\r\ncontent-length: 100\r\n\r\n{";
     socket.write_all(head).await.unwrap();
     drop(socket);
@@ -580,7 +585,7 @@ async fn garbage_does_not_hurt() {
 #[tokio::test]
 async fn a_request_has_a_greatest_size() {
     let server = Server::start().await;
-    let head = "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n\
+    let head = "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n\
         x-amz-target: Kinesis_20131202.PutRecords\r\ntransfer-encoding: chunked\r\n\r\n";
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     socket.write_all(head.as_bytes()).await.unwrap();
@@ -613,7 +618,7 @@ async fn http2_with_prior_knowledge_carries_many_requests() {
         let mut client = client.clone();
         calls.spawn(async move {
             let body = json!({"StreamName": format!("s{i}"), "ShardCount": 1}).to_string();
-            let request = hyper::Request::post("http://local/")
+            let request = hyper::Request::post("http://localhost/")
                 .header("content-type", "application/x-amz-json-1.1")
                 .header("x-amz-target", "Kinesis_20131202.CreateStream")
                 .body(Full::new(Bytes::from(body)))

@@ -1,0 +1,16 @@
+//! A notice as one line that no name in it can break.
+
+use super::Notice;
+use crate::shown::Escaping;
+use std::fmt::{self, Write as _};
+
+/// An event as one line. Where a line names no subject, the subject is the worker. Control characters in names and in what services
+/// said are shown as escapes.
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping(f), "{}", Sentence(self))
+    }
+}
+
+/// A notice with the texts of others as they are.
+pub(super) struct Sentence<'a>(pub(super) &'a Notice);

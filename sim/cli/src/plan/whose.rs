@@ -1,0 +1,118 @@
+//! Whose number a checkpoint is: sequence numbers tell the shard that gave them, and the second in which that shard was created.
+
+use leasehold_engine::position::SequenceNumber;
+use leasehold_engine::shard::Shard;
+use leasehold_engine::stream_id::split_key;
+use leasehold_local_aws::kinesis::{self, SequenceParts};
+
+/// What is wrong with a checkpoint at this number in the row of this shard, if the number is of another one. Nothing is said of numbers
+/// that the service lays out otherwise, as it did in its first years.
+pub(super) fn of_another(shard: &Shard, number: SequenceNumber, listed: &[Shard]) -> Option<String> {
+    let parts = parts(number)?;
+    if index(shard) == Some(parts.shard) || index(shard).is_none() {
+        return None;
+    }
+    let gave = |other: &&Shard| {
+        let created = self::parts(other.starting).map(|parts| parts.created_secs);
+        index(other) == Some(parts.shard) && created == Some(parts.created_secs)
+    };
+    let whose = match listed.iter().find(gave) {
+        Some(other) => format!("a number of {}, another shard of this stream", other.id),
+        None if number < shard.starting => return None,
+        None => format!(
+            "a number of a shard {}, which the stream does not list",
+            kinesis_id(parts.shard)
+        ),
+    };
+    Some(format!(
+        "its checkpoint {number} is {whose}: a program or a person wrote it into the wrong row, and the service refuses to read the \
+         shard from there"
+    ))
+}
+
+fn parts(number: SequenceNumber) -> Option<SequenceParts> {
+    kinesis::SequenceNumber::from_words(number.words()).parts()
+}
+
+/// The number in a shard's id.
+fn index(shard: &Shard) -> Option<u32> {
+    let id = shard.id.as_str();
+    let id = split_key(id).map_or(id, |(_, id)| id);
+    let digits = id.strip_prefix("shardId-")?;
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+fn kinesis_id(index: u32) -> String {
+    format!("shardId-{index:012}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_engine::shard::HashRange;
+
+    fn number(created_secs: u64, shard: u32, position: u64) -> SequenceNumber {
+        let parts = SequenceParts {
+            created_secs,
+            position,
+            time_secs: created_secs + position,
+            shard,
+        };
+        SequenceNumber::from_words(kinesis::SequenceNumber::new(parts).to_words())
+    }
+
+    fn shard(id: &str, created_secs: u64, index: u32) -> Shard {
+        Shard {
+            id: id.into(),
+            parent: None,
+            adjacent_parent: None,
+            range: HashRange::ALL,
+            starting: number(created_secs, index, 0),
+            ending: None,
+        }
+    }
+
+    #[test]
+    fn a_number_of_another_shard_is_told_with_the_shard_that_gave_it() {
+        let listed = [
+            shard("shardId-000000000000", 1_000, 0),
+            shard("shardId-000000000017", 2_000, 17),
+        ];
+        let said = |n: usize, number| of_another(&listed[n], number, &listed);
+        assert_eq!(said(0, number(1_000, 0, 5)), None);
+        assert_eq!(said(1, number(2_000, 17, 5)), None);
+        let told = said(0, number(2_000, 17, 5)).unwrap();
+        assert!(
+            told.contains("is a number of shardId-000000000017, another shard"),
+            "{told}"
+        );
+        // A parent's number in the row of its child is before all of the child's.
+        let told = said(1, number(1_000, 0, 5)).unwrap();
+        assert!(
+            told.contains("is a number of shardId-000000000000, another shard"),
+            "{told}"
+        );
+        let told = said(0, number(3_000, 4_000_000_000, 5)).unwrap();
+        assert!(
+            told.contains("shard shardId-004000000000, which the stream does not list"),
+            "{told}"
+        );
+        // It may be of another stream, which is told elsewhere.
+        assert_eq!(said(1, number(500, 3, 5)), None);
+    }
+
+    #[test]
+    fn nothing_is_said_where_the_number_or_the_name_tells_nothing() {
+        let listed = [shard("shardId-000000000000", 1_000, 0)];
+        assert_eq!(
+            of_another(&listed[0], SequenceNumber::from(12_345), &listed),
+            None
+        );
+        let odd = shard("orders", 1_000, 0);
+        assert_eq!(of_another(&odd, number(2_000, 17, 5), &listed), None);
+        let several = shard("123456789012:orders:1700000000:shardId-000000000001", 1_000, 1);
+        assert_eq!(of_another(&several, number(1_000, 1, 5), &listed), None);
+        assert!(of_another(&several, number(1_000, 0, 5), &listed).is_some());
+    }
+}

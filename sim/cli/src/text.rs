@@ -1,0 +1,105 @@
+//! What commands print of names that others chose: lines that hold no control character but their own ends.
+//!
+//! A row's key, an owner's name or a sentence of a service may hold escape codes and line breaks. So whatever is put into a [`Text`] is
+//! shown with its control characters as escapes, and a line ends only where the command ends it.
+
+use leasehold_engine::shown::{Escaping, is_hidden};
+use std::fmt::{self, Write as _};
+use std::ops::Deref;
+
+/// Lines, one after another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Text(String);
+
+impl Text {
+    /// Adds a line, or ends the one that was begun.
+    pub(super) fn line(&mut self, line: fmt::Arguments<'_>) {
+        self.part(line);
+        self.0.push('\n');
+    }
+
+    /// Adds to the line that was begun.
+    pub(super) fn part(&mut self, part: fmt::Arguments<'_>) {
+        // Writing to a text cannot fail.
+        let _ = Escaping(&mut self.0).write_fmt(part);
+    }
+
+    /// Adds what is lines already.
+    pub(super) fn add(&mut self, lines: &Text) {
+        self.0.push_str(&lines.0);
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Adds a line to a [`Text`], as `writeln!` does.
+macro_rules! put_line {
+    ($text:expr, $($part:tt)+) => {
+        $text.line(format_args!($($part)+))
+    };
+}
+
+/// Adds to the present line of a [`Text`], as `write!` does.
+macro_rules! put {
+    ($text:expr, $($part:tt)+) => {
+        $text.part(format_args!($($part)+))
+    };
+}
+
+pub(super) use {put, put_line};
+
+/// Lines with all other control characters as escapes.
+pub(super) fn lines(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for (n, line) in text.split('\n').enumerate() {
+        if n > 0 {
+            shown.push('\n');
+        }
+        let _ = Escaping(&mut shown).write_str(line);
+    }
+    shown
+}
+
+/// JSON whose texts hold no control character in any form: C1 and what turns the direction of writing may stand in JSON as they are.
+pub(super) fn json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        // A document has line breaks of its own between its texts.
+        match c {
+            '\n' => escaped.push(c),
+            // All of them are of the basic plane.
+            c if is_hidden(c) => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_where_the_command_ends_it() {
+        let mut text = Text::default();
+        put!(text, "{} ", "a\nforged: line\n");
+        put_line!(text, "{:>3}", "\u{1b}[2J");
+        put!(text, "end");
+        assert_eq!(&*text, "a\\nforged: line\\n \\u{1b}[2J\nend");
+        assert_eq!(lines("a\nb\u{9b}\r\n"), "a\nb\\u{9b}\\r\n");
+    }
+
+    #[test]
+    fn json_says_the_same_without_hidden_characters() {
+        let told = "a\n\u{1b}[2J\u{9b}\u{202e}\u{85}é\u{7f}";
+        let shown = json(&serde_json::to_string_pretty(&vec![told]).expect("JSON"));
+        assert!(shown.chars().all(|c| c == '\n' || !is_hidden(c)), "{shown:?}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).expect("JSON"), [told]);
+    }
+}

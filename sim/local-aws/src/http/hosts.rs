@@ -1,0 +1,201 @@
+//! By which names the server is asked.
+//!
+//! A page in a browser may have its own name point to this machine, and would then be a page of this server (DNS rebinding). Such a
+//! request names the page's host, not one of ours. A page of another origin may send requests, too, and says so.
+
+use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::{StatusCode, Uri};
+use std::net::IpAddr;
+
+/// Any name is one of ours.
+const ANY: &str = "*";
+
+/// The names of this server.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    more: Vec<String>,
+}
+
+/// Why a request is not answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stranger {
+    pub code: &'static str,
+    pub status: StatusCode,
+    pub message: String,
+}
+
+impl Hosts {
+    /// Besides the address itself and `localhost`, these names are of this server, too.
+    pub(super) fn new(more: &[String]) -> Self {
+        Self { more: more.to_vec() }
+    }
+
+    /// Refuses a request that means another host, or that a page of another host sends.
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
+        let named = headers.get_all(HOST).iter().map(text);
+        // In HTTP/2 it stands there, and where a client takes this server for a proxy.
+        let asked = uri.authority().map(|authority| authority.as_str().to_owned());
+        for host in named.chain(asked) {
+            if !self.is_ours(name_of(&host)) {
+                let name = shown(name_of(&host));
+                return Err(Stranger {
+                    code: "MisdirectedRequestException",
+                    status: StatusCode::MISDIRECTED_REQUEST,
+                    message: format!(
+                        "Expected a Host header that names this server: localhost, an IP address, or a name that the server was given; \
+                         found {name}. If programs reach the server by this name, start it with --allow-host {name}."
+                    ),
+                });
+            }
+        }
+        for origin in headers.get_all(ORIGIN).iter().map(text) {
+            let host = origin.split_once("://").map(|(_, host)| name_of(host));
+            if !host.is_some_and(|host| self.is_ours(host)) {
+                return Err(Stranger {
+                    code: "ForbiddenOriginException",
+                    status: StatusCode::FORBIDDEN,
+                    message: format!(
+                        "Expected a request of a program, or of a page of this machine, found one of a page of {}. If that page may \
+                         use the server, start it with --allow-host and the page's host.",
+                        shown(&origin)
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_ours(&self, name: &str) -> bool {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let local = |name: &str| name.eq_ignore_ascii_case("localhost");
+        // A name below `localhost` is this machine for every browser. No page can have an address for its name but that of its server.
+        local(name)
+            || name.rsplit_once('.').is_some_and(|(_, last)| local(last))
+            || name.parse::<IpAddr>().is_ok()
+            || self
+                .more
+                .iter()
+                .any(|more| more == ANY || more.eq_ignore_ascii_case(name))
+    }
+}
+
+fn text(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+/// A host without its port, and an IPv6 address without its brackets.
+fn name_of(host: &str) -> &str {
+    let host = host.trim();
+    match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// What a client sent, as part of a sentence.
+fn shown(text: &str) -> String {
+    let clean = |c: char| match leasehold_engine::shown::is_hidden(c) {
+        true => char::REPLACEMENT_CHARACTER,
+        false => c,
+    };
+    match text {
+        "" => "none".to_owned(),
+        text => text.chars().take(255).map(clean).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(more: &[&str], uri: &str, headers: &[(&'static str, &str)]) -> Option<u16> {
+        let more: Vec<String> = more.iter().map(ToString::to_string).collect();
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
+        }
+        let checked = Hosts::new(&more).check(&uri.parse().expect("a URI"), &map);
+        checked.err().map(|stranger| stranger.status.as_u16())
+    }
+
+    #[test]
+    fn this_machine_and_addresses_are_ours() {
+        for host in [
+            "localhost",
+            "LocalHost:4567",
+            "localhost.:4567",
+            "kinesis.localhost:4567",
+            "127.0.0.1",
+            "127.0.0.1:4567",
+            "[::1]:4567",
+            "192.168.1.2:4567",
+        ] {
+            assert_eq!(check(&[], "/", &[("host", host)]), None, "{host}");
+        }
+        assert_eq!(check(&[], "/", &[]), None, "a program of the last century");
+        assert_eq!(check(&[], "http://127.0.0.1:4567/", &[]), None);
+    }
+
+    #[test]
+    fn other_names_are_misdirected_unless_they_were_given() {
+        for host in [
+            "evil.example",
+            "evil.example:4567",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "notlocalhost",
+            "",
+            "a b",
+        ] {
+            assert_eq!(check(&[], "/", &[("host", host)]), Some(421), "{host}");
+        }
+        assert_eq!(check(&[], "http://evil.example/", &[]), Some(421));
+        assert_eq!(
+            check(&[], "/", &[("host", "localhost"), ("host", "evil.example")]),
+            Some(421)
+        );
+        let named = ["host.docker.internal", "leasehold"];
+        assert_eq!(check(&named, "/", &[("host", "Host.Docker.Internal:4567")]), None);
+        assert_eq!(check(&named, "/", &[("host", "leasehold:4567")]), None);
+        assert_eq!(check(&named, "/", &[("host", "evil.example")]), Some(421));
+        assert_eq!(check(&["*"], "/", &[("host", "evil.example")]), None);
+    }
+
+    #[test]
+    fn pages_of_others_are_forbidden() {
+        let host = ("host", "localhost:4567");
+        for origin in [
+            "http://localhost:3000",
+            "http://127.0.0.1",
+            "https://app.localhost",
+        ] {
+            assert_eq!(check(&[], "/", &[host, ("origin", origin)]), None, "{origin}");
+        }
+        for origin in [
+            "https://evil.example",
+            "null",
+            "",
+            "http://localhost.evil.example",
+        ] {
+            assert_eq!(
+                check(&[], "/", &[host, ("origin", origin)]),
+                Some(403),
+                "{origin}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do_and_repeats_no_control_character() {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_bytes(b"a\xc2\x9bb:1").expect("a value"));
+        let stranger = Hosts::new(&[])
+            .check(&Uri::from_static("/"), &headers)
+            .expect_err("a stranger");
+        assert!(
+            stranger.message.contains("--allow-host a\u{fffd}b."),
+            "{}",
+            stranger.message
+        );
+    }
+}
