@@ -51,7 +51,6 @@ pub(super) fn index(name: &str, ranked: bool, projection: IndexProjection) -> In
         },
         projection,
         throughput: None,
-        stream: None,
         local: false,
     }
 }

@@ -80,7 +80,6 @@ impl Lease {
             range: Some((range.start.to_string(), range.end.to_string())),
             checkpoint_owner: None,
             throughput: None,
-            stream: None,
             grown_us: None,
         }
     }

@@ -30,7 +30,6 @@ fn index(key: &'static str) -> IndexSpec {
         },
         projection: IndexProjection::KeysOnly,
         throughput: None,
-        stream: None,
         local: false,
     }
 }
