@@ -287,6 +287,7 @@ const ANOTHER: Wall = Wall(CREATED.0 - 60_000);
 /// A worker that has an answer that says its stream.
 fn told(created: Wall) -> (Context, StreamWatch) {
     let (mut cx, mut watch) = beginning();
+    cx.set_booted();
     watch.step(&mut cx);
     let op = cx.did().op();
     watch.on_state(&mut cx, op, named(created));
