@@ -115,7 +115,7 @@ impl InMemory {
         let rows = state.items.values().map(|item| match self.kind.decode(item) {
             RowRead::Lease(row) => LeaseRow {
                 owner: row.owner.clone(),
-                ..copied(&row)
+                ..copied(&row, Wall(0))
             },
             other => panic!("{other:?}"),
         });
@@ -273,7 +273,9 @@ async fn run(old: &Arc<InMemory>, new: &Arc<InMemory>, plan: &Plan) -> Result<Re
 fn expected(old: &InMemory, to: Format) -> Vec<LeaseRow> {
     let fresh = InMemory::new(to);
     for row in old.rows() {
-        fresh.write(&Change::Create(Box::new(copied(&row)))).unwrap();
+        fresh
+            .write(&Change::Create(Box::new(copied(&row, Wall(0)))))
+            .unwrap();
     }
     fresh.rows()
 }
@@ -308,7 +310,7 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
         new.state().dies_after = None;
         new.state().fails = 0;
         for n in (0..10_000).step_by(7) {
-            let row = copied(new.rows().get(n as usize).unwrap());
+            let row = copied(new.rows().get(n as usize).unwrap(), Wall(0));
             if let Some(position) = row.checkpoint.position() {
                 let further = Checkpoint::At(Position::of((position.sequence.words()[2] + 5).into()));
                 new.state().items.remove(&row.key);
@@ -326,7 +328,8 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
         let idle: Vec<_> = old.rows();
         for row in idle {
             old.state().items.remove(&row.key);
-            old.write(&Change::Create(Box::new(copied(&row)))).unwrap();
+            old.write(&Change::Create(Box::new(copied(&row, Wall(0)))))
+                .unwrap();
         }
         let back = run(&new, &old, &plan(from)).await.unwrap();
         assert!(back.updated > 10 && back.created == 0, "{back:?}");

@@ -47,6 +47,12 @@ impl Needed {
         Self { answers: 3, apart }
     }
 
+    /// That a stream is gone which one description alone has shown: three descriptions, usually a second apart.
+    pub(super) fn to_lose_unsure_stream(cx: &Context) -> Self {
+        let apart = cx.poll_pause();
+        Self { answers: 3, apart }
+    }
+
     /// That a running worker has lost its table: three descriptions, usually a second apart.
     pub(super) fn to_lose_table(cx: &Context) -> Self {
         let apart = cx.poll_pause();

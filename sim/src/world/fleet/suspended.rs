@@ -7,7 +7,6 @@ use super::Fleet;
 use super::handler::Stage;
 use crate::faults::{Meanwhile, Suspension, WallAfter};
 use crate::names;
-use crate::oracles::fact::Mark;
 use crate::oracles::{Fact, ShardNo, Time};
 use crate::world::context::Context;
 use crate::world::heap::What;
@@ -96,7 +95,7 @@ impl Fleet {
                 life: worker.life,
                 shard,
                 counter: held.counter,
-                checkpoint: Mark::of(held.checkpoint, names::record_of),
+                checkpoint: cx.names().mark(Some(shard), held.checkpoint),
                 open: held.open,
                 until: worker.clock.when(held.valid_until),
             };

@@ -68,6 +68,11 @@ impl Services {
         if rows[1].is_none() || cx.plan().has_others() || self.identity(shard).is_none() {
             return;
         }
+        // Until a worker notices that its stream was made anew, the worker reads the former one.
+        let kind = cx.plan().faults.permanent_loss.as_ref().map(|loss| loss.kind);
+        if kind == Some(LossKind::StreamRemade) && cx.is_lost_for_good() {
+            return;
+        }
         let [before, after] = rows.map(|row| self.whose(shard, row));
         cx.fact(Fact::Named {
             life,
