@@ -192,7 +192,7 @@ pub enum Change {
         checkpoint: Checkpoint,
         /// The new owner: us.
         to: WorkerId,
-        /// The moment from which the shard is read, if the row needs one and has none.
+        /// The moment from which the shard is read, if the row needs one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         began: Option<Wall>,
         /// The stream that the row named as read. It must still name that one; absent: it named none.

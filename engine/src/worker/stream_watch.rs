@@ -227,10 +227,11 @@ impl StreamWatch {
 
     /// Whether answers in a row say this, and are enough by now. If not, the stream is looked at again, without a word.
     fn is_proven(&mut self, cx: &Context, claim: Claim) -> bool {
-        let needed = match (self.is_found(), cx.streams().is_identified(self.stream)) {
-            (true, true) => Needed::to_lose_stream(cx),
-            // Nothing is read before a second description: the next one is not waited for long.
-            (true, false) => Needed::to_lose_unsure_stream(cx),
+        // Until the stream is identified, no lease is taken: the next description is not waited for long.
+        let unsure = self.identification.next_at(cx, self.stream).is_some();
+        let needed = match (self.is_found(), unsure) {
+            (true, false) => Needed::to_lose_stream(cx),
+            (true, true) => Needed::to_lose_unsure_stream(cx),
             (false, _) => Needed::to_give_up(cx),
         };
         let proven = self.claims.says(cx, self.asked, claim, needed);

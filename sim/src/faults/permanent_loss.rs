@@ -87,6 +87,8 @@ impl PermanentLoss {
             1 | 2 => LossKind::StreamRemade,
             3 => LossKind::TableDeleted,
             4 => LossKind::TableOfAnother,
+            // Of several streams, one alone may be another: then the others are read.
+            5..=8 if setting.streams > 1 => LossKind::TableOfAnother,
             5 => LossKind::RowsNameAnother,
             6 => LossKind::StrangeCheckpoints,
             7 => LossKind::AnotherFleet,

@@ -179,10 +179,17 @@ impl Repeats {
             state.covered = state.covered.max(done);
         }
         let covered = state.covered;
-        if let Some(Owner::Life(life)) = owner(after)
-            && (owner(before) != owner(after) || verb == Some(Verb::Take))
-            && (!of_others || by != Some(life))
-        {
+        let becomes = match owner(after) {
+            Some(Owner::Life(life)) if owner(before) != owner(after) || verb == Some(Verb::Take) => {
+                Some(life)
+            }
+            _ => None,
+        };
+        if let Some(life) = becomes {
+            // What it processed under an earlier ownership was taken from it, or let go of, then.
+            self.processed.remove(&(life, shard));
+        }
+        if let Some(life) = becomes.filter(|life| !of_others || by != Some(*life)) {
             // From an owner that did not let go, no more is had than the row says.
             let robbed = owner(before).is_some() && by == Some(life) && owner(before) != owner(after);
             self.seen.insert((life, shard), if robbed { is } else { covered });

@@ -155,6 +155,8 @@ impl Takeover {
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        // Who refuses a table takes nothing.
+        self.counted &= !matches!(fact, Fact::Foreign);
         if !self.counted {
             return;
         }

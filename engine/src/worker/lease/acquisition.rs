@@ -144,7 +144,8 @@ impl Acquisition {
             from: self.from.clone(),
             checkpoint: self.checkpoint,
             to: cx.me().clone(),
-            began: self.began.filter(|_| row.began.is_none()),
+            // Said again where the row says it already: the same.
+            began: self.began,
             named: self.named.clone(),
             stream: cx.identity_of(&row.key),
         };
