@@ -22,6 +22,7 @@ use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::output::{ConsumerOp, EndReason, FlushReason};
 use leasehold_engine::position::Position;
+use leasehold_engine::shard::HashRange;
 use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,8 +87,11 @@ impl Consumer {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, info: ShardInfo) -> BoxFuture<'static, Outcome> {
+    fn open(&self, info: ShardInfo, range: Option<HashRange>) -> BoxFuture<'static, Outcome> {
         let inner = &self.0;
+        if let Some(range) = range {
+            inner.store.assume_range(&info.shard, range);
+        }
         let info = Arc::new(info);
         let (stop, stopped) = oneshot::channel();
         let fence = inner
@@ -376,16 +380,14 @@ impl Port<ConsumerOp> for Consumer {
                 since,
                 range,
             } => {
-                if let Some(range) = range {
-                    self.0.store.assume_range(&lease.to_shard(), range);
-                }
-                self.open(ShardInfo {
+                let info = ShardInfo {
                     shard: lease.to_shard(),
                     lease,
                     token,
                     from,
                     since,
-                })
+                };
+                self.open(info, range)
             }
             ConsumerOp::Deliver {
                 lease,

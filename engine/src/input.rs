@@ -7,6 +7,7 @@ use crate::position::Position;
 use crate::row::RowRead;
 use crate::shard::{ChildShard, Shard};
 use crate::stream_id::StreamId;
+use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -238,6 +239,13 @@ pub struct StreamState {
     /// as in traces of earlier versions. Rows are then not compared with it.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub arn: Arc<str>,
+}
+
+impl StreamState {
+    /// The identity of the stream that was described. Absent: the answer says no ARN.
+    pub fn identity(&self) -> Option<StreamIdentity> {
+        StreamIdentity::new(&self.arn, self.created)
+    }
 }
 
 /// One page of ListShards.

@@ -28,7 +28,7 @@ pub use kind::Severity;
 pub use migration::MigrationNews;
 use reason::retries;
 pub use reason::{Choice, ListReason, LossReason, TakeReason};
-use sentence::Sentence;
+use sentence::{Ids, Sentence};
 pub use stall::Stall;
 use stop::Count;
 pub use stop::{Left, StopSummary};
@@ -486,22 +486,5 @@ impl fmt::Display for Sentence<'_> {
                 )
             }
         }
-    }
-}
-
-/// Shard ids as a list in a sentence.
-struct Ids<'a>(&'a [ShardId]);
-
-impl fmt::Display for Ids<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, id) in self.0.iter().enumerate() {
-            let before = match n {
-                0 => "",
-                n if n + 1 == self.0.len() => " and ",
-                _ => ", ",
-            };
-            write!(f, "{before}{id}")?;
-        }
-        Ok(())
     }
 }

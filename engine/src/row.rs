@@ -42,7 +42,7 @@ pub struct LeaseRow {
     /// How much its owner reads of it, in millionths of KiB/s, where owners of KCL 3.x say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<u64>,
-    /// At `LATEST` or `AT_TIMESTAMP`: the shard is read from the first record that arrived at this moment or later, whoever reads it. At
+    /// At `LATEST` or `AT_TIMESTAMP`: the shard is read from the first record that arrived at this moment or later, by each owner. At
     /// any other checkpoint it means nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Wall>,
@@ -105,6 +105,10 @@ impl LeaseRow {
 /// What a table item turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all items of a table are leases, and a box would cost each of them an allocation"
+)]
 pub enum RowRead {
     /// A lease.
     Lease(LeaseRow),

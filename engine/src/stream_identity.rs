@@ -4,7 +4,6 @@
 //! stream from every other. Rows hold them in an attribute of ours, as `<ARN>@<creation time in seconds since 1970>`; where the
 //! service says no ARN, the stream's name stands in its place.
 
-use crate::input::StreamState;
 use crate::time::Wall;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -39,11 +38,6 @@ impl StreamIdentity {
     pub fn new(arn: &str, created: Wall) -> Option<Self> {
         let seconds = created.0.div_euclid(1_000);
         Self::read(&format!("{arn}{AT}{seconds}").into())
-    }
-
-    /// The identity of the stream that was described. Absent: the answer says no ARN.
-    pub fn of(state: &StreamState) -> Option<Self> {
-        Self::new(&state.arn, state.created)
     }
 
     /// The identity that a text spells. Absent: the text spells none.

@@ -32,6 +32,11 @@ impl Mono {
     pub fn since(self, earlier: Mono) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
+
+    /// A time as a clock can show it. `NEVER` is what nothing waits for; were it now, everything would be due for ever.
+    pub(crate) fn reached(self) -> Mono {
+        self.min(Mono::NEVER - Span(1))
+    }
 }
 
 impl Span {

@@ -175,7 +175,7 @@ fn the_second_fleet_refuses_and_the_first_reads_on() {
     );
 }
 
-/// Whoever is quicker: no lease is read under the wrong stream, and no fleet goes on with half of its shards.
+/// Which fleet is quicker does not matter: no lease is read under the wrong stream, and no fleet goes on with half of its shards.
 #[test]
 fn of_two_fleets_that_begin_together_none_reads_under_leases_of_the_other() {
     for seed in 0..40 {

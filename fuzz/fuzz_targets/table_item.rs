@@ -218,20 +218,25 @@ fn item(u: &mut Unstructured<'_>, known: &Known) -> Result<Item> {
 
 /// Every change of this row that its holder, a taker, a leader or an operator could ask for.
 fn changes(row: &LeaseRow) -> Vec<Change> {
+    [of_a_holder(row), of_a_taker(row), of_a_leader(row)].concat()
+}
+
+fn of_a_holder(row: &LeaseRow) -> Vec<Change> {
     let key = row.key.clone();
     let holder = row.actual_owner().cloned().unwrap_or_else(|| "w1".into());
-    let (counter, next) = (row.counter, row.counter.saturating_add(1));
-    let (from, handing_over) = (row.owner.clone(), row.handing_over.clone());
-    let owner = from.clone().unwrap_or_else(|| "w1".into());
     let guard = Guard {
-        counter,
-        next,
+        counter: row.counter,
+        next: row.counter.saturating_add(1),
         next_owner: row.handing_over.as_ref().and(row.owner.clone()),
         holder,
     };
     let held = |make: fn(leasehold_engine::ids::LeaseKey, Guard) -> Change| make(key.clone(), guard.clone());
     vec![
-        held(|key, guard| Change::Renew { key, guard, began: None }),
+        held(|key, guard| Change::Renew {
+            key,
+            guard,
+            began: None,
+        }),
         held(|key, guard| Change::Release { key, guard }),
         held(|key, guard| Change::HandOver { key, guard }),
         held(|key, guard| Change::Checkpoint {
@@ -246,7 +251,18 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
             key,
             guard,
             children: vec!["shardId-000000000008".into(), "shardId-000000000009".into()],
+            last: None,
         }),
+    ]
+}
+
+/// Those of a taker, and those that fill in or reset a row.
+fn of_a_taker(row: &LeaseRow) -> Vec<Change> {
+    let key = row.key.clone();
+    let (counter, next) = (row.counter, row.counter.saturating_add(1));
+    let (from, handing_over) = (row.owner.clone(), row.handing_over.clone());
+    let owner = from.clone().unwrap_or_else(|| "w1".into());
+    vec![
         Change::Take {
             key: key.clone(),
             counter,
@@ -261,7 +277,7 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
         Change::Claim {
             key: key.clone(),
             counter,
-            from: owner.clone(),
+            from: owner,
             checkpoint: row.checkpoint,
             by: "w3".into(),
         },
@@ -273,14 +289,24 @@ fn changes(row: &LeaseRow) -> Vec<Change> {
             },
         },
         Change::Reset {
-            key: key.clone(),
+            key,
             counter,
             next,
-            owner: from.clone(),
-            handing_over: handing_over.clone(),
+            owner: from,
+            handing_over,
             checkpoint: row.checkpoint,
             to: Checkpoint::TrimHorizon,
         },
+    ]
+}
+
+/// Those of a leader, and those that remove a row.
+fn of_a_leader(row: &LeaseRow) -> Vec<Change> {
+    let key = row.key.clone();
+    let (counter, next) = (row.counter, row.counter.saturating_add(1));
+    let (from, handing_over) = (row.owner.clone(), row.handing_over.clone());
+    let owner = from.clone().unwrap_or_else(|| "w1".into());
+    vec![
         Change::Assign {
             key: key.clone(),
             counter,

@@ -1,4 +1,4 @@
-//! A shard at LATEST is begun once: whoever reads it, and however the owner before ended, nothing that arrived since is lost.
+//! A shard at LATEST is begun once: whichever worker reads it, and however the owner before ended, nothing that arrived since is lost.
 
 use leasehold::{InitialPosition, Notice, Worker};
 use leasehold_tests::consume::{Consumer, Target};

@@ -1,6 +1,7 @@
 //! A notice as one line that no name in it can break.
 
 use super::Notice;
+use crate::ids::ShardId;
 use crate::shown::Escaping;
 use std::fmt::{self, Write as _};
 
@@ -14,3 +15,20 @@ impl fmt::Display for Notice {
 
 /// A notice with the texts of others as they are.
 pub(super) struct Sentence<'a>(pub(super) &'a Notice);
+
+/// Shard ids as a list in a sentence.
+pub(super) struct Ids<'a>(pub(super) &'a [ShardId]);
+
+impl fmt::Display for Ids<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, id) in self.0.iter().enumerate() {
+            let before = match n {
+                0 => "",
+                n if n + 1 == self.0.len() => " and ",
+                _ => ", ",
+            };
+            write!(f, "{before}{id}")?;
+        }
+        Ok(())
+    }
+}

@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(check(&[parent.clone(), child(1, ALL)]), Ok(()));
         assert!(matches!(check(&[]), Err(BadListing::Empty)));
         assert!(matches!(
-            check(&[parent.clone()]),
+            check(std::slice::from_ref(&parent)),
             Err(BadListing::Gap {
                 range: HashRange::ALL
             })

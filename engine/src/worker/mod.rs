@@ -82,7 +82,7 @@ impl Worker {
             me.clone(),
             record.incarnation,
             record.seed,
-            reached(at),
+            at.reached(),
             wall,
         );
         let mut worker = Self {
@@ -107,7 +107,7 @@ impl Worker {
     /// Takes the time of an input. A clock that went back is taken as not having moved. What the monotonic clock did not count is taken
     /// off beliefs, and not added to what was observed of others: no live owner is robbed because a clock was set.
     pub(crate) fn clock(&mut self, at: Mono, wall: Wall) {
-        if let Some(by) = self.cx.clock(reached(at), wall) {
+        if let Some(by) = self.cx.clock(at.reached(), wall) {
             lease::on_missed(&mut self.cx, &mut self.leases, by);
             self.assignment.on_missed(by);
         }
@@ -495,9 +495,4 @@ impl Worker {
     pub(crate) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
         self.cx.outputs()
     }
-}
-
-/// A time as a clock can show it. `NEVER` is what nothing waits for; were it now, everything would be due for ever.
-fn reached(at: Mono) -> Mono {
-    at.min(Mono::NEVER - Span(1))
 }

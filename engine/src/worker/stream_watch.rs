@@ -11,7 +11,6 @@ use crate::ids::OpId;
 use crate::input::{Outcome, Reply, StreamState, Why};
 use crate::notice::{Fatal, ListReason, Notice};
 use crate::output::StreamOp;
-use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use identity::Identification;
 
@@ -101,7 +100,7 @@ impl StreamWatch {
         let Some(said) = cx.streams().said(self.stream) else {
             return self.is_found();
         };
-        if leases.said_of(self.stream, said).same {
+        if leases.said_of(self.stream, said).same() {
             cx.set_identified(self.stream);
         }
         self.is_found() && cx.streams().is_identified(self.stream)
@@ -113,7 +112,7 @@ impl StreamWatch {
         let identified = self.is_identified(cx, leases);
         let scan = leases.scans().complete();
         let said = cx.streams().said(self.stream);
-        let another = said.and_then(|said| leases.said_of(self.stream, said).another);
+        let another = said.and_then(|said| leases.said_of(self.stream, said).another());
         let Some((lease, named)) = another else {
             self.identification.forget();
             return identified;
@@ -269,7 +268,7 @@ impl StreamWatch {
             // What is in a passing state is looked at again.
             return self.backoff.wait_until(cx.now() + cx.poll_pause());
         }
-        let identity = StreamIdentity::of(&state);
+        let identity = state.identity();
         let first = self.created.replace(state.created).is_none();
         self.watching = false;
         self.identification.said(cx, self.stream, identity);

@@ -177,15 +177,8 @@ fn plan_shows_what_its_files_say_as_escapes() {
     }
 }
 
-/// The worker's own log, and everything that its trace is shown with.
-#[test]
-fn consume_and_its_trace_show_what_a_table_says_as_escapes() {
-    let hostile = Hostile::new();
-    let record = json!({ "StreamName": "orders", "PartitionKey": HOSTILE, "Data": "YQobWzJKwps=" });
-    hostile.ask("Kinesis_20131202.PutRecord", &record);
-    let folder = directory("hostile-consume");
-    let trace = folder.join("trace.jsonl");
-    let trace = trace.to_str().expect("text");
+/// Runs a worker until it has a record, and writes its trace.
+fn consume(hostile: &Hostile, trace: &str) -> Output {
     let mut command = leasehold(&[
         "-vv",
         "consume",
@@ -213,7 +206,19 @@ fn consume_and_its_trace_show_what_a_table_says_as_escapes() {
         "--trace",
         trace,
     ]);
-    let output = command.output().expect("the command starts");
+    command.output().expect("the command starts")
+}
+
+/// The worker's own log, and everything that its trace is shown with.
+#[test]
+fn consume_and_its_trace_show_what_a_table_says_as_escapes() {
+    let hostile = Hostile::new();
+    let record = json!({ "StreamName": "orders", "PartitionKey": HOSTILE, "Data": "YQobWzJKwps=" });
+    hostile.ask("Kinesis_20131202.PutRecord", &record);
+    let folder = directory("hostile-consume");
+    let trace = folder.join("trace.jsonl");
+    let trace = trace.to_str().expect("text");
+    let output = consume(&hostile, trace);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let log = stderr(&output);
     assert_plain("the log", &log);

@@ -82,9 +82,15 @@ pub struct Replica {
 pub struct ReplicaFaults {
     /// Reads of a shard that do not find the shard. One of so many iterators; of so many reads of a shard that began or ended lately;
     /// and of ten times as many other reads.
+    #[serde(skip_serializing_if = "is_zero")]
     pub not_found: u32,
     /// Single wrong answers of DescribeTable, CreateTable and DescribeStreamSummary.
+    #[serde(skip_serializing_if = "is_zero")]
     pub wrong: u32,
+}
+
+fn is_zero(rate: &u32) -> bool {
+    *rate == 0
 }
 
 impl ReplicaFaults {

@@ -1,12 +1,13 @@
 //! What is known to have happened in a world: the only thing an oracle may look at.
 
 mod ask;
+mod row;
 
 pub use ask::Ask;
+pub use row::{Mark, Owner, Row, rewrites};
 
 use crate::streams::StreamNo;
 use leasehold_engine::output::EndReason;
-use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
 
 /// True time in µs since the beginning of the world.
@@ -17,72 +18,6 @@ pub type LifeNo = u32;
 
 /// A shard, by the number in its name.
 pub type ShardNo = u32;
-
-/// Who a row names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Owner {
-    /// A life of one of our workers.
-    Life(LifeNo),
-    /// Somebody else.
-    Stranger,
-}
-
-/// A lease row, as far as oracles care.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Its owner; the old one while it is being handed over.
-    pub owner: Option<Owner>,
-    /// Who is to own it next, while it is being handed over.
-    pub next: Option<Owner>,
-    /// Its counter.
-    pub counter: u64,
-    /// Its checkpoint.
-    pub checkpoint: Mark,
-}
-
-/// A checkpoint with its record's place in the shard instead of the sequence number: 1 is the first record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mark {
-    /// Nothing yet, from a time on.
-    AtTimestamp,
-    /// Nothing yet, from the oldest on.
-    TrimHorizon,
-    /// Nothing yet, from now on.
-    Latest,
-    /// Up to and including this record.
-    At(u64),
-    /// A position that no record of this shard has.
-    Nowhere,
-    /// Everything.
-    End,
-}
-
-impl Mark {
-    /// Translates a checkpoint, given the translation of positions.
-    pub fn of(
-        checkpoint: Checkpoint,
-        record: impl FnOnce(leasehold_engine::position::Position) -> Option<u64>,
-    ) -> Self {
-        match checkpoint {
-            Checkpoint::AtTimestamp => Mark::AtTimestamp,
-            Checkpoint::TrimHorizon => Mark::TrimHorizon,
-            Checkpoint::Latest => Mark::Latest,
-            Checkpoint::At(position) => record(position).map_or(Mark::Nowhere, Mark::At),
-            Checkpoint::ShardEnd => Mark::End,
-        }
-    }
-
-    /// Whether nothing has been processed yet.
-    pub fn is_initial(self) -> bool {
-        matches!(self, Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest)
-    }
-}
-
-/// Whether a person changed whether there is a row, or what it says of its shard: nothing can be expected of it then. An edit of
-/// what guards the row is no such change.
-pub fn rewrites(verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> bool {
-    verb.is_none() && before.map(|row| row.checkpoint) != after.map(|row| row.checkpoint)
-}
 
 /// What a write was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,6 +44,7 @@ mod stored;
 mod takeover;
 mod tidy;
 mod trespass;
+mod verdict;
 mod view;
 mod waiting;
 mod window;
@@ -54,98 +55,12 @@ mod history;
 pub use coverage::{Coverage, uncovered};
 pub use fact::{Fact, LifeNo, ShardNo, Time};
 pub use property::Property;
+pub use verdict::{Verdict, Violation};
 pub use window::Windows;
 
 use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
-use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// Something that should not have happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Violation {
-    /// Which property.
-    pub property: Property,
-    /// When, in µs of true time.
-    pub at: Time,
-    /// What went wrong, in a sentence.
-    pub summary: String,
-    /// A program that others wrote did it, and is known to: it checkpoints what it did not process, begins children early,
-    /// writes old checkpoints, keeps from its application that a shard was lost, and processes beside another.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub of_others: bool,
-}
-
-/// Where oracles report to.
-#[derive(Clone, Debug, Default)]
-pub struct Verdict {
-    violations: Vec<Violation>,
-    /// What is looked at was done by a program that others wrote.
-    of_others: bool,
-}
-
-/// More than so many of one world say nothing new.
-const MOST_VIOLATIONS: usize = 20;
-
-impl Verdict {
-    /// Records a violation. The sentence is only made if it is kept.
-    pub fn report(&mut self, property: Property, at: Time, summary: impl FnOnce() -> String) {
-        let of_others = self.of_others
-            && matches!(
-                property,
-                Property::EveryRecordDelivered
-                    | Property::ParentsFirst
-                    | Property::ProgressDurable
-                    | Property::StopsCleanly
-                    | Property::DoubleProcessingBounded
-            );
-        self.add(property, at, of_others, summary);
-    }
-
-    /// Records what counts against programs of others, too.
-    pub fn report_of_anybody(&mut self, property: Property, at: Time, summary: impl FnOnce() -> String) {
-        self.add(property, at, false, summary);
-    }
-
-    fn add(&mut self, property: Property, at: Time, of_others: bool, summary: impl FnOnce() -> String) {
-        let of_its_kind = self
-            .violations
-            .iter()
-            .filter(|known| known.property == property && known.of_others == of_others)
-            .count();
-        if of_its_kind < 3 && self.violations.len() < MOST_VIOLATIONS {
-            self.violations.push(Violation {
-                property,
-                at,
-                summary: summary(),
-                of_others,
-            });
-        }
-    }
-
-    /// What was found, in the order in which it was found.
-    pub fn violations(&self) -> &[Violation] {
-        &self.violations
-    }
-
-    /// Whether something is wrong: with one of these properties, or, if there are none, with what ours promise.
-    pub fn is_bad(&self, only: &[Property]) -> bool {
-        let wrong = |violation: &Violation| match only {
-            [] => violation.property != Property::Canary && !violation.of_others,
-            only => only.contains(&violation.property),
-        };
-        self.violations.iter().any(wrong)
-    }
-
-    /// What is wrong, and whether the canary was heard.
-    pub fn into_parts(mut self) -> (Vec<Violation>, bool) {
-        let all = self.violations.len();
-        self.violations
-            .retain(|violation| violation.property != Property::Canary);
-        let heard = self.violations.len() < all;
-        (self.violations, heard)
-    }
-}
 
 /// What a world promises its oracles, and what it does not.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ mod reading;
 pub use reading::Unusable;
 
 use crate::draws::Draws;
+use crate::faults::AggregateFaults;
 use crate::start::Start;
 use crate::swarm::{EPOCH_MS, Plan, STREAM_AGE_MS};
 use leasehold_engine::config::InitialPosition;
@@ -47,6 +48,8 @@ impl Given {
             named => named,
         };
         plan.start_at(from);
+        // What the records of a given stream are made of is not known.
+        plan.faults.aggregates = AggregateFaults::default();
         plan.start = Some(self.start.clone());
         plan
     }

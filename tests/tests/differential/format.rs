@@ -79,6 +79,19 @@ fn guard(counter: u64, holder: &str, next: Option<&str>) -> Guard {
     }
 }
 
+/// The lease of `w1` is set to the newest.
+fn reset(key: LeaseKey, counter: u64) -> Change {
+    Change::Reset {
+        key,
+        counter,
+        next: counter + 1,
+        owner: Some("w1".into()),
+        handing_over: None,
+        checkpoint: Checkpoint::TrimHorizon,
+        to: Checkpoint::Latest,
+    }
+}
+
 /// Every kind of change, in a given state of the row or in another.
 fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
     let key = || key.clone();
@@ -141,15 +154,7 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
                 end: HashKey::MAX,
             },
         },
-        Change::Reset {
-            key: key(),
-            counter,
-            next: counter + 1,
-            owner: Some("w1".into()),
-            handing_over: None,
-            checkpoint: Checkpoint::TrimHorizon,
-            to: Checkpoint::Latest,
-        },
+        reset(key(), counter),
         Change::Delete { key: key(), counter },
     ]
 }

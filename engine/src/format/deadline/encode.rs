@@ -29,14 +29,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
                 // A row that nobody ever had is told from none at all by its key alone.
                 Condition::Exists(key.into()),
                 at(table, *counter),
-                match from {
-                    // The owner, or who waits for what was released or is being handed over.
-                    Some(from) => Condition::Any(vec![
-                        named(table.claim, from),
-                        Condition::All(vec![named(table.owner, from), table.absent(table.claim)]),
-                    ]),
-                    None => Condition::All(vec![table.absent(table.owner), table.absent(table.claim)]),
-                },
+                of(table, from.as_ref()),
                 // Others write checkpoints without moving the deadline.
                 still(table, *checkpoint),
             ];
@@ -85,6 +78,18 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
         Change::Delete { counter, .. } => {
             Condition::All(vec![at(table, *counter), still(table, Checkpoint::ShardEnd)])
         }
+    }
+}
+
+/// The lease is this worker's, or no worker's.
+fn of(table: &Columns, worker: Option<&WorkerId>) -> Condition {
+    match worker {
+        // The owner, or who waits for what was released or is being handed over.
+        Some(worker) => Condition::Any(vec![
+            named(table.claim, worker),
+            Condition::All(vec![named(table.owner, worker), table.absent(table.claim)]),
+        ]),
+        None => Condition::All(vec![table.absent(table.owner), table.absent(table.claim)]),
     }
 }
 
@@ -191,19 +196,7 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
         Change::Reset { next, to, .. } => placed(table, until(*next), *to)
             .remove(table.owner)
             .remove(table.claim),
-        Change::End { guard, children, .. } => {
-            let update = until(guard.next)
-                .set(table.checkpoint, AttributeValue::s(SHARD_END))
-                .remove(table.start)
-                .remove(table.began)
-                .remove(table.sub)
-                .remove(table.owner)
-                .remove(table.claim);
-            match shard_set(children) {
-                Some(children) => update.set(table.children, children),
-                None => update,
-            }
-        }
+        Change::End { guard, children, .. } => ended(table, until(guard.next), children),
         Change::Assign { .. } | Change::Offer { .. } | Change::Weigh { .. } | Change::Forget { .. } => {
             Update::default().remove(table.claim)
         }
@@ -241,6 +234,21 @@ fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
     match to.position().map_or(0, |position| position.sub) {
         0 => update.remove(table.sub),
         sub => update.set(table.sub, AttributeValue::n(sub)),
+    }
+}
+
+/// The update that leaves the row ended and without a worker, too, with these children, if they are known.
+fn ended(table: &Columns, update: Update, children: &[ShardId]) -> Update {
+    let update = update
+        .set(table.checkpoint, AttributeValue::s(SHARD_END))
+        .remove(table.start)
+        .remove(table.began)
+        .remove(table.sub)
+        .remove(table.owner)
+        .remove(table.claim);
+    match shard_set(children) {
+        Some(children) => update.set(table.children, children),
+        None => update,
     }
 }
 

@@ -140,16 +140,7 @@ pub(super) fn action(change: &Change) -> Action {
             handing_over,
             to,
             ..
-        } => {
-            let update = counted(*next)
-                .set(name::OWNER, AttributeValue::s(to.clone()))
-                .remove(name::OLD_OWNER)
-                .remove(name::NEXT_OWNER)
-                .remove(name::HANDS_OVER);
-            // KCL's rule.
-            let switched = from.as_ref().is_some_and(|from| from != to) || handing_over.as_ref() == Some(to);
-            update.add(name::SWITCHES, i64::from(switched))
-        }
+        } => assigned(counted(*next), from.as_ref(), handing_over.as_ref(), to),
         Change::Offer { from, to, .. } => Update::default()
             .set(name::OWNER, AttributeValue::s(to.clone()))
             .set(name::OLD_OWNER, AttributeValue::s(from.clone()))
@@ -173,6 +164,23 @@ pub(super) fn action(change: &Change) -> Action {
             .set(name::RANGE_START, AttributeValue::s(range.start.to_string()))
             .set(name::RANGE_END, AttributeValue::s(range.end.to_string())),
     })
+}
+
+/// The update that gives the lease to a worker, too.
+fn assigned(
+    update: Update,
+    from: Option<&WorkerId>,
+    handing_over: Option<&WorkerId>,
+    to: &WorkerId,
+) -> Update {
+    // KCL's rule.
+    let switched = from.is_some_and(|from| from != to) || handing_over == Some(to);
+    update
+        .set(name::OWNER, AttributeValue::s(to.clone()))
+        .remove(name::OLD_OWNER)
+        .remove(name::NEXT_OWNER)
+        .remove(name::HANDS_OVER)
+        .add(name::SWITCHES, i64::from(switched))
 }
 
 /// Millionths of KiB/s, as KCL spells KiB/s.

@@ -6,6 +6,7 @@ use crate::row::{HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
 use serde_json::{Value, json};
 
+mod after;
 mod fleet;
 mod state;
 mod streams;

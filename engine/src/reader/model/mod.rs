@@ -400,6 +400,10 @@ impl World {
     }
 
     /// The place of a moment. One of the future is refused; and one that was taken does not move on.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the answer is what a service gives, and is made once"
+    )]
     fn begin(&mut self, at: i64) -> Result<usize, Outcome> {
         if at > (self.now.0 / 1_000) as i64 {
             return Err(refused(Why::Invalid));

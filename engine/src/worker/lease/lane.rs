@@ -162,11 +162,8 @@ impl Lane {
 
     /// What the row says by the last write that is known to be durable. A checkpoint takes the moment away.
     pub(super) fn says(&self) -> Says {
-        Says {
-            counter: self.counter,
-            checkpoint: self.durable,
-            began: self.began.filter(|_| began::is_of(self.durable)),
-        }
+        let began = self.began.filter(|_| began::is_of(self.durable));
+        Says::new(self.counter, self.durable, began)
     }
 
     /// Whether everything the application processed is durable.
@@ -317,7 +314,7 @@ impl Lane {
             stream,
             counter: self.next,
             checkpoint: self.durable,
-            began: self.says().began,
+            began: self.says().began(),
             ..known
         }))
     }

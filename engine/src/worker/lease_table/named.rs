@@ -21,9 +21,21 @@ pub(in crate::worker) struct Named {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::worker) struct Said<'a> {
     /// Some row names this very stream.
-    pub(in crate::worker) same: bool,
+    same: bool,
     /// A row that names another one.
-    pub(in crate::worker) another: Option<(&'a LeaseKey, &'a StreamIdentity)>,
+    another: Option<(&'a LeaseKey, &'a StreamIdentity)>,
+}
+
+impl<'a> Said<'a> {
+    /// Whether some row names this very stream.
+    pub(in crate::worker) fn same(&self) -> bool {
+        self.same
+    }
+
+    /// A row that names another one.
+    pub(in crate::worker) fn another(&self) -> Option<(&'a LeaseKey, &'a StreamIdentity)> {
+        self.another
+    }
 }
 
 impl LeaseTable {

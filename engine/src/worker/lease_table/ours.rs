@@ -11,9 +11,24 @@ use crate::worker::context::Context;
 /// What our own write left in a row.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::worker) struct Says {
-    pub(in crate::worker) counter: u64,
-    pub(in crate::worker) checkpoint: Checkpoint,
-    pub(in crate::worker) began: Option<Wall>,
+    counter: u64,
+    checkpoint: Checkpoint,
+    began: Option<Wall>,
+}
+
+impl Says {
+    pub(in crate::worker) fn new(counter: u64, checkpoint: Checkpoint, began: Option<Wall>) -> Self {
+        Self {
+            counter,
+            checkpoint,
+            began,
+        }
+    }
+
+    /// The moment from which the shard is read.
+    pub(in crate::worker) fn began(&self) -> Option<Wall> {
+        self.began
+    }
 }
 
 impl LeaseTable {

@@ -5,6 +5,7 @@ use crate::input::Cause;
 use crate::output::Effect;
 use crate::row::LeaseRow;
 use crate::stream_id::StreamId;
+use crate::stream_identity::StreamIdentity;
 use crate::worker::hopeless::CLIENT_PATIENCE;
 use crate::worker::lease_table::Scan;
 use crate::worker::stream_set::StreamIx;

@@ -222,7 +222,7 @@ mod tests {
             clock.go_on(25_000_000, 20_000_000, wrong);
             assert_eq!(clock.mono(25_000_000), before);
             let when = clock.when(before + Span::from_secs(1));
-            assert!(when.abs_diff(26_000_000) <= 51_000, "{when}");
+            assert!(when.abs_diff(26_000_000) <= 53_000, "{when}");
             assert_eq!(clock.is_adrift(25_000_000), wrong);
             assert_eq!(clock.look(25_000_000), !wrong);
             clock.set_right();

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a test makes few of them")]
 enum Doing {
     /// A row is shown.
     Show(LeaseRow),

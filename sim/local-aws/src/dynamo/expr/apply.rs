@@ -46,7 +46,7 @@ impl Update {
         }
         // What is added beyond the end of a list comes in the order of its indexes. Elements leave their lists after everything else,
         // from the back, so that indexes keep their meaning.
-        puts.sort_by(|(left, _), (right, _)| left.cmp(right));
+        puts.sort_by_key(|(path, _)| *path);
         removals.sort_by(|left, right| right.cmp(left));
         let mut item = old.clone();
         puts.into_iter()

@@ -1,0 +1,309 @@
+//! What holds for the rows and the changes of every format.
+
+use super::*;
+use crate::position::{Checkpoint, Position};
+use crate::row::{Guard, LeaseRow};
+use crate::shard::HashRange;
+use crate::time::Wall;
+use proptest::prelude::*;
+
+/// The changes that only the leader of a fleet makes.
+fn of_a_leader(counter: u64) -> [Change; 2] {
+    let key = || LeaseKey::from("shardId-000000000000");
+    let assign = Change::Assign {
+        key: key(),
+        counter,
+        next: counter + 5,
+        from: None,
+        handing_over: None,
+        to: "w2".into(),
+    };
+    let offer = Change::Offer {
+        key: key(),
+        from: "w1".into(),
+        to: "w2".into(),
+    };
+    [assign, offer]
+}
+
+/// A condition of absent attributes holds for no item at all, too: the write would make a row anew that others removed.
+#[test]
+fn only_a_creation_makes_a_row() {
+    let key = || LeaseKey::from("shardId-000000000000");
+    let guard = |counter| Guard {
+        counter,
+        holder: "w1".into(),
+        next: counter + 5,
+        next_owner: None,
+    };
+    for (format, counter) in Format::ALL.into_iter().flat_map(|kind| [(kind, 0), (kind, 7)]) {
+        let mut changes = vec![
+            Change::Claim {
+                key: key(),
+                counter,
+                from: "w1".into(),
+                checkpoint: Checkpoint::TrimHorizon,
+                by: "w2".into(),
+            },
+            Change::Renew {
+                key: key(),
+                guard: guard(counter),
+                began: None,
+            },
+            Change::Checkpoint {
+                key: key(),
+                guard: guard(counter),
+                position: Position::of(1.into()),
+            },
+            Change::SetRange {
+                key: key(),
+                range: HashRange::ALL,
+            },
+            Change::Delete { key: key(), counter },
+        ];
+        changes.extend(of_a_leader(counter));
+        let checkpoints = [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd];
+        changes.extend(checkpoints.map(|checkpoint| Change::Reset {
+            key: key(),
+            counter,
+            next: counter + 5,
+            owner: None,
+            handing_over: None,
+            checkpoint,
+            to: Checkpoint::TrimHorizon,
+        }));
+        for checkpoint in [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd] {
+            changes.extend([None, Some("w1")].map(|from| Change::Take {
+                key: key(),
+                counter,
+                next: counter + 5,
+                from: from.map(Into::into),
+                checkpoint,
+                to: "w2".into(),
+                began: None,
+                named: None,
+                stream: None,
+            }));
+        }
+        for change in changes {
+            let mut item = None;
+            let _ = format.encode(&change).carry_out(&mut item);
+            assert_eq!(item, None, "{format}: {change:?}");
+        }
+        let mut item = None;
+        let row = LeaseRow::new(key(), Checkpoint::TrimHorizon);
+        let created = format.encode(&Change::Create(Box::new(row))).carry_out(&mut item);
+        assert!(created.is_ok() && item.is_some(), "{format}");
+    }
+}
+
+/// The item of a row, which lacks nothing, without its guards.
+fn unguarded(format: Format, row: &LeaseRow, guards: &[&str], told: &str) -> Option<Item> {
+    let mut item = None;
+    let create = format.encode(&Change::Create(Box::new(row.clone())));
+    create.carry_out(&mut item).unwrap();
+    assert_eq!(format.lacks(item.as_ref().unwrap()), Vec::<&str>::new(), "{told}");
+    item.as_mut()
+        .unwrap()
+        .retain(|name, _| !guards.contains(&&**name));
+    item
+}
+
+/// A person's edit may remove what guards a row. It is read as zero. The next worker that takes the lease writes it again; and only
+/// one does.
+#[test]
+fn a_row_without_its_guard_is_taken_once_and_complete_again() {
+    let guards = [
+        &["leaseCounter", "ownerSwitchesSinceCheckpoint"][..],
+        &["LeaseTimeout"],
+        &["lease_timeout", "leasehold_deadline"],
+        &["LastUpdate"],
+    ];
+    let at = Checkpoint::At(Position::of(5.into()));
+    let owners = [None, Some("w1")];
+    for (format, guards) in Format::ALL.into_iter().zip(guards) {
+        for (checkpoint, owner) in [at, Checkpoint::TrimHorizon]
+            .into_iter()
+            .flat_map(|checkpoint| owners.map(|owner| (checkpoint, owner)))
+        {
+            let told = format!("{format}: {checkpoint:?} of {owner:?}");
+            let mut row = LeaseRow::new("shardId-000000000000".into(), checkpoint);
+            (row.owner, row.counter) = (owner.map(Into::into), 7_000_000_007);
+            let mut item = unguarded(format, &row, guards, &told);
+
+            let lacks = format.lacks(item.as_ref().unwrap());
+            // Where there is no owner, there need be no deadline.
+            assert_eq!(
+                lacks.is_empty(),
+                owner.is_none() && guards[0].to_lowercase().contains("timeout"),
+                "{told}"
+            );
+            assert!(
+                lacks.iter().all(|name| guards.contains(name)),
+                "{told}: {lacks:?}"
+            );
+            row.counter = 0;
+            assert_eq!(
+                format.decode(item.as_ref().unwrap()),
+                RowRead::Lease(row.clone()),
+                "{told}"
+            );
+
+            let take = |to: &str| {
+                format.encode(&Change::Take {
+                    key: row.key.clone(),
+                    counter: 0,
+                    next: 5,
+                    from: row.owner.clone(),
+                    checkpoint,
+                    to: to.into(),
+                    began: None,
+                    named: None,
+                    stream: None,
+                })
+            };
+            take("w2").carry_out(&mut item).unwrap();
+            assert!(take("w3").carry_out(&mut item).is_err(), "{told}: taken twice");
+            let taken = item.unwrap();
+            assert_eq!(format.lacks(&taken), Vec::<&str>::new(), "{told}");
+            let read = format.decode(&taken);
+            let read = read.lease().unwrap();
+            assert_eq!(
+                (read.counter, read.owner.as_ref().unwrap().as_str()),
+                (5, "w2"),
+                "{told}"
+            );
+            assert_eq!(read.checkpoint, checkpoint, "{told}");
+        }
+    }
+}
+
+fn checkpoints() -> impl Strategy<Value = Checkpoint> {
+    prop_oneof![
+        (0u64..9, 0u64..3).prop_map(|(sequence, sub)| {
+            let sequence = sequence.into();
+            Checkpoint::At(Position { sequence, sub })
+        }),
+        Just(Checkpoint::TrimHorizon),
+        Just(Checkpoint::Latest),
+        Just(Checkpoint::AtTimestamp),
+        Just(Checkpoint::ShardEnd),
+    ]
+}
+
+/// Where a row begins at a moment, a take gives it the one that it lacks, a renewal an earlier one, and a checkpoint takes it away.
+#[test]
+fn every_format_keeps_the_moment_from_which_a_shard_is_read() {
+    let key = || LeaseKey::from("shardId-000000000000");
+    for format in Format::ALL {
+        for checkpoint in [Checkpoint::Latest, Checkpoint::AtTimestamp] {
+            let mut item = None;
+            let row = LeaseRow::new(key(), checkpoint);
+            let mut carry_out = |change: Change| {
+                format.encode(&change).carry_out(&mut item).unwrap();
+                let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else {
+                    panic!("{item:?}")
+                };
+                (row.checkpoint, row.began)
+            };
+            let guard = |counter, next| Guard {
+                counter,
+                next,
+                holder: "w".into(),
+                next_owner: None,
+            };
+            assert_eq!(
+                carry_out(Change::Create(Box::new(row))),
+                (checkpoint, None),
+                "{format:?}"
+            );
+            let take = Change::Take {
+                key: key(),
+                counter: 0,
+                next: 5,
+                from: None,
+                checkpoint,
+                to: "w".into(),
+                began: Some(Wall(70)),
+                named: None,
+                stream: None,
+            };
+            assert_eq!(carry_out(take), (checkpoint, Some(Wall(70))), "{format:?}");
+            let plain = Change::Renew {
+                key: key(),
+                guard: guard(5, 6),
+                began: None,
+            };
+            assert_eq!(carry_out(plain), (checkpoint, Some(Wall(70))), "{format:?}");
+            let earlier = Change::Renew {
+                key: key(),
+                guard: guard(6, 7),
+                began: Some(Wall(60)),
+            };
+            assert_eq!(carry_out(earlier), (checkpoint, Some(Wall(60))), "{format:?}");
+            let position = Position::of(9.into());
+            let saved = Change::Checkpoint {
+                key: key(),
+                guard: guard(7, 8),
+                position,
+            };
+            assert_eq!(carry_out(saved), (Checkpoint::At(position), None), "{format:?}");
+        }
+    }
+}
+
+proptest! {
+    /// Whatever a row says, a reset leaves a free lease at its checkpoint. It is made of the row that was read, and of no other.
+    #[test]
+    fn a_reset_frees_the_row_that_was_read(
+        format in prop::sample::select(Format::ALL.to_vec()),
+        (from, to) in (checkpoints(), checkpoints()),
+        owner in prop::option::of("[a-z]{1,3}"),
+        handing_over in prop::option::of("[A-Z]{1,3}"),
+        counter in 0u64..3,
+    ) {
+        prop_assume!(from.is_end() || !to.is_end());
+        let mut row = LeaseRow::new("shardId-000000000001".into(), from);
+        row.owner = owner.map(|owner| owner.as_str().into());
+        if row.owner.is_some() && format != Format::Kinsumer {
+            row.handing_over = handing_over.map(|owner| owner.as_str().into());
+        }
+        row.counter = counter;
+        row.began = Some(Wall(5));
+        let mut item = None;
+        format.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut item).unwrap();
+        let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else { panic!("{item:?}") };
+        let reset = |row: &LeaseRow| format.encode(&Change::Reset {
+            key: row.key.clone(),
+            counter: row.counter,
+            next: row.counter + 7,
+            owner: row.owner.clone(),
+            handing_over: row.handing_over.clone(),
+            checkpoint: row.checkpoint,
+            to,
+        });
+        let others = [
+            LeaseRow { counter: row.counter + 1, ..row.clone() },
+            LeaseRow { owner: Some("another".into()), ..row.clone() },
+            LeaseRow { checkpoint: Checkpoint::At(Position::of(77.into())), ..row.clone() },
+        ];
+        for other in others {
+            let before = item.clone();
+            prop_assert!(reset(&other).carry_out(&mut item).is_err(), "{:?}", other);
+            prop_assert_eq!(&item, &before);
+        }
+        reset(&row).carry_out(&mut item).unwrap();
+        let read = format.decode(item.as_ref().unwrap());
+        let expected = LeaseRow {
+            owner: None,
+            handing_over: None,
+            counter: row.counter + 7,
+            switches: 0,
+            checkpoint: to,
+            began: None,
+            ..row.clone()
+        };
+        prop_assert_eq!(read, RowRead::Lease(expected));
+        prop_assert!(reset(&row).carry_out(&mut item).is_err(), "made twice");
+    }
+}
