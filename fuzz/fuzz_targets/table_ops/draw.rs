@@ -147,7 +147,7 @@ pub fn condition(u: Bytes<'_, '_>, heads: &[&'static str], depth: u8) -> Result<
         }
         4 => Condition::Exists(at),
         5 => Condition::NotExists(at),
-        6 => Condition::HasType(at, *u.choose(&LETTERS)?),
+        6 => Condition::HasType(at, u.choose(&LETTERS)?),
         7 => match scalar(u)? {
             prefix @ (V::S(_) | V::B(_)) => Condition::BeginsWith(at, Operand::Given(prefix)),
             V::N(_) => {
