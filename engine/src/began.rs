@@ -13,7 +13,8 @@
 //! A service refuses a time in its future. Then the clock of the writer was ahead. The first owner tries earlier moments, twice as far back
 //! each time, until the service takes one. It writes this moment to the row before it fetches anything, so no later owner begins after it.
 //! So the error of a clock costs old records, which are handed over although they arrived before the start: those that arrived in as long
-//! a time as the error, and a second. A clock that is behind by an hour makes the application begin an hour early. No clock loses a record.
+//! a time as the error, and a second. A clock that is behind by an hour makes the application begin an hour early. A clock that is ahead and is
+//! not refused, since the first request comes later than the clock is ahead, begins late by its error at most.
 //! A time that an operator configured is not moved: the shard waits until the service has come to it.
 
 use crate::config::InitialPosition;

@@ -116,7 +116,10 @@ fn all_attempts_to_take_a_row_write_the_moment_of_the_first() {
     assert!(
         matches!(
             has_one,
-            Effect::Table(TableOp::Write(Change::Take { began: None, .. }))
+            Effect::Table(TableOp::Write(Change::Take {
+                began: Some(Wall(1)),
+                ..
+            }))
         ),
         "{has_one:?}"
     );
