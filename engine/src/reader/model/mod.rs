@@ -381,8 +381,8 @@ impl World {
                     IteratorFrom::TrimHorizon => 0,
                     IteratorFrom::Latest => panic!("a place that moves"),
                     IteratorFrom::AtTimestamp(Wall(at)) => match self.begin(at) {
-                        Ok(place) => place,
-                        Err(refused) => return refused,
+                        Some(place) => place,
+                        None => return refused(Why::Invalid),
                     },
                     IteratorFrom::At(at) => self.index(|part| part.at.sequence >= at.sequence),
                     IteratorFrom::After(at) => self.index(|part| part.at.sequence > at.sequence),
@@ -400,13 +400,9 @@ impl World {
     }
 
     /// The place of a moment. One of the future is refused; and one that was taken does not move on.
-    #[expect(
-        clippy::result_large_err,
-        reason = "the answer is what a service gives, and is made once"
-    )]
-    fn begin(&mut self, at: i64) -> Result<usize, Outcome> {
+    fn begin(&mut self, at: i64) -> Option<usize> {
         if at > (self.now.0 / 1_000) as i64 {
-            return Err(refused(Why::Invalid));
+            return None;
         }
         let place = self.index(|part| part.arrival.0 / 1_000 >= at as u64);
         if let Some(taken) = &mut self.since {
@@ -420,7 +416,7 @@ impl World {
                 self.frontier = place;
             }
         }
-        Ok(place)
+        Some(place)
     }
 
     fn fetch(&mut self, op: OpId, from: usize, limit: u32) -> Fetched {
