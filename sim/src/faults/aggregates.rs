@@ -25,6 +25,7 @@ pub enum MadeBy {
 #[serde(default, deny_unknown_fields)]
 pub struct AggregateFaults {
     /// Records that are aggregated, in one of a thousand.
+    #[serde(skip_serializing_if = "is_zero")]
     pub aggregated: u32,
     /// The most parts of one.
     pub parts: u32,
@@ -35,6 +36,10 @@ pub struct AggregateFaults {
     pub made_by: MadeBy,
     /// What applications do with parts of other shards.
     pub misplaced: Misplaced,
+}
+
+fn is_zero(rate: &u32) -> bool {
+    *rate == 0
 }
 
 impl Default for AggregateFaults {
