@@ -199,7 +199,7 @@ impl<'a> Lineage<'a> {
     }
 
     /// Whether all shards of a stream may have been so at one moment: nothing contradicts itself, no child is older than its parent, and the
-    /// open ones cover the hash space exactly. From a listing of which this is not so nothing follows.
+    /// open ones cover the hash space exactly. Nothing follows from any other listing.
     pub fn check_all(&self) -> Result<(), BadListing> {
         self.check()?;
         for (n, parents) in self.parents.iter().enumerate() {

@@ -65,7 +65,7 @@ pub(super) enum Request {
     DoubtTable,
     /// Take note that a stream that is to be read was found.
     StreamFound(StreamIx),
-    /// Take note that it is known which one that is.
+    /// Take note that the identity of a stream is known.
     StreamIdentified(StreamIx),
     /// Find out whether the stream is gone, and list its shards: a shard was not found.
     DoubtStream(StreamIx),

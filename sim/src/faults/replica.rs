@@ -135,7 +135,7 @@ impl ReplicaFaults {
         Some(Chance::Replica { for_us, shows, says })
     }
 
-    /// What chance makes of an answer about the table or the stream. `first`: nothing was found out before, so nothing can be another.
+    /// What chance makes of an answer about the table or the stream. `first`: no answer came before, so no answer can name another stream or table.
     pub(crate) fn chance_of_wrong(&self, first: bool, roll: &mut Roll) -> Option<Chance> {
         if !roll.happens(self.wrong) {
             return None;

@@ -90,7 +90,7 @@ impl Services {
         })
     }
 
-    /// Fills a table before any worker is there. Its rows name another stream, all or one of them, and fit this one else.
+    /// Fills a table before any worker is there. All rows, or one row, name another stream; ranges and parents fit this stream.
     pub(super) fn plant_named(&mut self, cx: &mut Context, pick: u32) -> bool {
         self.table.make_at_once(cx.now());
         let shards = cx.plan().shards;
@@ -108,7 +108,7 @@ impl Services {
         true
     }
 
-    /// Fills a table before any worker is there. Its rows name no stream, and fit this one; but their checkpoints are numbers of another.
+    /// Fills a table before any worker is there. The rows name no stream, and their ranges fit this stream; the checkpoints are numbers of another stream.
     pub(super) fn plant_strange(&mut self, cx: &mut Context) -> bool {
         self.table.make_at_once(cx.now());
         for shard in 0..cx.plan().shards {
