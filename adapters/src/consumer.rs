@@ -259,8 +259,7 @@ impl Consumer {
                 // Before the receipt: an acknowledgement that comes at once finds it kept.
                 inner.store.keep(shard, batch);
                 match receipt.keep() {
-                    Keeping::Kept => return Outcome::Applied(Reply::Kept),
-                    Keeping::Acknowledged => return Outcome::Applied(Reply::Kept),
+                    Keeping::Kept | Keeping::Acknowledged => return Outcome::Applied(Reply::Kept),
                     Keeping::Dropped => {}
                 }
                 inner.store.keep_not(shard, batch);

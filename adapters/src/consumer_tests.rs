@@ -175,7 +175,7 @@ async fn an_abort_stops_the_running_call_even_before_it_runs() {
 
     let not_yet_running = rig.deliver(2, None, 2);
     rig.abort().await;
-    assert_eq!(not_yet_running.await, Outcome::Unknown(Cause::Cancelled));
+    assert_eq!(not_yet_running.await, Outcome::NotSent(Cause::Cancelled));
     assert_eq!(rig.notes(), ["open s", "#1 5 6 7"], "the second never ran");
 
     rig.keep(3, "fine");

@@ -280,6 +280,19 @@ fn expected(old: &InMemory, to: Format) -> Vec<LeaseRow> {
     fresh.rows()
 }
 
+/// The rows, each moment of which is the same: an interrupted run gives a moment to a row at `LATEST` when it writes the row.
+fn dateless(mut rows: Vec<LeaseRow>) -> Vec<LeaseRow> {
+    for row in &mut rows {
+        assert_eq!(
+            row.began.is_some(),
+            row.checkpoint == Checkpoint::Latest,
+            "{row:?}"
+        );
+        row.began = row.began.map(|_| Wall(0));
+    }
+    rows
+}
+
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
     for (from, to) in [(Format::VmwareGoKcl, Format::Kcl), (Format::Kcl, Format::KclRb)] {
@@ -300,8 +313,8 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
         assert!(interruptions > 1, "it was interrupted");
         assert!(report.conflicts.is_empty(), "{:?}", report.conflicts);
         assert_eq!(
-            new.rows(),
-            expected(&old, to),
+            dateless(new.rows()),
+            dateless(expected(&old, to)),
             "as if it had not been interrupted"
         );
         assert_eq!(old.rows(), before, "the old table is only read");

@@ -318,6 +318,13 @@ pub enum Why {
     WrongClock,
 }
 
+impl Why {
+    /// Whether the service lets this worker do nothing of the kind.
+    pub(crate) fn is_denial(self) -> bool {
+        matches!(self, Why::Denied | Why::WrongClock)
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -44,7 +44,10 @@ fn stream<'a>(rig: &'a mut Rig, name: &str) -> &'a mut Stream {
 }
 
 fn put(rig: &mut Rig, name: &str, shard: u32, count: u64) {
-    stream(rig, name).put(shard, count).expect("a shard");
+    let now = rig.wall();
+    let stream = stream(rig, name);
+    stream.now = now;
+    stream.put(shard, count).expect("a shard");
 }
 
 fn row<'a>(rig: &'a Rig, name: &str, shard: u32) -> &'a LeaseRow {

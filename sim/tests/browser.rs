@@ -13,7 +13,7 @@
 use leasehold_sim::deliberate::{Bug, HAS_BUGS};
 use leasehold_sim::run::{Options, WorldReport, run_seed};
 use leasehold_sim::timeline::builder::Builder;
-use leasehold_sim::timeline::picture::{BarKind, MarkKind, Timeline};
+use leasehold_sim::timeline::picture::{Bar, BarKind, MarkKind, Timeline};
 use leasehold_sim::timeline::{html, world};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -223,6 +223,11 @@ fn record(seed: u64, bug: Option<Bug>) -> WorldReport {
     run_seed(seed, &options)
 }
 
+/// Whether a bar is a pixel wide.
+fn is_wide(bar: &Bar, timeline: &Timeline) -> bool {
+    (bar.to - bar.from) * 900 > timeline.end
+}
+
 /// A small world that fails: one with a deliberate bug if this is the copy that has them, else one that says it failed.
 fn small() -> Timeline {
     use leasehold_sim::oracles::{Property, Violation};
@@ -232,9 +237,10 @@ fn small() -> Timeline {
         .find(|report| {
             let failed = bug.is_none() || !report.found.violations.is_empty();
             let timeline = world::timeline(report);
-            failed && timeline.workers.len() >= 2 && timeline.marks.len() <= 1_000
+            let small = timeline.workers.len() >= 2 && timeline.marks.len() <= 1_000;
+            failed && small && timeline.bars.iter().any(|bar| is_wide(bar, &timeline))
         })
-        .expect("one of two hundred worlds is small, has two workers and fails if it can");
+        .expect("one of two hundred worlds is small, has two workers and a wide bar, and fails if it can");
     if bug.is_none() {
         least.found.violations.push(Violation {
             property: Property::ExclusiveOwnership,
@@ -264,8 +270,7 @@ fn a_small_failure_is_drawn_in_light_and_dark() {
         let state = desk.state(&page, "", theme);
         state.shows(&timeline, theme);
         // Everything is in view: every bar that is a pixel wide is drawn.
-        let wide = |bar: &&leasehold_sim::timeline::picture::Bar| (bar.to - bar.from) * 900 > timeline.end;
-        let bars = timeline.bars.iter().filter(wide).count();
+        let bars = timeline.bars.iter().filter(|bar| is_wide(bar, &timeline)).count();
         assert!(
             state.number("bars") >= bars && bars > 0,
             "{state:?}, expected {bars}"

@@ -84,7 +84,11 @@ async fn a_missing_permission_at_the_start_is_told_and_ends_the_worker() {
                 "grant the permission",
             ],
         );
-        assert_eq!(account.local.refused().get(operation), Some(&1), "asked once");
+        assert_eq!(
+            account.local.refused().get(operation),
+            Some(&2),
+            "a second answer says the same"
+        );
     }
 }
 

@@ -26,6 +26,10 @@ pub struct Stream {
     pub shards: BTreeMap<ShardId, Shard>,
     /// The records of each shard that can be read.
     pub records: BTreeMap<ShardId, Vec<u64>>,
+    /// When the next records arrive. An iterator at a time begins with the first record of this time or later.
+    pub now: Wall,
+    /// The last record of each time at which records arrived.
+    arrived: BTreeMap<Wall, u64>,
     sequence: u64,
 }
 
@@ -69,6 +73,7 @@ impl Stream {
         let records = self.records.get_mut(&shard_id(n))?;
         records.extend(self.sequence + 1..=self.sequence + count);
         self.sequence += count;
+        self.arrived.insert(self.now, self.sequence);
         Some(())
     }
 
@@ -127,7 +132,7 @@ impl Stream {
         self.shards.get(shard).is_some_and(|shard| !shard.is_open())
     }
 
-    /// The shards of a listing. Records have no times: the shards of the trim horizon, and of any time, are those without a
+    /// The shards of a listing. Shards have no times: the shards of the trim horizon, and of any time, are those without a
     /// parent.
     pub fn listed(&self, filter: ShardFilter) -> impl Iterator<Item = &Shard> {
         self.shards.values().filter(move |shard| match filter {
@@ -137,8 +142,7 @@ impl Stream {
         })
     }
 
-    /// Carries out an operation of the worker that reads by `reading`. A listing is one page. An iterator at a time is one at the
-    /// oldest record.
+    /// Carries out an operation of the worker that reads by `reading`. A listing is one page.
     pub fn execute(&self, reading: &mut Reading, op_id: OpId, op: &StreamOp) -> Outcome {
         let Some(created) = self.created else {
             return refused(Why::NotFound, None);
@@ -156,13 +160,27 @@ impl Stream {
             StreamOp::GetIterator { shard, from } => match self.records.get(shard) {
                 None => refused(Why::NotFound, None),
                 Some(records) => {
-                    reading.iterators.insert(op_id, start(records, *from));
+                    reading.iterators.insert(op_id, self.start(records, *from));
                     Outcome::Applied(Reply::Iterator)
                 }
             },
             StreamOp::GetRecords { shard, via, limit } => {
                 self.get_records(reading, op_id, shard, *via, *limit)
             }
+        }
+    }
+
+    /// The number of records before the place where an iterator starts.
+    fn start(&self, records: &[u64], from: IteratorFrom) -> usize {
+        match from {
+            IteratorFrom::TrimHorizon => 0,
+            IteratorFrom::AtTimestamp(time) => {
+                let earlier = self.arrived.range(..time).next_back();
+                records.partition_point(|record| *record <= earlier.map_or(0, |(_, last)| *last))
+            }
+            IteratorFrom::Latest => records.len(),
+            IteratorFrom::At(position) => records.partition_point(|record| *record < number(position)),
+            IteratorFrom::After(position) => records.partition_point(|record| *record <= number(position)),
         }
     }
 
@@ -199,16 +217,6 @@ impl Stream {
 }
 
 const BYTES_PER_RECORD: u64 = 100;
-
-/// The number of records before the place where an iterator starts.
-fn start(records: &[u64], from: IteratorFrom) -> usize {
-    match from {
-        IteratorFrom::TrimHorizon | IteratorFrom::AtTimestamp(_) => 0,
-        IteratorFrom::Latest => records.len(),
-        IteratorFrom::At(position) => records.partition_point(|record| *record < number(position)),
-        IteratorFrom::After(position) => records.partition_point(|record| *record <= number(position)),
-    }
-}
 
 /// The record at a position.
 fn number(position: Position) -> u64 {

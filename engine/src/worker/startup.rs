@@ -222,7 +222,7 @@ impl Startup {
 
     fn failed(&mut self, cx: &mut Context, op: OpId, what: &str, outcome: &Outcome) {
         let starting = self.step != Step::Done;
-        let is_denial = matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::Denied);
+        let is_denial = matches!(outcome, Outcome::Refused(refusal) if refusal.why.is_denial());
         if starting && is_denial && !self.is_proven(cx, Claim::Denied) {
             return;
         }

@@ -291,7 +291,7 @@ impl StreamWatch {
         };
         // One stream of several may be forbidden for a while: the others are read meanwhile.
         let denied = !cx.streams().are_several();
-        let is_denial = matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::Denied);
+        let is_denial = matches!(outcome, Outcome::Refused(refusal) if refusal.why.is_denial());
         if denied && is_denial && !self.is_found() && !self.is_proven(cx, Claim::Denied) {
             return;
         }

@@ -220,7 +220,7 @@ impl Rig {
     pub fn tell(&mut self, worker: usize, body: Body) {
         let at = self.now;
         let ahead = self.wall_ahead.get(worker).copied().unwrap_or(0);
-        let wall = Wall((at.0 / 1000) as i64 + ahead);
+        let wall = Wall(self.wall().0 + ahead);
         let mut driven = std::mem::take(&mut self.workers[worker].driven);
         driven.tell(Input { at, wall, body }, &mut Turn { rig: self, worker });
         self.workers[worker].driven = driven;
@@ -300,11 +300,17 @@ impl Rig {
         }
     }
 
+    /// The wall clock of the services.
+    pub fn wall(&self) -> Wall {
+        Wall((self.now.0 / 1000) as i64)
+    }
+
     pub fn id(n: u32) -> ShardId {
         shard_id(n)
     }
 
     pub fn put(&mut self, n: u32, count: u64) {
+        self.stream.now = self.wall();
         self.stream.put(n, count).expect("a shard");
     }
 

@@ -28,18 +28,38 @@ pub struct AggregateFaults {
     #[serde(skip_serializing_if = "is_zero")]
     pub aggregated: u32,
     /// The most parts of one.
+    #[serde(skip_serializing_if = "are_usual")]
     pub parts: u32,
     /// How long a producer uses its map of the shards, in µs, unless it finds that the map is outdated.
-    #[serde(rename = "map_kept", with = "micros")]
+    #[serde(rename = "map_kept", with = "micros", skip_serializing_if = "is_usual_time")]
     pub map_us: u64,
     /// Who makes them.
+    #[serde(skip_serializing_if = "is_default")]
     pub made_by: MadeBy,
     /// What applications do with parts of other shards.
+    #[serde(skip_serializing_if = "is_default")]
     pub misplaced: Misplaced,
 }
 
+/// The most parts of an aggregated record, where a scenario says nothing.
+const PARTS: u32 = 4;
+/// How long a producer uses its map of the shards, where a scenario says nothing.
+const MAP_US: u64 = 600_000_000;
+
 fn is_zero(rate: &u32) -> bool {
     *rate == 0
+}
+
+fn are_usual(parts: &u32) -> bool {
+    *parts == PARTS
+}
+
+fn is_usual_time(map_us: &u64) -> bool {
+    *map_us == MAP_US
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for AggregateFaults {
@@ -47,8 +67,8 @@ impl Default for AggregateFaults {
     fn default() -> Self {
         Self {
             aggregated: 0,
-            parts: 4,
-            map_us: 600_000_000,
+            parts: PARTS,
+            map_us: MAP_US,
             made_by: MadeBy::Kpl,
             misplaced: Misplaced::Drop,
         }

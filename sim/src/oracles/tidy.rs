@@ -90,6 +90,8 @@ impl Tidy {
                 }
                 let row = self.row(shard);
                 let checkpoint = after.map(|row| row.checkpoint);
+                // A row that is finished when it is made names no children, and workers remove only a row whose children they know.
+                let never_read = row.checkpoint.is_none() && checkpoint == Some(Mark::End);
                 let kind = |mark: Option<Mark>| {
                     mark.map(|mark| (mark.is_initial() && mark != Mark::Latest, mark == Mark::End))
                 };
@@ -97,6 +99,9 @@ impl Tidy {
                     row.since = now;
                 }
                 row.checkpoint = checkpoint;
+                if never_read {
+                    self.edited.insert(shard);
+                }
             }
             _ => {}
         }

@@ -4,10 +4,14 @@ mod migrated;
 
 use super::{Plan, led};
 use crate::draws::Draws;
-use crate::faults::{ApplicationFaults, Faults, InterruptionKind, PeerFaults, ProcessFaults, StreamFaults};
+use crate::faults::{
+    ApplicationFaults, Faults, InterruptionKind, PeerFaults, ProcessFaults, StreamFaults, SuspensionFaults,
+    WallAfter,
+};
 use crate::peers::{Assignment, Fleet, Program};
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::format::Format;
+use leasehold_engine::policy::Life;
 use migrated::migrated;
 use std::sync::Arc;
 
@@ -68,6 +72,9 @@ impl Plan {
         });
         plan.start = start.map(Arc::new);
         plan.faults = survivable(plan.faults, &plan.fleet);
+        if plan.config.policies().life != Life::Counter {
+            keep_time(&mut plan.faults.suspension);
+        }
         plan.faults.peers = PeerFaults::draw(draws, plan.config.lease_duration().0);
         if other == Program::Kcl3 {
             plan.led(draws);
@@ -87,6 +94,16 @@ impl Plan {
         let ours = |worker| self.fleet.program(worker) == Program::Leasehold;
         let upgraded = !self.faults.upgrade.turns.is_empty();
         self.has_others() && (upgraded || (0..self.workers as usize).any(ours))
+    }
+}
+
+/// Where rows say until when a lease is held, other programs compare that with their own wall clocks. A wall clock that stays behind lets
+/// them take lease after lease from its worker, which never ends.
+fn keep_time(faults: &mut SuspensionFaults) {
+    for suspension in &mut faults.suspensions {
+        if suspension.wall == WallAfter::Wrong {
+            suspension.wall = WallAfter::Right;
+        }
     }
 }
 

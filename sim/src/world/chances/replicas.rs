@@ -12,8 +12,8 @@ pub(super) struct Replicas {
     of: Vec<Option<(Time, u32, Replica)>>,
     /// What was not found once, and to whom. A second time would be more than the engine is promised: see [`crate::faults::ReplicaFaults`].
     struck: BTreeSet<(usize, ShardNo)>,
-    /// The last wrong answer: the life, and which of its questions that was.
-    wrong: Vec<Option<(u32, u32)>>,
+    /// The last single wrong answer: the life, which of its questions that was, and when.
+    wrong: Vec<Option<(u32, u32, Time)>>,
 }
 
 /// After a replica was wrong, so many scan intervals pass until another one is, for one worker.
@@ -43,20 +43,23 @@ impl Replicas {
         let faults = &cx.plan().faults.replica;
         let mut roll = cx.draws().roll("replica", site.key());
         let w = usize::from(site.worker);
+        // A replica and a single wrong answer that follow each other would be wrong for longer than either may be.
+        let scan_us = cx.plan().least(|config| config.scan_interval()).0;
+        let replica_rested = self.of[w].is_none_or(|(until, ..)| cx.now() >= until + REST * scan_us);
+        let wrong_rested = self.wrong[w].is_none_or(|(.., at)| cx.now() >= at + scan_us);
         if site.deed == Deed::Setup {
             let questions = cx.plan().streams;
-            let rests = |&(life, nth): &(u32, u32)| life == site.life && site.nth <= nth + 4 * questions;
-            if self.wrong[w].as_ref().is_some_and(rests) {
+            let rests =
+                |&(life, nth, _): &(u32, u32, Time)| life == site.life && site.nth <= nth + 4 * questions;
+            if !replica_rested || self.wrong[w].as_ref().is_some_and(rests) {
                 return None;
             }
             let found = faults.chance_of_wrong(site.nth < 2 * questions + 2, &mut roll)?;
-            self.wrong[w] = Some((site.life, site.nth));
+            self.wrong[w] = Some((site.life, site.nth, cx.now()));
             return Some(found);
         }
         let shard = site.shard?;
-        let scan_us = cx.plan().least(|config| config.scan_interval()).0;
-        let rested = self.of[w].is_none_or(|(until, ..)| cx.now() >= until + REST * scan_us);
-        if !rested || self.struck.contains(&(w, shard)) {
+        if !replica_rested || !wrong_rested || self.struck.contains(&(w, shard)) {
             return None;
         }
         let found = faults.chance_of_not_found(site, turns, scan_us * 3 / 4, &mut roll)?;

@@ -58,7 +58,9 @@ impl Fleet {
             WallAfter::Wrong => cx.mark("suspended-wall-wrong"),
         }
         self.look_soon(cx, w);
-        self.hold_again(cx, w);
+        if suspension.clock == Meanwhile::Stands {
+            self.hold_again(cx, w);
+        }
         let open: Vec<ShardNo> = self.workers[w].adapter.consumers.keys().copied().collect();
         for shard in open {
             self.ask_fence(cx, w, shard);
