@@ -15,13 +15,14 @@ use std::io;
 /// | a client has no region, or an option is out of range | [`Builder::build`](crate::Builder::build) refuses it: [`NoRegion`](Error::NoRegion), [`Config`](Error::Config) |
 /// | the endpoint of a client is no URL | ends within seconds, after 6 attempts: [`Fatal::Client`] |
 /// | no credentials are found at the start | ends within seconds, after 6 attempts: [`Fatal::Denied`] |
-/// | at the start, credentials are refused or expired, or a permission is missing for the table or the stream | ends at once: [`Fatal::Denied`], with the IAM action |
+/// | at the start, credentials are refused or expired, or a permission is missing for the table or the only stream | ends after a second look, a second later: [`Fatal::Denied`], with the IAM action |
 /// | at the start, the host's clock is off by more than 5 minutes | ends at once: [`Fatal::WrongClock`], with how far it is off |
-/// | the table has another key | ends at once: [`Fatal::TableIncompatible`] |
-/// | the stream does not exist in this account and region | ends at once, before a table is created: [`Fatal::StreamMissing`], with the address that was asked |
+/// | the table has another key | ends after a second look: [`Fatal::TableIncompatible`] |
+/// | the stream does not exist in this account and region | ends after a second look, before a table is created: [`Fatal::StreamMissing`], with the address that was asked |
 /// | nothing listens at the endpoint, its name is not resolved, it does not answer, or it is not AWS | tries again for ever |
 /// | the table or the stream is being created or deleted | waits; for a table no longer than 10 minutes ([`Fatal::TableUnusable`]) |
 /// | credentials expire, a permission goes or the clock is set wrong later, while leases are held or not | tries again for ever; a lease that is not renewed in time is paused |
+/// | a row is of another stream | ends within seconds of a start, and after the next scans of a running worker: [`Fatal::OtherStream`] |
 /// | a permission is missing that the start does not need, as `kinesis:GetRecords` | tries again for ever |
 ///
 /// The start is over once stream and table were found, in this order, which is before any lease is taken. What is tried again for ever is told in

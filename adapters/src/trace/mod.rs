@@ -1,6 +1,6 @@
 //! Traces: the recorded inputs of an engine, from which its whole life can be computed again.
 //!
-//! A trace is JSON Lines. A trace holds no record payloads, as no input does. Lines are one of:
+//! A trace is JSON Lines. A trace holds no record payloads, as no input does, but the texts of handlers' errors. Lines are one of:
 //!
 //! | line | meaning |
 //! |---|---|

@@ -371,8 +371,8 @@ impl<K, D, S, A> Builder<K, D, S, A> {
     }
 
     /// Writes a full trace to a file, which `leasehold replay` reads; by default none is written. An earlier file of that name is
-    /// replaced. A trace holds every input of the engine and no record data. What the disk is too slow for is left out, and
-    /// recorded as a gap. On Unix the file is created with the mode 0600; an earlier one keeps its mode.
+    /// replaced. A trace holds every input of the engine and no record data but the texts of handlers' errors. What the disk is too
+    /// slow for is left out, and recorded as a gap. On Unix the file is created with the mode 0600; an earlier one keeps its mode.
     pub fn trace_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.trace = Some(TraceTo::File(path.into()));
         self

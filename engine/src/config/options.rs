@@ -158,7 +158,8 @@ options! {
         streams, with_streams: Streams = Streams::default(), "none", "each stream once; only with KCL's table, and without `stream`";
         /// Where shards without a lease are started. A shard that has a lease goes on from its checkpoint or, before there is one, from where
         /// its lease says that it was begun, whatever this says; a worker that finds such leases says so in a warning, unless this is the default.
-        /// At `latest`, that is the moment at which the lease was created, by that worker's clock: what arrives from then on is handed over.
+        /// At `latest`, that is the moment at which the lease was created or first taken, by that worker's clock: what arrives from then on is handed
+        /// over, if the clock is not ahead.
         initial_position, with_initial_position: InitialPosition = InitialPosition::TrimHorizon,
             "trim-horizon", "trim-horizon, latest, or a time";
         /// How long a lease lasts without a renewal, as an observer counts (KCL: `failoverTimeMillis`). Shorter: a crashed
