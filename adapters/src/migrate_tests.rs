@@ -346,7 +346,7 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
         }
         let back = run(&new, &old, &plan(from)).await.unwrap();
         assert!(back.updated > 10 && back.created == 0, "{back:?}");
-        assert_eq!(old.rows(), expected(&new, from));
+        assert_eq!(dateless(old.rows()), dateless(expected(&new, from)));
     }
 }
 
