@@ -121,8 +121,12 @@ impl Looking {
     }
 }
 
-/// The world of one seed, before anything is left out.
+/// The world of one seed, before anything is left out. A bug is on meanwhile: some worlds begin with rows that the engine has written.
+///
+/// # Panics
+/// If the options name a bug, and this program does not have the bugs in it.
 pub fn plan_of(seed: u64, options: &Options) -> Plan {
+    let _switched = turn_on(options.bug);
     let plan = match &options.given {
         Some(given) => given.plan(seed),
         None if options.formats.is_empty() => Plan::draw(seed),

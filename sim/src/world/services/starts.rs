@@ -23,8 +23,29 @@ const MARGIN_MS: i64 = 1_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Starts {
     since: BTreeMap<ShardNo, i64>,
+    /// The moment that the row told first, or when it was written, if its writer's clock was ahead.
+    told: BTreeMap<ShardNo, i64>,
     /// Who was given a place to begin at last.
     by: BTreeMap<ShardNo, LifeNo>,
+}
+
+/// By how much a wall clock of this world may be wrong, in ms.
+fn most_off(cx: &Context) -> i64 {
+    let faults = &cx.plan().faults;
+    if faults.clock.steps.iter().any(|step| step.freeze) {
+        return i64::MAX;
+    }
+    let of_worker = |worker: u32| -> u64 {
+        let steps = faults.clock.steps.iter().filter(|step| step.worker == worker);
+        let suspensions = faults.suspension.suspensions.iter();
+        let suspensions = suspensions.filter(|suspension| suspension.worker == worker);
+        let stepped = steps.map(|step| step.by_ms.unsigned_abs());
+        stepped
+            .chain(suspensions.map(|suspension| suspension.us / 1_000))
+            .sum()
+    };
+    let most = (0..cx.plan().workers).map(of_worker).max();
+    i64::try_from(most.unwrap_or(0)).unwrap_or(i64::MAX)
 }
 
 impl Services {
@@ -38,7 +59,11 @@ impl Services {
             return;
         };
         let now = wall_ms(cx.now());
-        let since = match row.began {
+        let began = row.began;
+        if let Some(began) = began {
+            self.starts.told.entry(shard).or_insert(began.0.min(now));
+        }
+        let since = match began {
             Some(began) => Some(now.max(began.0.saturating_add(MARGIN_MS))),
             None if cx.plan().faults.start.bare_rows => (verb == Verb::Take).then_some(now),
             None => matches!(verb, Verb::Create | Verb::Take).then_some(now),
@@ -66,10 +91,8 @@ impl Services {
         let (due, floor) = match (row.checkpoint, cx.plan().config.initial_position()) {
             (Checkpoint::Latest, _) => {
                 let since = self.starts.since.get(&shard).copied();
-                let steps = cx.plan().faults.clock.steps.iter();
-                let off: u64 = steps.map(|step| step.by_ms.unsigned_abs()).sum();
-                let off = i64::try_from(off).unwrap_or(i64::MAX);
-                let floor = EPOCH_MS.saturating_sub(MARGIN_MS).saturating_sub(off);
+                let told = self.starts.told.get(&shard).copied().unwrap_or(EPOCH_MS);
+                let floor = told.saturating_sub(MARGIN_MS).saturating_sub(most_off(cx));
                 (since.unwrap_or_else(|| wall_ms(cx.now())), floor)
             }
             (Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(time)) => {
