@@ -97,7 +97,7 @@ fn only_a_creation_makes_a_row() {
     }
 }
 
-/// The item of a row, which lacks nothing, without its guards.
+/// The complete item of a row, less the attributes that guard a write.
 fn unguarded(format: Format, row: &LeaseRow, guards: &[&str], told: &str) -> Option<Item> {
     let mut item = None;
     let create = format.encode(&Change::Create(Box::new(row.clone())));

@@ -47,7 +47,7 @@ impl Needed {
         Self { answers: 3, apart }
     }
 
-    /// That a stream is gone which one description alone has shown: three descriptions, usually a second apart.
+    /// Evidence that a stream is gone, if only one description has shown the stream: three descriptions, usually a second apart.
     pub(super) fn to_lose_unsure_stream(cx: &Context) -> Self {
         let apart = cx.poll_pause();
         Self { answers: 3, apart }

@@ -58,7 +58,7 @@ impl World {
         let attribute = |name, letter| json!({ "AttributeName": name, "AttributeType": letter });
         let key = |name, kind| json!({ "AttributeName": name, "KeyType": kind });
         let table = json!({
-            "TableName": "t",
+            "TableName": "table",
             "BillingMode": "PAY_PER_REQUEST",
             "AttributeDefinitions": [attribute("p", "S"), attribute("q", "N"), attribute("o", "S")],
             "KeySchema": [key("p", "HASH"), key("q", "RANGE")],
@@ -173,7 +173,7 @@ impl World {
     /// One whole item.
     fn get(&mut self, at: &(String, i128)) {
         let key = Item::from([("p".to_owned(), V::S(at.0.clone())), ("q".to_owned(), V::N(at.1))]);
-        let body = json!({ "TableName": "t", "Key": item_json(&key, 0) });
+        let body = json!({ "TableName": "table", "Key": item_json(&key, 0) });
         let answer = self.call("GetItem", &body).expect("a good key");
         let expected = self.rows.get(at).map(|item| sorted(item_json(item, 0)));
         assert_eq!(answer.get("Item").cloned().map(sorted), expected);
@@ -184,7 +184,7 @@ impl World {
         let key = draw::key(u)?;
         let paths = draw::paths(u)?;
         let mut saying = Saying::new(0);
-        let mut body = json!({ "TableName": "t", "Key": item_json(&key, 0), "ProjectionExpression": saying.paths(&paths) });
+        let mut body = json!({ "TableName": "table", "Key": item_json(&key, 0), "ProjectionExpression": saying.paths(&paths) });
         saying.finish(&mut body);
         let answer = self
             .call("GetItem", &body)
@@ -263,7 +263,8 @@ impl World {
         if backward {
             expected.reverse();
         }
-        let body = json!({ "TableName": "t", "KeyConditionExpression": text, "ScanIndexForward": !backward });
+        let body =
+            json!({ "TableName": "table", "KeyConditionExpression": text, "ScanIndexForward": !backward });
         let (found, expected) = self.found(u, "Query", body, saying, &draw::NO_KEY, expected)?;
         assert_eq!(found, expected, "{text}");
         Ok(())
@@ -303,7 +304,7 @@ impl World {
     /// All items, or those of an index, in no order; whole or in segments.
     fn scan(&mut self, u: Bytes<'_, '_>) -> Result<()> {
         let mut expected: Vec<Item> = self.rows.values().cloned().collect();
-        let mut body = json!({ "TableName": "t" });
+        let mut body = json!({ "TableName": "table" });
         let mut saying = Saying::new(0);
         let mut operation = "Scan";
         let kind = u.int_in_range(0..=3)?;
@@ -365,7 +366,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut world = World::new();
     // Bytes that end in the middle of a request end the run.
     let _ = world.run(&mut Unstructured::new(bytes));
-    let (found, _) = world.pages("Scan", json!({ "TableName": "t" }));
+    let (found, _) = world.pages("Scan", json!({ "TableName": "table" }));
     world.same(
         found,
         world

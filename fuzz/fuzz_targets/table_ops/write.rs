@@ -120,7 +120,7 @@ impl Write {
     pub fn body(&self, u: Bytes<'_, '_>, alone: bool) -> Result<Value> {
         let spelling = u.int_in_range(0..=3)?;
         let mut saying = Saying::new(spelling);
-        let mut body = json!({ "TableName": "t" });
+        let mut body = json!({ "TableName": "table" });
         match &self.action {
             Action::Put(item) => body["Item"] = item_json(item, spelling),
             Action::Update(key, _) | Action::Delete(key) | Action::Check(key) => {

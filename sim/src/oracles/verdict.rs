@@ -12,7 +12,7 @@ pub struct Violation {
     pub at: Time,
     /// What went wrong, in a sentence.
     pub summary: String,
-    /// A program that others wrote did it, and is known to: it checkpoints what it did not process, begins children early,
+    /// Another library's program caused the violation, by a known habit of that program: the program checkpoints what it did not process, begins children early,
     /// writes old checkpoints, keeps from its application that a shard was lost, and processes beside another.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_others: bool,
@@ -26,7 +26,7 @@ pub struct Verdict {
     pub(super) of_others: bool,
 }
 
-/// More than so many of one world say nothing new.
+/// A world reports no more violations than this number: further violations tell nothing new.
 const MOST_VIOLATIONS: usize = 20;
 
 impl Verdict {
@@ -65,12 +65,12 @@ impl Verdict {
         }
     }
 
-    /// What was found, in the order in which it was found.
+    /// The violations, in the order in which the oracles reported them.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
 
-    /// Whether something is wrong: with one of these properties, or, if there are none, with what ours promise.
+    /// Whether one of these properties is violated; without any named property, whether a worker of ours broke a promise.
     pub fn is_bad(&self, only: &[Property]) -> bool {
         let wrong = |violation: &Violation| match only {
             [] => violation.property != Property::Canary && !violation.of_others,

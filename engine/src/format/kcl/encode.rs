@@ -301,10 +301,12 @@ fn item(row: &LeaseRow) -> Item {
 
 /// Shards by their ids alone, in an application of several streams too: relatives are of the same stream.
 fn shard_set(key: &LeaseKey, shards: &[ShardId]) -> Option<AttributeValue> {
-    let several = split_key(key.as_str()).is_some();
-    let bare = |shard: &ShardId| match split_key(shard.as_str()) {
-        Some((_, bare)) if several => bare.to_owned(),
-        _ => shard.as_str().to_owned(),
+    let stream = split_key(key.as_str()).map(|(stream, _)| stream);
+    // The inverse of how relatives are read: the name of the row's own stream is cut off, and no other.
+    let bare = |shard: &ShardId| {
+        let whole = shard.as_str();
+        let cut = stream.and_then(|stream| whole.strip_prefix(stream)?.strip_prefix(':'));
+        cut.unwrap_or(whole).to_owned()
     };
     (!shards.is_empty()).then(|| AttributeValue::Ss(shards.iter().map(bare).collect()))
 }

@@ -59,7 +59,7 @@ impl LeaseTable {
         }
     }
 
-    /// Which streams the rows of a stream name: the stream with this identity, another one, or both.
+    /// Which identities the rows of a stream hold: this identity, another identity, or both.
     pub(in crate::worker) fn said_of(&self, stream: StreamIx, identity: &StreamIdentity) -> Said<'_> {
         let mut said = Said::default();
         for (named, (lease, _)) in self.named.by_stream.get(&stream).into_iter().flatten() {

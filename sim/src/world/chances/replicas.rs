@@ -12,7 +12,7 @@ pub(super) struct Replicas {
     of: Vec<Option<(Time, u32, Replica)>>,
     /// What was not found once, and to whom. A second time would be more than the engine is promised: see [`crate::faults::ReplicaFaults`].
     struck: BTreeSet<(usize, ShardNo)>,
-    /// The last single wrong answer: the life, which of its questions that was, and when.
+    /// The last single wrong answer: the life that got the answer, the number of the life's question, and the time.
     wrong: Vec<Option<(u32, u32, Time)>>,
 }
 
