@@ -312,11 +312,8 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
         };
         assert!(interruptions > 1, "it was interrupted");
         assert!(report.conflicts.is_empty(), "{:?}", report.conflicts);
-        assert_eq!(
-            dateless(new.rows()),
-            dateless(expected(&old, to)),
-            "as if it had not been interrupted"
-        );
+        // As if it had not been interrupted.
+        assert_eq!(dateless(new.rows()), dateless(expected(&old, to)));
         assert_eq!(old.rows(), before, "the old table is only read");
 
         // Some work is done in the new table, and then it goes back.

@@ -94,8 +94,7 @@ fn full_rows() -> Vec<LeaseRow> {
     let mut of_several = owned.clone();
     of_several.key = "111122223333:orders:1700000000:shardId-000000000000".into();
     let mut latest = owned.clone();
-    latest.checkpoint = Checkpoint::Latest;
-    latest.began = Some(Wall(1_767_323_045_000));
+    (latest.checkpoint, latest.began) = (Checkpoint::Latest, Some(Wall(1_767_323_045_000)));
     latest.stream = StreamIdentity::new(
         "arn:aws:kinesis:us-east-1:111122223333:stream/orders",
         Wall(1_700_000_000_000),
@@ -455,11 +454,8 @@ fn check_creation(format: Format, row: LeaseRow) {
     };
     let created = create(row.clone());
     if format == Format::Kcl {
-        let expected = LeaseRow {
-            throughput: None,
-            ..row
-        };
-        assert_eq!(sorted(created.clone()), sorted(expected));
+        let throughput = None;
+        assert_eq!(sorted(created.clone()), sorted(LeaseRow { throughput, ..row }));
     }
     assert_eq!(sorted(create(created.clone())), sorted(created), "{format}");
 }
