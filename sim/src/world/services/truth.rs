@@ -8,6 +8,7 @@ use crate::oracles::fact::{Mark, Row, Verb};
 use crate::oracles::{Fact, LifeNo, Property, ShardNo, Time};
 use crate::peers;
 use crate::streams::StreamNo;
+use crate::swarm::Plan;
 use crate::world::context::Context;
 use crate::world::heap::What;
 use crate::world::request::{Request, RowChange};
@@ -70,6 +71,20 @@ impl Family {
     }
 }
 
+/// The time from which a shard is promised whose row says AT_TIMESTAMP and no time. The first worker that takes the shard decides by its
+/// own configuration. So the later time counts, if the workers of an upgrade are told another time than the first workers.
+fn timestamp(plan: &Plan) -> Option<Wall> {
+    let configs = [Some(&plan.config), plan.upgraded.as_ref()];
+    let times = configs
+        .into_iter()
+        .flatten()
+        .filter_map(|config| match config.initial_position() {
+            InitialPosition::AtTimestamp(wall) => Some(wall),
+            _ => None,
+        });
+    times.max()
+}
+
 impl Services {
     /// The truth about a row may have changed.
     pub(in crate::world) fn row_written(
@@ -90,10 +105,8 @@ impl Services {
         if self.rows.len() <= index {
             self.rows.resize_with(index + 1, Lease::default);
         }
-        let from_record = match (cx.plan().config.initial_position(), &self.rows[index].row, &after) {
-            (InitialPosition::AtTimestamp(wall), None, Some(row)) => {
-                self.first_at(cx, shard, row.began.unwrap_or(wall))
-            }
+        let from_record = match (timestamp(cx.plan()), &self.rows[index].row, &after) {
+            (Some(wall), None, Some(row)) => self.first_at(cx, shard, row.began.unwrap_or(wall)),
             _ => 1,
         };
         if after.is_none() {
