@@ -81,7 +81,11 @@ pub(super) fn add(faults: &mut Faults, draws: Draws, setting: Setting) {
     faults.start.bare_rows = roll.below(4) == 0;
     if roll.below(2) == 0 {
         let steps = (0..setting.workers as u32).map(|worker| {
-            let by = roll.magnitude(1, 7_200_000) as i64;
+            // A clock that is ahead by less than the world lasts is overtaken, and the moment that it told lies in the past then.
+            let by = match roll.below(2) {
+                0 => roll.magnitude(200, (setting.length_us / 1_000).max(201)),
+                _ => roll.magnitude(1, 7_200_000),
+            } as i64;
             WallStep {
                 at: 0,
                 worker,
