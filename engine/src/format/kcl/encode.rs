@@ -13,15 +13,17 @@ use crate::time::Wall;
 pub(super) fn condition(change: &Change) -> Condition {
     match change {
         Change::Create(_) => not_exists(name::KEY),
-        // A row without a counter and an owner is told from none at all by its key alone.
         Change::Take {
             counter,
             from,
+            checkpoint,
             named: stream,
             ..
         } => {
-            let bare = (*counter == 0 && from.is_none()).then(|| Condition::Exists(name::KEY.into()));
-            let mut all: Vec<Condition> = bare.into_iter().collect();
+            let mut all = Vec::new();
+            if *counter == 0 && from.is_none() {
+                all.extend(bare(*checkpoint));
+            }
             all.extend([counts(*counter), named(name::OWNER, from.as_ref())]);
             all.extend(still_names(name::IDENTITY, stream.as_ref()));
             Condition::All(all)
@@ -79,6 +81,16 @@ pub(super) fn condition(change: &Change) -> Condition {
             equals(name::CHECKPOINT, AttributeValue::s(sentinel::SHARD_END)),
         ]),
     }
+}
+
+/// What tells a row without a counter and an owner from none at all, and from a row that lost its counter later: such a row may have
+/// ended since it was read. A position is left out, since it may be spelled in several ways.
+fn bare(checkpoint: Checkpoint) -> impl Iterator<Item = Condition> {
+    let place = match checkpoint {
+        Checkpoint::At(_) => None,
+        sentinel => Some(equals(name::CHECKPOINT, AttributeValue::s(spelled(sentinel).0))),
+    };
+    std::iter::once(Condition::Exists(name::KEY.into())).chain(place)
 }
 
 /// We own the row, or are its old owner during the hand-over that we know of. A hand-over that began without our

@@ -139,6 +139,10 @@ pub(super) fn condition(change: &Change) -> Condition {
             };
             // A row that nobody ever wrote is told from none at all by its key alone.
             let mut all = vec![Condition::Exists(KEY.into()), written_at(*counter), owner];
+            if *counter == 0 {
+                // A row that lost its time may have ended since it was read.
+                all.push(nothing(FINISHED));
+            }
             all.extend(still_names(STREAM, named.as_ref()));
             Condition::All(all)
         }

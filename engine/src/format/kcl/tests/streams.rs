@@ -131,11 +131,17 @@ pub(super) fn takes(
 /// Whether the guard of a take holds.
 pub(super) fn is_taken(row: &LeaseRow, change: &Change) -> bool {
     let Change::Take {
-        counter, from, named, ..
+        counter,
+        from,
+        checkpoint,
+        named,
+        ..
     } = change
     else {
         return false;
     };
     let still = named.is_none() || row.stream == *named;
-    row.counter == *counter && row.owner == *from && still
+    let bare = *counter == 0 && from.is_none();
+    let there = !bare || matches!(checkpoint, Checkpoint::At(_)) || row.checkpoint == *checkpoint;
+    row.counter == *counter && row.owner == *from && still && there
 }

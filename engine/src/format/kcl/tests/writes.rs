@@ -128,7 +128,7 @@ fn every_change_in_words() {
         (
             take_at(0, None),
             "SET leaseCounter = 1, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner, throughputKBps ADD ownerSwitchesSinceCheckpoint 0 \
-             IF attribute_exists(leaseKey) AND (attribute_not_exists(leaseCounter) OR leaseCounter = 0) \
+             IF attribute_exists(leaseKey) AND checkpoint = 'LATEST' AND (attribute_not_exists(leaseCounter) OR leaseCounter = 0) \
              AND attribute_not_exists(leaseOwner)"
                 .into(),
         ),
