@@ -141,10 +141,13 @@ impl Delivery {
                     Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest => {}
                 }
             }
-            Fact::Placed { shard, from, .. } if !of_others => {
+            Fact::Placed {
+                shard, from, born, ..
+            } if !of_others => {
                 let progress = self.shard(shard);
                 if std::mem::take(&mut progress.loose) {
-                    progress.done = progress.done.max(from - 1);
+                    // What arrived before the row was there is nobody's.
+                    progress.done = progress.done.max(from.max(born) - 1);
                 }
             }
             Fact::Trimmed { shard, before } => {
@@ -333,6 +336,7 @@ mod tests {
             from: 100,
             due: 100,
             floor: 1,
+            born: 100,
         };
         let good = [
             created(0, Mark::Latest),

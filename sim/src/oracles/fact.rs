@@ -138,12 +138,14 @@ pub enum Fact {
 
     /// At LATEST or a timestamp, the service gave a worker of ours a place in a shard. `from`: the record there. `due`: what arrived since the
     /// application began there is from this one on. `floor`: what is before this one had arrived long before the start.
+    /// `born`: what is before this one had arrived when the row was created or first taken.
     Placed {
         life: LifeNo,
         shard: ShardNo,
         from: u64,
         due: u64,
         floor: u64,
+        born: u64,
     },
 
     /// A row changed in the table. `from_record`: the record at which the timestamp of the row begins.

@@ -3,7 +3,8 @@
 //! At LATEST and at a timestamp nothing in the checkpoint tells where a shard begins. The service tells the truth: the record at which the
 //! place lies that it gives to a worker. The first place that it gives is where the shard begins. What arrived since the row told the
 //! moment, or since a worker first took the lease, comes after it; and until there is a checkpoint, no place of another owner, and no later one of
-//! the same, lies behind it. How far a clock was ahead when the moment was written is excused.
+//! the same, lies behind it. Records from before the row was created or first taken are nobody's: the margin of a later owner may show them, and the
+//! place of the first owner comes after them. How far a clock was ahead when the moment was written is excused.
 //!
 //! Nor is a place too early: what arrived before the timestamp, or before there was an application, less the margin and the error of its
 //! clocks, is not handed over.
@@ -50,13 +51,14 @@ impl Start {
                 from,
                 due,
                 floor,
+                born,
             } => {
                 let begun = self.shards.entry(shard).or_default();
                 if begun.moved {
                     return;
                 }
                 let first = *begun.from.get_or_insert(from);
-                if from > first {
+                if from > first && from > born {
                     verdict.report(Property::StartKept, now, || {
                         format!(
                             "shard {shard} was begun at record {first}, and life {life} begins at record {from} although there is no \
@@ -97,6 +99,7 @@ mod tests {
             from,
             due: 10,
             floor: 5,
+            born: 0,
         }
     }
 
@@ -118,6 +121,22 @@ mod tests {
         assert_eq!(judged(&bad), 1);
         let same = [created(0, Mark::AtTimestamp), placed(0, 9), placed(0, 10)];
         assert_eq!(judged(&same), 1, "an iterator that is lost is no reason");
+    }
+
+    #[test]
+    fn what_arrived_before_the_row_was_there_is_nobodys() {
+        let placed = |life, from, born| Fact::Placed {
+            life,
+            shard: 0,
+            from,
+            due: 10,
+            floor: 5,
+            born,
+        };
+        let good = [created(0, Mark::Latest), placed(1, 7, 9), placed(0, 9, 9)];
+        assert_eq!(judged(&good), 0);
+        let bad = [created(0, Mark::Latest), placed(1, 7, 9), placed(0, 10, 9)];
+        assert_eq!(judged(&bad), 1);
     }
 
     #[test]

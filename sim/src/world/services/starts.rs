@@ -23,6 +23,8 @@ const MARGIN_MS: i64 = 1_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Starts {
     since: BTreeMap<ShardNo, i64>,
+    /// The same, whatever the row told: when the row was created or first taken.
+    born: BTreeMap<ShardNo, i64>,
     /// The moment that the row told first, or when it was written, if its writer's clock was ahead.
     told: BTreeMap<ShardNo, i64>,
     /// Who was given a place to begin at last.
@@ -70,6 +72,7 @@ impl Services {
         };
         if let Some(since) = since {
             self.starts.since.entry(shard).or_insert(since);
+            self.starts.born.entry(shard).or_insert(now);
         }
     }
 
@@ -88,16 +91,18 @@ impl Services {
         let Some(row) = self.row(shard as usize) else {
             return;
         };
-        let (due, floor) = match (row.checkpoint, cx.plan().config.initial_position()) {
+        let (due, floor, born) = match (row.checkpoint, cx.plan().config.initial_position()) {
             (Checkpoint::Latest, _) => {
                 let since = self.starts.since.get(&shard).copied();
                 let told = self.starts.told.get(&shard).copied().unwrap_or(EPOCH_MS);
                 let floor = told.saturating_sub(MARGIN_MS).saturating_sub(most_off(cx));
-                (since.unwrap_or_else(|| wall_ms(cx.now())), floor)
+                let born = self.starts.born.get(&shard).copied();
+                let now = wall_ms(cx.now());
+                (since.unwrap_or(now), floor, born.unwrap_or(now))
             }
             (Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(time)) => {
                 let time = row.began.unwrap_or(time).0;
-                (time, time)
+                (time, time, time)
             }
             _ => return,
         };
@@ -109,7 +114,7 @@ impl Services {
         {
             cx.mark("begun-again");
         }
-        let [due, floor] = [due, floor].map(|at| self.first_at(cx, shard, Wall(at)));
+        let [due, floor, born] = [due, floor, born].map(|at| self.first_at(cx, shard, Wall(at)));
         let from = cx.names().parts().first(shard, from);
         cx.fact(Fact::Placed {
             life,
@@ -117,6 +122,7 @@ impl Services {
             from,
             due,
             floor,
+            born,
         });
     }
 }
