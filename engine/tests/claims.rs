@@ -50,7 +50,12 @@ fn claims(rig: &Rig) -> Vec<(Mono, LeaseKey)> {
 #[test]
 fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
     let mut rig = theirs(6);
-    rig.configure(|config| config.with_scan_interval(Span::from_secs(2)).with_max_steals(10));
+    rig.configure(|config| {
+        config
+            .with_scan_interval(Span::from_secs(2))
+            .with_stream_lag(Span::from_secs(2))
+            .with_max_steals(10)
+    });
     let mut asked = false;
     rig.join_trapped(Some(Box::new(move |effect| {
         asked |= claimed(effect).is_some();

@@ -333,7 +333,11 @@ fn a_registration_that_failed_is_made_up_for() {
 #[test]
 fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     let mut rig = fleet(1, 0);
-    rig.configure(|config| config.with_scan_interval(Span::from_secs(2)));
+    rig.configure(|config| {
+        config
+            .with_scan_interval(Span::from_secs(2))
+            .with_stream_lag(Span::from_secs(2))
+    });
     rig.join();
     rig.secs(20);
     let other = row(&mut rig, 0);

@@ -257,7 +257,11 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
 fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
-    rig.configure(|config| config.with_scan_interval(Span::from_secs(2)));
+    rig.configure(|config| {
+        config
+            .with_scan_interval(Span::from_secs(2))
+            .with_stream_lag(Span::from_secs(2))
+    });
     let mut armed = true;
     rig.join_trapped(Some(Box::new(move |effect| {
         let Effect::Table(TableOp::Write(Change::Take {

@@ -59,6 +59,7 @@ pub fn quick(config: Config) -> Config {
         .with_lease_duration(Span::from_millis(1_500))
         .with_renew_interval(Span::from_millis(300))
         .with_scan_interval(Span::from_millis(400))
+        .with_stream_lag(Span::from_millis(400))
         .with_table_timeout(Span::from_millis(700))
         .with_retry_max(Span::from_millis(500))
         .with_checkpoint_interval(Span::from_millis(200))

@@ -180,6 +180,12 @@ impl Config {
             scan >= Span::from_millis(10) && scan <= DAY,
             scan,
         )?;
+        let lag = self.stream_lag;
+        within_range(
+            "stream_lag",
+            lag >= Span::from_millis(10) && lag <= Span::from_secs(3_600),
+            lag,
+        )?;
         for (option, span) in [
             ("quick_scan_interval", self.quick_scan_interval),
             ("hand_over_timeout", self.hand_over_timeout),

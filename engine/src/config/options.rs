@@ -190,6 +190,10 @@ options! {
             "3 s", "10 ms to below the time for which a holder believes in a lease";
         /// How long the answer of a request to Kinesis is waited for. Shorter: a request that hangs is repeated sooner.
         stream_timeout, with_stream_timeout: Span = Span::from_secs(15), "15 s", "10 ms to 300 s";
+        /// How far an answer of Kinesis about the stream and its shards may be behind. What ends a shard or a stream for good needs answers that
+        /// span this time. Shorter: a shard that the stream has forgotten, and a lease that is missing, are noticed sooner; an answer that is
+        /// further behind may then cost records.
+        stream_lag, with_stream_lag: Span = Span::from_millis(20_050), "20.05 s", "10 ms to 1 h";
         /// The least pause before a failed request is repeated. It grows with every failure in a row, up to `retry_max`. Shorter:
         /// a brief failure costs less time, and more requests.
         retry_min, with_retry_min: Span = Span::from_millis(100), "100 ms", "1 ms to `retry_max`, which is at most 300 s";

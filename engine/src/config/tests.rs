@@ -110,6 +110,7 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "scan_interval" => config.with_scan_interval(span).with_cleanup_delay(Span::ZERO),
         "quick_scan_interval" => config.with_quick_scan_interval(span),
         "hand_over_timeout" => config.with_hand_over_timeout(span),
+        "stream_lag" => config.with_stream_lag(span),
         "stream_timeout" => config.with_stream_timeout(span),
         "checkpoint_interval" => config.with_checkpoint_interval(span),
         "audit_confidence" => config.with_audit_confidence(number),
@@ -197,7 +198,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 30);
+    assert_eq!(compared, 31);
 }
 
 /// A default as people write it.

@@ -23,10 +23,10 @@ pub(super) struct Needed {
 
 impl Needed {
     /// That a shard, or a parent that nobody has read, is forgotten: as many listings as `audit_confidence` says, and at least two. From the
-    /// first to the last, a scan interval passes: no listing is further behind than that.
+    /// first to the last, `stream_lag` passes: no listing is further behind.
     pub(super) fn to_forget(cx: &Context) -> Self {
         let answers = cx.config().audit_confidence.max(2);
-        let apart = cx.config().scan_interval.per(u64::from(answers) - 1);
+        let apart = cx.config().stream_lag.per(u64::from(answers) - 1);
         Self { answers, apart }
     }
 
@@ -41,9 +41,9 @@ impl Needed {
         self.answers
     }
 
-    /// That a running worker has lost its stream: three descriptions within a scan interval.
+    /// That a running worker has lost its stream: three descriptions that span `stream_lag`.
     pub(super) fn to_lose_stream(cx: &Context) -> Self {
-        let apart = cx.config().scan_interval.per(2).max(cx.poll_pause());
+        let apart = cx.config().stream_lag.per(2).max(cx.poll_pause());
         Self { answers: 3, apart }
     }
 
@@ -65,9 +65,9 @@ impl Needed {
         Self { answers: 2, apart }
     }
 
-    /// That rows are of another stream, if a listing that is behind may seem to say so: a second one, a scan interval later.
+    /// That rows are of another stream, if a listing that is behind may seem to say so: a second one, `stream_lag` later.
     pub(super) fn to_refuse_rows(cx: &Context) -> Self {
-        let apart = cx.config().scan_interval;
+        let apart = cx.config().stream_lag;
         Self { answers: 2, apart }
     }
 }

@@ -140,6 +140,7 @@ fn config(draws: Draws) -> Config {
         .with_table_timeout(Span::from_millis(
             lease_ms / draws.between("table-timeout", 0, 2, 6),
         ))
+        .with_stream_lag(ms("scan", 500, 4_000))
         .with_stream_timeout(ms("stream-timeout", 1_000, 5_000))
         .with_retry_min(ms("retry-min", 10, 200))
         .with_retry_max(ms("retry-max", 300, 2_000))

@@ -79,6 +79,7 @@ impl Scope {
             .with_quick_scan_interval(Span::from_secs(8))
             .with_table_timeout(Span::from_secs(2))
             .with_stream_timeout(Span::from_secs(2))
+            .with_stream_lag(Span::from_secs(8))
             .with_retry_min(Span::from_secs(1))
             .with_retry_max(Span::from_secs(1))
             .with_checkpoint_interval(Span::ZERO)

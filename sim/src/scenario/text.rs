@@ -35,7 +35,7 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 16 << 20;
 
 /// The options of a configuration that are lengths of time.
-const SPANS: [&str; 17] = [
+const SPANS: [&str; 18] = [
     "lease_duration",
     "renew_interval",
     "scan_interval",
@@ -43,6 +43,7 @@ const SPANS: [&str; 17] = [
     "hand_over_timeout",
     "table_timeout",
     "stream_timeout",
+    "stream_lag",
     "retry_min",
     "retry_max",
     "checkpoint_interval",

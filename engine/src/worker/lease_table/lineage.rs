@@ -53,7 +53,7 @@ impl Lineage {
 
     /// The families that a list of all shards shows, and those that lists have lacked for long enough.
     fn read(&mut self, shards: &[Shard], lacking: BTreeMap<LeaseKey, Mono>, cx: &Context, listed_at: Mono) {
-        let gone = |since: Mono| listed_at.since(since) >= cx.config().scan_interval;
+        let gone = |since: Mono| listed_at.since(since) >= cx.config().stream_lag;
         let mut families: BTreeMap<LeaseKey, Family> = lacking
             .iter()
             .filter(|(_, since)| gone(**since))

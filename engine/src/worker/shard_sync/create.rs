@@ -76,9 +76,9 @@ impl ShardSync {
         let now = cx.now();
         let expires = now + cx.config().lease_duration.times(2);
         // A single listing may lag, and show a child without its parent. What is created beside existing leases
-        // must have been missing for a scan interval; scans that still show the hole bring further listings.
+        // must have been missing for `stream_lag`; scans that still show the hole bring further listings.
         // And the view that it is missing from must be of about now: others may have created it, or what is above.
-        let interval = cx.config().scan_interval;
+        let (lag, interval) = (cx.config().stream_lag, cx.config().scan_interval);
         // A scan under way has passed some keys already.
         let scan = leases.scans().number();
         let fresh = leases.scans().is_fresh(now, interval);
@@ -96,7 +96,7 @@ impl ShardSync {
                 began,
             });
             let seen = fresh && leases.scans().complete() > since.scan;
-            let old = now.since(since.at) >= interval;
+            let old = now.since(since.at) >= lag;
             if old && seen {
                 planned.row.began = since.began;
                 create(cx, planned, expires);

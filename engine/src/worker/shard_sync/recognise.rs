@@ -116,7 +116,7 @@ impl Recognition {
             .of(self.stream)
             .any(|lease| lease.is_unfinished() && !shards.contains_key(lease.key().as_str()));
         let since = *self.unlisted.get_or_insert(now);
-        if unlisted && now.since(since) < cx.config().scan_interval {
+        if unlisted && now.since(since) < cx.config().stream_lag {
             return false;
         }
         cx.set_recognised(self.stream);

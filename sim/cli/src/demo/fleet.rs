@@ -46,6 +46,7 @@ fn hasten(config: Config) -> Config {
         .with_renew_interval(Span::from_millis(900))
         .with_scan_interval(Span::from_secs(1))
         .with_table_timeout(Span::from_secs(1))
+        .with_stream_lag(Span::from_secs(1))
         .with_stream_timeout(Span::from_secs(5))
         .with_retry_max(Span::from_secs(1))
         .with_checkpoint_interval(Span::from_secs(1))

@@ -76,11 +76,13 @@ impl Fleet {
         }
         let plan = cx.plan();
         let upgraded = plan.upgraded.as_ref().filter(|_| reached);
+        // No answer of this world's stream is further behind, and its workers are told so.
+        let lag = plan.least(|config| config.scan_interval());
         Begun::Engine(Box::new(Boot {
             worker: plan.fleet.name.clone().unwrap_or_else(|| format!("w{w}")),
             incarnation: self.incarnation(cx, w),
             seed: draw(plan.seed, "engine", "", key),
-            config: upgraded.unwrap_or(&plan.config).clone(),
+            config: upgraded.unwrap_or(&plan.config).clone().with_stream_lag(lag),
         }))
     }
 

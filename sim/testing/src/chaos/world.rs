@@ -248,6 +248,7 @@ fn config(draws: Draws, lease: Time) -> Config {
         .with_renew_interval(Span::from_millis(lease / draws.between("renew", 0, 3, 4)))
         .with_scan_interval(ms("scan", 500, 1_500))
         .with_table_timeout(ms("table-timeout", 500, 1_000))
+        .with_stream_lag(ms("scan", 500, 1_500))
         .with_stream_timeout(ms("stream-timeout", 1_000, 2_000))
         .with_retry_min(ms("retry-min", 10, 100))
         .with_retry_max(ms("retry-max", 200, 800))
