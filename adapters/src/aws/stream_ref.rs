@@ -8,6 +8,7 @@ use leasehold_engine::stream_id::StreamId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A stream of a worker that reads several: see [`Builder::streams`](crate::Builder::streams).
 ///
@@ -43,6 +44,12 @@ impl fmt::Debug for StreamRef {
             .finish_non_exhaustive()
     }
 }
+
+/// How many descriptions are asked for, at most, until two in a row say the same.
+const LOOKS: u32 = 5;
+
+/// From one description to the next.
+const APART: Duration = Duration::from_secs(1);
 
 /// A stream that cannot be named or found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,13 +133,14 @@ impl StreamRef {
         })
     }
 
-    /// Asks Kinesis for the identifier of a stream, by its name or its ARN: one request DescribeStreamSummary.
+    /// Asks Kinesis for the identifier of a stream, by its name or its ARN: DescribeStreamSummary, until two answers in a row say the
+    /// same, a second apart. One answer may come from a replica that is behind, and the identifier is in the keys of all leases.
     ///
     /// The identifier holds the time at which the stream was created. A stream that was deleted and created again is another one, and
     /// is begun anew at the initial position; the leases of the former one stay in the table.
     ///
     /// # Errors
-    /// If the text begins with `arn:` and is no ARN of a stream, or if the request fails.
+    /// If the text begins with `arn:` and is no ARN of a stream, if two requests in a row fail, or if no two of five answers in a row say the same.
     pub async fn find(client: &Client, name_or_arn: &str) -> Result<Self, BadStream> {
         let arn = name_or_arn.starts_with("arn:");
         let region = match arn {
@@ -140,6 +148,27 @@ impl StreamRef {
             false => None,
         };
         let client = in_region(client, region);
+        let mut before = None;
+        for _ in 0..LOOKS {
+            if before.is_some() {
+                tokio::time::sleep(APART).await;
+            }
+            let said = Self::described(&client, name_or_arn, arn).await;
+            match (before.replace(said), &before) {
+                (Some(Ok(one)), Some(Ok(other))) if one.source.id == other.source.id => return Ok(one),
+                (Some(Err(_)), Some(Err(error))) => return Err(error.clone()),
+                _ => {}
+            }
+        }
+        Err(BadStream {
+            stream: name_or_arn.to_owned(),
+            expected: "two descriptions in a row that say the same",
+            found: format!("{LOOKS} that changed from one to the next; start again"),
+        })
+    }
+
+    /// What one description says.
+    async fn described(client: &Client, name_or_arn: &str, arn: bool) -> Result<Self, BadStream> {
         let request = client.describe_stream_summary();
         let request = match arn {
             true => request.stream_arn(name_or_arn),
@@ -238,6 +267,7 @@ impl Directory {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake::{FakeHttp, Wire, credentials};
     use super::*;
 
     fn client(region: &'static str) -> Client {
@@ -268,6 +298,57 @@ mod tests {
             region(own.client(&client("eu-west-1"))).as_deref(),
             Some("us-east-1")
         );
+    }
+
+    /// Descriptions that give these creation times, one after the other and then the last one again; 0: the stream is not found.
+    async fn found(epochs: &'static [u64]) -> Result<String, BadStream> {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let http = FakeHttp::new(move |_, _| {
+            let n = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            match epochs[n.min(epochs.len() - 1)] {
+                0 => {
+                    let body = r#"{"__type":"ResourceNotFoundException","message":"no such stream"}"#;
+                    Wire::Answer(400, body.to_owned())
+                }
+                epoch => {
+                    let summary = serde_json::json!({"StreamDescriptionSummary": {
+                        "StreamName": "orders",
+                        "StreamARN": "arn:aws:kinesis:eu-west-1:123456789012:stream/orders",
+                        "StreamStatus": "ACTIVE",
+                        "RetentionPeriodHours": 24,
+                        "StreamCreationTimestamp": epoch,
+                        "EnhancedMonitoring": [],
+                        "OpenShardCount": 1,
+                    }});
+                    Wire::Answer(200, summary.to_string())
+                }
+            }
+        });
+        let client = Client::from_conf(
+            client("eu-west-1")
+                .config()
+                .to_builder()
+                .http_client(http)
+                .credentials_provider(credentials())
+                .build(),
+        );
+        let stream = StreamRef::find(&client, "orders").await?;
+        Ok(stream.id().as_str().to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_identifier_follows_from_two_descriptions_in_a_row() {
+        for epochs in [&[7][..], &[3, 7], &[0, 7], &[7, 3, 7]] {
+            assert_eq!(
+                found(epochs).await.as_deref(),
+                Ok("123456789012:orders:7"),
+                "{epochs:?}"
+            );
+        }
+        let error = found(&[0]).await.unwrap_err().to_string();
+        assert!(error.contains("no such stream"), "{error}");
+        let error = found(&[1, 2, 3, 4, 5]).await.unwrap_err().to_string();
+        assert!(error.contains("expected two descriptions in a row"), "{error}");
     }
 
     #[test]

@@ -13,9 +13,20 @@ pub(super) fn are_several(given: &[String]) -> bool {
 
 /// Looks each stream up that is not given by its identifier.
 pub(super) async fn find(kinesis: &Client, given: &[String]) -> Result<Vec<StreamRef>, Failure> {
+    // Each is described twice, a second apart: all at the same time.
+    let looks: Vec<_> = given
+        .iter()
+        .map(|text| {
+            let (kinesis, text) = (kinesis.clone(), text.clone());
+            tokio::spawn(async move { find_one(&kinesis, &text).await })
+        })
+        .collect();
     let mut found = Vec::new();
-    for text in given {
-        found.push(find_one(kinesis, text).await?);
+    for look in looks {
+        found.push(
+            look.await
+                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?,
+        );
     }
     Ok(found)
 }
