@@ -2,7 +2,7 @@
 
 use leasehold::admin::{Admin, NamedStream, Shard, View};
 use leasehold::aws::kinesis;
-use leasehold::{Control, LeaseKey, Notice, Phase, Status, StreamNews, WorkerId};
+use leasehold::{Control, FencingToken, LeaseKey, Notice, Phase, Status, StreamNews, WorkerId};
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +10,13 @@ use std::time::{Duration, Instant};
 
 /// How often it is looked whether that is so.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// A shard is at its tip when two reads say so. The second one begins this much later at least: one answer may come from a replica that is behind.
+const APART: Span = Span::from_secs(1);
+
+/// When a read first said that a shard is at its tip, since the command began, for each ownership.
+#[derive(Debug, Default)]
+struct Tips(BTreeMap<(LeaseKey, FencingToken), Span>);
 
 /// What was seen of the rows of other workers: the counter at first, and whether it has changed.
 type Others = BTreeMap<LeaseKey, (u64, bool)>;
@@ -52,14 +59,14 @@ impl Lost {
 /// Shuts the worker down once it has caught up with what was there when the command began.
 pub(super) async fn end(control: Control, goal: Goal, began: Instant) {
     let mut others = Others::new();
-    let mut before = false;
+    let (mut before, mut tips) = (false, Tips::default());
     loop {
         tokio::time::sleep(LOOK).await;
         let status = control.status();
         if status.phase == Phase::Stopping || status.phase == Phase::Stopped {
             return;
         }
-        let mut now = status.phase == Phase::Running && is_at_tip(&status, Span::from(began.elapsed()));
+        let mut now = status.phase == Phase::Running && tips.are_reached(&status, Span::from(began.elapsed()));
         // What cannot be read now is looked at again; the worker says in its log what is wrong with it.
         if now {
             now = goal.is_reached(&status, &mut others).await;
@@ -90,12 +97,21 @@ impl Goal {
     }
 }
 
-/// Whether of each shard that is held everything is processed that came to it longer ago than this.
-fn is_at_tip(status: &Status, ago: Span) -> bool {
-    status
-        .leases
-        .iter()
-        .all(|lease| lease.open && lease.read && lease.waiting == 0 && lease.behind <= ago)
+impl Tips {
+    /// Whether of each shard that is held everything is processed that came before the command began, by two reads. `at`: the time since then.
+    fn are_reached(&mut self, status: &Status, at: Span) -> bool {
+        let mut reached = true;
+        for lease in &status.leases {
+            let all = lease.open && lease.read && lease.waiting == 0;
+            reached &= all && self.is_reached((lease.lease.clone(), lease.token), lease.behind, at);
+        }
+        reached
+    }
+
+    /// Whether that is so of one shard, whose records are all processed but those of the last `behind`.
+    fn is_reached(&mut self, of: (LeaseKey, FencingToken), behind: Span, at: Span) -> bool {
+        behind <= at && *self.0.entry(of).or_insert(at) + APART + behind <= at
+    }
 }
 
 /// Whether each open shard has an unfinished lease. The children of a shard have none while its end is not read, though the shard may be
@@ -134,6 +150,20 @@ mod tests {
             view.leases.insert(row.key.clone(), row);
         }
         view
+    }
+
+    #[test]
+    fn a_shard_is_at_its_tip_when_two_reads_a_second_apart_say_so() {
+        let mut tips = Tips::default();
+        let mut reached = |at: u64, behind: u64| {
+            let of = (LeaseKey::from("a"), FencingToken(1));
+            tips.is_reached(of, Span::from_millis(behind), Span::from_millis(at))
+        };
+        assert!(!reached(500, 600), "the read began before the command");
+        assert!(!reached(500, 100), "one read");
+        assert!(!reached(1_600, 1_200), "the same read, later");
+        assert!(!reached(1_600, 200), "another read, too soon");
+        assert!(reached(2_000, 300));
     }
 
     #[test]
