@@ -127,6 +127,8 @@ pub enum Notice {
     Listing { why: ListReason },
     /// The listing cannot be used.
     BadListing { detail: String },
+    /// An empty table is not filled yet: a listing names a parent that it does not show.
+    ParentUnlisted { parent: ShardId, again_in: Span },
     /// What is missing and will be created.
     Planned { create: u32, shards: u32 },
     /// A lease was created.
@@ -361,6 +363,10 @@ impl fmt::Display for Sentence<'_> {
             ),
             Notice::Listing { why } => write!(f, "listing the shards: {why}"),
             Notice::BadListing { detail } => write!(f, "list of shards cannot be used: {detail}"),
+            Notice::ParentUnlisted { parent, again_in } => write!(
+                f,
+                "list of shards names {parent} as a parent and does not show it: filling the table when several listings say so; listing again in {again_in}"
+            ),
             Notice::Planned { create, shards } => {
                 write!(f, "planned {create} new leases for {shards} shards")
             }

@@ -130,6 +130,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("replace", Fault),
     ("replica-behind", Fault),
     ("replica-empty", Fault),
+    ("list-partial", Fault),
     ("replica-lacks-shard", Fault),
     ("replica-partial", Fault),
     (

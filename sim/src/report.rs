@@ -131,6 +131,7 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::Ended { .. } => "engine/ended",
         Notice::Hole { .. } => "engine/hole",
         Notice::BadListing { .. } => "engine/bad-listing",
+        Notice::ParentUnlisted { .. } => "engine/parent-unlisted",
         Notice::Created { .. } => "engine/created",
         Notice::Removed { .. } => "engine/removed",
         Notice::HandlerFailed { .. } => "engine/handler-failed",

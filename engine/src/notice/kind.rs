@@ -62,6 +62,7 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::Hole { .. } => ("hole", Info),
         Notice::Listing { .. } => ("listing", Debug),
         Notice::BadListing { .. } => ("bad-listing", Warning),
+        Notice::ParentUnlisted { .. } => ("parent-unlisted", Info),
         Notice::Planned { .. } => ("planned", Info),
         Notice::Created { .. } => ("created", Info),
         Notice::Removed { .. } => ("removed", Info),

@@ -82,6 +82,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "expiry-by-their-clock"
     "failures-stay"
     "fence-asks-one-clock"
+    "filled-from-one-listing"
     "finished-removed-early"
     "first-listing-page-only"
     "first-look-believed"

@@ -135,6 +135,21 @@ impl ReplicaFaults {
         Some(Chance::Replica { for_us, shows, says })
     }
 
+    /// What chance does to a listing of a stream one of whose shards has ended. Few worlds have such a shard before the table is filled: where replicas
+    /// are behind at all, a quarter of these listings come from one.
+    pub(crate) fn chance_of_partial_list(
+        &self,
+        shard: ShardNo,
+        most_us: u64,
+        roll: &mut Roll,
+    ) -> Option<Chance> {
+        if self.not_found == 0 || roll.below(4) > 0 {
+            return None;
+        }
+        let for_us = roll.magnitude(most_us.div_ceil(20).max(1), most_us.max(2));
+        Some(Chance::PartialList { shard, for_us })
+    }
+
     /// What chance makes of an answer about the table or the stream. `first`: no answer came before, so no answer can name another stream or table.
     pub(crate) fn chance_of_wrong(&self, first: bool, roll: &mut Roll) -> Option<Chance> {
         if !roll.happens(self.wrong) {

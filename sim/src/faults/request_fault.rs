@@ -233,6 +233,15 @@ pub enum Chance {
         /// What descriptions of the stream say meanwhile.
         says: Says,
     },
+    /// The stream is listed by a replica that takes a shard which has ended for one that is forgotten. For a while, the worker is answered by
+    /// that replica.
+    PartialList {
+        /// The shard.
+        shard: ShardNo,
+        /// In µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
     /// This one answer about the table or the stream is wrong.
     Wrong {
         /// What it says.
@@ -359,6 +368,7 @@ impl Chance {
             Chance::Stale { .. } => "stale",
             Chance::Empty => "empty-read",
             Chance::Replica { shows, .. } => shows.family(),
+            Chance::PartialList { .. } => "list-partial",
             Chance::Wrong { says } => says.family(),
             Chance::WrongFirstLook => "first-look-wrong",
             Chance::Pause { .. } => "pause-on-answer",

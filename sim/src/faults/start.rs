@@ -102,7 +102,9 @@ pub(super) fn add(faults: &mut Faults, draws: Draws, setting: Setting) {
         } else {
             ReshardKind::Merge
         };
-        let at = roll.below(setting.length_us.min(5_000_000));
+        // Before the table is filled, or a while after.
+        let within = [300_000, 5_000_000][roll.below(2) as usize];
+        let at = roll.below(setting.length_us.min(within));
         let pick = roll.below(1 << 31) as u32;
         faults.stream.reshards.push(Reshard { at, kind, pick });
         faults.stream.reshards.sort_by_key(|reshard| reshard.at);

@@ -284,7 +284,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             | Chance::HandlerDeaf { for_us }
             | Chance::ShardPaused { for_us }
             | Chance::Cut { for_us }
-            | Chance::Replica { for_us, .. } => for_us,
+            | Chance::Replica { for_us, .. }
+            | Chance::PartialList { for_us, .. } => for_us,
             Chance::Crash { after_us, down_us } => after_us.max(down_us),
             Chance::HandOver { after_us, cut_us, .. } => after_us.max(cut_us),
             Chance::Stop { after_us, gap_us } | Chance::OtherMoves { after_us, gap_us, .. } => {

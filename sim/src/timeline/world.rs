@@ -325,6 +325,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         | Notice::Trimmed { .. }
         | Notice::Unreadable { .. }
         | Notice::BadListing { .. }
+        | Notice::ParentUnlisted { .. }
         | Notice::Stray { .. }
         | Notice::InvariantBroken { .. }
         | Notice::Fatal(_) => MarkKind::Trouble,

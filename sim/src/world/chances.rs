@@ -5,12 +5,23 @@ mod replicas;
 use super::context::Context;
 use crate::draws::Roll;
 use crate::faults::{Chance, Deed, Replica, RequestFault, Service, Site};
-use crate::oracles::Time;
 use crate::oracles::fact::{Ask, Verb};
+use crate::oracles::{ShardNo, Time};
 use replicas::Replicas;
 use std::collections::BTreeMap;
 
 /// What decides about chance, and what it did.
+/// What a request is about, as far as chance asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About {
+    /// It takes a lease that a worker has.
+    pub(super) owned: bool,
+    /// Its shard began or ended lately.
+    pub(super) turns: bool,
+    /// It lists a stream, and this shard of the stream has ended.
+    pub(super) ended: Option<ShardNo>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chances {
     /// Then nothing else happens.
@@ -106,21 +117,20 @@ impl Chances {
         }
     }
 
-    /// What chance does to a request that ordinarily takes so long, in µs. `owned`: it takes a lease that a worker has.
-    /// `turns`: its shard began or ended lately.
+    /// What chance does to a request that ordinarily takes so long, in µs.
     pub(super) fn of_call(
         &mut self,
         cx: &mut Context,
         site: Site,
         roll: &mut Roll,
         way_us: u64,
-        (owned, turns): (bool, bool),
+        about: About,
     ) -> Vec<Chance> {
         let found = match &self.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
             None => {
-                let mut found = self.draw_call(cx, site, roll, way_us, owned);
-                found.extend(self.replicas.draw(cx, site, turns));
+                let mut found = self.draw_call(cx, site, roll, way_us, about.owned);
+                found.extend(self.replicas.draw(cx, site, about));
                 found
             }
         };

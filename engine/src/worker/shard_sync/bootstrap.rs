@@ -2,11 +2,15 @@
 
 use super::listing::Purpose;
 use super::{Listed, ShardSync};
-use crate::notice::ListReason;
+use crate::config::InitialPosition;
+use crate::ids::ShardId;
+use crate::notice::{ListReason, Notice};
 use crate::shard::Shard;
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
+use crate::worker::evidence::{Evidence, Needed};
 use crate::worker::lease_table::LeaseTable;
+use std::collections::BTreeSet;
 
 /// What is remembered from scan to scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,6 +19,15 @@ pub(super) struct Bootstrap {
     waited: bool,
     /// The shards were listed, but slowly: whether the table is still empty must be seen first.
     slow_list: Option<Vec<Shard>>,
+    /// The parents that listings name and do not show: those that the stream has forgotten, if enough listings say so.
+    unlisted: Evidence<BTreeSet<ShardId>>,
+}
+
+/// The parents that a listing names and does not show.
+fn unlisted_parents(shards: &[Shard]) -> BTreeSet<ShardId> {
+    let listed: BTreeSet<&ShardId> = shards.iter().map(|shard| &shard.id).collect();
+    let named = shards.iter().flat_map(Shard::parents);
+    named.filter(|parent| !listed.contains(parent)).cloned().collect()
 }
 
 impl ShardSync {
@@ -24,6 +37,10 @@ impl ShardSync {
             return self.create_all(cx, leases, &shards);
         }
         if self.bootstrap.waited {
+            let due = self.bootstrap.unlisted.ask_again_at(Needed::to_forget(cx));
+            if self.bootstrap.unlisted.claim().is_some() && cx.now() < due {
+                return cx.request(Request::Rescan(due));
+            }
             return self.listing.begin(cx, Purpose::Fill, ListReason::TableIsEmpty);
         }
         self.bootstrap.waited = true;
@@ -38,9 +55,37 @@ impl ShardSync {
         self.listing.end_fill();
     }
 
+    /// Whether no parent that is still to be read is missing from the listing. A parent that a listing names and does not show may be forgotten, or
+    /// the listing is partial. Once the leases of its children are there, a parent counts as read: so the second case is ruled out first.
+    fn shows_all(&mut self, cx: &mut Context, listed: &Listed) -> bool {
+        let unlisted = match cx.streams().initial_position(self.stream) {
+            // Only open shards are read.
+            InitialPosition::Latest => BTreeSet::new(),
+            _ => unlisted_parents(&listed.shards),
+        };
+        if unlisted.is_empty() {
+            return true;
+        }
+        let needed = Needed::to_forget(cx);
+        let (first, asked) = (unlisted.first().cloned(), listed.first_page_at);
+        if self.bootstrap.unlisted.says(cx, asked, unlisted, needed) {
+            return true;
+        }
+        let again_at = self.bootstrap.unlisted.ask_again_at(needed);
+        if let Some(parent) = first {
+            let again_in = again_at.since(cx.now());
+            cx.notify(Notice::ParentUnlisted { parent, again_in });
+        }
+        cx.request(Request::Rescan(again_at));
+        false
+    }
+
     /// The shards were listed, to fill the table.
     pub(super) fn fill(&mut self, cx: &mut Context, leases: &LeaseTable, listed: Listed) {
         if leases.of(self.stream).any(|lease| lease.row().is_some()) {
+            return self.listing.end_fill();
+        }
+        if !self.shows_all(cx, &listed) {
             return self.listing.end_fill();
         }
         // Another worker may have filled the table meanwhile, from a list of other shards.

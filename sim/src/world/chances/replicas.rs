@@ -1,5 +1,6 @@
 //! Which workers are answered by replicas that are behind or partial, and who was answered wrongly.
 
+use super::About;
 use crate::faults::{Chance, Deed, Replica, Says, Site};
 use crate::oracles::{ShardNo, Time};
 use crate::world::context::Context;
@@ -39,7 +40,7 @@ impl Replicas {
     }
 
     /// What chance does to a request, if that is more than the promise allows to nothing.
-    pub(super) fn draw(&mut self, cx: &Context, site: Site, turns: bool) -> Option<Chance> {
+    pub(super) fn draw(&mut self, cx: &Context, site: Site, about: About) -> Option<Chance> {
         let faults = &cx.plan().faults.replica;
         let mut roll = cx.draws().roll("replica", site.key());
         let w = usize::from(site.worker);
@@ -58,11 +59,15 @@ impl Replicas {
             self.wrong[w] = Some((site.life, site.nth, cx.now()));
             return Some(found);
         }
-        let shard = site.shard?;
+        let shard = site.shard.or(about.ended)?;
         if !replica_rested || !wrong_rested || self.struck.contains(&(w, shard)) {
             return None;
         }
-        let found = faults.chance_of_not_found(site, turns, scan_us * 3 / 4, &mut roll)?;
+        let most_us = scan_us * 3 / 4;
+        let found = match site.deed {
+            Deed::List => faults.chance_of_partial_list(shard, most_us, &mut roll)?,
+            _ => faults.chance_of_not_found(site, about.turns, most_us, &mut roll)?,
+        };
         self.struck.insert((w, shard));
         // A stream of several that is given back to a worker is looked for as at a start.
         Some(match found {

@@ -4,13 +4,13 @@ use super::ask::{Request, table_ask};
 use super::stream::{stream_no, stream_request};
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
-use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Replica, Site};
+use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Replica, Says, Shows, Site};
 use crate::oracles::fact::{Ask, Owner};
 use crate::oracles::{Fact, ShardNo, Time};
 use crate::peers;
 use crate::recording::RequestNo;
 use crate::streams::StreamNo;
-use crate::world::chances::{Chances, deed};
+use crate::world::chances::{About, Chances, deed};
 use crate::world::context::Context;
 use crate::world::fleet::Fleet;
 use crate::world::fleet::worker::Adapter;
@@ -238,7 +238,13 @@ impl Sent {
             let within_ms = cx.plan().config.scan_interval().as_millis() as i64;
             let turns = |shard| services.is_turning(now, shard, within_ms);
             let turns = self.site.shard.is_some_and(turns);
-            let hits = chances.of_call(cx, self.site, roll, self.back - now, (owned, turns));
+            let stream = self.stream.filter(|_| self.site.deed == Deed::List);
+            let about = About {
+                owned,
+                turns,
+                ended: stream.and_then(|stream| services.some_ended(stream)),
+            };
+            let hits = chances.of_call(cx, self.site, roll, self.back - now, about);
             self.apply(cx, (fleet, services, &mut *chances), &hits, &mut struck);
             struck.replica = chances.replica_of(now, self.site);
             let way = hits
@@ -306,6 +312,10 @@ impl Sent {
                     if let Some(shard) = self.site.shard {
                         chances.answer_by(now, self.site, for_us, Replica { shard, shows, says });
                     }
+                }
+                Chance::PartialList { shard, for_us } => {
+                    let (shows, says) = (Shows::Later, Says::Truth);
+                    chances.answer_by(now, self.site, for_us, Replica { shard, shows, says });
                 }
                 Chance::Pause { for_us } | Chance::OtherDawdles { for_us } => struck.pause_us = for_us,
                 Chance::OtherMoves {

@@ -37,6 +37,7 @@ use crate::names::Names;
 use crate::oracles::fact::Owner;
 use crate::oracles::{Coverage, LifeNo, ShardNo, Time};
 use crate::peers::{Program, Request};
+use crate::streams::StreamNo;
 use crate::swarm::Plan;
 use leasehold_engine::format::LeaseFormat;
 use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
@@ -248,6 +249,11 @@ impl Services {
             }
         }
         String::new()
+    }
+
+    /// A shard of a stream that has ended: the one that began last.
+    pub(super) fn some_ended(&self, stream: StreamNo) -> Option<ShardNo> {
+        self.source.some_ended(stream)
     }
 
     /// Whether a shard began or ended in the last so many ms.

@@ -8,7 +8,7 @@ use crate::streams::StreamNo;
 use leasehold_engine::input::{Outcome, Refusal, Reply, StreamState, TableState, Why};
 use leasehold_engine::output::TableOp;
 use leasehold_engine::time::Wall;
-use leasehold_local_aws::kinesis::ShardInfo;
+use leasehold_local_aws::kinesis::{ShardIndex, ShardInfo};
 
 /// By how much earlier a wrong description says that a stream was created, in ms. No row of a world names such a stream.
 const OTHER_MS: i64 = 43_200_000;
@@ -107,6 +107,13 @@ impl Source {
             }
         }
         Some(info)
+    }
+
+    /// A shard of a stream that has ended and is listed: the one that began last.
+    pub(crate) fn some_ended(&self, stream: StreamNo) -> Option<ShardNo> {
+        let indexes = (0..self.truth(stream)?.shards().len() as u32).rev();
+        let mut shards = indexes.map(|index| self.streams.shard(stream, ShardIndex(index)));
+        shards.find(|shard| self.shard(*shard).is_some_and(|shard| !shard.is_open()))
     }
 
     /// Whether a shard began or ended in the last so many ms.
