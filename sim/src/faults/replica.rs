@@ -76,6 +76,14 @@ pub struct Replica {
     pub says: Says,
 }
 
+impl Replica {
+    /// One that takes a shard which has ended for forgotten.
+    pub(crate) fn that_forgot(shard: ShardNo) -> Self {
+        let (shows, says) = (Shows::Later, Says::Truth);
+        Self { shard, shows, says }
+    }
+}
+
 /// How often such answers are drawn, in one of a thousand requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -15,11 +15,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct About {
     /// It takes a lease that a worker has.
-    pub(super) owned: bool,
+    owned: bool,
     /// Its shard began or ended lately.
-    pub(super) turns: bool,
+    turns: bool,
     /// It lists a stream, and this shard of the stream has ended.
-    pub(super) ended: Option<ShardNo>,
+    ended: Option<ShardNo>,
+}
+
+impl About {
+    pub(super) fn new(owned: bool, turns: bool, ended: Option<ShardNo>) -> Self {
+        Self { owned, turns, ended }
+    }
 }
 
 #[derive(Clone, Debug, Default)]

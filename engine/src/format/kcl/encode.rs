@@ -20,10 +20,7 @@ pub(super) fn condition(change: &Change) -> Condition {
             named: stream,
             ..
         } => {
-            let mut all = Vec::new();
-            if *counter == 0 && from.is_none() {
-                all.extend(bare(*checkpoint));
-            }
+            let mut all = bare(*counter, from.as_ref(), *checkpoint);
             all.extend([counts(*counter), named(name::OWNER, from.as_ref())]);
             all.extend(still_names(name::IDENTITY, stream.as_ref()));
             Condition::All(all)
@@ -85,12 +82,16 @@ pub(super) fn condition(change: &Change) -> Condition {
 
 /// What tells a row without a counter and an owner from none at all, and from a row that lost its counter later: such a row may have
 /// ended since it was read. A position is left out, since it may be spelled in several ways.
-fn bare(checkpoint: Checkpoint) -> impl Iterator<Item = Condition> {
-    let place = match checkpoint {
-        Checkpoint::At(_) => None,
-        sentinel => Some(equals(name::CHECKPOINT, AttributeValue::s(spelled(sentinel).0))),
-    };
-    std::iter::once(Condition::Exists(name::KEY.into())).chain(place)
+fn bare(counter: u64, owner: Option<&WorkerId>, checkpoint: Checkpoint) -> Vec<Condition> {
+    let mut all = Vec::new();
+    if counter > 0 || owner.is_some() {
+        return all;
+    }
+    all.push(Condition::Exists(name::KEY.into()));
+    if !matches!(checkpoint, Checkpoint::At(_)) {
+        all.push(equals(name::CHECKPOINT, AttributeValue::s(spelled(checkpoint).0)));
+    }
+    all
 }
 
 /// We own the row, or are its old owner during the hand-over that we know of. A hand-over that began without our

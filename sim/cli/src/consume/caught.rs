@@ -66,7 +66,8 @@ pub(super) async fn end(control: Control, goal: Goal, began: Instant) {
         if status.phase == Phase::Stopping || status.phase == Phase::Stopped {
             return;
         }
-        let mut now = status.phase == Phase::Running && tips.are_reached(&status, Span::from(began.elapsed()));
+        let mut now =
+            status.phase == Phase::Running && tips.are_reached(&status, Span::from(began.elapsed()));
         // What cannot be read now is looked at again; the worker says in its log what is wrong with it.
         if now {
             now = goal.is_reached(&status, &mut others).await;

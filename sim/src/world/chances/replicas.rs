@@ -52,7 +52,7 @@ impl Replicas {
             let questions = cx.plan().streams;
             let rests =
                 |&(life, nth, _): &(u32, u32, Time)| life == site.life && site.nth <= nth + 4 * questions;
-            if !replica_rested || self.wrong[w].as_ref().is_some_and(rests) {
+            if !replica_rested || !wrong_rested || self.wrong[w].as_ref().is_some_and(rests) {
                 return None;
             }
             let found = faults.chance_of_wrong(site.nth < 2 * questions + 2, &mut roll)?;

@@ -4,7 +4,7 @@ use super::ask::{Request, table_ask};
 use super::stream::{stream_no, stream_request};
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
-use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Replica, Says, Shows, Site};
+use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Replica, Site};
 use crate::oracles::fact::{Ask, Owner};
 use crate::oracles::{Fact, ShardNo, Time};
 use crate::peers;
@@ -239,11 +239,11 @@ impl Sent {
             let turns = |shard| services.is_turning(now, shard, within_ms);
             let turns = self.site.shard.is_some_and(turns);
             let stream = self.stream.filter(|_| self.site.deed == Deed::List);
-            let about = About {
+            let about = About::new(
                 owned,
                 turns,
-                ended: stream.and_then(|stream| services.some_ended(stream)),
-            };
+                stream.and_then(|stream| services.some_ended(stream)),
+            );
             let hits = chances.of_call(cx, self.site, roll, self.back - now, about);
             self.apply(cx, (fleet, services, &mut *chances), &hits, &mut struck);
             struck.replica = chances.replica_of(now, self.site);
@@ -314,8 +314,7 @@ impl Sent {
                     }
                 }
                 Chance::PartialList { shard, for_us } => {
-                    let (shows, says) = (Shows::Later, Says::Truth);
-                    chances.answer_by(now, self.site, for_us, Replica { shard, shows, says });
+                    chances.answer_by(now, self.site, for_us, Replica::that_forgot(shard));
                 }
                 Chance::Pause { for_us } | Chance::OtherDawdles { for_us } => struck.pause_us = for_us,
                 Chance::OtherMoves {

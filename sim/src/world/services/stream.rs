@@ -6,7 +6,7 @@ mod spelled;
 use super::given::past;
 use super::table::wall_ms;
 use crate::draws::{Draws, Roll};
-use crate::faults::{Shows, StreamFaults};
+use crate::faults::StreamFaults;
 use crate::names::{Names, record_of, sequence};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::start::Start;
@@ -323,11 +323,7 @@ impl Source {
             stream: token.is_none().then_some(name.as_str().into()),
             next_token: token,
             max_results: self.list_page,
-            filter: token.is_none().then_some(match filter {
-                // What began after the shard that this replica takes for forgotten was open at the horizon.
-                _ if sight.replica.is_some_and(|replica| replica.shows == Shows::Later) => {
-                    ShardFilter::FromTrimHorizon
-                }
+            filter: token.is_none().then_some(match sight.filter(filter) {
                 Filter::All => ShardFilter::FromTrimHorizon,
                 Filter::AtTrimHorizon => ShardFilter::AtTrimHorizon,
                 Filter::AtLatest => ShardFilter::AtLatest,

@@ -6,7 +6,7 @@ use crate::faults::{Replica, Says, Shows};
 use crate::oracles::{ShardNo, Time};
 use crate::streams::StreamNo;
 use leasehold_engine::input::{Outcome, Refusal, Reply, StreamState, TableState, Why};
-use leasehold_engine::output::TableOp;
+use leasehold_engine::output::{ShardFilter, TableOp};
 use leasehold_engine::time::Wall;
 use leasehold_local_aws::kinesis::{ShardIndex, ShardInfo};
 
@@ -22,6 +22,14 @@ pub(crate) struct Sight<'a> {
 impl<'a> Sight<'a> {
     pub(crate) fn new(roll: &'a mut Roll, replica: Option<Replica>) -> Self {
         Self { roll, replica }
+    }
+
+    /// What a listing is filtered by. What began after the shard that a replica takes for forgotten was open at the horizon, for that replica.
+    pub(super) fn filter(&self, filter: ShardFilter) -> ShardFilter {
+        match self.replica.map(|replica| replica.shows) {
+            Some(Shows::Later) => ShardFilter::All,
+            _ => filter,
+        }
     }
 
     /// The replica that is asked, if that is behind or partial.
