@@ -99,6 +99,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("hung-lease", Fault),
     ("keeps-batch", Fault),
     ("late", Fault),
+    ("list-partial", Fault),
     ("lost-answer", Fault),
     ("lost-request", Fault),
     ("mass-reshard", Fault),
@@ -130,7 +131,6 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("replace", Fault),
     ("replica-behind", Fault),
     ("replica-empty", Fault),
-    ("list-partial", Fault),
     ("replica-lacks-shard", Fault),
     ("replica-partial", Fault),
     (

@@ -131,6 +131,14 @@ impl Steals {
                     robber.asked.remove(&shard);
                 }
             }
+            // A worker that stood still asks again for the leases that it asked for before.
+            Fact::Resumed { life, stood } => {
+                if let Some(robber) = self.lives.get_mut(&life) {
+                    for at in robber.asked.values_mut() {
+                        *at += stood;
+                    }
+                }
+            }
             Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
             _ => {}
         }
@@ -258,6 +266,21 @@ mod tests {
             .chain(more)
             .chain([steal(most, 40, 5)]);
         assert_eq!(judged(facts.collect()), 0);
+    }
+
+    #[test]
+    fn what_was_begun_before_a_pause_is_no_new_steal_after_it() {
+        let most = super::super::history::config().max_steals();
+        let stood = 600_000_000;
+        let resumed = |stood| (stood, Fact::Resumed { life: 0, stood });
+        let after = |goes_on: Option<(u64, Fact)>| {
+            let renewals = (0..=most).map(|shard| renewed(shard, stood, 6));
+            let more = (0..=most).map(|shard| steal(shard, stood + 20, 6));
+            let facts = [steal(most, 10, 4)].into_iter().chain(goes_on).chain(renewals);
+            judged(facts.chain([scan(stood + 10)]).chain(more).collect())
+        };
+        assert_eq!(after(Some(resumed(stood))), 0);
+        assert_eq!(after(None), 1);
     }
 
     #[test]

@@ -417,6 +417,7 @@ mod tests {
             "_delay",
             "_backoff",
             "_after",
+            "_lag",
             "retry_min",
             "retry_max",
         ];
