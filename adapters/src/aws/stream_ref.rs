@@ -141,6 +141,10 @@ impl StreamRef {
     ///
     /// # Errors
     /// If the text begins with `arn:` and is no ARN of a stream, if two requests in a row fail, or if no two of five answers in a row say the same.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a stream is looked up before there is a worker, and so a runtime port"
+    )]
     pub async fn find(client: &Client, name_or_arn: &str) -> Result<Self, BadStream> {
         let arn = name_or_arn.starts_with("arn:");
         let region = match arn {
