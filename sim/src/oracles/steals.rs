@@ -68,6 +68,15 @@ impl Steals {
         self.most = self.most.map(|most| most.max(self.most_beside_others));
     }
 
+    /// A worker that stood still asks again for the leases that it asked for before.
+    fn note_pause(&mut self, life: LifeNo, stood: Time) {
+        if let Some(robber) = self.lives.get_mut(&life) {
+            for at in robber.asked.values_mut() {
+                *at += stood;
+            }
+        }
+    }
+
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         let Some(most) = self.most else { return };
         self.note_promise(now, fact);
@@ -131,14 +140,7 @@ impl Steals {
                     robber.asked.remove(&shard);
                 }
             }
-            // A worker that stood still asks again for the leases that it asked for before.
-            Fact::Resumed { life, stood } => {
-                if let Some(robber) = self.lives.get_mut(&life) {
-                    for at in robber.asked.values_mut() {
-                        *at += stood;
-                    }
-                }
-            }
+            Fact::Resumed { life, stood } => self.note_pause(life, stood),
             Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
             _ => {}
         }
