@@ -140,7 +140,8 @@ impl StreamRef {
     /// is begun anew at the initial position; the leases of the former one stay in the table.
     ///
     /// # Errors
-    /// If the text begins with `arn:` and is no ARN of a stream, if two requests in a row fail, or if no two of five answers in a row say the same.
+    /// If the text begins with `arn:` and is no ARN of a stream, if two requests in a row fail, or if no two of five answers in a row say
+    /// the same.
     #[expect(
         clippy::disallowed_methods,
         reason = "a stream is looked up before there is a worker, and so a runtime port"
@@ -304,7 +305,8 @@ mod tests {
         );
     }
 
-    /// Descriptions that give these creation times, one after the other and then the last one again; 0: the stream is not found.
+    /// The identifier that follows from descriptions with these creation times. The last time stands for all later descriptions, and 0 for a
+    /// stream that is not found.
     async fn found(epochs: &'static [u64]) -> Result<String, BadStream> {
         let asked = std::sync::atomic::AtomicUsize::new(0);
         let http = FakeHttp::new(move |_, _| {

@@ -77,7 +77,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// One that takes a shard which has ended for forgotten.
+    /// A replica that has forgotten a shard too early: the shard has ended, and its records are there.
     pub(crate) fn that_forgot(shard: ShardNo) -> Self {
         let (shows, says) = (Shows::Later, Says::Truth);
         Self { shard, shows, says }
@@ -143,8 +143,8 @@ impl ReplicaFaults {
         Some(Chance::Replica { for_us, shows, says })
     }
 
-    /// What chance does to a listing of a stream one of whose shards has ended. Few worlds have such a shard before the table is filled: where replicas
-    /// are behind at all, a quarter of these listings come from one.
+    /// What chance does to a listing of a stream with a shard that has ended. Few worlds have such a shard before the table is filled. So in a
+    /// world with replicas that are behind, a quarter of these listings come from such a replica.
     pub(crate) fn chance_of_partial_list(
         &self,
         shard: ShardNo,

@@ -146,7 +146,7 @@ impl Delivery {
             } if !of_others => {
                 let progress = self.shard(shard);
                 if std::mem::take(&mut progress.loose) {
-                    // What arrived before the row was there is nobody's.
+                    // No owner is promised the records that arrived before the row was there.
                     progress.done = progress.done.max(from.max(born) - 1);
                 }
             }

@@ -140,7 +140,7 @@ pub(super) fn condition(change: &Change) -> Condition {
             // A row that nobody ever wrote is told from none at all by its key alone.
             let mut all = vec![Condition::Exists(KEY.into()), written_at(*counter), owner];
             if *counter == 0 {
-                // A row that lost its time may have ended since it was read.
+                // A row without a time may have had one, and its shard may have ended since the scan.
                 all.push(nothing(FINISHED));
             }
             all.extend(still_names(STREAM, named.as_ref()));

@@ -19,7 +19,7 @@ pub(super) struct Bootstrap {
     waited: bool,
     /// The shards were listed, but slowly: whether the table is still empty must be seen first.
     slow_list: Option<Vec<Shard>>,
-    /// The parents that listings name and do not show: those that the stream has forgotten, if enough listings say so.
+    /// The parents that listings name and do not show. If enough listings lack the same parents, the stream has forgotten these parents.
     unlisted: Evidence<BTreeSet<ShardId>>,
 }
 

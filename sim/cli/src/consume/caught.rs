@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// How often it is looked whether that is so.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A shard is at its tip when two reads say so. The second one begins this much later at least: one answer may come from a replica that is behind.
+/// A shard is at its tip when two reads say so, since one answer may come from a replica that is behind. From the first read to the second
+/// one, so much time passes at least.
 const APART: Span = Span::from_secs(1);
 
 /// When a read first said that a shard is at its tip, since the command began, for each ownership.
@@ -109,7 +110,7 @@ impl Tips {
         reached
     }
 
-    /// Whether that is so of one shard, whose records are all processed but those of the last `behind`.
+    /// Whether two reads have come to the tip of one shard. All records of the shard are processed, but those of the last `behind`.
     fn is_reached(&mut self, of: (LeaseKey, FencingToken), behind: Span, at: Span) -> bool {
         behind <= at && *self.0.entry(of).or_insert(at) + APART + behind <= at
     }

@@ -122,8 +122,8 @@ pub(super) struct ConsumeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_records: Option<u64>,
     /// Stop when every record is printed that was in the stream, or in any of several, when the command began. Beside other workers: of
-    /// the shards that this one has, once each other shard has a worker that lives. Two reads of a shard, a second apart, must have come to its tip. A stream of several that cannot be read any more is
-    /// not waited for: the exit code is then 1.
+    /// the shards that this worker has, once each other shard has a worker that lives. Two reads of each shard, a second apart, must find
+    /// no further record. A stream of several that cannot be read any more is not waited for: the exit code is then 1.
     #[arg(long)]
     until_caught_up: bool,
     #[command(flatten)]
