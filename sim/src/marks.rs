@@ -59,6 +59,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/mending", Common),
     ("engine/missed-take", Common),
     ("engine/moving", Common),
+    ("engine/parent-unlisted", Common),
     ("engine/pause-ended", Common),
     ("engine/paused", Common),
     ("engine/released", Common),
