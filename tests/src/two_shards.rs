@@ -3,10 +3,9 @@
 use crate::clients;
 use crate::local::{Local, instant};
 use crate::probe::Probe;
-use crate::wait::until;
 use leasehold::aws::{dynamodb, kinesis};
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The stream's shards, in the order of their hash keys.
 pub const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
@@ -76,13 +75,25 @@ impl TwoShards {
 }
 
 /// Waits until a worker has processed these payloads of a shard, in this order, and nothing else of it.
+///
+/// # Panics
+/// If the wait is long. The message has the payloads and the notices of the worker.
 pub async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
-    let payloads = || {
-        let seen = probe.seen();
-        let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
-        let payloads: Vec<String> = records.iter().map(|(_, data)| data.clone()).collect();
-        payloads
-    };
-    let what = format!("{expected:?} of {shard}");
-    until(&what, SOON, || async { payloads() == expected }).await;
+    let started = Instant::now();
+    loop {
+        {
+            let seen = probe.seen();
+            let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
+            let payloads: Vec<&str> = records.iter().map(|(_, data)| data.as_str()).collect();
+            if payloads == expected {
+                return;
+            }
+            assert!(
+                started.elapsed() < SOON,
+                "expected {expected:?} of {shard} within {SOON:?}, found {payloads:?}; the worker's notices: {:#?}",
+                seen.notices
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
