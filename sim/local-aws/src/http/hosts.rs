@@ -5,7 +5,7 @@
 
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{StatusCode, Uri};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Any name is one of ours.
 const ANY: &str = "*";
@@ -36,20 +36,28 @@ impl Hosts {
         // In HTTP/2 it stands there, and where a client takes this server for a proxy.
         let asked = uri.authority().map(|authority| authority.as_str().to_owned());
         for host in named.chain(asked) {
-            if !self.is_ours(name_of(&host)) {
-                let name = shown(name_of(&host));
+            let name = name_of(&host);
+            if !name.is_some_and(|name| self.is_ours(name)) {
+                let way_out = match name {
+                    Some(name) => format!(
+                        " If programs reach the server by this name, start it with --allow-host {}.",
+                        shown(name)
+                    ),
+                    None => String::new(),
+                };
                 return Err(Stranger {
                     code: "MisdirectedRequestException",
                     status: StatusCode::MISDIRECTED_REQUEST,
                     message: format!(
-                        "Expected a Host header that names this server: localhost, an IP address, or a name that the server was given; \
-                         found {name}. If programs reach the server by this name, start it with --allow-host {name}."
+                        "Expected a Host header that names this server, and a port at most: localhost, an IP address, or a name that \
+                         the server was given; found {}.{way_out}",
+                        shown(&host)
                     ),
                 });
             }
         }
         for origin in headers.get_all(ORIGIN).iter().map(text) {
-            let host = origin.split_once("://").map(|(_, host)| name_of(host));
+            let host = origin.split_once("://").and_then(|(_, host)| name_of(host));
             if !host.is_some_and(|host| self.is_ours(host)) {
                 return Err(Stranger {
                     code: "ForbiddenOriginException",
@@ -83,13 +91,25 @@ fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// A host without its port, and an IPv6 address without its brackets.
-fn name_of(host: &str) -> &str {
-    let host = host.trim();
-    match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    }
+/// The name of a host, or its address, without its port and an IPv6 address without its brackets. Absent: the text is anything else than
+/// one of these with a port of digits, or without any. Browsers and proxies take the part behind an `@` for the host, so a text with more in
+/// it names nobody.
+fn name_of(host: &str) -> Option<&str> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            address.parse::<Ipv6Addr>().ok()?;
+            (address, port)
+        }
+        None => {
+            let (name, port) = host.split_at(host.find(':').unwrap_or(host.len()));
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            name.bytes().all(plain).then_some((name, port))?
+        }
+    };
+    let digits = |port: &str| (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
+    let good = port.is_empty() || port.strip_prefix(':').is_some_and(digits);
+    (good && !name.is_empty()).then_some(name)
 }
 
 /// What a client sent, as part of a sentence.
@@ -146,9 +166,29 @@ mod tests {
             "notlocalhost",
             "",
             "a b",
+            // What is more than a name and a port names nobody.
+            "localhost:1@evil.example",
+            "localhost@evil.example",
+            "localhost:",
+            "localhost:80:80",
+            "localhost:-1",
+            "localhost:123456",
+            "localhost/evil.example",
+            "localhost, evil.example",
+            "127.0.0.1:4567#@evil.example",
+            "[::1]evil.example",
+            "[::1]:4567@evil.example",
+            "[localhost]",
+            "[::1",
+            "::1",
         ] {
             assert_eq!(check(&[], "/", &[("host", host)]), Some(421), "{host}");
         }
+        assert_eq!(
+            check(&["*"], "/", &[("host", "localhost:1@evil.example")]),
+            Some(421),
+            "no name at all"
+        );
         assert_eq!(check(&[], "http://evil.example/", &[]), Some(421));
         assert_eq!(
             check(&[], "/", &[("host", "localhost"), ("host", "evil.example")]),
@@ -176,6 +216,9 @@ mod tests {
             "null",
             "",
             "http://localhost.evil.example",
+            "http://localhost:1@evil.example",
+            "http://localhost@evil.example",
+            "http://localhost/evil.example",
         ] {
             assert_eq!(
                 check(&[], "/", &[host, ("origin", origin)]),
@@ -188,14 +231,17 @@ mod tests {
     #[test]
     fn a_refusal_says_what_to_do_and_repeats_no_control_character() {
         let mut headers = HeaderMap::new();
-        headers.insert(HOST, HeaderValue::from_bytes(b"a\xc2\x9bb:1").expect("a value"));
-        let stranger = Hosts::new(&[])
-            .check(&Uri::from_static("/"), &headers)
-            .expect_err("a stranger");
+        let mut said = |host: &[u8]| {
+            headers.insert(HOST, HeaderValue::from_bytes(host).expect("a value"));
+            let stranger = Hosts::new(&[]).check(&Uri::from_static("/"), &headers);
+            stranger.expect_err("a stranger").message
+        };
+        let message = said(b"a\xc2\x9bb:1");
+        assert!(message.ends_with("found a\u{fffd}b:1."), "{message}");
+        let message = said(b"named:1");
         assert!(
-            stranger.message.contains("--allow-host a\u{fffd}b."),
-            "{}",
-            stranger.message
+            message.ends_with("start it with --allow-host named."),
+            "{message}"
         );
     }
 }
