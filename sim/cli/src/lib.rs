@@ -49,11 +49,14 @@ mod streams;
 mod text;
 mod trace_file;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "aws")]
 use exit::{Failure, Verdict};
+use leasehold_engine::shown::is_hidden;
+use std::ffi::OsString;
 #[cfg(feature = "aws")]
 use std::future::Future;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// A Kinesis consumer that can be simulated and replayed.
@@ -116,8 +119,10 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    // Wrong usage ends in here, with exit code 2.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
     // The demo tells its story itself, and what is a warning elsewhere is its very subject.
     #[cfg(feature = "aws")]
     let quiet = matches!(cli.command, Command::Demo(_));
@@ -148,6 +153,21 @@ pub fn main() -> ExitCode {
     exit::code(outcome)
 }
 
+/// Wrong usage ends in here, with exit code 2; and so does what asks for help alone, with 0.
+fn refused(error: &clap::Error) -> ExitCode {
+    let hidden = |argument: OsString| argument.to_string_lossy().chars().any(is_hidden);
+    if !error.use_stderr() || !std::env::args_os().any(hidden) {
+        error.exit();
+    }
+    // Without clap's own colours, escape codes in the message are of an argument.
+    let plain = Cli::command()
+        .styles(clap::builder::Styles::plain())
+        .try_get_matches();
+    let said = text::usage(plain.as_ref().err().unwrap_or(error));
+    let _ = writeln!(io::stderr(), "{said}");
+    ExitCode::from(2)
+}
+
 #[cfg(feature = "aws")]
 fn on_tokio(work: impl Future<Output = Result<Verdict, Failure>>) -> Result<Verdict, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -162,7 +182,7 @@ fn on_tokio(work: impl Future<Output = Result<Verdict, Failure>>) -> Result<Verd
 #[cfg(test)]
 mod tests {
     use super::Cli;
-    use clap::CommandFactory;
+    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {

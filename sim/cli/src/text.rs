@@ -3,7 +3,9 @@
 //! A row's key, an owner's name or a sentence of a service may hold escape codes and line breaks. So whatever is put into a [`Text`] is
 //! shown with its control characters as escapes, and a line ends only where the command ends it.
 
-use leasehold_engine::shown::{Escaping, is_hidden};
+use clap::error::ContextValue;
+use leasehold_engine::shown::{Escaping, is_hidden, shown};
+use std::error::Error;
 use std::fmt::{self, Write as _};
 use std::ops::Deref;
 
@@ -81,6 +83,29 @@ pub(super) fn json(json: &str) -> String {
     escaped
 }
 
+/// What clap says of a command line that it refuses. The operator's arguments stand in it, and in what a parser of ours says of them: they
+/// are shown with their hidden characters as escapes, line breaks among them.
+pub(super) fn usage(error: &clap::Error) -> String {
+    let mut said = error.render().ansi().to_string();
+    let mut show = |text: &str| {
+        if text.chars().any(is_hidden) {
+            said = said.replace(text, &shown(text));
+        }
+    };
+    for (_, value) in error.context() {
+        match value {
+            ContextValue::String(text) => show(text),
+            ContextValue::Strings(texts) => texts.iter().for_each(|text| show(text)),
+            // Numbers, and what clap knows of the command.
+            _ => {}
+        }
+    }
+    if let Some(source) = error.source() {
+        show(&source.to_string());
+    }
+    lines(said.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +126,41 @@ mod tests {
         let shown = json(&serde_json::to_string_pretty(&vec![told]).expect("JSON"));
         assert!(shown.chars().all(|c| c == '\n' || !is_hidden(c)), "{shown:?}");
         assert_eq!(serde_json::from_str::<Vec<String>>(&shown).expect("JSON"), [told]);
+    }
+
+    /// A parser that repeats what it was given.
+    fn parrot(text: &str) -> Result<String, String> {
+        Err(format!("expected a word, found {text}"))
+    }
+
+    #[test]
+    fn a_usage_error_shows_arguments_as_escapes_wherever_they_stand() {
+        let evil = "\u{1b}[31mRED\u{1b}[0m\nerror: forged\r\u{7}\u{9b}31m\u{202e}OVR\u{2028}X\u{7f}";
+        let command = clap::Command::new("leasehold")
+            .styles(clap::builder::Styles::plain())
+            .arg(clap::Arg::new("word").long("word").value_parser(parrot))
+            .arg(clap::Arg::new("kind").long("kind").value_parser(["one", "two"]))
+            .subcommand(clap::Command::new("sim"));
+        for args in [
+            vec!["--word".to_owned(), evil.to_owned()],
+            vec![format!("--word={evil}")],
+            vec!["--kind".to_owned(), evil.to_owned()],
+            vec![format!("--{evil}")],
+            vec![format!("--kind={evil}")],
+            vec![evil.to_owned()],
+        ] {
+            let args = std::iter::once("leasehold".to_owned()).chain(args.clone());
+            let error = command
+                .clone()
+                .try_get_matches_from(args)
+                .expect_err("wrong usage");
+            let said = usage(&error);
+            assert!(said.chars().all(|c| c == '\n' || !is_hidden(c)), "{said:?}");
+            assert!(
+                said.lines().skip(1).all(|line| !line.starts_with("error")),
+                "{said:?}"
+            );
+            assert!(said.contains("RED\\u{1b}[0m\\nerror: forged"), "{said}");
+        }
     }
 }
