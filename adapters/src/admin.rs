@@ -29,11 +29,12 @@
 #[cfg(feature = "aws")]
 pub use crate::aws::named::NamedStream;
 pub use leasehold_engine::admin::{
-    Deed, Done, LeaseReport, LeftAlone, OwnerReport, Place, Plan, Standing, Step, Stepped, TableReport, View,
-    Which, release, report, rewind,
+    Deed, Done, LeaseReport, LeftAlone, Misnamed, Naming, OwnerReport, Place, Plan, Standing, Step, Stepped,
+    TableReport, View, Which, misnamed, release, report, rewind,
 };
 /// A shard as Kinesis lists it.
 pub use leasehold_engine::shard::Shard;
+pub use leasehold_engine::stream_identity::StreamIdentity;
 pub use to::To;
 
 #[cfg(feature = "aws")]
@@ -235,6 +236,24 @@ impl Admin {
         crate::aws::places::shards(kinesis, &stream)
             .await
             .map_err(|how| AdminError::new(format!("list the shards of {:?}", stream.to_string()), how))
+    }
+
+    /// What tells a stream from every other, as rows name it: one description of the stream. Absent: the answer says neither an ARN nor a
+    /// name.
+    ///
+    /// A stream that was just made anew may be described as it was before. Ask twice, at least a second apart, before anything is written
+    /// that follows from the answer.
+    ///
+    /// # Errors
+    /// If it cannot be described.
+    pub async fn identity(
+        &self,
+        kinesis: &aws_sdk_kinesis::Client,
+        stream: impl Into<NamedStream>,
+    ) -> Result<Option<StreamIdentity>, AdminError> {
+        let stream = stream.into();
+        let answer = crate::aws::places::identity(kinesis, &stream).await;
+        answer.map_err(|how| AdminError::new(format!("describe the stream {:?}", stream.to_string()), how))
     }
 
     /// The checkpoint after which the first record is the first one that came to a shard at or after a time, which lies in the

@@ -166,6 +166,21 @@ pub struct Guard {
     pub next_owner: Option<WorkerId>,
 }
 
+/// Another name of the stream in a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Renaming {
+    /// The row.
+    pub key: LeaseKey,
+    /// The counter that must still be there.
+    pub counter: u64,
+    /// The checkpoint as read.
+    pub checkpoint: Checkpoint,
+    /// The stream that the row named as read.
+    pub named: StreamIdentity,
+    /// The stream that the row names from now on.
+    pub stream: StreamIdentity,
+}
+
 /// A guarded change of one row. Each is one conditional write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -279,6 +294,8 @@ pub enum Change {
         /// The checkpoint that the write leaves.
         to: Checkpoint,
     },
+    /// Name another stream in the row; nothing else changes, the counter neither. No worker makes this change: an operator does.
+    Name(Box<Renaming>),
     /// Remove a row whose shard was wholly processed.
     Delete {
         /// The row, whose checkpoint must be the end of the shard.
@@ -338,6 +355,7 @@ impl Change {
     pub fn key(&self) -> &LeaseKey {
         match self {
             Change::Create(row) => &row.key,
+            Change::Name(renaming) => &renaming.key,
             Change::Renew { key, .. }
             | Change::Take { key, .. }
             | Change::Claim { key, .. }
@@ -359,6 +377,7 @@ impl Change {
     pub fn guard(&self) -> Option<u64> {
         match self {
             Change::Create(_) | Change::Offer { .. } | Change::SetRange { .. } | Change::Weigh { .. } => None,
+            Change::Name(renaming) => Some(renaming.counter),
             Change::Renew { guard, .. }
             | Change::Checkpoint { guard, .. }
             | Change::End { guard, .. }
@@ -388,6 +407,7 @@ impl Change {
             Change::Claim { .. }
             | Change::Offer { .. }
             | Change::SetRange { .. }
+            | Change::Name(_)
             | Change::Delete { .. }
             | Change::Weigh { .. }
             | Change::Forget { .. } => None,
@@ -409,6 +429,7 @@ impl Change {
             Change::HandOver { .. } => "hand over",
             Change::SetRange { .. } => "set range",
             Change::Reset { .. } => "reset",
+            Change::Name(_) => "name the stream of",
             Change::Delete { .. } => "delete",
             Change::Weigh { .. } => "weigh",
             Change::Forget { .. } => "forget",

@@ -4,6 +4,7 @@
 //! stream from every other. Rows hold them in an attribute of ours, as `<ARN>@<creation time in seconds since 1970>`; where the
 //! service says no ARN, the stream's name stands in its place.
 
+use crate::stream_id::StreamId;
 use crate::time::Wall;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -74,6 +75,24 @@ impl StreamIdentity {
             _ => one == another,
         };
         !same || created != then
+    }
+}
+
+#[doc(hidden)]
+impl StreamIdentity {
+    /// Whether the two are of one name, account and region, as far as both say so, and of different times of creation.
+    pub fn differs_in_time_alone(&self, other: &Self) -> bool {
+        let of = |identity: &Self| Self(format!("{}{AT}0", identity.parts().0).into());
+        self.is_another(other) && !of(self).is_another(&of(other))
+    }
+
+    /// Whether this is the stream that an identifier of an application of several names.
+    pub fn is_of(&self, id: &StreamId) -> bool {
+        let (arn, created) = self.parts();
+        // arn:aws:kinesis:<region>:<account>:stream/<name>
+        let account = arn.split(':').nth(4).filter(|_| is_arn(arn));
+        let same = name(arn) == id.name() && account.is_none_or(|account| account == id.account());
+        same && u64::try_from(created) == Ok(id.epoch())
     }
 }
 
@@ -152,6 +171,38 @@ mod tests {
             assert_eq!(other.is_another(&orders), differs, "{other}");
         }
         assert!(of("orders", 7).is_another(&of("returns", 7)));
+    }
+
+    #[test]
+    fn a_stream_made_anew_differs_in_its_time_alone() {
+        let other = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders";
+        for (one, another, alone) in [
+            (of(ARN, 7), of(ARN, 8), true),
+            (of(ARN, 7), of("orders", 8), true),
+            (of(ARN, 7), of(ARN, 7), false),
+            (of(ARN, 7), of("orders", 7), false),
+            (of(ARN, 7), of(other, 8), false),
+            (of("returns", 7), of("orders", 8), false),
+        ] {
+            assert_eq!(one.differs_in_time_alone(&another), alone, "{one} {another}");
+        }
+    }
+
+    #[test]
+    fn an_identifier_names_one_stream() {
+        let id: StreamId = "123456789012:orders:7".parse().unwrap();
+        for (identity, is) in [
+            (of(ARN, 7), true),
+            (of("orders", 7), true),
+            (of(ARN, 8), false),
+            (of("returns", 7), false),
+            (
+                of("arn:aws:kinesis:eu-central-1:210987654321:stream/orders", 7),
+                false,
+            ),
+        ] {
+            assert_eq!(identity.is_of(&id), is, "{identity}");
+        }
     }
 
     #[test]

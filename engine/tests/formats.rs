@@ -136,11 +136,12 @@ impl LeaseFormat for Toy {
                 (Condition::All(as_read), Action::Update(update))
             }
             Change::Delete { counter, .. } => (is("seen", AttributeValue::n(counter)), Action::Delete),
-            // No worker is asked for a lease here, rows hold no ranges, and the table is of one stream.
+            // No worker is asked for a lease here, rows hold no ranges and name no stream, and the table is of one stream.
             Change::Claim { .. }
             | Change::Assign { .. }
             | Change::Offer { .. }
             | Change::SetRange { .. }
+            | Change::Name(_)
             | Change::Weigh { .. }
             | Change::Forget { .. } => (never(), Action::Update(Update::default())),
         };

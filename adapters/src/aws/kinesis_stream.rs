@@ -12,7 +12,9 @@ use crate::record::Record;
 use crate::runtime::{BoxFuture, Runtime};
 use crate::store::{Answer, Store};
 use aws_sdk_kinesis::Client;
-use aws_sdk_kinesis::types::{self, ShardFilterType, ShardIteratorType, StreamStatus};
+use aws_sdk_kinesis::types::{
+    self, ShardFilterType, ShardIteratorType, StreamDescriptionSummary, StreamStatus,
+};
 use bytes::Bytes;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::{OpId, ShardId};
@@ -117,23 +119,7 @@ impl KinesisStream {
         let Some(summary) = answer.stream_description_summary() else {
             return garbled(&sent, "a stream summary", "none");
         };
-        Outcome::Applied(Reply::Stream(StreamState {
-            readable: matches!(
-                summary.stream_status(),
-                StreamStatus::Active | StreamStatus::Updating
-            ),
-            created: Wall(
-                summary
-                    .stream_creation_timestamp()
-                    .to_millis()
-                    .unwrap_or_default(),
-            ),
-            // Whatever the request named the stream by, the answer has its ARN. A server that has none for it knows its name.
-            arn: match summary.stream_arn() {
-                "" => summary.stream_name().into(),
-                arn => arn.into(),
-            },
-        }))
+        Outcome::Applied(Reply::Stream(state_from_sdk(summary)))
     }
 
     async fn list_shards(self, id: OpId, filter: ShardFilter, after: Option<OpId>) -> Outcome {
@@ -315,6 +301,27 @@ fn range_from_sdk(range: Option<&types::HashKeyRange>) -> Result<HashRange, Stri
         return Err(format!("a hash key range from {} to {}", range.start, range.end));
     }
     Ok(range)
+}
+
+/// What a description says of its stream.
+pub(super) fn state_from_sdk(summary: &StreamDescriptionSummary) -> StreamState {
+    StreamState {
+        readable: matches!(
+            summary.stream_status(),
+            StreamStatus::Active | StreamStatus::Updating
+        ),
+        created: Wall(
+            summary
+                .stream_creation_timestamp()
+                .to_millis()
+                .unwrap_or_default(),
+        ),
+        // Whatever the request named the stream by, the answer has its ARN. A server that has none for it knows its name.
+        arn: match summary.stream_arn() {
+            "" => summary.stream_name().into(),
+            arn => arn.into(),
+        },
+    }
 }
 
 pub(super) fn shard_from_sdk(shard: &types::Shard) -> Result<Shard, String> {

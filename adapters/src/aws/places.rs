@@ -10,6 +10,7 @@ use aws_sdk_kinesis::types::ShardIteratorType;
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::shard::Shard;
 use leasehold_engine::stream_id::split_key;
+use leasehold_engine::stream_identity::StreamIdentity;
 use leasehold_engine::time::{Span, Wall};
 use std::sync::Arc;
 
@@ -51,6 +52,22 @@ pub(crate) async fn shards(kinesis: &Client, stream: &NamedStream) -> Result<Vec
             return Ok(shards);
         }
     }
+}
+
+/// The identity of a stream, as it is described now.
+pub(crate) async fn identity(
+    kinesis: &Client,
+    stream: &NamedStream,
+) -> Result<Option<StreamIdentity>, String> {
+    let request = stream.client(kinesis).describe_stream_summary();
+    let request = request
+        .set_stream_name(stream.name())
+        .set_stream_arn(stream.arn());
+    let answer = request.send().await.map_err(|error| why(&error))?;
+    let summary = answer
+        .stream_description_summary()
+        .ok_or_else(|| "expected a stream summary, found none".to_owned())?;
+    Ok(super::kinesis_stream::state_from_sdk(summary).identity())
 }
 
 /// A shard that is searched.

@@ -9,7 +9,9 @@
 //! | `step` | a step, the write that it comes to, and how it ended |
 //! | `release` | leases are taken from their owners |
 //! | `rewind` | leases are put at other checkpoints |
+//! | `naming` | rows that name another stream, and whether the name alone is wrong |
 
+mod naming;
 mod release;
 mod rewind;
 mod standing;
@@ -17,6 +19,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub use naming::{Misnamed, Naming, misnamed};
 pub use release::release;
 pub use rewind::{Place, rewind};
 pub use standing::{LeaseReport, OwnerReport, Standing, TableReport, report};

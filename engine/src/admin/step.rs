@@ -3,7 +3,8 @@
 use crate::ids::LeaseKey;
 use crate::policy::Life;
 use crate::position::Checkpoint;
-use crate::row::{Change, LeaseRow};
+use crate::row::{Change, LeaseRow, Renaming};
+use crate::stream_identity::StreamIdentity;
 use crate::time::{Span, Wall};
 use serde::Serialize;
 use std::fmt;
@@ -61,6 +62,8 @@ pub enum Deed {
     Create(Box<LeaseRow>),
     /// It is removed: its shard was read to its end.
     Remove,
+    /// It names this stream, and nothing else of it changes.
+    Name(StreamIdentity),
 }
 
 /// How a step ended.
@@ -93,18 +96,21 @@ impl Step {
     pub fn change(&self, row: Option<&LeaseRow>, life: Life, now: Wall) -> Result<Change, String> {
         let (row, seen) = match (row, &self.seen, &self.deed) {
             (None, None, Deed::Create(new)) => return Ok(Change::Create(new.clone())),
-            (Some(row), Some(seen), Deed::Release | Deed::Rewind(_) | Deed::Remove) => (row, seen),
+            (Some(row), Some(seen), Deed::Release | Deed::Rewind(_) | Deed::Remove | Deed::Name(_)) => {
+                (row, seen)
+            }
             (None, ..) => return Err("expected its row to be there still, found none".to_owned()),
             (Some(_), ..) => return Err("expected no row of this key, found one".to_owned()),
         };
         self.is_as_seen(row, seen)?;
         let key = row.key.clone();
-        let to = match self.deed {
+        let to = match &self.deed {
             Deed::Remove => {
                 let counter = row.counter;
                 return Ok(Change::Delete { key, counter });
             }
-            Deed::Rewind(to) => to,
+            Deed::Name(stream) => return Self::name(row, seen, stream),
+            Deed::Rewind(to) => *to,
             Deed::Release | Deed::Create(_) => row.checkpoint,
         };
         Ok(Change::Reset {
@@ -116,6 +122,25 @@ impl Step {
             checkpoint: row.checkpoint,
             to,
         })
+    }
+
+    /// The row is to name a stream. What spoke for that was read of this very checkpoint and this very name.
+    fn name(row: &LeaseRow, seen: &LeaseRow, stream: &StreamIdentity) -> Result<Change, String> {
+        let said = |row: &LeaseRow| match &row.stream {
+            Some(stream) => format!("stream {stream} and the checkpoint {}", row.checkpoint),
+            None => format!("no stream, and the checkpoint {}", row.checkpoint),
+        };
+        let as_seen = (&row.stream, row.checkpoint) == (&seen.stream, seen.checkpoint);
+        match &row.stream {
+            Some(named) if as_seen => Ok(Change::Name(Box::new(Renaming {
+                key: row.key.clone(),
+                counter: row.counter,
+                checkpoint: row.checkpoint,
+                named: named.clone(),
+                stream: stream.clone(),
+            }))),
+            _ => Err(format!("expected {}, found {}", said(seen), said(row))),
+        }
     }
 
     fn is_as_seen(&self, row: &LeaseRow, seen: &LeaseRow) -> Result<(), String> {
@@ -140,6 +165,7 @@ impl Step {
         match (change, row) {
             (Change::Create(new), Some(row)) => row.never_owned() && row.checkpoint == new.checkpoint,
             (Change::Delete { .. }, None) => true,
+            (Change::Name(renaming), Some(row)) => row.stream.as_ref() == Some(&renaming.stream),
             (Change::Reset { next, to, .. }, Some(row)) => {
                 row.counter == *next && row.owner.is_none() && row.checkpoint == *to
             }
@@ -164,6 +190,7 @@ impl fmt::Display for Step {
             }
             Deed::Create(row) => write!(f, "create {lease} at {}", row.checkpoint),
             Deed::Remove => write!(f, "remove {lease}"),
+            Deed::Name(stream) => write!(f, "name stream {stream} in {lease}"),
         }
     }
 }

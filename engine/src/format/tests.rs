@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::position::{Checkpoint, Position};
-use crate::row::{Guard, LeaseRow};
+use crate::row::{Guard, LeaseRow, Renaming};
 use crate::shard::HashRange;
+use crate::stream_identity::StreamIdentity;
 use crate::time::Wall;
 use proptest::prelude::*;
 
@@ -24,6 +25,16 @@ fn of_a_leader(counter: u64) -> [Change; 2] {
         to: "w2".into(),
     };
     [assign, offer]
+}
+
+fn renaming(counter: u64) -> Change {
+    Change::Name(Box::new(Renaming {
+        key: "shardId-000000000000".into(),
+        counter,
+        checkpoint: Checkpoint::TrimHorizon,
+        named: StreamIdentity::new("orders", Wall(8_000)).unwrap(),
+        stream: StreamIdentity::new("orders", Wall(9_000)).unwrap(),
+    }))
 }
 
 /// A condition of absent attributes holds for no item at all, too: the write would make a row anew that others removed.
@@ -62,6 +73,7 @@ fn only_a_creation_makes_a_row() {
             Change::Delete { key: key(), counter },
         ];
         changes.extend(of_a_leader(counter));
+        changes.push(renaming(counter));
         let checkpoints = [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd];
         changes.extend(checkpoints.map(|checkpoint| Change::Reset {
             key: key(),

@@ -72,6 +72,11 @@ fn holds(row: &LeaseRow, change: &Change) -> bool {
                 && row.handing_over == *handing_over
                 && row.checkpoint == *checkpoint
         }
+        Change::Name(renaming) => {
+            row.counter == renaming.counter
+                && row.checkpoint == renaming.checkpoint
+                && row.stream.as_ref() == Some(&renaming.named)
+        }
         Change::SetRange { .. } => row.range.is_none(),
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
@@ -95,6 +100,7 @@ fn apply(row: &mut LeaseRow, change: &Change) {
         Change::Create(_) | Change::Delete { .. } | Change::Forget { .. } => {}
         Change::Renew { began, .. } => row.began = began.or(row.began),
         Change::SetRange { range, .. } => row.range = Some(*range),
+        Change::Name(renaming) => row.stream = Some(renaming.stream.clone()),
         Change::Weigh { throughput, .. } => row.throughput = Some(*throughput),
         Change::Claim { by, .. } => row.handing_over = row.owner.replace(by.clone()),
         Change::Offer { to, .. } => {

@@ -225,9 +225,11 @@ mod tests {
     use super::*;
     use crate::format::Kcl;
     use crate::position::Position;
-    use crate::row::{Guard, HandsOver};
+    use crate::row::{Guard, HandsOver, Renaming};
     use crate::shard::HashRange;
+    use crate::stream_identity::StreamIdentity;
     use crate::testkit::shard_id;
+    use crate::time::Wall;
 
     fn scan(after: Option<&str>, limit: Option<u32>) -> TableOp {
         let after = after.map(LeaseKey::from);
@@ -307,7 +309,7 @@ mod tests {
     }
 
     /// A change of each kind, guarded by the counter 3 and by the owner `w`; with `next`, by a hand-over from `w` to it.
-    fn changes(next: Option<&str>) -> [Change; 11] {
+    fn changes(next: Option<&str>) -> [Change; 12] {
         let key = LeaseKey::from("k");
         let guard = Guard {
             counter: 3,
@@ -373,8 +375,19 @@ mod tests {
                 checkpoint: Checkpoint::TrimHorizon,
                 to: Checkpoint::Latest,
             },
+            renaming(key.clone(), checkpoint),
             Change::Delete { key, counter: 3 },
         ]
+    }
+
+    fn renaming(key: LeaseKey, checkpoint: Checkpoint) -> Change {
+        Change::Name(Box::new(Renaming {
+            key,
+            counter: 3,
+            checkpoint,
+            named: StreamIdentity::new("orders", Wall(7_000)).unwrap(),
+            stream: StreamIdentity::new("orders", Wall(8_000)).unwrap(),
+        }))
     }
 
     /// The changes that only the leader of a fleet makes, of the same row.

@@ -353,6 +353,7 @@ fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
             | Change::SetRange { .. }
             | Change::Weigh { .. }
             | Change::Reset { .. }
+            | Change::Name(_)
             | Change::Delete { .. }
             | Change::Forget { .. },
         )) => None,

@@ -4,9 +4,11 @@ use super::{Case, TABLE, case, compare, tables};
 use leasehold_engine::format::{Kcl, LeaseFormat};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::position::{Checkpoint, Position};
-use leasehold_engine::row::{Change, Guard, LeaseRow};
+use leasehold_engine::row::{Change, Guard, LeaseRow, Renaming};
 use leasehold_engine::shard::{HashKey, HashRange};
+use leasehold_engine::stream_identity::StreamIdentity;
 use leasehold_engine::table::{Action, AttributeValue, Item, render};
+use leasehold_engine::time::Wall;
 use serde_json::{Map, Value, json};
 
 /// The format writes texts, numbers and sets of texts.
@@ -92,6 +94,16 @@ fn reset(key: LeaseKey, counter: u64) -> Change {
     }
 }
 
+fn renaming(key: LeaseKey, counter: u64) -> Change {
+    Change::Name(Box::new(Renaming {
+        key,
+        counter,
+        checkpoint: Checkpoint::TrimHorizon,
+        named: StreamIdentity::new("orders", Wall(7_000)).expect("a stream"),
+        stream: StreamIdentity::new("orders", Wall(8_000)).expect("a stream"),
+    }))
+}
+
 /// Every kind of change, in a given state of the row or in another.
 fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
     let key = || key.clone();
@@ -155,6 +167,7 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
             },
         },
         reset(key(), counter),
+        renaming(key(), counter),
         Change::Delete { key: key(), counter },
     ]
 }

@@ -8,7 +8,7 @@ use super::{Columns, SHARD_END};
 use crate::began;
 use crate::ids::{ShardId, WorkerId};
 use crate::position::Checkpoint;
-use crate::row::{Change, Guard, LeaseRow};
+use crate::row::{Change, Guard, LeaseRow, Renaming};
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
 use crate::time::Wall;
 
@@ -75,10 +75,17 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             had(table, owner.as_ref(), handing_over.as_ref()),
             still(table, *checkpoint),
         ]),
+        Change::Name(renaming) => still_named(table, renaming),
         Change::Delete { counter, .. } => {
             Condition::All(vec![at(table, *counter), still(table, Checkpoint::ShardEnd)])
         }
     }
+}
+
+fn still_named(table: &Columns, renaming: &Renaming) -> Condition {
+    let mut all = vec![at(table, renaming.counter), still(table, renaming.checkpoint)];
+    all.extend(still_names(table.stream, Some(&renaming.named)));
+    Condition::All(all)
 }
 
 /// The lease is this worker's, or no worker's.
@@ -196,6 +203,9 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
         Change::Reset { next, to, .. } => placed(table, until(*next), *to)
             .remove(table.owner)
             .remove(table.claim),
+        Change::Name(renaming) => {
+            Update::default().set(table.stream, AttributeValue::s(renaming.stream.text()))
+        }
         Change::End { guard, children, .. } => ended(table, until(guard.next), children),
         Change::Assign { .. } | Change::Offer { .. } | Change::Weigh { .. } | Change::Forget { .. } => {
             Update::default().remove(table.claim)

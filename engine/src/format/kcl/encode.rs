@@ -5,7 +5,7 @@ use super::{LEASE, name, sentinel};
 use crate::began;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::Checkpoint;
-use crate::row::{Change, Guard, HandsOver, LeaseRow};
+use crate::row::{Change, Guard, HandsOver, LeaseRow, Renaming};
 use crate::stream_id::split_key;
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
 use crate::time::Wall;
@@ -73,11 +73,24 @@ pub(super) fn condition(change: &Change) -> Condition {
             named(name::OLD_OWNER, handing_over.as_ref()),
             equals(name::CHECKPOINT, AttributeValue::s(spelled(*checkpoint).0)),
         ]),
+        Change::Name(renaming) => still_named(renaming),
         Change::Delete { counter, .. } => Condition::All(vec![
             counts(*counter),
             equals(name::CHECKPOINT, AttributeValue::s(sentinel::SHARD_END)),
         ]),
     }
+}
+
+fn still_named(renaming: &Renaming) -> Condition {
+    let mut all = vec![
+        counts(renaming.counter),
+        equals(
+            name::CHECKPOINT,
+            AttributeValue::s(spelled(renaming.checkpoint).0),
+        ),
+    ];
+    all.extend(still_names(name::IDENTITY, Some(&renaming.named)));
+    Condition::All(all)
 }
 
 /// What tells a row without a counter and an owner from none at all, and from a row that lost its counter later: such a row may have
@@ -171,6 +184,9 @@ pub(super) fn action(change: &Change) -> Action {
         }
         Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
             counted(guard.next).remove(name::OLD_OWNER)
+        }
+        Change::Name(renaming) => {
+            Update::default().set(name::IDENTITY, AttributeValue::s(renaming.stream.text()))
         }
         Change::Weigh { throughput, .. } => Update::default().set(name::THROUGHPUT, weight(*throughput)),
         Change::SetRange { range, .. } => Update::default()

@@ -164,6 +164,11 @@ pub(super) fn condition(change: &Change) -> Condition {
             },
             still(*checkpoint),
         ]),
+        Change::Name(renaming) => {
+            let mut all = vec![written_at(renaming.counter), still(renaming.checkpoint)];
+            all.extend(still_names(STREAM, Some(&renaming.named)));
+            Condition::All(all)
+        }
         Change::Delete { counter, .. } => {
             Condition::All(vec![written_at(*counter), Condition::Exists(FINISHED.into())])
         }
@@ -261,6 +266,7 @@ pub(super) fn action(change: &Change) -> Action {
             .remove(OWNER_NAME)
             .remove(FINISHED)
             .remove(FINISHED_RFC),
+        Change::Name(renaming) => Update::default().set(STREAM, AttributeValue::s(renaming.stream.text())),
         // Its programs read a finished shard, too, until the list of shards lacks the shard: from here on.
         Change::End { guard, last, .. } => placed(
             stamped(guard.next),

@@ -21,6 +21,9 @@ pub(super) struct Ailment {
     pub(super) advice: String,
     /// The write that mends it.
     pub(super) repair: Option<Step>,
+    /// The writes that mend it together, of a finding about several leases.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) repairs: Vec<Step>,
 }
 
 /// A table that is looked at, or the part of it that one of several streams has.
@@ -48,7 +51,7 @@ impl Patient<'_> {
     }
 
     /// Whether a worker lives that reads this stream.
-    fn fleet_lives(&self) -> bool {
+    pub(super) fn fleet_lives(&self) -> bool {
         let mut owners = self.report.owners.iter().filter(|owner| owner.alive);
         let mut leases = self.view.leases.values();
         match self.stream {
@@ -115,6 +118,7 @@ pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
                 seen: None,
                 follows: vec![format!("a worker with room for it reads it from {}", row.checkpoint)],
             }),
+            repairs: Vec::new(),
         }
     }));
     ailments
@@ -138,6 +142,7 @@ fn empty(stream: Option<&StreamId>) -> Ailment {
         found: "none".to_owned(),
         advice: advice.to_owned(),
         repair: None,
+        repairs: Vec::new(),
     }
 }
 
@@ -153,6 +158,7 @@ pub(super) fn stray(count: Count) -> Option<Ailment> {
                  leave these leases alone"
             .to_owned(),
         repair: None,
+        repairs: Vec::new(),
     })
 }
 
@@ -174,6 +180,7 @@ fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment 
         repair: patient
             .freed(key, "the row is complete again, and any worker takes the lease")
             .filter(|_| !moves),
+        repairs: Vec::new(),
     }
 }
 
@@ -225,7 +232,6 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
         ),
         "stuck-handoff" => {
             let key = key.as_ref()?;
-            // What moves is a hand-over under way.
             if patient.moves(key) {
                 return None;
             }
@@ -250,6 +256,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             .replace("no unfinished lease covers", "none that covers"),
         advice: advice.to_owned(),
         repair,
+        repairs: Vec::new(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! `leasehold admin release` and `leasehold admin rewind`: a plan, shown or carried out.
 
+use super::naming::{self, Described};
 use super::table::{Table, TableArgs, under_way};
 use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
@@ -8,7 +9,9 @@ use crate::text::{Text, put, put_line};
 use clap::{ArgGroup, Args};
 use leasehold::admin::{self, Done, Plan, Stepped, To, Which};
 use leasehold::{Config, LeaseKey, StreamId, Wall};
+use leasehold_engine::shown::Shown;
 use serde::Serialize;
+use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Take leases from their owners, so that other workers take them.
@@ -47,6 +50,8 @@ pub(super) struct ReleaseArgs {
 ///
 /// The children of a shard that had been read to its end keep their checkpoints: rewind them, too, if they are to be read again. Such
 /// a child waits for the shard only if its lease changes its owner. Nothing is written without --apply.
+///
+/// Where rows name another stream than the service describes, nothing is rewound: a worker refuses such a table.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("which").required(true).args(["shard", "all"]),
@@ -113,6 +118,18 @@ pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
     let listed = admin.shards(kinesis, &stream).await.map_err(under_way)?;
     let (mut view, report) = table.watched().await?;
     view.keep_stream(stream.id());
+    match naming::described(&table, &stream).await {
+        Described::As(now) => {
+            if let Some(why) = naming::refusal(&view, &listed, &now, &stream) {
+                return Err(Failure::under_way(why));
+            }
+        }
+        Described::Not(why) => {
+            if let Some(said) = naming::not_compared(&view, &why) {
+                let _ = writeln!(io::stderr(), "warning: {}", Shown(&said));
+            }
+        }
+    }
     let which = meant(&args, stream.id());
     let place = admin.place(kinesis, &stream, &listed, &view, &which, args.to);
     let place = place.await.map_err(under_way)?;

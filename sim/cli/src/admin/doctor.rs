@@ -2,6 +2,7 @@
 
 use super::ailment::{self, Ailment, Patient};
 use super::change;
+use super::naming::{self, Described};
 use super::table::{Table, TableArgs, under_way};
 use crate::clients::in_full;
 use crate::exit::{self, Failure, Verdict};
@@ -24,7 +25,8 @@ use std::collections::BTreeMap;
 /// Say what is wrong with a table, and mend what can be mended safely.
 ///
 /// The table is compared with the shards of the stream, or of each of several streams that are named: holes in the hash space, leases
-/// of shards that are gone, ends without children, rows that cannot be read or lack what guards them, hand-overs that stand still.
+/// of shards that are gone, ends without children, rows that cannot be read or lack what guards them, rows that name another stream, hand-overs that
+/// stand still.
 /// Each finding says what was expected, what was found, and what to do. With --repair, it says which writes would mend the table; with
 /// --apply, too, they are made, each one conditional. A lease that is missing is created only while no worker of the stream lives: a
 /// live fleet does that itself. Leases of further streams in the table are counted, and not examined.
@@ -62,8 +64,8 @@ struct Told<'a> {
     left: usize,
 }
 
-/// A stream that is examined, and its shards.
-type Listed = (NamedStream, Vec<Shard>);
+/// A stream that is examined, its shards, and what it is.
+type Listed = (NamedStream, Vec<Shard>, Described);
 
 pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
     let table = args.table.open().await?;
@@ -71,7 +73,11 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
     let (_, report) = table.watched().await?;
     let (findings, unnamed) = examine(&table, &args, &streams, &report).await?;
     let plan = Plan {
-        steps: findings.iter().filter_map(|found| found.repair.clone()).collect(),
+        steps: findings
+            .iter()
+            .flat_map(|found| found.repair.iter().chain(&found.repairs))
+            .cloned()
+            .collect(),
         left: Vec::new(),
     };
     let mut done = Vec::new();
@@ -102,9 +108,11 @@ async fn listed(table: &Table, given: &[String]) -> Result<Vec<Listed>, Failure>
     for text in given {
         let stream = table.stream(text, several).await?;
         // It may be named twice, in two ways.
-        if streams.iter().all(|(known, _)| known.id() != stream.id()) {
+        if streams.iter().all(|(known, ..)| known.id() != stream.id()) {
             let shards = table.admin.shards(&table.clients.kinesis, &stream).await;
-            streams.push((stream, shards.map_err(under_way)?));
+            let shards = shards.map_err(under_way)?;
+            let described = naming::described(table, &stream).await;
+            streams.push((stream, shards, described));
         }
     }
     Ok(streams)
@@ -127,10 +135,10 @@ async fn examine(
         .map(|(row, item)| (row.key().clone(), format.lacks(item)))
         .filter(|(_, lacks)| !lacks.is_empty())
         .collect();
-    let several = streams.iter().any(|(stream, _)| stream.id().is_some());
+    let several = streams.iter().any(|(stream, ..)| stream.id().is_some());
     let mut parts = Parts::of(rows, several);
     let mut findings = Vec::new();
-    for (stream, shards) in streams {
+    for (stream, shards, described) in streams {
         let rows = parts.take(stream.id());
         let asked = Asked {
             stream: stream.id(),
@@ -148,6 +156,7 @@ async fn examine(
             report,
             finished: format.policies().finished,
         };
+        findings.extend(naming::judge(&patient, described));
         findings.extend(ailment::judge(&survey, &patient));
     }
     let (strays, unnamed) = parts.left();

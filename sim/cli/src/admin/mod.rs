@@ -6,11 +6,13 @@
 //! | `status` | `admin status` |
 //! | `change` | `admin release` and `admin rewind`: a plan, shown or carried out |
 //! | `to` | where `rewind` leads |
+//! | `naming` | rows that name another stream |
 //! | `doctor`, `ailment` | `admin doctor`: what is wrong with a table, and what mends it |
 
 mod ailment;
 mod change;
 mod doctor;
+mod naming;
 mod status;
 mod table;
 mod to;

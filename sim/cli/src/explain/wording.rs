@@ -5,7 +5,7 @@ use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::notice::{Choice, LossReason, Notice, TakeReason};
 use leasehold_engine::output::EndReason;
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::row::{Change, LeaseRow, Renaming};
 use leasehold_engine::time::Span;
 use leasehold_sim::timeline::words::{self, shorten};
 use std::fmt::Write as _;
@@ -224,6 +224,10 @@ pub(super) fn condition(change: &Change) -> String {
         Change::Create(_) => " if there is no row yet".to_owned(),
         Change::Reset { counter, .. } | Change::Forget { counter, .. } => {
             format!(" if the row still has counter {counter}")
+        }
+        Change::Name(renaming) => {
+            let Renaming { named, counter, .. } = &**renaming;
+            format!(" if the row still names {named} and has counter {counter}")
         }
         Change::Delete { counter, .. } => format!(" if the row is finished and still has counter {counter}"),
         Change::SetRange { .. } | Change::Weigh { .. } => String::new(),

@@ -44,7 +44,7 @@ pub(crate) fn verb(change: &Change) -> Verb {
         Change::Release { .. } | Change::Reset { .. } => Verb::Release,
         Change::HandOver { .. } => Verb::HandOver,
         // Beside the lanes, without the counter.
-        Change::SetRange { .. } | Change::Weigh { .. } => Verb::SetRange,
+        Change::SetRange { .. } | Change::Weigh { .. } | Change::Name(_) => Verb::SetRange,
         Change::Delete { .. } | Change::Forget { .. } => Verb::Delete,
     }
 }

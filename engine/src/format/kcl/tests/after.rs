@@ -109,6 +109,7 @@ pub(super) fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>>
             (new.owner, new.handing_over) = (None, None);
             is_as_read(row, change)
         }
+        Change::Name(renaming) => return super::streams::renamed(new, renaming).map(Some),
         Change::Delete { counter, .. } => {
             return (row.counter == *counter && row.checkpoint.is_end()).then_some(None);
         }

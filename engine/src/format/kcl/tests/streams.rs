@@ -4,7 +4,7 @@ use super::writes::{key, told};
 use super::*;
 use crate::ids::{ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
-use crate::row::{Guard, LeaseRow};
+use crate::row::{Guard, LeaseRow, Renaming};
 use crate::stream_identity::StreamIdentity;
 use crate::time::Wall;
 use proptest::prelude::*;
@@ -144,4 +144,24 @@ pub(super) fn is_taken(row: &LeaseRow, change: &Change) -> bool {
     let bare = *counter == 0 && from.is_none();
     let there = !bare || matches!(checkpoint, Checkpoint::At(_)) || row.checkpoint == *checkpoint;
     row.counter == *counter && row.owner == *from && still && there
+}
+
+/// Another name of the stream in one of these rows.
+pub(super) fn renamings(rows: impl Strategy<Value = LeaseRow>) -> impl Strategy<Value = Change> {
+    (rows, identities(), identities()).prop_filter_map("both are streams", |(row, named, stream)| {
+        Some(Change::Name(Box::new(Renaming {
+            key: key(),
+            counter: row.counter,
+            checkpoint: row.checkpoint,
+            named: named?,
+            stream: stream?,
+        })))
+    })
+}
+
+/// The row with the other name, if the row is as it was read.
+pub(super) fn renamed(mut row: LeaseRow, renaming: &Renaming) -> Option<LeaseRow> {
+    let as_read = row.counter == renaming.counter && row.checkpoint == renaming.checkpoint;
+    let named = row.stream.replace(renaming.stream.clone());
+    (as_read && named.as_ref() == Some(&renaming.named)).then_some(row)
 }

@@ -288,6 +288,7 @@ fn changes() -> impl Strategy<Value = Change> {
             }
         }),
         (0u64..4).prop_map(|counter| Change::Delete { key: key(), counter }),
+        super::streams::renamings(rows()),
         rows().prop_map(|row| Change::Forget {
             key: key(),
             counter: row.counter,
