@@ -30,9 +30,11 @@ struct Shutdown {
 }
 
 /// What a worker cannot know of a lease any more. When it leaves a stream, it forgets the leases of it, and tokens begin again where a row
-/// says that was set back meanwhile.
+/// says that was set back meanwhile. A counter that tells the time goes on from the row and from no memory, since other programs act on
+/// the time: where a program removed the counter, tokens begin again.
 #[derive(Clone, Debug, Default)]
 struct Memory {
+    tells_time: bool,
     opened: BTreeMap<(LifeNo, ShardNo), Time>,
     left_stream: BTreeMap<LifeNo, Time>,
     set_back: BTreeMap<ShardNo, Time>,
@@ -56,7 +58,7 @@ impl Memory {
     fn opens(&mut self, now: Time, life: LifeNo, shard: ShardNo) -> bool {
         let before = self.opened.insert((life, shard), now);
         let since = |at: Option<&Time>| at.zip(before).is_some_and(|(at, before)| *at >= before);
-        since(self.left_stream.get(&life)) && since(self.set_back.get(&shard))
+        (self.tells_time || since(self.left_stream.get(&life))) && since(self.set_back.get(&shard))
     }
 }
 
@@ -95,7 +97,10 @@ impl Lifecycle {
             through: BTreeMap::new(),
             knew: Default::default(),
             anew: Default::default(),
-            memory: Memory::default(),
+            memory: Memory {
+                tells_time: terms.config.policies().life.tells_time(),
+                ..Memory::default()
+            },
             ended: BTreeSet::new(),
             ends: BTreeSet::new(),
         }

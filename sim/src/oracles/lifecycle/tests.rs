@@ -1,5 +1,6 @@
-use super::super::history::{answered, asked, changed, delivered, judge, row};
+use super::super::history::{answered, asked, changed, config, delivered, judge, judge_under, row};
 use super::*;
+use leasehold_engine::format::Format;
 use leasehold_engine::time::Mono;
 
 fn opened() -> Vec<Fact> {
@@ -93,6 +94,19 @@ fn a_token_that_a_worker_has_forgotten_may_come_again() {
     let again = |facts: Vec<Fact>| after_open([ended(), closed()].into_iter().chain(facts).chain([open(1)]));
     assert_eq!(again(vec![left(), set_to(0)]), 0);
     assert_eq!(again(vec![set_to(0)]), 1, "it remembers the token");
+    let policies = Format::VmwareGoKcl.codec().policies();
+    let tells_time = Terms::plain(config().with_policies(policies));
+    let begins_again = |facts: Vec<Fact>| {
+        let before = opened().into_iter().chain([ended(), closed()]);
+        let history = before.chain(facts).chain([open(1)]).map(|fact| (1, fact));
+        let found = judge_under(&tells_time, history);
+        found
+            .into_iter()
+            .filter(|&found| found == Property::StopsCleanly)
+            .count()
+    };
+    assert_eq!(begins_again(vec![set_to(0)]), 0, "a time goes on from the row");
+    assert_eq!(begins_again(vec![]), 1, "the counter is there");
     assert_eq!(again(vec![left(), set_to(10)]), 1, "the row says more");
 }
 
