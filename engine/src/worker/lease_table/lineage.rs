@@ -7,6 +7,7 @@ use crate::row::LeaseRow;
 use crate::shard::{HashRange, Shard};
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
+use crate::worker::evidence::{Evidence, Needed};
 use crate::worker::stream_set::StreamIx;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,8 @@ pub(super) struct Lineage {
     completes_rows: bool,
     /// Of leases and parents without a listed shard too, once that is certain: those have no range.
     families: BTreeMap<LeaseKey, Family>,
-    /// Since when lists lack the shard of a lease, or a parent.
-    lacking: BTreeMap<LeaseKey, Mono>,
+    /// Leases and parents whose shard lists lack, and the lists that lack the shard.
+    lacking: BTreeMap<LeaseKey, Lacking>,
     /// When that list was asked for.
     listed_at: Mono,
 }
@@ -29,6 +30,14 @@ struct Family {
     children: Vec<ShardId>,
     /// Absent: the shard was not listed.
     range: Option<HashRange>,
+}
+
+/// The lists in a row that lack a shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Lacking {
+    lists: Evidence<()>,
+    /// The lists are enough: the stream has forgotten the shard.
+    forgotten: bool,
 }
 
 impl Family {
@@ -52,11 +61,10 @@ impl Lineage {
     }
 
     /// The families that a list of all shards shows, and those that lists have lacked for long enough.
-    fn read(&mut self, shards: &[Shard], lacking: BTreeMap<LeaseKey, Mono>, cx: &Context, listed_at: Mono) {
-        let gone = |since: Mono| listed_at.since(since) >= cx.config().stream_lag;
+    fn read(&mut self, shards: &[Shard], lacking: BTreeMap<LeaseKey, Lacking>, listed_at: Mono) {
         let mut families: BTreeMap<LeaseKey, Family> = lacking
             .iter()
-            .filter(|(_, since)| gone(**since))
+            .filter(|(_, lacking)| lacking.forgotten)
             .map(|(key, _)| (key.clone(), Family::default()))
             .collect();
         for shard in shards {
@@ -87,9 +95,9 @@ impl LeaseTable {
         if !cx.needs_listings() && cx.config().policies.finished == crate::policy::Finished::WhenRead {
             return;
         }
-        // A list may lag behind a lease by a scan interval: what it then still lacks is gone.
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
-        let before = std::mem::take(&mut self.lineage.lacking);
+        let needed = Needed::to_forget(cx);
+        let mut before = std::mem::take(&mut self.lineage.lacking);
         let leased = self.iter().flat_map(|(_, lease)| {
             let parents = lease.row().into_iter().flat_map(|row| row.parents.iter());
             std::iter::once(lease.key().clone()).chain(parents.map(ShardId::to_lease))
@@ -97,15 +105,17 @@ impl LeaseTable {
         let named = shards
             .iter()
             .flat_map(|shard| shard.parents().map(ShardId::to_lease));
-        let lacking: BTreeMap<LeaseKey, Mono> = leased
+        let keys: BTreeSet<LeaseKey> = leased
             .chain(named)
             .filter(|key| !listed.contains(key.as_str()))
-            .map(|key| {
-                let since = before.get(&key).copied().unwrap_or(listed_at);
-                (key, since)
-            })
             .collect();
-        self.lineage.read(shards, lacking, cx, listed_at);
+        let lacks = |key: LeaseKey| {
+            let mut lacking = before.remove(&key).unwrap_or_default();
+            lacking.forgotten |= lacking.lists.says(cx, listed_at, (), needed);
+            (key, lacking)
+        };
+        let lacking = keys.into_iter().map(lacks).collect();
+        self.lineage.read(shards, lacking, listed_at);
         if self.lineage.completes_rows {
             self.complete_rows();
         }
@@ -149,6 +159,14 @@ impl LeaseTable {
         (self.lineage.listed_at >= since).then(|| {
             let family = self.lineage.families.get(key);
             family.is_none_or(|family| family.range.is_some())
+        })
+    }
+
+    /// Whether some lists in a row lack the shard of a lease, more lists are needed, and now is the time of the next.
+    pub(in crate::worker) fn needs_next_list(&self, cx: &Context, key: &LeaseKey) -> bool {
+        let lacking = self.lineage.lacking.get(key);
+        lacking.is_some_and(|lacking| {
+            !lacking.forgotten && cx.now() >= lacking.lists.ask_again_at(Needed::to_forget(cx))
         })
     }
 

@@ -107,7 +107,8 @@ impl ShardSync {
         let waits = |lease: &Lease| {
             lease.ended_at() != Mono::NEVER
                 && now.since(lease.ended_at()) >= delay
-                && leases.still_listed(lease.key(), now - delay).is_none()
+                && (leases.still_listed(lease.key(), now - delay).is_none()
+                    || leases.needs_next_list(cx, lease.key()))
         };
         let leads = cx.config().policies.finished == Finished::WhenForgotten && deputy == 0;
         if leads && delay > Span::ZERO && leases.of(self.stream).any(waits) {

@@ -5,7 +5,8 @@ use crate::notice::ListReason;
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::HashRange;
-use crate::worker::context::Request;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, config, ended, running, shard, shows, table};
 
@@ -43,17 +44,33 @@ fn a_row_that_is_read_after_the_list_is_completed_too() {
 }
 
 #[test]
-fn a_shard_is_forgotten_when_lists_have_lacked_it_for_a_scan_interval() {
+fn a_shard_is_forgotten_when_several_lists_in_a_row_lack_it() {
     let mut cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, ended("old", &[]));
     let (key, began) = ("old".into(), cx.now());
     assert_eq!(leases.still_listed(&key, began), None, "nothing was listed");
-    leases.learn_lineage(&cx, &[shard("new", &[])], cx.now());
+    let lacks =
+        |cx: &Context, leases: &mut LeaseTable| leases.learn_lineage(cx, &[shard("new", &[])], cx.now());
+    lacks(&cx, &mut leases);
     assert_eq!(leases.still_listed(&key, began), Some(true), "a list may lag");
-    cx.later(cx.config().scan_interval);
-    leases.learn_lineage(&cx, &[shard("new", &[])], cx.now());
-    assert_eq!(leases.still_listed(&key, began), Some(false));
+    assert!(!leases.needs_next_list(&cx, &key), "the last list is of now");
+    cx.later(cx.config().stream_lag.times(9));
+    assert!(leases.needs_next_list(&cx, &key));
+    lacks(&cx, &mut leases);
+    assert_eq!(
+        leases.still_listed(&key, began),
+        Some(true),
+        "two wrong lists may lie far apart"
+    );
+    while leases.still_listed(&key, began) == Some(true) {
+        assert!(cx.now().since(began) < cx.config().stream_lag.times(11));
+        cx.later(cx.config().stream_lag.per(2));
+        lacks(&cx, &mut leases);
+    }
+    assert!(!leases.needs_next_list(&cx, &key));
+    leases.learn_lineage(&cx, &[shard("old", &[])], cx.now());
+    assert_eq!(leases.still_listed(&key, began), Some(true), "it is listed again");
 }
 
 #[test]
@@ -74,5 +91,10 @@ fn a_parent_without_a_row_is_unread_as_long_as_the_stream_may_have_it() {
         )]
     );
     leases.learn_lineage(&cx, &child, cx.now());
-    assert!(!leases.is_unread(&mut cx, &"parent".into()));
+    let began = cx.now();
+    while leases.is_unread(&mut cx, &"parent".into()) {
+        assert!(cx.now().since(began) < cx.config().stream_lag.times(2));
+        cx.later(cx.config().stream_lag.per(2));
+        leases.learn_lineage(&cx, &child, cx.now());
+    }
 }
