@@ -238,14 +238,14 @@ impl Admin {
             .map_err(|how| AdminError::new(format!("list the shards of {:?}", stream.to_string()), how))
     }
 
-    /// What tells a stream from every other, as rows name it: one description of the stream. Absent: the answer says neither an ARN nor a
-    /// name.
+    /// The identity of a stream, as rows name the stream: its ARN and the time of its creation, by one description. Absent: the description
+    /// has neither an ARN nor a name.
     ///
-    /// A stream that was just made anew may be described as it was before. Ask twice, at least a second apart, before anything is written
-    /// that follows from the answer.
+    /// Where a stream was just made anew, a description may be of the earlier stream. Before a write that follows from the identity, ask
+    /// twice, at least a second apart.
     ///
     /// # Errors
-    /// If it cannot be described.
+    /// If the service does not describe the stream.
     pub async fn identity(
         &self,
         kinesis: &aws_sdk_kinesis::Client,

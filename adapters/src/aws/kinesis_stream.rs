@@ -303,7 +303,7 @@ fn range_from_sdk(range: Option<&types::HashKeyRange>) -> Result<HashRange, Stri
     Ok(range)
 }
 
-/// What a description says of its stream.
+/// The state of a stream, by a description.
 pub(super) fn state_from_sdk(summary: &StreamDescriptionSummary) -> StreamState {
     StreamState {
         readable: matches!(
@@ -316,7 +316,7 @@ pub(super) fn state_from_sdk(summary: &StreamDescriptionSummary) -> StreamState 
                 .to_millis()
                 .unwrap_or_default(),
         ),
-        // Whatever the request named the stream by, the answer has its ARN. A server that has none for it knows its name.
+        // The answer has the ARN, also if the request has the name. Some emulators know the name alone.
         arn: match summary.stream_arn() {
             "" => summary.stream_name().into(),
             arn => arn.into(),

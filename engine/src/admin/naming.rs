@@ -7,6 +7,7 @@ use crate::row::LeaseRow;
 use crate::shard::Shard;
 use crate::stream_id::StreamId;
 use crate::stream_identity::StreamIdentity;
+use crate::sync;
 use std::collections::BTreeMap;
 
 /// The rows of a table that name one and the same other stream.
@@ -20,26 +21,30 @@ pub struct Misnamed {
     pub naming: Naming,
 }
 
-/// What is wrong with rows that name another stream.
+/// The fault of rows that name another stream: the name alone, or the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// They are of another stream, by its name, its account or its region.
+    /// The rows name a stream with another name, account or region.
     Other,
-    /// They are of an earlier or a later stream of the same name: of this lease, something does not fit the stream's shards.
+    /// The rows are of an earlier or a later stream of the same name: the row of this lease does not fit the stream's shards.
     MadeAnew {
         /// The lease.
         lease: LeaseKey,
-        /// What was expected of it, and what was found.
+        /// How the row does not fit.
         why: String,
     },
-    /// The stream of the same name was created at another time, and nothing in the rows shows whether they are of this one or of that one.
-    Unproven,
-    /// They are of the stream: all fits its shards but the time of its creation. The steps correct that name.
+    /// The rows fit, but the row of this lease may be of an earlier stream of the same name, and reading on from the row would then skip
+    /// records.
+    Unproven {
+        /// The lease.
+        lease: LeaseKey,
+    },
+    /// The rows are of the stream, and the time of creation in their name is wrong. The steps correct the name.
     Name(Vec<Step>),
 }
 
-/// Rows that name another stream than `now`, which the service describes; a worker refuses a table with such rows. `shards` is the
-/// whole list of the stream's shards, and `id` its identifier in an application of several.
+/// The rows whose name is not `now`, the identity that the service describes. A worker refuses a table with such rows. `shards` are all
+/// shards of the stream, and `id` is the identifier of the stream in an application of several.
 pub fn misnamed(view: &View, shards: &[Shard], now: &StreamIdentity, id: Option<&StreamId>) -> Vec<Misnamed> {
     let mut by_name: BTreeMap<&StreamIdentity, Vec<&LeaseRow>> = BTreeMap::new();
     for row in view.leases.values() {
@@ -75,15 +80,23 @@ fn judge(
             why: format!("its key names stream {id}"),
         };
     }
-    let misfit = rows
-        .iter()
-        .find_map(|row| Some((row.key.clone(), misfit(row, listed)?)));
-    if let Some((lease, why)) = misfit {
-        return Naming::MadeAnew { lease, why };
+    if let Some(misfit) = sync::misfits(rows.iter().copied(), listed) {
+        return Naming::MadeAnew {
+            lease: misfit.lease,
+            why: misfit.detail,
+        };
     }
-    // A number is proof: an earlier stream of the name had smaller ones. A place without a number is the same in every stream.
-    if !rows.iter().any(|row| row.checkpoint.position().is_some()) {
-        return Naming::Unproven;
+    if let Some(row) = rows.iter().find(|row| is_lost(row, listed)) {
+        return Naming::MadeAnew {
+            lease: row.key.clone(),
+            why: "its shard is not listed".to_owned(),
+        };
+    }
+    let proof = Proof::new(rows, listed);
+    if let Some(row) = rows.iter().find(|row| !proof.is_safe(row)) {
+        return Naming::Unproven {
+            lease: row.key.clone(),
+        };
     }
     let step = |row: &&LeaseRow| Step {
         lease: row.key.clone(),
@@ -94,34 +107,49 @@ fn judge(
     Naming::Name(rows.iter().map(step).collect())
 }
 
-/// What of a row does not fit the shards of the stream.
-fn misfit(row: &LeaseRow, listed: &BTreeMap<&str, &Shard>) -> Option<String> {
-    let Some(shard) = listed.get(row.key.as_str()) else {
-        // The stream may have forgotten what was read to its end.
-        return (!row.checkpoint.is_end()).then(|| "its shard is not listed".to_owned());
-    };
-    if let Some(range) = row.range.filter(|range| *range != shard.range) {
-        return Some(format!(
-            "expected the hash keys {} to {}, as its shard has them, found {} to {}",
-            shard.range.start, shard.range.end, range.start, range.end
-        ));
+/// Whether the shard of an unfinished row is not listed. The stream may have forgotten a finished shard.
+fn is_lost(row: &LeaseRow, listed: &BTreeMap<&str, &Shard>) -> bool {
+    !row.checkpoint.is_end() && !listed.contains_key(row.key.as_str())
+}
+
+/// The rows that cannot be of an earlier stream, since sequence numbers grow from stream to stream.
+struct Proof<'a> {
+    rows: BTreeMap<&'a str, &'a LeaseRow>,
+    listed: &'a BTreeMap<&'a str, &'a Shard>,
+}
+
+impl<'a> Proof<'a> {
+    fn new(rows: &[&'a LeaseRow], listed: &'a BTreeMap<&'a str, &'a Shard>) -> Self {
+        let rows = rows.iter().map(|row| (row.key.as_str(), *row)).collect();
+        Self { rows, listed }
     }
-    let found = row.checkpoint;
-    match found {
-        Checkpoint::At(position) if position.sequence < shard.starting => Some(format!(
-            "expected a number of its shard, which begins at {}, found {found}",
-            shard.starting
-        )),
-        Checkpoint::At(position) => {
-            let ending = shard.ending.filter(|ending| position.sequence > *ending)?;
-            Some(format!(
-                "expected a number of its shard, which ends at {ending}, found {found}"
-            ))
+
+    /// Whether reading on from a row skips no record of this stream, given that the row fits the row's shard.
+    fn is_safe(&self, row: &LeaseRow) -> bool {
+        match row.checkpoint {
+            // From the horizon the whole shard is read, and a number is of this stream.
+            Checkpoint::TrimHorizon | Checkpoint::At(_) => true,
+            // A moment is the same in every stream.
+            Checkpoint::Latest | Checkpoint::AtTimestamp => false,
+            Checkpoint::ShardEnd => {
+                !self.listed.contains_key(row.key.as_str()) || self.is_below_proved(row.key.as_str())
+            }
         }
-        Checkpoint::ShardEnd if shard.is_open() => {
-            Some("it was read to its end, and its shard is open".to_owned())
-        }
-        _ => None,
+    }
+
+    /// Whether a child, or a child of a child, has a number: a shard begins to be read when its parents were read to their ends.
+    fn is_below_proved(&self, parent: &str) -> bool {
+        // A child is younger than its parent, whatever a damaged list says.
+        let children = self
+            .listed
+            .values()
+            .filter(|shard| shard.id.as_str() > parent && shard.parents().any(|id| id.as_str() == parent));
+        let proved = |child: &&Shard| match self.rows.get(child.id.as_str()).map(|row| row.checkpoint) {
+            Some(Checkpoint::At(_)) => true,
+            Some(Checkpoint::ShardEnd) => self.is_below_proved(child.id.as_str()),
+            _ => false,
+        };
+        children.copied().any(|child| proved(&child))
     }
 }
 
@@ -145,19 +173,20 @@ mod tests {
         Checkpoint::At(Position::of(number.into()))
     }
 
-    /// Shard `b` is closed, `a` is open.
+    /// Shard 1 is closed, and shard 2 is its child.
     fn shards() -> Vec<Shard> {
-        let shard = |id: &str, ending: Option<u64>| Shard {
+        let shard = |id: &str, parent: Option<&str>, ending: Option<u64>| Shard {
             id: id.into(),
-            parent: None,
+            parent: parent.map(Into::into),
             adjacent_parent: None,
             range: HashRange::ALL,
             starting: 100.into(),
             ending: ending.map(Into::into),
         };
         vec![
-            shard("shardId-000000000000", None),
-            shard("shardId-000000000001", Some(199)),
+            shard("shardId-000000000000", None, None),
+            shard("shardId-000000000001", None, Some(199)),
+            shard("shardId-000000000002", Some("shardId-000000000001"), None),
         ]
     }
 
@@ -189,16 +218,17 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_time_alone_is_corrected_where_numbers_fit() {
+    fn a_wrong_time_alone_is_corrected_where_each_row_fits() {
         let rows = [
             row(0, at(150), Some(of(ARN, 7))),
             row(1, Checkpoint::ShardEnd, Some(of(ARN, 7))),
-            row(2, Checkpoint::ShardEnd, Some(of(ARN, 7))),
+            row(2, at(250), Some(of(ARN, 7))),
+            row(9, Checkpoint::ShardEnd, Some(of(ARN, 7))),
         ];
         let Naming::Name(steps) = naming(&rows) else {
             panic!("{:?}", naming(&rows))
         };
-        assert_eq!(steps.len(), 3);
+        assert_eq!(steps.len(), 4);
         assert!(
             steps[0].to_string().contains("created 1970-01-01T00:00:08Z"),
             "{}",
@@ -207,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_of_another_stream() {
+    fn a_row_that_does_not_fit_is_of_another_stream() {
         let named = || Some(of(ARN, 7));
         let fits = row(0, at(150), named());
         let other_range = LeaseRow {
@@ -218,30 +248,51 @@ mod tests {
             ..row(1, at(150), named())
         };
         for (bad, part) in [
-            (row(1, at(99), named()), "begins at 100, found 99"),
-            (row(1, at(200), named()), "ends at 199, found 200"),
+            (
+                row(1, at(99), named()),
+                "before the first number of its shard, 100",
+            ),
+            (row(1, at(200), named()), "after the last number"),
             (row(9, at(150), named()), "not listed"),
+            (row(2, Checkpoint::ShardEnd, named()), "open"),
             (other_range, "hash keys"),
         ] {
-            let found = naming(&[fits.clone(), bad]);
+            let found = naming(&[fits.clone(), bad.clone()]);
             assert!(
                 matches!(&found, Naming::MadeAnew { why, .. } if why.contains(part)),
-                "{found:?}"
+                "{part}: {found:?}"
             );
         }
-        let found = naming(&[row(0, Checkpoint::ShardEnd, named()), row(1, at(150), named())]);
-        assert!(
-            matches!(&found, Naming::MadeAnew { why, .. } if why.contains("open")),
-            "{found:?}"
-        );
     }
 
+    /// A finished row of an earlier stream, renamed, would leave the shard of this stream unread.
     #[test]
-    fn another_name_is_told_and_places_without_numbers_prove_nothing() {
+    fn a_row_that_may_be_of_an_earlier_stream_is_renamed_by_nobody() {
+        let named = || Some(of(ARN, 7));
         let other = "arn:aws:kinesis:eu-central-1:123456789012:stream/returns";
         assert_eq!(naming(&[row(0, at(150), Some(of(other, 8)))]), Naming::Other);
-        for checkpoint in [Checkpoint::TrimHorizon, Checkpoint::Latest] {
-            assert_eq!(naming(&[row(0, checkpoint, Some(of(ARN, 7)))]), Naming::Unproven);
+        let ended = || row(1, Checkpoint::ShardEnd, named());
+        for (rows, safe) in [
+            (vec![row(0, Checkpoint::TrimHorizon, named())], true),
+            (vec![row(0, Checkpoint::Latest, named())], false),
+            (
+                vec![row(0, at(150), named()), row(2, Checkpoint::Latest, named())],
+                false,
+            ),
+            (vec![row(0, at(150), named()), ended()], false),
+            (
+                vec![
+                    row(0, at(150), named()),
+                    ended(),
+                    row(2, Checkpoint::TrimHorizon, named()),
+                ],
+                false,
+            ),
+            (vec![ended(), row(2, at(250), named())], true),
+        ] {
+            let found = naming(&rows);
+            assert_eq!(matches!(found, Naming::Name(_)), safe, "{found:?}");
+            assert_eq!(matches!(found, Naming::Unproven { .. }), !safe, "{found:?}");
         }
     }
 

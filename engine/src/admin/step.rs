@@ -62,7 +62,7 @@ pub enum Deed {
     Create(Box<LeaseRow>),
     /// It is removed: its shard was read to its end.
     Remove,
-    /// It names this stream, and nothing else of it changes.
+    /// The row names this stream. The rest of the row stays.
     Name(StreamIdentity),
 }
 
@@ -124,7 +124,7 @@ impl Step {
         })
     }
 
-    /// The row is to name a stream. What spoke for that was read of this very checkpoint and this very name.
+    /// The row is to name a stream. The proof was made with the checkpoint and the name that were read, so both must still be there.
     fn name(row: &LeaseRow, seen: &LeaseRow, stream: &StreamIdentity) -> Result<Change, String> {
         let said = |row: &LeaseRow| match &row.stream {
             Some(stream) => format!("stream {stream} and the checkpoint {}", row.checkpoint),

@@ -83,8 +83,8 @@ pub(super) fn json(json: &str) -> String {
     escaped
 }
 
-/// What clap says of a command line that it refuses. The operator's arguments stand in it, and in what a parser of ours says of them: they
-/// are shown with their hidden characters as escapes, line breaks among them.
+/// The message of clap about a command line that clap refuses. The message repeats the operator's arguments, and so do the errors of our
+/// parsers. Hidden characters of the arguments are shown as escapes, line breaks among them.
 pub(super) fn usage(error: &clap::Error) -> String {
     let mut said = error.render().ansi().to_string();
     let mut show = |text: &str| {

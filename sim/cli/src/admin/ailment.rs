@@ -19,10 +19,7 @@ pub(super) struct Ailment {
     pub(super) found: String,
     /// What to do.
     pub(super) advice: String,
-    /// The write that mends it.
-    pub(super) repair: Option<Step>,
-    /// The writes that mend it together, of a finding about several leases.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The writes that mend the table, one for a lease. None: the command writes nothing about this finding.
     pub(super) repairs: Vec<Step>,
 }
 
@@ -112,13 +109,12 @@ pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
                 "start a worker, which creates it after a few scans of the table, or repair it"
             }
             .to_owned(),
-            repair: (!lives).then(|| Step {
+            repairs: Vec::from_iter((!lives).then(|| Step {
                 lease: row.key.clone(),
                 deed: Deed::Create(Box::new(row.clone())),
                 seen: None,
                 follows: vec![format!("a worker with room for it reads it from {}", row.checkpoint)],
-            }),
-            repairs: Vec::new(),
+            })),
         }
     }));
     ailments
@@ -141,7 +137,6 @@ fn empty(stream: Option<&StreamId>) -> Ailment {
         expected,
         found: "none".to_owned(),
         advice: advice.to_owned(),
-        repair: None,
         repairs: Vec::new(),
     }
 }
@@ -157,7 +152,6 @@ pub(super) fn stray(count: Count) -> Option<Ailment> {
         advice: "see which application of one stream has this table, too, and give one of them another; workers of several streams \
                  leave these leases alone"
             .to_owned(),
-        repair: None,
         repairs: Vec::new(),
     })
 }
@@ -177,10 +171,11 @@ fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment 
         expected: "what every program of the format writes",
         found: format!("no {}", lacks.join(" and no ")),
         advice: advice.to_owned(),
-        repair: patient
+        repairs: patient
             .freed(key, "the row is complete again, and any worker takes the lease")
-            .filter(|_| !moves),
-        repairs: Vec::new(),
+            .filter(|_| !moves)
+            .into_iter()
+            .collect(),
     }
 }
 
@@ -223,18 +218,18 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             let key = key.as_ref()?;
             repair = removal(key, patient);
             let ended = patient.lease(key)?.checkpoint.is_end();
-            let advice = forgotten(ended, repair.is_some());
-            ("a lease of a shard that the stream lists", advice)
+            (
+                "a lease of a shard that the stream lists",
+                forgotten(ended, repair.is_some()),
+            )
         }
         "multi-stream" => (
             "leases of this stream alone",
             "see to it that these streams are meant to be in this table; name them by their identifiers to examine them",
         ),
         "stuck-handoff" => {
-            let key = key.as_ref()?;
-            if patient.moves(key) {
-                return None;
-            }
+            // A row that changes is a hand-over under way.
+            let key = key.as_ref().filter(|key| !patient.moves(key))?;
             repair = patient.freed(
                 key,
                 "neither worker owns the lease any more, and any worker takes it",
@@ -255,8 +250,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             .detail
             .replace("no unfinished lease covers", "none that covers"),
         advice: advice.to_owned(),
-        repair,
-        repairs: Vec::new(),
+        repairs: repair.into_iter().collect(),
     })
 }
 

@@ -96,7 +96,7 @@ fn leases(rows: &[LeaseRow]) -> Vec<RowRead> {
 
 fn kinds(ailments: &[Ailment]) -> Vec<(&str, Option<&str>, Option<String>)> {
     let each = ailments.iter().map(|found| {
-        let repair = found.repair.as_ref().map(ToString::to_string);
+        let repair = found.repairs.first().map(ToString::to_string);
         (found.kind, found.lease.as_ref().map(LeaseKey::as_str), repair)
     });
     each.collect()
@@ -201,7 +201,7 @@ fn what_a_person_must_look_at_is_not_repaired() {
         said.contains(&"unreadable-row") && said.contains(&"ended-but-open"),
         "{said:?}"
     );
-    assert!(found.iter().all(|found| found.repair.is_none()), "{found:?}");
+    assert!(found.iter().all(|found| found.repairs.is_empty()), "{found:?}");
 }
 
 #[test]

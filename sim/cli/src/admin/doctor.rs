@@ -64,7 +64,7 @@ struct Told<'a> {
     left: usize,
 }
 
-/// A stream that is examined, its shards, and what it is.
+/// A stream that is examined, the stream's shards, and the stream's descriptions.
 type Listed = (NamedStream, Vec<Shard>, Described);
 
 pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
@@ -75,7 +75,7 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
     let plan = Plan {
         steps: findings
             .iter()
-            .flat_map(|found| found.repair.iter().chain(&found.repairs))
+            .flat_map(|found| &found.repairs)
             .cloned()
             .collect(),
         left: Vec::new(),
@@ -109,13 +109,32 @@ async fn listed(table: &Table, given: &[String]) -> Result<Vec<Listed>, Failure>
         let stream = table.stream(text, several).await?;
         // It may be named twice, in two ways.
         if streams.iter().all(|(known, ..)| known.id() != stream.id()) {
-            let shards = table.admin.shards(&table.clients.kinesis, &stream).await;
-            let shards = shards.map_err(under_way)?;
+            let shards = shards(table, &stream).await?;
             let described = naming::described(table, &stream).await;
             streams.push((stream, shards, described));
         }
     }
     Ok(streams)
+}
+
+/// The shards of a stream, by two lists that agree. Repairs follow from the list, and one list may be partial.
+async fn shards(table: &Table, stream: &NamedStream) -> Result<Vec<Shard>, Failure> {
+    let list = || async {
+        let shards = table.admin.shards(&table.clients.kinesis, stream).await;
+        shards.map_err(under_way)
+    };
+    let first = list().await?;
+    tokio::time::sleep(naming::APART).await;
+    let second = list().await?;
+    match first == second {
+        true => Ok(second),
+        false => Err(Failure::under_way(format!(
+            "expected two lists of the shards of {stream}, a second apart, to say the same, found {} and then {} shards that differ; \
+             nothing was written: run this again when no reshard is under way",
+            first.len(),
+            second.len()
+        ))),
+    }
 }
 
 /// What is wrong with the table as it is now, and the leases of streams that were not named.

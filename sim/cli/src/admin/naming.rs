@@ -6,9 +6,8 @@ use leasehold::admin::{Misnamed, NamedStream, Naming, Shard, StreamIdentity, Vie
 use leasehold::{LeaseKey, StreamId};
 use std::time::Duration;
 
-/// One description alone is not believed: a stream that was just made anew may be described as it was before. The second is asked for this
-/// much later.
-const APART: Duration = Duration::from_secs(1);
+/// From one description, or list of shards, to the next. One answer alone may be of an earlier stream of the same name.
+pub(super) const APART: Duration = Duration::from_secs(1);
 
 /// What two descriptions say of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +58,6 @@ pub(super) fn judge(patient: &Patient<'_>, described: &Described) -> Vec<Ailment
                 found: why.clone(),
                 advice: "allow kinesis:DescribeStreamSummary, if that is what is missing, and run this again"
                     .to_owned(),
-                repair: None,
                 repairs: Vec::new(),
             }];
         }
@@ -73,7 +71,6 @@ pub(super) fn judge(patient: &Patient<'_>, described: &Described) -> Vec<Ailment
         expected: "rows that name the stream as it is described, as a worker refuses a table with others",
         found: told(&found, now, patient.stream),
         advice: advice(&found.naming, lives),
-        repair: None,
         repairs: match found.naming {
             Naming::Name(steps) if !lives => steps,
             _ => Vec::new(),
@@ -106,11 +103,10 @@ fn advice(naming: &Naming, lives: bool) -> String {
             "give the application another name, or delete the table if nobody needs it, and start again: the rows are of another stream of \
              that name, since of {lease} {why}"
         ),
-        Naming::Unproven => {
-            "give the application another name, or delete the table, and start again: no checkpoint in these rows is a number, so nothing \
-             shows which stream they are of"
-                .to_owned()
-        }
+        Naming::Unproven { lease } => format!(
+            "give the application another name, or delete the table, and start again: no number in the row of {lease}, or of a child, shows \
+             of which stream the row is"
+        ),
         Naming::Name(_) if lives => {
             "stop the workers of this stream, then run this again with --repair: checkpoints and hash keys fit the stream's shards, and the \
              name alone is wrong"
@@ -145,7 +141,7 @@ pub(super) fn refusal(
     ))
 }
 
-/// What is said when nothing can be compared, if there is something to compare.
+/// The warning that no description can be compared with the rows. Absent: no row names a stream.
 pub(super) fn not_compared(view: &View, why: &str) -> Option<String> {
     name_any(view).then(|| {
         format!("could not compare the stream with the streams that rows name: {why}; a worker refuses rows of another stream")
