@@ -1,5 +1,6 @@
 //! A worker in this process, and what it processed.
 
+use crate::wait::{SOON, until};
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold::{Batch, CompleteBuilder, Config, Control, Error, Notice, ReaderConfig, Report, Span, Worker};
 use std::collections::BTreeMap;
@@ -123,10 +124,7 @@ impl Probe {
     /// If that takes long.
     pub async fn processed(&self, count: usize) {
         let what = format!("{count} records to be processed");
-        crate::wait::until(&what, Duration::from_secs(60), || async {
-            self.seen().payloads().len() >= count
-        })
-        .await;
+        until(&what, SOON, || async { self.seen().payloads().len() >= count }).await;
     }
 
     /// Waits until it told something.
@@ -134,10 +132,7 @@ impl Probe {
     /// # Panics
     /// If that takes long.
     pub async fn told(&self, what: &str, is: impl Fn(&Notice) -> bool) {
-        crate::wait::until(what, Duration::from_secs(60), || async {
-            self.seen().notices.iter().any(&is)
-        })
-        .await;
+        until(what, SOON, || async { self.seen().notices.iter().any(&is) }).await;
     }
 
     /// Waits for its own end.

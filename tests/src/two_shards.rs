@@ -3,14 +3,12 @@
 use crate::clients;
 use crate::local::{Local, instant};
 use crate::probe::Probe;
+use crate::wait::{SOON, until_or};
 use leasehold::aws::{dynamodb, kinesis};
 use std::fmt;
-use std::time::{Duration, Instant};
 
 /// The stream's shards, in the order of their hash keys.
 pub const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
-
-const SOON: Duration = Duration::from_secs(60);
 
 /// A stream of two shards.
 pub struct TwoShards {
@@ -79,21 +77,18 @@ impl TwoShards {
 /// # Panics
 /// If the wait is long. The message has the payloads and the notices of the worker.
 pub async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
-    let started = Instant::now();
-    loop {
-        {
-            let seen = probe.seen();
-            let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
-            let payloads: Vec<&str> = records.iter().map(|(_, data)| data.as_str()).collect();
-            if payloads == expected {
-                return;
-            }
-            assert!(
-                started.elapsed() < SOON,
-                "expected {expected:?} of {shard} within {SOON:?}, found {payloads:?}; the worker's notices: {:#?}",
-                seen.notices
-            );
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let payloads = || -> Vec<String> {
+        let seen = probe.seen();
+        let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
+        records.iter().map(|(_, data)| data.clone()).collect()
+    };
+    let found = || {
+        format!(
+            "found {:?}; the worker told {:#?}",
+            payloads(),
+            probe.seen().notices
+        )
+    };
+    let what = format!("{expected:?} of {shard}");
+    until_or(&what, SOON, || async { payloads() == expected }, found).await;
 }
