@@ -45,6 +45,12 @@ pub enum Stall {
         /// The last listing shows this, which the stream would have forgotten first: the listing is behind.
         against: Option<ShardId>,
     },
+    /// Answers say that the shard has ended and name no children, and listings show the shard open. A new iterator is taken after the last
+    /// record, again and again.
+    EndDenied {
+        /// How often in a row.
+        times: u32,
+    },
     /// Reads of the shard fail.
     ReadsFail {
         /// How often in a row.
@@ -136,6 +142,11 @@ impl fmt::Display for Stall {
                 f.write_str("the shard or one of its children was not found; listing the shards")
             }
             Stall::Unproven { listings, against } => unproven(f, *listings, against.as_ref()),
+            Stall::EndDenied { times } => write!(
+                f,
+                "reads say that the shard has ended and name no children, and listings show the shard open ({times} times in a row); a new \
+                 iterator is taken after the last record"
+            ),
             Stall::ReadsFail { failures } => {
                 write!(f, "reads of the shard failed {failures} times in a row")
             }

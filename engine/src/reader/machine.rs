@@ -248,6 +248,16 @@ impl Reader {
         }
     }
 
+    /// Goes on after an end that named no children, when a listing shows the shard open: a new iterator is asked for, after the last
+    /// record that was fetched.
+    pub fn read_on(&mut self, now: Mono) {
+        if self.end.as_ref().is_some_and(Vec::is_empty) {
+            debug_assert!(self.cursor.is_none(), "an end leaves no iterator");
+            self.end = None;
+            self.retry_at = self.retry_at.max(now);
+        }
+    }
+
     /// How many batches the application keeps.
     pub fn kept_batches(&self) -> usize {
         self.buffer.kept().0

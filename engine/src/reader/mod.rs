@@ -21,7 +21,7 @@
 //!     Paused --> Lost: resume, no iterator
 //!     Paused --> Ready: resume
 //!     Ready --> Lost: rewind
-//!     Ended --> Lost: rewind
+//!     Ended --> Lost: rewind, read on
 //!     Locating --> Void: rewind
 //!     Fetching --> Void: rewind
 //!     Void --> Lost: outcome, ignored

@@ -172,7 +172,11 @@ impl HeldLease {
         if !all {
             // A listed shard may get some yet.
             if is_behind || (view.own.is_some() && children.is_empty()) {
-                return reading.gone.contradicted();
+                reading.gone.contradicted();
+                return match view.own.is_some_and(Shard::is_open) {
+                    true => self.read_on(cx),
+                    false => (),
+                };
             }
             let named = shard_end::names(&children);
             if !reading.gone.says(cx, view.asked, named, needed) {
@@ -183,6 +187,31 @@ impl HeldLease {
         reading.found();
         reading.childless = view.own.is_none();
         reading.reader.trimmed(children);
+    }
+
+    /// An answer asserted the end, and a listing shows the shard open. One of the two is behind. If the listing is, the end is read again,
+    /// and costs two requests; if the answer was wrong, records follow. So reading goes on. The next denial comes `retry_max` later.
+    fn read_on(&mut self, cx: &mut Context) {
+        let Some(reading) = self.stage.reading_mut() else {
+            return cx.broken("a shard is read on while it is read, or let go of");
+        };
+        reading.denied.times = reading.denied.times.saturating_add(1);
+        reading.reader.read_on(cx.now());
+        if let Some(op) = reading.denied.read
+            && reading.denied.times.is_power_of_two()
+        {
+            let times = reading.denied.times;
+            cx.notify(Notice::Trouble {
+                op,
+                what: format!("read {}", self.key),
+                lease: Some(self.key.clone()),
+                how: format!(
+                    "expected an iterator or children, found an answer with neither ({times} in a row), and a listing shows the shard \
+                     open; one of the two is behind, and a new iterator is taken after the last record"
+                ),
+                again_in: Span::ZERO,
+            });
+        }
     }
 }
 

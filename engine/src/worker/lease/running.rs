@@ -5,7 +5,7 @@ use super::held::{AppCommand, Given, HeldLease};
 use super::kept;
 use super::set_aside;
 use super::shard_end;
-use super::stage::{Reading, Stage};
+use super::stage::{DeniedEnd, Reading, Stage};
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Refusal, Reply, Why};
 use crate::notice::Notice;
@@ -286,7 +286,14 @@ impl HeldLease {
         reading.strange.note(&outcome, now);
         if let Outcome::Applied(Reply::Records(answer)) = &outcome {
             let waiting = reading.reader.buffered_batches();
-            self.movement.fetched(answer, waiting, now);
+            match answer.end.as_deref() {
+                // Whether that is the end, a listing says: until then, nothing shows that the tip was reached.
+                Some([]) => reading.denied.read = Some(op),
+                _ => {
+                    reading.denied = DeniedEnd::default();
+                    self.movement.fetched(answer, waiting, now);
+                }
+            }
             self.flow.read(answer.bytes);
         }
         match event {

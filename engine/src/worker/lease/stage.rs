@@ -67,10 +67,21 @@ pub(super) struct Reading {
     pub(super) against: Option<ShardId>,
     /// It is known that the shard has no children.
     pub(super) childless: bool,
+    /// Ends without children that a listing denied.
+    pub(super) denied: DeniedEnd,
     /// What the application was told about the batches that it keeps, and about the end.
     pub(super) flush: Flush,
     /// What the service says of where it is to be read from.
     pub(super) strange: Strange,
+}
+
+/// An end that an answer asserts, without children, while listings show the shard open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct DeniedEnd {
+    /// The read whose answer asserted the end last.
+    pub(super) read: Option<OpId>,
+    /// How many such ends were denied in a row.
+    pub(super) times: u32,
 }
 
 impl Reading {
@@ -82,6 +93,7 @@ impl Reading {
             gone: Evidence::default(),
             against: None,
             childless: false,
+            denied: DeniedEnd::default(),
             flush,
             strange: Strange::default(),
         }

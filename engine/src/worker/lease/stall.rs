@@ -191,6 +191,9 @@ fn why_missing(reading: &Reading) -> Stall {
             listings: reading.gone.answers(),
             against: reading.against.clone(),
         },
+        false if reading.denied.times > 0 => Stall::EndDenied {
+            times: reading.denied.times,
+        },
         false => Stall::Missing,
     }
 }
@@ -214,6 +217,7 @@ fn why_not_read(reading: &Reading) -> Stall {
     match (reader.finished(), reader.failures()) {
         (Some(_), _) => why_missing(reading),
         (None, _) if reading.is_doubted() => why_missing(reading),
+        (None, 0) if reading.denied.times > 0 => why_missing(reading),
         (None, 0) => Stall::ReadsEmpty,
         (None, failures) => Stall::ReadsFail { failures },
     }

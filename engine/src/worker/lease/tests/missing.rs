@@ -181,3 +181,40 @@ fn a_shard_without_children_that_several_lists_lack_ends_without_any() {
     }
     assert!(owner.told().contains(&"ended"));
 }
+
+/// An answer without an iterator and without children, of a shard that is open.
+fn ends_falsely(owner: &mut Owner) {
+    owner.answer_stream(end(&[]));
+    owner.forget();
+    assert!(owner.held().is_missing(), "a listing is asked for");
+}
+
+#[test]
+fn an_end_that_a_listing_denies_is_read_on_after_the_last_record() {
+    let mut owner = Owner::reading(row("a"));
+    ends_falsely(&mut owner);
+    listed(&mut owner, &[shard("a", &[])]);
+    assert!(owner.told().contains(&"trouble"), "a warning says why");
+    owner.later(owner.cx.config().reader.min_interval);
+    assert!(matches!(owner.stream(), Some(StreamOp::GetIterator { .. })));
+    owner.answer_stream(crate::input::Outcome::Applied(crate::input::Reply::Iterator));
+    owner.later(owner.cx.config().reader.idle_interval);
+    assert!(matches!(owner.stream(), Some(StreamOp::GetRecords { .. })));
+    assert_eq!(created(&mut owner), 0);
+}
+
+#[test]
+fn an_end_that_is_claimed_and_denied_again_and_again_is_paced_and_told_with_its_reason() {
+    let mut owner = Owner::reading(row("a"));
+    for times in 1..=4 {
+        ends_falsely(&mut owner);
+        listed(&mut owner, &[shard("a", &[])]);
+        let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
+        assert_eq!(why, Stall::EndDenied { times });
+        owner.later(owner.cx.config().retry_max);
+        renewed(&mut owner);
+        owner.answer_stream(crate::input::Outcome::Applied(crate::input::Reply::Iterator));
+        owner.later(owner.cx.config().reader.min_interval);
+        renewed(&mut owner);
+    }
+}
