@@ -35,6 +35,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("cut-off", Fault),
     ("delete-row", Fault),
     ("empty-read", Fault),
+    ("end-claimed", Fault),
     ("engine/adopted", Common),
     ("engine/bad-listing", Common),
     ("engine/blocked", Common),

@@ -41,6 +41,8 @@ pub struct Reader {
     failures: u32,
     paused: bool,
     end: Option<Vec<ChildShard>>,
+    /// The last answer claimed the end, and proved nothing.
+    end_claimed: bool,
     buffer: Buffer,
 }
 
@@ -87,6 +89,7 @@ impl Reader {
             failures: 0,
             paused: false,
             end: None,
+            end_claimed: false,
             buffer: Buffer::new(floor),
         }
     }
@@ -226,6 +229,7 @@ impl Reader {
         self.cursor = None;
         // The end was fetched somewhere ahead of where reading goes on.
         self.end = None;
+        self.end_claimed = false;
         if let Some(flight) = &mut self.flight {
             flight.void = true;
         }
@@ -398,14 +402,32 @@ impl Reader {
         }
         self.failures = 0;
         match &answer.end {
-            None => self.cursor = Some(Cursor { via: op, since: now }),
+            None => {
+                self.cursor = Some(Cursor { via: op, since: now });
+                self.end_claimed = false;
+            }
             Some(children) => {
                 self.cursor = None;
-                self.end = Some(children.clone());
-                event = event.or(Some(Event::EndOfShard));
+                if self.proves_end(answer) {
+                    self.end = Some(children.clone());
+                    event = event.or(Some(Event::EndOfShard));
+                }
             }
         }
         event
+    }
+
+    /// Whether an answer without an iterator proves the end of the shard. An answer that names the children, and is not behind, proves the
+    /// end. Any other answer claims the end: a second answer in a row must claim it, from a new iterator after the last record, and bring no
+    /// record.
+    fn proves_end(&mut self, answer: &Fetched) -> bool {
+        let names_children = answer.end.as_ref().is_some_and(|children| !children.is_empty());
+        let proved = match names_children && answer.behind_ms == 0 {
+            true => true,
+            false => answer.count == 0 && self.end_claimed,
+        };
+        self.end_claimed = !proved;
+        proved
     }
 
     fn fail(&mut self, op: OpId, now: Mono, kind: Kind, how: How, ctx: &Ctx<'_>) -> Event {

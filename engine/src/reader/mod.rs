@@ -15,7 +15,8 @@
 //!     Ready --> Lost: iterator unused for 4 min
 //!     Fetching --> Ready: batch | failed, backoff (same iterator)
 //!     Fetching --> Lost: Expired | Gone | Invalid
-//!     Fetching --> Ended: batch with the end of the shard
+//!     Fetching --> Ended: batch with the end of the shard, proved
+//!     Fetching --> Lost: batch with an end that a second answer must prove
 //!     Locating --> Paused: NotFound
 //!     Fetching --> Paused: NotFound
 //!     Paused --> Lost: resume, no iterator
@@ -50,6 +51,8 @@
 //!   that is not an answer moves nothing. A start at a checkpoint re-reads the checkpointed record, since parts of an
 //!   aggregated one may be left, and filters by position. The watermark covers only an unbroken run of batches, all
 //!   acknowledged, in whatever order that was. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
+//!   An end without children, or of an answer that is behind, is believed when a second answer in a row claims it: after the last record, from
+//!   a new iterator, and without records.
 //! * **Memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
 //!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
 //!   room, so that no batch is too large. What the application keeps has limits of its own, at which nothing more is handed

@@ -75,6 +75,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "end-at-checkpoint"
     "end-before-children"
     "end-is-beginning"
+    "end-of-one-answer"
     "end-unacknowledged"
     "end-without-number"
     "end-without-permission"

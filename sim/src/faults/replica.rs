@@ -95,6 +95,9 @@ pub struct ReplicaFaults {
     /// Single wrong answers of DescribeTable, CreateTable and DescribeStreamSummary.
     #[serde(skip_serializing_if = "is_zero")]
     pub wrong: u32,
+    /// Reads of an open or closed shard whose answer claims the end, without children: once for each worker and shard. One of so many reads.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub end_claimed: u32,
 }
 
 fn is_zero(rate: &u32) -> bool {
@@ -106,6 +109,7 @@ impl ReplicaFaults {
         Self {
             not_found: rate(draws, "replica", 250),
             wrong: rate(draws, "said", 300),
+            end_claimed: rate(draws, "end-claimed", 100),
         }
     }
 
@@ -158,6 +162,11 @@ impl ReplicaFaults {
         Some(Chance::PartialList { shard, for_us })
     }
 
+    /// What chance makes of an answer with records, or with none.
+    pub(crate) fn chance_of_claimed_end(&self, roll: &mut Roll) -> Option<Chance> {
+        roll.happens(self.end_claimed).then_some(Chance::EndClaimed)
+    }
+
     /// What chance makes of an answer about the table or the stream. `first`: no answer came before, so no answer can name another stream or table.
     pub(crate) fn chance_of_wrong(&self, first: bool, roll: &mut Roll) -> Option<Chance> {
         if !roll.happens(self.wrong) {
@@ -193,6 +202,7 @@ mod tests {
         let faults = ReplicaFaults {
             not_found: 500,
             wrong: 0,
+            end_claimed: 0,
         };
         let mut kinds = std::collections::BTreeSet::new();
         for n in 0..500 {
@@ -217,6 +227,7 @@ mod tests {
         let faults = ReplicaFaults {
             not_found: 0,
             wrong: 1_000,
+            end_claimed: 0,
         };
         let another = Some(Chance::Wrong { says: Says::Another });
         let of = |first, n| faults.chance_of_wrong(first, &mut Draws::new(2).roll("t", n));

@@ -223,6 +223,8 @@ pub enum Chance {
     },
     /// The read brings nothing although there is something.
     Empty,
+    /// The answer has neither an iterator nor children, as if the shard had ended.
+    EndClaimed,
     /// The shard is not found. For a while, the worker is answered by a replica that does not know the shard.
     Replica {
         /// In µs.
@@ -367,6 +369,7 @@ impl Chance {
             Chance::Hung { .. } => "hung-lease",
             Chance::Stale { .. } => "stale",
             Chance::Empty => "empty-read",
+            Chance::EndClaimed => "end-claimed",
             Chance::Replica { shows, .. } => shows.family(),
             Chance::PartialList { .. } => "list-partial",
             Chance::Wrong { says } => says.family(),

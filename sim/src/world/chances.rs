@@ -137,6 +137,7 @@ impl Chances {
             None => {
                 let mut found = self.draw_call(cx, site, roll, way_us, about.owned);
                 found.extend(self.replicas.draw(cx, site, about));
+                found.extend(self.replicas.draw_claim(cx, site));
                 found
             }
         };

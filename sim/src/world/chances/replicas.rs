@@ -13,18 +13,22 @@ pub(super) struct Replicas {
     of: Vec<Option<(Time, u32, Replica)>>,
     /// What was not found once, and to whom. A second time would be more than the engine is promised: see [`crate::faults::ReplicaFaults`].
     struck: BTreeSet<(usize, ShardNo)>,
+    /// To whom the end of which shard was claimed.
+    claimed: BTreeSet<(usize, ShardNo)>,
     /// The last single wrong answer: the life that got the answer, the number of the life's question, and the time.
     wrong: Vec<Option<(u32, u32, Time)>>,
 }
 
-/// After a replica was wrong, so many scan intervals pass until another one is, for one worker.
-const REST: u64 = 5;
+/// After a replica was wrong, so many scan intervals pass until another one is, for one worker. In less time, two wrong listings lie close
+/// enough together to be evidence.
+const REST: u64 = 10;
 
 impl Replicas {
     pub(super) fn new(workers: u32) -> Self {
         Self {
             of: vec![None; workers as usize],
             struck: BTreeSet::new(),
+            claimed: BTreeSet::new(),
             wrong: vec![None; workers as usize],
         }
     }
@@ -37,6 +41,19 @@ impl Replicas {
     pub(super) fn of(&self, now: Time, (w, life): (usize, u32)) -> Option<Replica> {
         let (until, met_in, replica) = self.of[w]?;
         (now < until && life == met_in).then_some(replica)
+    }
+
+    /// Whether the answer of a read of ours claims the end of the shard. The next answer about the shard claims nothing.
+    pub(super) fn draw_claim(&mut self, cx: &Context, site: Site) -> Option<Chance> {
+        let (w, shard) = (usize::from(site.worker), site.shard?);
+        if site.deed != Deed::Fetch || !cx.plan().runs_ours(w, cx.now()) || self.claimed.contains(&(w, shard))
+        {
+            return None;
+        }
+        let mut roll = cx.draws().roll("end-claimed", site.key());
+        let found = cx.plan().faults.replica.chance_of_claimed_end(&mut roll)?;
+        self.claimed.insert((w, shard));
+        Some(found)
     }
 
     /// What chance does to a request, if that is more than the promise allows to nothing.

@@ -56,6 +56,7 @@ struct Flight {
 struct Struck {
     stale_us: u64,
     empty: bool,
+    end_claimed: bool,
     wrong_first_look: bool,
     pause_us: u64,
     /// The replica that answers, if it is behind or partial.
@@ -263,6 +264,7 @@ impl Flight {
             Request::Item(request) => services.execute_item(cx, request, as_of),
             Request::Stream(request) => {
                 let empty = self.struck.empty && !healed;
+                let claims_end = self.struck.end_claimed && !healed;
                 let replica = self.struck.replica.filter(|_| !healed);
                 let mistaken = self.struck.wrong_first_look;
                 services.ask_stream(cx, self.lag, |source, now, names, roll| match (request, wrong) {
@@ -272,9 +274,10 @@ impl Flight {
                     _ => {
                         let sight = Sight::new(roll, replica);
                         let (outcome, carry) = request.answer(source, now, empty, names, sight);
-                        match mistaken {
-                            true => (stream::mistaken(outcome), carry),
-                            false => (outcome, carry),
+                        match (mistaken, claims_end) {
+                            (true, _) => (stream::mistaken(outcome), carry),
+                            (false, true) => (stream::claiming_end(outcome), carry),
+                            (false, false) => (outcome, carry),
                         }
                     }
                 })

@@ -307,6 +307,7 @@ impl Sent {
             match chance {
                 Chance::Stale { by_us } => struck.stale_us = by_us,
                 Chance::Empty => struck.empty = true,
+                Chance::EndClaimed => struck.end_claimed = true,
                 Chance::Wrong { says } => struck.wrong = Some(says),
                 Chance::Replica { for_us, shows, says } => {
                     if let Some(shard) = self.site.shard {

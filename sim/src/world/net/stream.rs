@@ -104,6 +104,14 @@ pub(super) fn mistaken(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
+/// An answer with the same records that has neither an iterator nor children, as if the shard had ended.
+pub(super) fn claiming_end(mut outcome: Outcome) -> Outcome {
+    if let Outcome::Applied(Reply::Records(answer)) = &mut outcome {
+        answer.end.get_or_insert_default();
+    }
+    outcome
+}
+
 impl StreamRequest {
     /// The shard that is read.
     fn shard(&self) -> Option<ShardNo> {

@@ -1,6 +1,6 @@
 //! What the application keeps and acknowledges later.
 
-use super::{Owner, child, closes_for, end, records};
+use super::{Owner, child, closes_for, end, ends_without_children, records};
 use crate::config::ReaderConfig;
 use crate::format::Format;
 use crate::ids::OpId;
@@ -184,7 +184,7 @@ fn the_end_of_a_shard_waits_until_everything_kept_is_acknowledged() {
 fn a_flush_that_fails_is_repeated_after_a_pause() {
     let (mut owner, _) = keeping();
     owner.later(seconds(1));
-    owner.answer_stream(end(&[]));
+    ends_without_children(&mut owner);
     owner.forget();
     owner.answer_app(refused(Why::HandlerFailed));
     assert_eq!(owner.told(), ["handler-failed"]);

@@ -1,6 +1,6 @@
 //! What a listing says of a shard that was not found.
 
-use super::{Owner, end};
+use super::{Owner, ends_without_children};
 use crate::input::Why;
 use crate::notice::Stall;
 use crate::output::StreamOp;
@@ -150,7 +150,7 @@ fn a_list_that_shows_one_child_of_two_may_lag_and_another_one_is_waited_for() {
         ..closed(shard("a", &[]))
     };
     let mut owner = Owner::reading(row("a"));
-    owner.answer_stream(end(&[]));
+    ends_without_children(&mut owner);
     owner.forget();
     listed(&mut owner, &[parent(), half("b", 0, 5)]);
     assert_eq!((owner.told(), created(&mut owner)), (vec![], 0));
@@ -163,7 +163,7 @@ fn a_list_that_shows_one_child_of_two_may_lag_and_another_one_is_waited_for() {
 #[test]
 fn a_shard_without_children_that_several_lists_lack_ends_without_any() {
     let mut owner = Owner::reading(row("a"));
-    owner.answer_stream(end(&[]));
+    ends_without_children(&mut owner);
     let needed = owner.cx.config().audit_confidence;
     for listing in 1..=needed {
         assert!(
@@ -184,7 +184,7 @@ fn a_shard_without_children_that_several_lists_lack_ends_without_any() {
 
 /// An answer without an iterator and without children, of a shard that is open.
 fn ends_falsely(owner: &mut Owner) {
-    owner.answer_stream(end(&[]));
+    ends_without_children(owner);
     owner.forget();
     assert!(owner.held().is_missing(), "a listing is asked for");
 }

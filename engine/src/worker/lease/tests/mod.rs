@@ -238,6 +238,16 @@ fn end(children: &[ChildShard]) -> Outcome {
     }))
 }
 
+/// Two answers in a row, from two iterators, claim an end without children.
+fn ends_without_children(owner: &mut Owner) {
+    owner.answer_stream(end(&[]));
+    assert!(!owner.held().is_missing(), "one answer proves no end");
+    owner.later(owner.cx.config().reader.min_interval);
+    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.later(owner.cx.config().reader.idle_interval);
+    owner.answer_stream(end(&[]));
+}
+
 fn child(id: &str, parents: &[&str]) -> ChildShard {
     ChildShard {
         id: id.into(),
