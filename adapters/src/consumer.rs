@@ -22,7 +22,6 @@ use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::output::{ConsumerOp, EndReason, FlushReason};
 use leasehold_engine::position::Position;
-use leasehold_engine::shard::HashRange;
 use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,11 +86,8 @@ impl Consumer {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, info: ShardInfo, range: Option<HashRange>) -> BoxFuture<'static, Outcome> {
+    fn open(&self, info: ShardInfo) -> BoxFuture<'static, Outcome> {
         let inner = &self.0;
-        if let Some(range) = range {
-            inner.store.assume_range(&info.shard, range);
-        }
         let info = Arc::new(info);
         let (stop, stopped) = oneshot::channel();
         let fence = inner
@@ -377,7 +373,6 @@ impl Port<ConsumerOp> for Consumer {
                 token,
                 from,
                 since,
-                range,
             } => {
                 let info = ShardInfo {
                     shard: lease.to_shard(),
@@ -386,7 +381,7 @@ impl Port<ConsumerOp> for Consumer {
                     from,
                     since,
                 };
-                self.open(info, range)
+                self.open(info)
             }
             ConsumerOp::Deliver {
                 lease,

@@ -236,7 +236,6 @@ async fn what_did_not_open_is_not_closed() {
         token: TOKEN,
         from: Checkpoint::ShardEnd,
         since: None,
-        range: None,
     };
     let (reason, detail) = why(rig.consumer.execute(op(1), open).await);
     assert_eq!(
@@ -245,27 +244,4 @@ async fn what_did_not_open_is_not_closed() {
     );
     assert_eq!(rig.close(TOKEN).await, Outcome::Applied(Reply::Done));
     assert_eq!(rig.notes(), ["open s"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_range_of_the_lease_is_used_until_kinesis_says_otherwise() {
-    let half = HashRange {
-        start: HashKey(0),
-        end: HashKey(u128::MAX / 2),
-    };
-    let rig = rig();
-    let open = |range| ConsumerOp::Open {
-        lease: "s".into(),
-        token: TOKEN,
-        from: Checkpoint::TrimHorizon,
-        since: None,
-        range,
-    };
-    rig.consumer.execute(op(1), open(None)).await;
-    assert_eq!(rig.store.range(&"s".into()), None);
-    rig.consumer.execute(op(2), open(Some(half))).await;
-    assert_eq!(rig.store.range(&"s".into()), Some(half));
-    rig.store.learn_range(&"s".into(), HashRange::ALL);
-    rig.consumer.execute(op(3), open(Some(half))).await;
-    assert_eq!(rig.store.range(&"s".into()), Some(HashRange::ALL));
 }

@@ -100,6 +100,7 @@ impl TestShard {
                 records,
                 outside: Outside::default(),
                 reading,
+                foreign: false,
             }),
             first: 0,
             end,

@@ -10,8 +10,9 @@ use crate::runtime::Runtime;
 use leasehold_engine::aggregate::Misplaced;
 use leasehold_engine::ids::{OpId, ShardId};
 use leasehold_engine::input;
+use leasehold_engine::known_range::KnownRange;
 use leasehold_engine::position::Position;
-use leasehold_engine::shard::{ChildShard, HashRange};
+use leasehold_engine::shard::{ChildShard, HashRange, of_another_shard};
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +50,7 @@ struct Kept {
     /// Which shard a command's batch or iterator is under.
     shard_of: BTreeMap<OpId, ShardId>,
     pages: VecDeque<(OpId, String)>,
-    ranges: BTreeMap<ShardId, HashRange>,
+    ranges: BTreeMap<ShardId, KnownRange>,
     /// Aggregated records of which parts were dropped.
     misplaced: Count,
 }
@@ -77,6 +78,8 @@ pub(crate) struct Fetched {
     /// Parts of aggregated records that belong to other shards, and are dead letters.
     pub(crate) outside: Outside,
     pub(crate) reading: Reading,
+    /// The sequence numbers name another shard: the records are not handed over, unless such answers go on.
+    pub(crate) foreign: bool,
 }
 
 /// When an answer came, and how far it was behind the tip of its shard then.
@@ -149,7 +152,7 @@ impl Store {
     /// Takes in what a `GetRecords` brought: takes aggregated records apart, keeps all under the command's id, and
     /// describes it for the engine.
     pub fn take_in(&self, shard: &ShardId, op: OpId, answer: Answer) -> input::Fetched {
-        let range = self.range(shard);
+        let range = self.range(shard).proven();
         let mut description = input::Fetched {
             count: u32::try_from(answer.records.len()).unwrap_or(u32::MAX),
             bytes: 0,
@@ -157,6 +160,7 @@ impl Store {
             last: None,
             behind_ms: answer.behind_ms,
             end: None,
+            range_unproven: false,
         };
         let reading = Reading {
             at: self.clock.as_ref().map_or(Mono(0), |clock| clock.now()),
@@ -176,6 +180,7 @@ impl Store {
                     if sorted.dropped > 0 {
                         misplaced.push((position, sorted.ours.len() as u64, sorted.dropped));
                     }
+                    description.range_unproven |= self.misplaced != Misplaced::Keep && range.is_none();
                     position.sub = count.saturating_sub(1);
                     records.extend(sorted.ours);
                     outside.extend(sorted.others);
@@ -185,14 +190,17 @@ impl Store {
         }
         if answer.next.is_none() {
             for child in &answer.children {
-                self.learn_range(&child.id, child.range);
+                self.learn_range(&child.id, child.range, op);
             }
             description.end = Some(answer.children);
         }
+        let ends = [description.first, description.last].into_iter().flatten();
+        let foreign = of_another_shard(shard.as_str(), ends.map(|position| position.sequence)).is_some();
         let fetched = (description.count > 0).then(|| Fetched {
             records,
             outside: Outside::new(outside),
             reading,
+            foreign,
         });
         self.note_misplaced(shard, reading.at, &misplaced);
         self.keep_batch(shard, op, fetched, answer.next, reading);
@@ -234,7 +242,9 @@ impl Store {
         if entry.closed.is_some_and(|closed| op < closed) {
             return;
         }
-        entry.last = Some(reading);
+        if !fetched.as_ref().is_some_and(|fetched| fetched.foreign) {
+            entry.last = Some(reading);
+        }
         if let Some(fetched) = fetched {
             entry.batches.insert(op, Arc::new(fetched));
         }
@@ -342,7 +352,7 @@ impl Store {
         };
         let mut records = 0;
         let mut oldest = None;
-        for batch in entry.batches.values() {
+        for batch in entry.batches.values().filter(|batch| !batch.foreign) {
             let left = batch
                 .records
                 .get(batch.first_after(entry.done)..)
@@ -413,22 +423,18 @@ impl Store {
             .map(|(_, token)| token.clone())
     }
 
-    /// Notes the hash keys a shard takes, as a listing or its parent's last answer said.
-    pub fn learn_range(&self, shard: &ShardId, range: HashRange) {
+    /// Notes the hash keys a shard takes, as a listing or its parent's last answer said. `by`: the request.
+    pub fn learn_range(&self, shard: &ShardId, range: HashRange, by: OpId) {
         let mut kept = self.kept();
-        if kept.ranges.get(shard) != Some(&range) {
-            kept.ranges.insert(shard.clone(), range);
+        match kept.ranges.get_mut(shard) {
+            Some(known) => known.learn(range, by),
+            None => kept.ranges.entry(shard.clone()).or_default().learn(range, by),
         }
     }
 
-    /// Notes the hash keys a shard takes as its lease says, unless Kinesis itself has said.
-    pub(crate) fn assume_range(&self, shard: &ShardId, range: HashRange) {
-        self.kept().ranges.entry(shard.clone()).or_insert(range);
-    }
-
-    /// The hash keys a shard takes, if they are known.
-    pub(crate) fn range(&self, shard: &ShardId) -> Option<HashRange> {
-        self.kept().ranges.get(shard).copied()
+    /// The hash keys a shard takes, as far as they are known.
+    pub(crate) fn range(&self, shard: &ShardId) -> KnownRange {
+        self.kept().ranges.get(shard).copied().unwrap_or_default()
     }
 
     /// How many batches and iterators are kept.

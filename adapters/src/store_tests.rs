@@ -35,7 +35,8 @@ fn a_batch_is_described_and_kept_until_it_is_processed() {
             first: Some(Position::of(5.into())),
             last: Some(Position::of(9.into())),
             behind_ms: 5,
-            end: None
+            end: None,
+            range_unproven: false,
         }
     );
     assert_eq!(store.iterator(op(2)).as_deref(), Some("next"));
@@ -69,7 +70,14 @@ fn the_end_of_a_shard_keeps_no_iterator_and_names_the_children() {
         (0, None, None)
     );
     assert_eq!(store.len(), (0, 0, 0));
-    assert_eq!(store.range(&"c".into()), Some(HashRange::ALL));
+    store.learn_range(&"c".into(), HashRange::ALL, op(2));
+    assert_eq!(
+        store.range(&"c".into()).proven(),
+        None,
+        "one answer proves nothing"
+    );
+    store.learn_range(&"c".into(), HashRange::ALL, op(3));
+    assert_eq!(store.range(&"c".into()).proven(), Some(HashRange::ALL));
 }
 
 #[test]
@@ -111,4 +119,44 @@ fn nothing_grows_without_bound() {
     assert_eq!(store.page(op(999)).as_deref(), Some("page"));
     assert_eq!(store.page(op(1)), None);
     assert_eq!(store.kept().pages.len(), PAGE_TOKENS);
+}
+
+#[test]
+fn all_parts_are_handed_over_until_two_answers_agree_on_the_hash_keys() {
+    let (store, shard) = (Store::default(), ShardId::from("s"));
+    let parts = [(0, Some(0), "ours"), (0, Some(1), "another shard's")];
+    let data = crate::kpl::tests::aggregate(&["k"], &["1", &u128::MAX.to_string()], &parts);
+    let half = HashRange {
+        start: leasehold_engine::shard::HashKey(0),
+        end: leasehold_engine::shard::HashKey(u128::MAX / 2),
+    };
+    let take_in = |n: u64| {
+        let mut answer = answer(&[n], Some("next"));
+        answer.records[0].data = data.clone();
+        let described = store.take_in(&shard, op(n), answer);
+        let batch = store.batch(&shard, op(n)).expect("kept");
+        (described.range_unproven, batch.records.len())
+    };
+    assert_eq!(take_in(1), (true, 2));
+    store.learn_range(&shard, half, op(2));
+    assert_eq!(take_in(3), (true, 2));
+    store.learn_range(&shard, half, op(4));
+    assert_eq!(take_in(5), (false, 1));
+}
+
+#[test]
+fn an_answer_of_another_shard_says_nothing_of_the_backlog() {
+    let (store, shard) = (Store::default(), ShardId::from("shardId-000000000007"));
+    let number = |of: u64| {
+        let words = [2 << 56 | (of & 0xf) << 16, 1, of << 4 | 2];
+        Position::of(leasehold_engine::position::SequenceNumber::from_words(words))
+    };
+    let take_in = |n: u64, of: u64| {
+        let mut answer = answer(&[1], Some("next"));
+        answer.records[0].position = number(of);
+        store.take_in(&shard, op(n), answer);
+        store.backlog(&shard, Mono(0))
+    };
+    assert_eq!(take_in(1, 8), Backlog::default());
+    assert_eq!(take_in(2, 7).records, 1);
 }

@@ -21,8 +21,9 @@ use std::str::FromStr;
 
 /// What becomes of an aggregated record of which some part belongs to another shard.
 ///
-/// While the hash keys that a shard takes are not known, no part counts as one of another shard, and all parts are handed over. The
-/// range is known from the first listing that shows the shard, from the last answer of a parent, or from the row of the lease.
+/// While the hash keys that a shard takes are not known, no part counts as one of another shard, and all parts are handed over. The hash keys
+/// are known when two answers agree: listings that show the shard, or one and the last answer of a parent. A shard with aggregated records
+/// has the shards listed until then, which takes a second or two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

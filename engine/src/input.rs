@@ -275,6 +275,10 @@ pub struct Fetched {
     /// Present at the end of the shard (no next iterator): its children, as the answer named them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Vec<ChildShard>>,
+    /// There is an aggregated record, and no two answers say which hash keys the shard takes: see
+    /// [`KnownRange`](crate::known_range::KnownRange). All parts are handed over, and the shards are listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub range_unproven: bool,
 }
 
 /// Why a command was refused.

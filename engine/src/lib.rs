@@ -41,6 +41,7 @@ pub mod ids;
 pub mod input;
 #[doc(hidden)]
 pub mod internals;
+pub mod known_range;
 mod leader;
 pub mod members;
 mod migration;

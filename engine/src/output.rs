@@ -6,7 +6,6 @@ use crate::members::MembersOp;
 use crate::notice::Notice;
 use crate::position::{Checkpoint, Position};
 use crate::row::Change;
-use crate::shard::HashRange;
 use crate::stream_id::StreamId;
 use crate::time::{Mono, Wall};
 use serde::{Deserialize, Serialize};
@@ -205,9 +204,6 @@ pub enum ConsumerOp {
         /// At `LATEST` or `AT_TIMESTAMP`: reading begins with the first record that arrived at this moment or later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<Wall>,
-        /// The hash keys the shard takes, by its row or a listing; absent while neither has said.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        range: Option<HashRange>,
     },
     /// Process a batch. `Applied(Processed)` when all of it is done, `Applied(ProcessedThrough)` when a part is,
     /// `Applied(Kept)` when the application keeps it to acknowledge it later, `Refused(HandlerFailed)` when the handler failed,

@@ -269,10 +269,13 @@ pub enum Change {
         /// What must hold; `next_owner` is set.
         guard: Guard,
     },
-    /// Fill in the hash range of a row that has none. Does not touch the counter.
+    /// Fill in the hash range of a row that has none, or correct a wrong one. Does not touch the counter.
     SetRange {
-        /// The row, which must exist and have no range.
+        /// The row, which must exist.
         key: LeaseKey,
+        /// The range as read, which must still be there; absent: none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        was: Option<HashRange>,
         /// The keys it covers.
         range: HashRange,
     },

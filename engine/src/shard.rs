@@ -16,6 +16,17 @@ pub(crate) fn index_in_name(name: &str) -> Option<u32> {
     good.then(|| digits.parse().ok()).flatten()
 }
 
+/// The number of the shard of this name, and the number of another shard that one of the sequence numbers names, if one does. Names and
+/// sequence numbers of another form than those of AWS say nothing.
+pub fn of_another_shard(
+    shard: &str,
+    numbers: impl IntoIterator<Item = SequenceNumber>,
+) -> Option<(u32, u32)> {
+    let own = index_in_name(shard)?;
+    let mut named = numbers.into_iter().filter_map(SequenceNumber::shard_in_digits);
+    named.find(|of| *of != own).map(|of| (own, of))
+}
+
 impl HashKey {
     /// The highest point.
     pub const MAX: HashKey = HashKey(u128::MAX);

@@ -333,38 +333,14 @@ fn a_table_that_is_deleted_under_way_ends_the_worker() {
 }
 
 #[test]
-fn a_handler_is_opened_with_its_hash_range_even_if_the_row_lacks_it() {
-    // The row says it.
+fn a_row_gets_the_hash_range_that_it_lacks() {
     let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::TrimHorizon);
-    row.range = Some(HashRange::ALL);
-    let mut rig = Rig::new(1, 0);
-    rig.table
-        .rows
-        .as_mut()
-        .unwrap()
-        .insert(row.key.clone(), row.clone());
-    rig.join();
-    rig.secs(10);
-    assert_eq!(ranges_opened(&rig), [Some(HashRange::ALL)]);
-
-    // The row lacks it, and the listing says it by which the table was recognised.
-    row.range = None;
     row.owner = Some("w9:9".into());
     let mut rig = Rig::new(1, 0);
     rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     rig.join();
     rig.secs(300);
-    assert_eq!(ranges_opened(&rig), [Some(HashRange::ALL)]);
     assert_eq!(rig.row(0).range, Some(HashRange::ALL));
-}
-
-fn ranges_opened(rig: &Rig) -> Vec<Option<HashRange>> {
-    let sent = rig.workers[0].sent.iter();
-    sent.filter_map(|(_, effect)| match effect {
-        Effect::Consumer(ConsumerOp::Open { range, .. }) => Some(*range),
-        _ => None,
-    })
-    .collect()
 }
 
 #[test]

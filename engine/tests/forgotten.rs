@@ -298,6 +298,7 @@ fn nothing_but_the_end(children: Vec<ChildShard>) -> Fetched {
         last: None,
         behind_ms: 0,
         end: Some(children),
+        range_unproven: false,
     }
 }
 

@@ -107,6 +107,7 @@ fn every_reason_is_named() {
                     last: None,
                     behind_ms: 5_000,
                     end: None,
+                    range_unproven: false,
                 };
                 matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }))
                     .then(|| Trick::Instead(Outcome::Applied(Reply::Records(nothing))))

@@ -293,6 +293,7 @@ fn of_a_taker(row: &LeaseRow) -> Vec<Change> {
         },
         Change::SetRange {
             key: key.clone(),
+            was: row.range,
             range: HashRange {
                 start: HashKey(7),
                 end: HashKey::MAX,

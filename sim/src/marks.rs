@@ -28,7 +28,10 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("aggregate-sent-again", Common),
     ("another-fleet", Fault),
     ("begun-again", Common),
+    ("border-moved", Fault),
     ("checkpoint-in-aggregate", Common),
+    ("child-misnamed", Fault),
+    ("child-twice", Fault),
     ("crash", Fault),
     ("crash-loop", Fault),
     ("crash-on-write", Fault),
@@ -116,6 +119,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
         "other-dawdles",
         Rare("programs of others stand beside ours in mixed worlds only"),
     ),
+    ("other-iterator", Fault),
     (
         "other-moves",
         Rare("programs of others stand beside ours in mixed worlds only"),

@@ -146,7 +146,7 @@ impl KinesisStream {
         for shard in answer.shards() {
             match shard_from_sdk(shard) {
                 Ok(shard) => {
-                    self.store.learn_range(&self.shard(&shard.id), shard.range);
+                    self.store.learn_range(&self.shard(&shard.id), shard.range, id);
                     shards.push(shard);
                 }
                 Err(found) => return garbled(&sent, "a shard with its ranges", found),

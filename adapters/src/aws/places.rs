@@ -108,19 +108,12 @@ impl Searched<'_> {
         }
     }
 
-    /// Reads from `from`, or from the oldest record, to the first record at or after `time`.
+    /// Reads from `from`, or from the oldest record, to the first record at or after `time`. An end that names no children is believed when a
+    /// second answer in a row claims it, from a new iterator, and brings no record.
     async fn around(&self, from: Option<Wall>, time: Wall) -> Result<Around, String> {
-        let request = self.iterator();
-        let request = match from {
-            Some(from) => request
-                .shard_iterator_type(ShardIteratorType::AtTimestamp)
-                .timestamp(wall_to_sdk(from)),
-            None => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
-        };
-        let answer = request.send().await;
-        let answer = answer.map_err(|error| why(&error))?;
-        let mut iterator = answer.shard_iterator;
         let mut around = Around::default();
+        let mut claimed = false;
+        let mut iterator = Some(self.begin(from, None).await?);
         while let Some(via) = iterator {
             let request = self.kinesis.get_records().shard_iterator(via);
             let answer = request.set_stream_arn(self.stream.arn()).send().await;
@@ -135,15 +128,39 @@ impl Searched<'_> {
                 let number = record.sequence_number().parse();
                 around.before = Some(number.map_err(|error| format!("{error}"))?);
             }
-            let tip = answer.records.is_empty() && answer.millis_behind_latest.unwrap_or_default() == 0;
+            let at_tip = answer.millis_behind_latest.unwrap_or_default() == 0;
+            let quiet = answer.records.is_empty();
+            let proven = (at_tip && !answer.child_shards().is_empty()) || (quiet && claimed);
+            claimed = answer.next_shard_iterator.is_none();
             iterator = answer.next_shard_iterator;
-            if tip && iterator.is_some() {
+            if iterator.is_some() && quiet && at_tip {
                 return Ok(around);
             }
             self.runtime.sleep(PAUSE).await;
+            if claimed && !proven {
+                iterator = Some(self.begin(from, around.before).await?);
+            }
         }
         around.end = true;
         Ok(around)
+    }
+
+    /// An iterator after this record; without one, from this time; without a time, from the oldest record.
+    async fn begin(&self, from: Option<Wall>, after: Option<SequenceNumber>) -> Result<String, String> {
+        let request = self.iterator();
+        let request = match (after, from) {
+            (Some(number), _) => request
+                .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
+                .starting_sequence_number(number.to_string()),
+            (None, Some(from)) => request
+                .shard_iterator_type(ShardIteratorType::AtTimestamp)
+                .timestamp(wall_to_sdk(from)),
+            (None, None) => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
+        };
+        let answer = request.send().await.map_err(|error| why(&error))?;
+        answer
+            .shard_iterator
+            .ok_or_else(|| "expected a shard iterator, found none".to_owned())
     }
 
     /// Whether Kinesis gives an iterator for a number.

@@ -315,7 +315,8 @@ async fn shards_are_listed_page_by_page() {
     assert_eq!(shards[0].id.as_str(), "s1");
     assert_eq!(shards[0].range.end, HashKey::MAX);
     assert!(shards[0].is_open());
-    assert_eq!(store.range(&"s1".into()), Some(shards[0].range));
+    store.learn_range(&"s1".into(), shards[0].range, op(9));
+    assert_eq!(store.range(&"s1".into()).proven(), Some(shards[0].range));
     assert_eq!(last(&http).1["ShardFilter"], json!({"Type": "AT_LATEST"}));
     let Outcome::Applied(Reply::Shards(ShardPage { shards, more: false })) =
         stream.execute(op(2), list(Some(op(1)))).await

@@ -34,7 +34,9 @@ async fn misplaced(refuses: u32) -> (Obeyed, Sink) {
     let clock = Arc::new(TokioRuntime::current().unwrap());
     let store = Store::new(Misplaced::DeadLetter, clock);
     let (start, end) = (HashKey(0), HashKey(u128::MAX / 2));
-    store.learn_range(&"s".into(), HashRange { start, end });
+    for by in 1..=2 {
+        store.learn_range(&"s".into(), HashRange { start, end }, op(by));
+    }
     let mut obeyed = rig_with(store);
     let rig = &mut obeyed.rig;
     let consumer = std::mem::replace(&mut rig.consumer, self::rig().rig.consumer);

@@ -92,7 +92,6 @@ impl Rig {
             token: TOKEN,
             from: Checkpoint::TrimHorizon,
             since: None,
-            range: None,
         };
         self.consumer.execute(op(1), open).await
     }

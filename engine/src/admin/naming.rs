@@ -80,7 +80,7 @@ fn judge(
             why: format!("its key names stream {id}"),
         };
     }
-    if let Some(misfit) = sync::misfits(rows.iter().copied(), listed) {
+    if let Some(misfit) = sync::misfits(rows.iter().copied(), listed, |_| sync::Judged::ALL) {
         return Naming::MadeAnew {
             lease: misfit.lease,
             why: misfit.detail,

@@ -68,6 +68,7 @@ fn only_a_creation_makes_a_row() {
             },
             Change::SetRange {
                 key: key(),
+                was: None,
                 range: HashRange::ALL,
             },
             Change::Delete { key: key(), counter },

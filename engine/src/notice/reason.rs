@@ -156,6 +156,12 @@ pub enum ListReason {
     /// The lease table had leases before this worker began: they are compared with the shards, since the table may have been
     /// filled from another stream.
     TableWasThere,
+    /// This worker wrote rows from one listing, which a second one is to bear out.
+    RowsWritten,
+    /// The last listing contradicts rows: it lacks their shards, or shows other hash keys.
+    RowsContradicted,
+    /// A shard has aggregated records, and no two answers say which hash keys the shard takes.
+    RangeUnproven,
     /// Part of the hash space has no unfinished lease.
     Hole,
     /// Some rows lack their hash range.
@@ -180,6 +186,13 @@ impl fmt::Display for ListReason {
         f.write_str(match self {
             ListReason::TableIsEmpty => "the lease table is empty",
             ListReason::TableWasThere => "the leases in the table must be of this stream",
+            ListReason::RowsWritten => "a second listing is to bear out the one from which rows were written",
+            ListReason::RowsContradicted => {
+                "the last listing lacks the shards of some rows, or shows other hash keys"
+            }
+            ListReason::RangeUnproven => {
+                "no two answers say which hash keys a shard with aggregated records takes"
+            }
             ListReason::Hole => "part of the hash space has no unfinished lease",
             ListReason::RangesUnknown => "some rows lack their hash range",
             ListReason::ParentsUnknown => "the parents of some leases are not known",

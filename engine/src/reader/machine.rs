@@ -1,5 +1,7 @@
 //! Fetching: which stream command is next, and when.
 
+mod doubt;
+
 use super::buffer::{BatchRef, Buffer};
 use super::{Ctx, Event, How, Start, Want};
 use crate::began;
@@ -43,6 +45,8 @@ pub struct Reader {
     end: Option<Vec<ChildShard>>,
     /// The last answer claimed the end, and proved nothing.
     end_claimed: bool,
+    /// So many answers in a row seemed to be of another shard.
+    foreign: u32,
     buffer: Buffer,
 }
 
@@ -90,6 +94,7 @@ impl Reader {
             paused: false,
             end: None,
             end_claimed: false,
+            foreign: 0,
             buffer: Buffer::new(floor),
         }
     }
@@ -140,11 +145,18 @@ impl Reader {
             Kind::Records => &mut self.records_at,
         };
         *gate = flight.sent + ctx.cfg.min_interval;
+        let mut foreign = None;
         if let Outcome::Applied(Reply::Records(answer)) = outcome {
-            self.pace(flight.sent, answer, ctx.cfg);
+            foreign = self.refuse_foreign(answer, ctx);
+            if foreign.is_none() {
+                self.pace(flight.sent, answer, ctx.cfg);
+            }
         }
         if flight.void {
             return None;
+        }
+        if foreign.is_some() {
+            return foreign;
         }
         let how = match (flight.kind, outcome) {
             (Kind::Iterator, Outcome::Applied(Reply::Iterator)) => {
@@ -415,19 +427,6 @@ impl Reader {
             }
         }
         event
-    }
-
-    /// Whether an answer without an iterator proves the end of the shard. An answer that names the children, and is not behind, proves the
-    /// end. Any other answer claims the end: a second answer in a row must claim it, from a new iterator after the last record, and bring no
-    /// record.
-    fn proves_end(&mut self, answer: &Fetched) -> bool {
-        let names_children = answer.end.as_ref().is_some_and(|children| !children.is_empty());
-        let proved = match names_children && answer.behind_ms == 0 {
-            true => true,
-            false => answer.count == 0 && self.end_claimed,
-        };
-        self.end_claimed = !proved;
-        proved
     }
 
     fn fail(&mut self, op: OpId, now: Mono, kind: Kind, how: How, ctx: &Ctx<'_>) -> Event {

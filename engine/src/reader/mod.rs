@@ -53,6 +53,7 @@
 //!   acknowledged, in whatever order that was. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
 //!   An end without children, or of an answer that is behind, is believed when a second answer in a row claims it: after the last record, from
 //!   a new iterator, and without records.
+//!   An answer with sequence numbers or children of another shard is not taken, unless three answers in a row have such.
 //! * **Memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
 //!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
 //!   room, so that no batch is too large. What the application keeps has limits of its own, at which nothing more is handed
@@ -195,6 +196,12 @@ pub enum Event {
         first: Option<Position>,
         /// The last position of the answer.
         last: Option<Position>,
+    },
+    /// The records of an answer have sequence numbers of another shard, or the children that an answer names have other parents: the service
+    /// gave another shard's iterator, or another shard's answer. Nothing of the answer is taken. A new iterator is asked for.
+    Foreign {
+        /// The number of the shard that the sequence numbers name. Absent: the children are of another shard.
+        of: Option<u32>,
     },
     /// The end of the shard has been fetched. An answer can be two things at once and this one is reported last, so
     /// decide by [`Reader::finished`].

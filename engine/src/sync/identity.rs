@@ -22,14 +22,30 @@ pub(crate) struct Misfit {
     pub certain: bool,
 }
 
+/// Of which traits a row says on its own authority that they are those of the shard of its name. A row that names the stream was written for this
+/// stream: hash keys or parents that differ come from one wrong answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Judged {
+    pub range: bool,
+    pub parents: bool,
+}
+
+impl Judged {
+    /// All of them.
+    pub(crate) const ALL: Judged = Judged {
+        range: true,
+        parents: true,
+    };
+}
+
 /// How a row does not fit a shard of the same name; absent: it may well be that shard's.
-pub(super) fn misfit(row: &LeaseRow, shard: &Shard) -> Option<Misfit> {
+pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Misfit> {
     let found = |detail: String| Misfit {
         lease: row.key.clone(),
         detail,
         certain: true,
     };
-    if let Some(range) = row.range.filter(|range| *range != shard.range) {
+    if let Some(range) = row.range.filter(|range| judged.range && *range != shard.range) {
         return Some(found(format!(
             "the row says that it takes the hash keys {} to {}, and its shard takes {} to {}",
             range.start, range.end, shard.range.start, shard.range.end
@@ -37,7 +53,7 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard) -> Option<Misfit> {
     }
     let theirs: BTreeSet<_> = shard.parents().collect();
     // A listing need not name parents that were trimmed.
-    if !theirs.is_empty() && row.parents.iter().any(|parent| !theirs.contains(parent)) {
+    if judged.parents && !theirs.is_empty() && row.parents.iter().any(|parent| !theirs.contains(parent)) {
         let names = |ids: Vec<&str>| ids.join(" and ");
         return Some(found(format!(
             "the row says that it came from {}, and its shard came from {}",
@@ -63,17 +79,19 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard) -> Option<Misfit> {
     }
 }
 
-/// The first row that certainly does not fit; failing that, the first that perhaps does not.
+/// The first row that certainly does not fit; failing that, the first that perhaps does not. `judged`: the
+/// traits of a row that count.
 pub(crate) fn misfits<'a>(
     rows: impl Iterator<Item = &'a LeaseRow>,
     shards: &BTreeMap<&str, &Shard>,
+    judged: impl Fn(&LeaseRow) -> Judged,
 ) -> Option<Misfit> {
     let mut perhaps = None;
     for row in rows {
         let Some(shard) = shards.get(row.key.as_str()) else {
             continue;
         };
-        match misfit(row, shard) {
+        match misfit(row, shard, judged(row)) {
             Some(found) if found.certain => return Some(found),
             found => perhaps = perhaps.or(found),
         }
@@ -86,6 +104,11 @@ mod tests {
     use super::*;
     use crate::position::Position;
     use crate::shard::{HashKey, HashRange};
+
+    const NAMED: Judged = Judged {
+        range: false,
+        parents: false,
+    };
 
     fn shard(name: &str, ending: Option<u64>) -> Shard {
         Shard {
@@ -119,7 +142,10 @@ mod tests {
             Checkpoint::TrimHorizon,
             Checkpoint::ShardEnd,
         ] {
-            assert_eq!(misfit(&row(checkpoint), &shard("a", Some(200))), None);
+            assert_eq!(
+                misfit(&row(checkpoint), &shard("a", Some(200)), Judged::ALL),
+                None
+            );
         }
         for checkpoint in [
             at(100),
@@ -127,16 +153,16 @@ mod tests {
             Checkpoint::Latest,
             Checkpoint::AtTimestamp,
         ] {
-            assert_eq!(misfit(&row(checkpoint), &shard("a", None)), None);
+            assert_eq!(misfit(&row(checkpoint), &shard("a", None), Judged::ALL), None);
         }
         let bare = LeaseRow::new("a".into(), Checkpoint::Latest);
-        assert_eq!(misfit(&bare, &shard("a", None)), None);
+        assert_eq!(misfit(&bare, &shard("a", None), Judged::ALL), None);
         let orphan = Shard {
             parent: None,
             ..shard("a", None)
         };
         assert_eq!(
-            misfit(&row(at(100)), &orphan),
+            misfit(&row(at(100)), &orphan, Judged::ALL),
             None,
             "parents may have been trimmed"
         );
@@ -161,14 +187,21 @@ mod tests {
             row(at(201)),
         ];
         for other in others {
-            let found = misfit(&other, &shard("a", Some(200)));
+            let found = misfit(&other, &shard("a", Some(200)), Judged::ALL);
             assert!(found.is_some_and(|found| found.certain), "{other:?}");
+            let numbers_alone = other.checkpoint != at(150);
+            let found = misfit(&other, &shard("a", Some(200)), NAMED);
+            assert_eq!(
+                found.is_some(),
+                numbers_alone,
+                "the row names the stream: {other:?}"
+            );
         }
     }
 
     #[test]
     fn an_end_that_a_lagging_listing_may_not_show_proves_nothing_alone() {
-        let found = misfit(&row(Checkpoint::ShardEnd), &shard("a", None));
+        let found = misfit(&row(Checkpoint::ShardEnd), &shard("a", None), Judged::ALL);
         assert!(found.is_some_and(|found| !found.certain));
     }
 
@@ -183,7 +216,8 @@ mod tests {
                 ..row(at(1))
             },
         ];
-        let first = |rows: &[LeaseRow]| misfits(rows.iter(), &shards).map(|found| found.lease);
+        let first =
+            |rows: &[LeaseRow]| misfits(rows.iter(), &shards, |_| Judged::ALL).map(|found| found.lease);
         assert_eq!(first(&rows), Some("b".into()));
         assert_eq!(first(&rows[..1]), Some("a".into()));
         assert_eq!(first(&[LeaseRow::new("z".into(), at(1))]), None);

@@ -9,7 +9,7 @@ mod unread;
 
 pub(crate) use audit::first_hole;
 pub use audit::holes;
-pub(crate) use identity::misfits;
+pub(crate) use identity::{Judged, misfits};
 pub use lineage::{BadListing, Lineage};
 pub(crate) use lineage::{Children, has_leased_descendant, shows_all_children, will_come};
 pub use plan::{Finding, Plan, PlannedLease, plan};

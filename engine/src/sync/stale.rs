@@ -4,6 +4,7 @@
 //! a listing without a shard, which shows that something older is still there, is behind: the stream has not forgotten the shard.
 
 use crate::ids::ShardId;
+use crate::row::LeaseRow;
 use crate::shard::{HashRange, Shard};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,17 @@ pub(crate) struct Unlisted<'a> {
     pub parents: &'a [ShardId],
     /// Absent: it is not known.
     pub range: Option<HashRange>,
+}
+
+impl<'a> Unlisted<'a> {
+    /// The shard of a row.
+    pub(crate) fn of(row: &'a LeaseRow) -> Self {
+        Self {
+            id: row.key.as_str(),
+            parents: &row.parents,
+            range: row.range,
+        }
+    }
 }
 
 /// The shard whose place in a listing shows that the listing is behind, or that what it lacks is not forgotten.

@@ -77,7 +77,7 @@ fn holds(row: &LeaseRow, change: &Change) -> bool {
                 && row.checkpoint == renaming.checkpoint
                 && row.stream.as_ref() == Some(&renaming.named)
         }
-        Change::SetRange { .. } => row.range.is_none(),
+        Change::SetRange { was, .. } => row.range == *was,
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }

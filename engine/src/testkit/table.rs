@@ -310,14 +310,13 @@ mod tests {
 
     /// A change of each kind, guarded by the counter 3 and by the owner `w`; with `next`, by a hand-over from `w` to it.
     fn changes(next: Option<&str>) -> [Change; 12] {
-        let key = LeaseKey::from("k");
+        let (key, checkpoint) = (LeaseKey::from("k"), Checkpoint::TrimHorizon);
         let guard = Guard {
             counter: 3,
             next: 4,
             holder: "w".into(),
             next_owner: next.map(Into::into),
         };
-        let checkpoint = Checkpoint::TrimHorizon;
         [
             Change::Create(Box::new(LeaseRow::new(key.clone(), checkpoint))),
             Change::Renew {
@@ -364,6 +363,7 @@ mod tests {
             },
             Change::SetRange {
                 key: key.clone(),
+                was: None,
                 range: HashRange::ALL,
             },
             Change::Reset {

@@ -12,6 +12,10 @@ use crate::time::{Mono, Span};
 /// After so many times the distance that answers must have, an answer begins anew.
 const LATE: u64 = 8;
 
+/// So many times as many listings must show that nothing moves before leases of which nobody knows what they bring are waited
+/// for no longer.
+pub(super) const STANDSTILL: u32 = 8;
+
 /// How many answers that say the same are enough, and how far apart they must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needed {
@@ -63,6 +67,15 @@ impl Needed {
     pub(super) fn to_give_up(cx: &Context) -> Self {
         let apart = cx.poll_pause();
         Self { answers: 2, apart }
+    }
+
+    /// That rows which fitted before are of another stream: later than that the stream was made anew, which descriptions say in plainer words.
+    pub(super) fn to_refuse_known_rows(cx: &Context) -> Self {
+        let Self { answers, apart } = Self::to_lose_stream(cx);
+        Self {
+            answers: answers + 1,
+            apart,
+        }
     }
 
     /// That rows are of another stream, if a listing that is behind may seem to say so: a second one, `stream_lag` later.

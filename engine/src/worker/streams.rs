@@ -245,7 +245,7 @@ impl Streams {
         let recognised = of.shard_sync.recognises(cx, leases, listed);
         if recognised {
             leases.learn_lineage(cx, listed.shards(), listed.asked_at());
-            of.shard_sync.fill_ranges(cx, leases, listed.shards());
+            of.shard_sync.compare(cx, leases, listed);
         }
         recognised
     }

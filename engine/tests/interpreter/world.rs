@@ -188,6 +188,7 @@ impl World {
                     last: (count > 0).then(|| position(self.sequence)),
                     behind_ms: 0,
                     end: (closed && !dice.one_in(2)).then(|| self.stream.children(shard)),
+                    range_unproven: false,
                 })
             }
         }

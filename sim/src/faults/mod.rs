@@ -8,6 +8,7 @@ mod application;
 mod call;
 mod clock;
 mod fate;
+mod misread;
 mod outage;
 mod peers;
 mod permanent_loss;
@@ -27,6 +28,7 @@ pub use application::ApplicationFaults;
 pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
 pub use fate::{Fate, Landing, Reach};
+pub use misread::{Misread, MisreadFaults};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use peers::PeerFaults;
 pub use permanent_loss::{LossKind, PermanentLoss};
@@ -70,6 +72,9 @@ pub struct Faults {
     /// Answers of replicas that are behind or partial, and single wrong answers.
     #[serde(skip_serializing_if = "is_right")]
     pub replica: ReplicaFaults,
+    /// Single wrong answers about shards.
+    #[serde(skip_serializing_if = "MisreadFaults::is_none")]
+    pub misread: MisreadFaults,
     /// What is with single streams, where there are several.
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
@@ -137,6 +142,7 @@ impl Faults {
             table: TableFaults::draw(draws, setting),
             stream: StreamFaults::draw(draws, setting),
             replica: ReplicaFaults::draw(draws, setting),
+            misread: MisreadFaults::draw(draws, setting),
             several: SeveralFaults::draw(draws, setting),
             start: StartFaults::default(),
             aggregates: AggregateFaults::draw(draws, setting),

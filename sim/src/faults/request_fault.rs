@@ -3,7 +3,7 @@
 //! A world either draws them while it runs, or is given a list of them. What a fault hits is named by what it is, not by
 //! when or after how many others, so that taking one fault away leaves the others where they are.
 
-use super::{Says, Shows};
+use super::{Misread, Says, Shows};
 use crate::oracles::ShardNo;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
@@ -225,6 +225,11 @@ pub enum Chance {
     Empty,
     /// The answer has neither an iterator nor children, as if the shard had ended.
     EndClaimed,
+    /// The answer about a shard is wrong.
+    Misread {
+        /// What is wrong.
+        what: Misread,
+    },
     /// The shard is not found. For a while, the worker is answered by a replica that does not know the shard.
     Replica {
         /// In µs.
@@ -370,6 +375,7 @@ impl Chance {
             Chance::Stale { .. } => "stale",
             Chance::Empty => "empty-read",
             Chance::EndClaimed => "end-claimed",
+            Chance::Misread { what } => what.family(),
             Chance::Replica { shows, .. } => shows.family(),
             Chance::PartialList { .. } => "list-partial",
             Chance::Wrong { says } => says.family(),

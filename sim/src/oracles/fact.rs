@@ -158,6 +158,9 @@ pub enum Fact {
         from_record: u64,
     },
 
+    /// An answer named wrong children of a shard.
+    ChildrenMisread { shard: ShardNo },
+
     /// A worker sent a request. `about`: the lease it is about; `guard`: the counter a write relies on; `leaves`: the
     /// counter it leaves behind if it is applied.
     Asked {
@@ -402,6 +405,7 @@ impl Fact {
             | Fact::Stored { .. }
             | Fact::Trimmed { .. }
             | Fact::Forgotten { .. }
+            | Fact::ChildrenMisread { .. }
             | Fact::LostForGood
             | Fact::Foreign
             | Fact::StreamGone { .. }
@@ -428,7 +432,26 @@ impl Fact {
             | Fact::Shown { life, .. }
             | Fact::Looked { life, .. }
             | Fact::ScanEnded { life }
-            | Fact::OpenBegun { life, .. }
+            | Fact::Behind { life, .. }
+            | Fact::Stalled { life, .. }
+            | Fact::Moving { life, .. }
+            | Fact::Holds { life, .. }
+            | Fact::HoldsNoMore { life, .. }
+            | Fact::Yields { life, .. }
+            | Fact::ShardsListed { life, .. }
+            | Fact::StreamTakenAway { life, .. }
+            | Fact::StreamLeft { life, .. }
+            | Fact::StreamBack { life, .. }
+            | Fact::Said { life }
+            | Fact::Reports { life, .. } => Some(life),
+            _ => self.life_of_application(),
+        }
+    }
+
+    /// Whose application it is, if it is what an application does with a shard.
+    fn life_of_application(&self) -> Option<LifeNo> {
+        match *self {
+            Fact::OpenBegun { life, .. }
             | Fact::OpenDone { life, .. }
             | Fact::OpenFailed { life, .. }
             | Fact::Delivered { life, .. }
@@ -450,19 +473,8 @@ impl Fact {
             | Fact::PauseAsked { life, .. }
             | Fact::ResumeAsked { life, .. }
             | Fact::Aborted { life, .. }
-            | Fact::Closed { life, .. }
-            | Fact::Behind { life, .. }
-            | Fact::Stalled { life, .. }
-            | Fact::Moving { life, .. }
-            | Fact::Holds { life, .. }
-            | Fact::HoldsNoMore { life, .. }
-            | Fact::Yields { life, .. }
-            | Fact::ShardsListed { life, .. }
-            | Fact::StreamTakenAway { life, .. }
-            | Fact::StreamLeft { life, .. }
-            | Fact::StreamBack { life, .. }
-            | Fact::Said { life }
-            | Fact::Reports { life, .. } => Some(life),
+            | Fact::Closed { life, .. } => Some(life),
+            _ => None,
         }
     }
 }

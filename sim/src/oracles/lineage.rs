@@ -21,6 +21,8 @@ struct Shard {
     start: Option<(Time, Mark)>,
     ended: bool,
     tampered: bool,
+    /// An answer named wrong children: their leases come when listings have said otherwise.
+    misread: bool,
     /// It or one above it was tampered with.
     tainted: bool,
     /// There is nothing to be read of it any more, and nothing tells of it.
@@ -130,6 +132,7 @@ impl Lineage {
                 (state.parents, state.tainted) = (parents, tainted);
             }
             Fact::Forgotten { shard } => self.shard(shard).forgotten = true,
+            Fact::ChildrenMisread { shard } => self.shard(shard).misread = true,
             Fact::ShardClosed {
                 shard, ref children, ..
             } => self.shard(shard).children = children.clone(),
@@ -174,6 +177,7 @@ impl Lineage {
                 {
                     return;
                 }
+                let misread = state.misread;
                 let ended_before = std::mem::replace(&mut state.ended, true);
                 if state.children.is_empty() && !ended_before {
                     verdict.report(Property::ParentsFirst, now, || {
@@ -195,7 +199,7 @@ impl Lineage {
                             )
                         });
                     }
-                    let known = self.shard(child).had_row || self.shard(child).forgotten;
+                    let known = misread || self.shard(child).had_row || self.shard(child).forgotten;
                     if !known && !began.is_some_and(|(at, _)| self.filled_below(child, at)) {
                         verdict.report(Property::ParentsFirst, now, || {
                             format!("shard {shard} was marked as ended before its child {child} had a lease")

@@ -53,6 +53,8 @@ pub(super) struct Repeats {
     /// How far each owner has processed.
     processed: BTreeMap<(LifeNo, ShardNo), u64>,
     stopping: BTreeSet<LifeNo>,
+    /// Programs of others that wrote an older checkpoint back, under this ownership: two of their readers take turns.
+    wrote_back: BTreeSet<(LifeNo, ShardNo)>,
     /// Somebody was handed records of a child of these.
     passed: BTreeSet<ShardNo>,
     /// Leases begin anew, and nobody knows from where.
@@ -76,6 +78,7 @@ impl Repeats {
             owners: BTreeMap::new(),
             processed: BTreeMap::new(),
             stopping: BTreeSet::new(),
+            wrote_back: BTreeSet::new(),
             passed: BTreeSet::new(),
             lost: false,
         }
@@ -140,6 +143,7 @@ impl Repeats {
                 self.seen.retain(|(of, _), _| *of != life);
                 self.owners.retain(|(of, _), _| *of != life);
                 self.processed.retain(|(of, _), _| *of != life);
+                self.wrote_back.retain(|(of, _)| *of != life);
             }
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => drop(self.stopping.insert(life)),
             Fact::LostForGood | Fact::Foreign => self.lost = true,
@@ -158,8 +162,12 @@ impl Repeats {
         verb: Option<Verb>,
     ) {
         let owner = |row: Option<Row>| row.and_then(|row| row.owner);
+        let goes_back = before.map_or(0, covers) > after.map_or(0, covers) && after.is_some();
+        if let Some(life) = by.filter(|_| goes_back && of_others) {
+            self.wrote_back.insert((life, shard));
+        }
         let done = by
-            .filter(|life| !self.stopping.contains(life))
+            .filter(|life| !self.stopping.contains(life) && !self.wrote_back.contains(&(*life, shard)))
             .and_then(|life| self.processed.get(&(life, shard)).copied());
         let Some(row) = after else {
             // What was finished stays so without its row.
@@ -188,6 +196,7 @@ impl Repeats {
         if let Some(life) = becomes {
             // What it processed under an earlier ownership was taken from it, or let go of, then.
             self.processed.remove(&(life, shard));
+            self.wrote_back.remove(&(life, shard));
         }
         if let Some(life) = becomes.filter(|life| !of_others || by != Some(*life)) {
             // From an owner that did not let go, no more is had than the row says.

@@ -258,7 +258,6 @@ impl Sdk {
             token: FencingToken(token),
             from: Checkpoint::TrimHorizon,
             since: None,
-            range: None,
         })
         .await;
     }

@@ -1,5 +1,6 @@
 //! Chance: what hits a request or a batch is drawn while the world runs, or is given as a list.
 
+mod misreads;
 mod replicas;
 
 use super::context::Context;
@@ -7,6 +8,7 @@ use crate::draws::Roll;
 use crate::faults::{Chance, Deed, Replica, RequestFault, Service, Site};
 use crate::oracles::fact::{Ask, Verb};
 use crate::oracles::{ShardNo, Time};
+use misreads::Misreads;
 use replicas::Replicas;
 use std::collections::BTreeMap;
 
@@ -18,7 +20,7 @@ pub(super) struct About {
     owned: bool,
     /// Its shard began or ended lately.
     turns: bool,
-    /// It lists a stream, and this shard of the stream has ended.
+    /// This shard has ended, which is the request's own, or one of the stream that is listed.
     ended: Option<ShardNo>,
 }
 
@@ -37,6 +39,8 @@ pub(super) struct Chances {
     crashes_on_write: u32,
     /// Which workers are answered by replicas that are behind or partial.
     replicas: Replicas,
+    /// Who got a wrong answer about which shard.
+    misreads: Misreads,
     /// Which workers do not reach the services, by their number.
     reach: Vec<Reach>,
 }
@@ -64,6 +68,7 @@ impl Chances {
             struck: record.then(Vec::new),
             crashes_on_write: 0,
             replicas: Replicas::new(workers),
+            misreads: Misreads::default(),
             reach: vec![Reach::default(); workers as usize],
         }
     }
@@ -138,6 +143,7 @@ impl Chances {
                 let mut found = self.draw_call(cx, site, roll, way_us, about.owned);
                 found.extend(self.replicas.draw(cx, site, about));
                 found.extend(self.replicas.draw_claim(cx, site));
+                found.extend(self.misreads.draw(cx, site, about));
                 found
             }
         };

@@ -161,6 +161,7 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
         },
         Change::SetRange {
             key: key(),
+            was: None,
             range: HashRange {
                 start: HashKey(0),
                 end: HashKey::MAX,

@@ -9,6 +9,7 @@ use crate::began;
 use crate::ids::{ShardId, WorkerId};
 use crate::position::Checkpoint;
 use crate::row::{Change, Guard, LeaseRow, Renaming};
+use crate::shard::HashRange;
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
 use crate::time::Wall;
 
@@ -59,10 +60,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
         | Change::End { guard, .. }
         | Change::Release { guard, .. }
         | Change::HandOver { guard, .. } => held(table, guard),
-        Change::SetRange { .. } => Condition::All(vec![
-            Condition::Exists(key.into()),
-            Condition::NotExists(table.range_start.into()),
-        ]),
+        Change::SetRange { was, .. } => still_covers(table, *was),
         Change::Reset {
             counter,
             owner,
@@ -127,6 +125,21 @@ fn had(table: &Columns, owner: Option<&WorkerId>, handing_over: Option<&WorkerId
         ]),
         (None, _) => Condition::All(vec![table.absent(table.owner), table.empty(table.claim)]),
     }
+}
+
+/// The row names these hash keys, or none.
+fn still_covers(table: &Columns, was: Option<HashRange>) -> Condition {
+    let key: &'static str = table.key;
+    Condition::All(match was {
+        None => vec![
+            Condition::Exists(key.into()),
+            Condition::NotExists(table.range_start.into()),
+        ],
+        Some(was) => vec![
+            Condition::Equals(table.range_start.into(), AttributeValue::s(was.start.to_string())),
+            Condition::Equals(table.range_end.into(), AttributeValue::s(was.end.to_string())),
+        ],
+    })
 }
 
 /// The deadline is still the one that was read. Zero stands for none.

@@ -6,6 +6,7 @@ use crate::began;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::Checkpoint;
 use crate::row::{Change, Guard, HandsOver, LeaseRow, Renaming};
+use crate::shard::HashRange;
 use crate::stream_id::split_key;
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
 use crate::time::Wall;
@@ -55,10 +56,7 @@ pub(super) fn condition(change: &Change) -> Condition {
         | Change::End { guard, .. }
         | Change::Release { guard, .. }
         | Change::HandOver { guard, .. } => held(guard),
-        Change::SetRange { .. } => Condition::All(vec![
-            Condition::Exists(name::KEY.into()),
-            not_exists(name::RANGE_START),
-        ]),
+        Change::SetRange { was, .. } => still_covers(*was),
         Change::Reset {
             counter,
             owner,
@@ -79,6 +77,17 @@ pub(super) fn condition(change: &Change) -> Condition {
             equals(name::CHECKPOINT, AttributeValue::s(sentinel::SHARD_END)),
         ]),
     }
+}
+
+/// The row names these hash keys, or none.
+fn still_covers(was: Option<HashRange>) -> Condition {
+    Condition::All(match was {
+        None => vec![Condition::Exists(name::KEY.into()), not_exists(name::RANGE_START)],
+        Some(was) => vec![
+            equals(name::RANGE_START, AttributeValue::s(was.start.to_string())),
+            equals(name::RANGE_END, AttributeValue::s(was.end.to_string())),
+        ],
+    })
 }
 
 fn still_named(renaming: &Renaming) -> Condition {

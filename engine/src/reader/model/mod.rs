@@ -452,10 +452,11 @@ impl World {
             end: ended.then(|| {
                 vec![ChildShard {
                     id: "child".into(),
-                    parents: vec!["parent".into()],
+                    parents: vec!["shard".into()],
                     range: HashRange::ALL,
                 }]
             }),
+            range_unproven: false,
         }
     }
 

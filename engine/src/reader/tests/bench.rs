@@ -11,6 +11,7 @@ pub(super) struct Bench {
     pub(super) cfg: ReaderConfig,
     pub(super) now: Mono,
     pub(super) ops: u64,
+    pub(super) subject: &'static str,
 }
 
 pub(super) const RETRY_MIN: Span = Span::from_millis(100);
@@ -36,6 +37,7 @@ pub(super) fn records(first: Position, last: Position, bytes: u64) -> Fetched {
         last: Some(last),
         behind_ms: 1,
         end: None,
+        range_unproven: false,
     }
 }
 
@@ -47,6 +49,7 @@ pub(super) fn empty(behind_ms: u64) -> Fetched {
         last: None,
         behind_ms,
         end: None,
+        range_unproven: false,
     }
 }
 
@@ -61,7 +64,7 @@ pub(super) fn refused(why: Why) -> Outcome {
 pub(super) fn child(id: &str) -> ChildShard {
     ChildShard {
         id: id.into(),
-        parents: vec!["parent".into()],
+        parents: vec!["shard".into()],
         range: HashRange::ALL,
     }
 }
@@ -74,6 +77,7 @@ impl Bench {
             cfg: ReaderConfig::default(),
             now,
             ops: 0,
+            subject: "shard",
         }
     }
 
@@ -101,7 +105,7 @@ impl Bench {
             retry_min: RETRY_MIN,
             retry_max: RETRY_MAX,
             seed: 7,
-            subject: "shard",
+            subject: self.subject,
         };
         self.reader.fetched(op, self.now, &outcome, &ctx)
     }

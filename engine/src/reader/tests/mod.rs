@@ -1,6 +1,7 @@
 //! One test per rule.
 
 mod bench;
+mod doubt;
 
 use super::*;
 use crate::input::{Fetched, Outcome, Reply};
@@ -324,57 +325,6 @@ fn the_watermark_follows_partial_acks_and_a_redelivery_begins_after_it() {
     assert_eq!(bench.reader.watermark(), Some(pos(9)));
 }
 
-/// An answer without an iterator and without children.
-fn claim() -> Fetched {
-    let end = Some(Vec::new());
-    Fetched { end, ..empty(0) }
-}
-
-#[test]
-fn an_end_without_children_is_believed_when_a_second_answer_claims_it() {
-    let mut bench = Bench::ready(Start::TrimHorizon);
-    let end = Some(Vec::new());
-    assert_eq!(
-        bench.answer(Fetched {
-            end,
-            ..records(pos(1), pos(1), 1)
-        }),
-        None
-    );
-    bench.process_front();
-    bench.wait();
-    assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::After(pos(1)))));
-    bench.iterate(Outcome::Applied(Reply::Iterator));
-    bench.wait();
-    assert_eq!(bench.reader.finished(), None);
-    assert_eq!(bench.answer(claim()), Some(Event::EndOfShard));
-    assert_eq!(bench.reader.finished(), Some(&[][..]));
-}
-
-#[test]
-fn records_after_a_claimed_end_take_the_claim_back() {
-    let mut bench = Bench::ready(Start::TrimHorizon);
-    assert_eq!(bench.answer(claim()), None);
-    bench.wait();
-    bench.iterate(Outcome::Applied(Reply::Iterator));
-    bench.wait();
-    assert_eq!(bench.answer(records(pos(1), pos(1), 1)), None);
-    bench.process_front();
-    bench.wait();
-    assert_eq!(bench.answer(claim()), None, "a new claim");
-    let behind = Fetched {
-        behind_ms: 5_000,
-        end: Some(vec![child("a")]),
-        ..empty(0)
-    };
-    let mut bench = Bench::ready(Start::TrimHorizon);
-    assert_eq!(
-        bench.answer(behind),
-        None,
-        "an answer that is behind proves no end"
-    );
-}
-
 #[test]
 fn a_shard_is_finished_when_its_end_was_fetched_and_all_was_processed() {
     let mut bench = Bench::ready(Start::TrimHorizon);
@@ -382,6 +332,7 @@ fn a_shard_is_finished_when_its_end_was_fetched_and_all_was_processed() {
     let end = Some(children.clone());
     let event = bench.answer(Fetched {
         end,
+        behind_ms: 0,
         ..records(pos(1), pos(1), 1)
     });
     assert_eq!(event, Some(Event::EndOfShard));
@@ -406,10 +357,12 @@ fn a_shard_is_finished_when_its_end_was_fetched_and_all_was_processed() {
 fn a_rewind_reads_the_unprocessed_again_and_forgets_the_end() {
     let mut bench = Bench::ready(Start::Since(Wall(5)));
     bench.answer(records(pos(1), pos(5), 10));
-    bench.answer(Fetched {
-        end: Some(vec![]),
+    let event = bench.answer(Fetched {
+        end: Some(vec![child("a")]),
+        behind_ms: 0,
         ..records(pos(6), pos(9), 10)
     });
+    assert_eq!(event, Some(Event::EndOfShard));
     bench.reader.rewind();
     assert_eq!(bench.reader.buffered_bytes(), 0);
     bench.asks_for(IteratorFrom::At(pos(1)));

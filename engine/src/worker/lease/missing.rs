@@ -26,16 +26,14 @@ pub(in crate::worker) fn on_shards_listed(
             continue;
         };
         let listed = shards.iter().find(|shard| shard.id.as_str() == key.as_str());
+        let by_name = Unlisted {
+            id: key.as_str(),
+            parents: &[],
+            range: None,
+        };
         let against = match listed {
             Some(_) => None,
-            None => sync::stands_against(
-                Unlisted {
-                    id: key.as_str(),
-                    parents: row.map_or(&[], |row| &row.parents),
-                    range: row.and_then(|row| row.range),
-                },
-                shards,
-            ),
+            None => sync::stands_against(row.map_or(by_name, Unlisted::of), shards),
         };
         let view = View {
             asked,

@@ -8,7 +8,7 @@ use super::shard_end;
 use super::stage::{DeniedEnd, Reading, Stage};
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Refusal, Reply, Why};
-use crate::notice::Notice;
+use crate::notice::{ListReason, Notice};
 use crate::output::{ConsumerOp, StreamOp};
 use crate::position::Position;
 use crate::reader::{self, Event, Want};
@@ -284,7 +284,10 @@ impl HeldLease {
             reading.found();
         }
         reading.strange.note(&outcome, now);
-        if let Outcome::Applied(Reply::Records(answer)) = &outcome {
+        let foreign = matches!(event, Some(Event::Foreign { .. }));
+        if let Outcome::Applied(Reply::Records(answer)) = &outcome
+            && !foreign
+        {
             let waiting = reading.reader.buffered_batches();
             match answer.end.as_deref() {
                 // Whether that is the end, a listing says: until then, nothing shows that the tip was reached.
@@ -295,6 +298,9 @@ impl HeldLease {
                 }
             }
             self.flow.read(answer.bytes);
+            if answer.range_unproven {
+                cx.request(Request::ListShards(self.stream, ListReason::RangeUnproven));
+            }
         }
         match event {
             Some(Event::ShardMissing) => {
@@ -374,6 +380,15 @@ fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
             ),
             Span::ZERO,
         ),
+        Event::Foreign { of } => {
+            let found = of.map_or("children of another shard".into(), |of| {
+                format!("sequence numbers of shard {of}")
+            });
+            let how = format!(
+                "expected an answer about this shard, found {found}; the answer is not used, and a new iterator is asked for"
+            );
+            (how, Span::ZERO)
+        }
         Event::ShardMissing | Event::Trimmed { .. } | Event::EndOfShard => {
             debug_assert!(false, "what is no trouble has a notice of its own");
             (String::new(), Span::ZERO)

@@ -16,16 +16,15 @@ use crate::shard::{ChildShard, HashRange, Shard};
 use crate::sync;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request, Waiter};
-use crate::worker::evidence::{Evidence, Needed};
+use crate::worker::evidence::{Evidence, Needed, STANDSTILL};
 use crate::worker::lease_table::{Lease, LeaseTable};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many times as many listings must show that nothing moves before leases of which nobody knows what they bring are waited
-/// for no longer.
-const STANDSTILL: u32 = 8;
-
 /// Everything of the shard was processed, and these are its children.
-pub(super) fn begin(lease: &LeaseKey, children: Vec<ChildShard>) -> Ending {
+pub(super) fn begin(lease: &LeaseKey, mut children: Vec<ChildShard>) -> Ending {
+    // An answer may name a child twice.
+    let mut named = BTreeSet::new();
+    children.retain(|child| named.insert(child.id.clone()));
     let parents: BTreeSet<ShardId> = children
         .iter()
         .flat_map(|child| child.parents.iter().cloned())
@@ -56,8 +55,16 @@ pub(super) fn names(children: &[ChildShard]) -> Vec<ShardId> {
 pub(super) struct Prospects<'a> {
     shards: &'a [Shard],
     leases: BTreeMap<LeaseKey, Checkpoint>,
-    /// Unfinished leases of shards that the stream has forgotten, with their ranges.
-    forgotten: Vec<(LeaseIx, Option<HashRange>)>,
+    /// Unfinished leases of shards that are not listed.
+    unlisted: Vec<Unread>,
+}
+
+/// An unfinished lease of a shard that is not listed.
+struct Unread {
+    lease: LeaseIx,
+    range: Option<HashRange>,
+    /// The listing shows that the stream has not forgotten the shard: the listing is behind, or the shard does not exist.
+    stands: bool,
 }
 
 impl<'a> Prospects<'a> {
@@ -68,35 +75,50 @@ impl<'a> Prospects<'a> {
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
         let children = sync::Children::of(shards);
         let stream = table.get(but).map(Lease::stream);
-        let forgotten = table
+        let unread = |(lease, row): (LeaseIx, &LeaseRow)| Unread {
+            lease,
+            range: row.range,
+            stands: sync::stands_against(sync::Unlisted::of(row), shards).is_some(),
+        };
+        let unlisted = table
             .iter()
             .filter(|(_, lease)| Some(lease.stream()) == stream)
             .filter(|(other, lease)| *other != but && lease.is_unfinished())
             .filter(|(_, lease)| !listed.contains(lease.key().as_str()))
             .filter(|(_, lease)| !children.all_shown(lease.key().as_str()))
-            .map(|(other, lease)| (other, lease.row().and_then(|row| row.range)))
+            .filter_map(|(other, lease)| Some(unread((other, lease.row()?))))
             .collect();
         Self {
             shards,
             leases: stream.map_or_else(BTreeMap::new, |stream| table.known(stream)),
-            forgotten,
+            unlisted,
         }
     }
 
     /// Leases that may bring anything: their rows do not tell the range of their forgotten shards.
     fn anything(&self) -> Vec<LeaseIx> {
-        let unknown = self.forgotten.iter().filter(|(_, range)| range.is_none());
-        unknown.map(|(other, _)| *other).collect()
+        let unknown = self.unlisted.iter().filter(|unread| unread.range.is_none());
+        unknown.map(|unread| unread.lease).collect()
     }
 
-    /// Whether a parent without a lease will not get one, for all that ranges say.
-    fn unlikely(&self, parent: &ShardId, pending: &[ChildShard]) -> bool {
+    /// The leases that may bring a lease for a parent, for all that ranges say.
+    fn bringing(&self, parent: &ShardId, pending: &[ChildShard]) -> impl Iterator<Item = &Unread> {
         let reached = |range: HashRange| {
             let mut children = pending.iter().filter(|child| child.parents.contains(parent));
             children.any(|child| child.range.overlaps(range))
         };
-        let mut ranges = self.forgotten.iter().filter_map(|(_, range)| *range);
-        !sync::will_come(self.shards, parent) && !ranges.any(reached)
+        let all = self.unlisted.iter();
+        all.filter(move |unread| unread.range.is_some_and(reached))
+    }
+
+    /// Whether a parent without a lease will not get one, for all that ranges say.
+    fn unlikely(&self, parent: &ShardId, pending: &[ChildShard]) -> bool {
+        !sync::will_come(self.shards, parent) && self.bringing(parent, pending).next().is_none()
+    }
+
+    /// Whether only leases may bring one of which the listing shows that the stream has not forgotten their shards.
+    fn doubtful(&self, parent: &ShardId, pending: &[ChildShard]) -> bool {
+        !sync::will_come(self.shards, parent) && self.bringing(parent, pending).all(|unread| unread.stands)
     }
 }
 
@@ -199,21 +221,31 @@ impl HeldLease {
         ending.children_left = ending.pending_children.len() as u32;
         let pending = &ending.pending_children;
         let unlikely = |parent: &ShardId| prospects.unlikely(parent, pending);
-        let anything = prospects.anything();
+        let lost = |parent: &ShardId| prospects.doubtful(parent, pending);
+        let mut waited_for = prospects.anything();
+        let some_unlikely = ending.unresolved_parents.iter().any(unlikely);
+        if !some_unlikely {
+            // A lease whose shard does not exist would be waited for without end.
+            let parents = ending.unresolved_parents.iter().filter(|parent| lost(parent));
+            let leases = parents.flat_map(|parent| prospects.bringing(parent, pending));
+            waited_for.extend(leases.map(|unread| unread.lease));
+        }
         // A listing may lag. What no listing shows is believed to be gone only after several, a scan interval apart. Leases that
         // may bring anything may wait for each other, in the hands of workers that know nothing of one another: they are waited
         // for as long as one of them ends.
-        if is_behind || !ending.unresolved_parents.iter().any(unlikely) {
+        if is_behind || !ending.unresolved_parents.iter().any(lost) {
             return ending.hopeless.contradicted();
         }
         let mut needed = Needed::to_forget(cx);
-        if !anything.is_empty() {
+        if !waited_for.is_empty() {
             needed = needed.times(STANDSTILL);
         }
-        if ending.hopeless.says(cx, asked, anything, needed) {
+        if ending.hopeless.says(cx, asked, waited_for, needed) {
             ending.hopeless.contradicted();
             ending.look_at = cx.now();
-            ending.unresolved_parents.retain(|parent| !unlikely(parent));
+            ending
+                .unresolved_parents
+                .retain(|parent| !(unlikely(parent) || (!some_unlikely && lost(parent))));
         }
     }
 }

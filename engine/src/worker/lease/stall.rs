@@ -235,6 +235,7 @@ mod tests {
             last: None,
             behind_ms,
             end: None,
+            range_unproven: false,
         }
     }
 

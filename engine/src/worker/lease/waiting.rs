@@ -37,10 +37,10 @@ impl HeldLease {
             waiting.reading = Some(cx.table(Waiter::Relative(self.ix), TableOp::Read { key }));
             return;
         }
-        self.open(cx, leases);
+        self.open(cx);
     }
 
-    fn open(&mut self, cx: &mut Context, leases: &LeaseTable) {
+    fn open(&mut self, cx: &mut Context) {
         debug_assert!(
             self.believes(cx.now()),
             "only an owner that believes opens a shard"
@@ -58,8 +58,6 @@ impl HeldLease {
             token: self.token,
             from: self.lane.durable,
             since: self.lane.begins,
-            // A listing fills in what the row lacks.
-            range: leases.row(self.key.as_str()).and_then(|row| row.range),
         };
         self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Open));
     }

@@ -141,10 +141,10 @@ impl LeaseTable {
         }
     }
 
-    /// The row is to get the hash range that it lacks.
+    /// The row is to get the hash range that it lacks, or the right one.
     pub(in crate::worker) fn set_range(&mut self, ix: LeaseIx, range: HashRange) {
         if let Some(row) = self.get_mut(ix).and_then(|lease| lease.row.as_mut()) {
-            debug_assert!(row.range.is_none(), "a range is filled in once");
+            debug_assert!(row.range != Some(range), "a range is written that is not there");
             row.range = Some(range);
         }
         self.cover.0 += 1;

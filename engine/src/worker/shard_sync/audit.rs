@@ -27,6 +27,11 @@ impl Audit {
         self.listed_at = now;
     }
 
+    /// When a listing last ended.
+    pub(super) fn listed_at(&self) -> Mono {
+        self.listed_at
+    }
+
     /// Whether the shards were listed less than half a scan interval ago.
     fn listed_lately(&self, cx: &Context) -> bool {
         let since = cx.now().since(self.listed_at);
@@ -48,6 +53,11 @@ fn uncovered(cx: &Context, leases: &LeaseTable, stream: StreamIx) -> (Option<Has
 }
 
 impl ShardSync {
+    /// Whether unfinished leases cover every hash key, as far as rows tell.
+    pub(super) fn is_covered(&self, cx: &Context, leases: &LeaseTable) -> bool {
+        uncovered(cx, leases, self.stream) == (None, 0)
+    }
+
     /// Looks for parts of the hash space that no unfinished lease covers. `deputy`: how much longer than the leader we wait.
     pub(in crate::worker) fn look_for_holes(&mut self, cx: &mut Context, leases: &LeaseTable, deputy: u32) {
         let whole = Some(leases.cover());
@@ -62,8 +72,8 @@ impl ShardSync {
         if hole.is_none() && unknown == 0 {
             self.audit.whole.0 = whole;
             self.audit.hole_seen = 0;
-            // Without a hole nothing is missing, unless every listed shard is to have a row.
-            if !cx.absence_is_unread() {
+            // Without a hole nothing is missing, unless every listed shard is to have a row, or shards of rows do not exist.
+            if !cx.absence_is_unread() && !self.contradicted.doubts_cover() {
                 self.planned.clear();
             }
             return;

@@ -53,6 +53,7 @@ impl ShardSync {
         // children where we saw their parents. What does not succeed at once is decided anew.
         let expires = cx.now() + cx.config().table_timeout;
         self.planned.clear();
+        self.contradicted.filled(cx);
         for mut planned in plan.create {
             planned.row.began = self.begins(cx, planned.row.checkpoint);
             create(cx, planned, expires);
@@ -84,11 +85,14 @@ impl ShardSync {
         let fresh = leases.scans().is_fresh(now, interval);
         let before = std::mem::take(&mut self.planned.leases);
         let mut blind = false;
+        // Where rows cover everything, a lease is missing only if the shards of some rows do not exist.
+        let possible =
+            cx.absence_is_unread() || self.contradicted.denies_cover() || !self.is_covered(cx, leases);
         for mut planned in plan.create {
             let start = planned.row.checkpoint;
             // Planned from elsewhere before, for another reason: that was of another shape of the table.
             let known = before.get(&planned.row.key).filter(|since| since.start == start);
-            let began = self.begins(cx, start);
+            let began = self.begins_beside(cx, leases, start);
             let since = known.copied().unwrap_or(Since {
                 at: now,
                 scan,
@@ -96,10 +100,11 @@ impl ShardSync {
                 began,
             });
             let seen = fresh && leases.scans().complete() > since.scan;
-            let old = now.since(since.at) >= lag;
+            let old = possible && now.since(since.at) >= lag;
             if old && seen {
                 planned.row.began = since.began;
                 create(cx, planned, expires);
+                self.contradicted.wrote_rows(cx);
             } else {
                 blind |= !fresh;
                 self.planned.leases.insert(planned.row.key.clone(), since);
@@ -108,6 +113,19 @@ impl ShardSync {
         if blind {
             cx.request(Request::Rescan(now));
         }
+        match self.planned.leases.is_empty() {
+            true => self.contradicted.settled(),
+            false => self.contradicted.waits(cx),
+        }
+    }
+
+    /// The moment that a row gets which is created beside others: if it takes the place of rows that are denied, their moment.
+    fn begins_beside(&self, cx: &Context, leases: &LeaseTable, start: Checkpoint) -> Option<Wall> {
+        let now = self.begins(cx, start)?;
+        let earlier = (start == Checkpoint::Latest)
+            .then(|| self.contradicted.began(leases))
+            .flatten();
+        Some(earlier.map_or(now, |earlier| earlier.min(now)))
     }
 
     /// The moment that a row gets which is created now.
@@ -118,10 +136,11 @@ impl ShardSync {
     /// What is missing by a list of all shards. `None`: the list contradicts itself, and is begun anew.
     fn plan(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], empty: bool) -> Option<Plan> {
         let known = leases.known(self.stream);
-        let occupied = leases.scans().occupied();
+        let mut idle = leases.scans().occupied().clone();
+        idle.extend(self.contradicted.hopeless(cx));
         let initial = cx.streams().initial_position(self.stream);
         let finished = cx.config().policies.finished;
-        let plan = match sync::missing(&known, occupied, shards, initial, empty, finished) {
+        let plan = match sync::missing(&known, &idle, shards, initial, empty, finished) {
             Ok(plan) => plan,
             Err(error) => {
                 self.listing.is_bad(cx, &error);

@@ -6,12 +6,14 @@
 //! | `bootstrap` | filling an empty table |
 //! | `audit` | looking for what has no lease, after a whole scan, so that the shards are listed |
 //! | `recognise` | whether the leases are of this stream |
+//! | `contradicted` | rows that listings contradict, and what corrects them |
 //! | `create` | which leases a list of all shards lets us create, and when that is certain |
 //! | `clean_up` | removing finished leases |
 
 mod audit;
 mod bootstrap;
 mod clean_up;
+mod contradicted;
 mod create;
 mod listing;
 mod recognise;
@@ -24,16 +26,15 @@ use super::stream_set::StreamIx;
 use crate::ids::OpId;
 use crate::input::Outcome;
 use crate::notice::ListReason;
-use crate::row::Change;
 use crate::shard::Shard;
 use crate::sync;
 use crate::time::Mono;
 use audit::Audit;
 use bootstrap::Bootstrap;
+use contradicted::Contradicted;
 use create::Planned;
 use listing::{Listing, Purpose};
 use recognise::Recognition;
-use std::collections::BTreeMap;
 
 /// The room: of one stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +44,7 @@ pub(super) struct ShardSync {
     bootstrap: Bootstrap,
     audit: Audit,
     recognition: Recognition,
+    contradicted: Contradicted,
     planned: Planned,
 }
 
@@ -87,6 +89,7 @@ impl ShardSync {
             bootstrap: Bootstrap::default(),
             audit: Audit::default(),
             recognition: Recognition::new(stream),
+            contradicted: Contradicted::new(stream),
             planned: Planned::default(),
         }
     }
@@ -101,8 +104,11 @@ impl ShardSync {
         };
     }
 
-    /// Lists all shards, unless they are being listed.
+    /// Lists all shards, unless they are being listed. Hash keys that one answer says are asked for again only after a while.
     pub(super) fn list(&mut self, cx: &mut Context, why: ListReason) {
+        if why == ListReason::RangeUnproven && cx.now() < self.audit.listed_at() + cx.poll_pause() {
+            return;
+        }
         self.listing.begin(cx, Purpose::Repair, why);
     }
 
@@ -113,8 +119,12 @@ impl ShardSync {
 
     pub(super) fn step(&mut self, cx: &mut Context) {
         if cx.now() >= self.second_look_at() {
+            let why = match cx.now() >= self.recognition.look_at() {
+                true => None,
+                false => self.contradicted.looks_again(),
+            };
             self.recognition.looks_again();
-            self.listing.begin(cx, Purpose::Repair, ListReason::TableWasThere);
+            self.list(cx, why.unwrap_or(ListReason::TableWasThere));
         }
         self.listing.step(cx);
     }
@@ -127,7 +137,7 @@ impl ShardSync {
     fn second_look_at(&self) -> Mono {
         match self.is_listing() {
             true => Mono::NEVER,
-            false => self.recognition.look_at(),
+            false => self.recognition.look_at().min(self.contradicted.look_at()),
         }
     }
 
@@ -176,25 +186,9 @@ impl ShardSync {
         recognised
     }
 
-    /// Fills in the ranges that rows lack, where rows hold them.
-    pub(super) fn fill_ranges(&self, cx: &mut Context, leases: &mut LeaseTable, shards: &[Shard]) {
-        if cx.needs_listings() {
-            return;
-        }
-        let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
-        for ix in leases.all() {
-            let Some(row) = leases.get(ix).and_then(|lease| lease.row()) else {
-                continue;
-            };
-            let shard = by_id.get(row.key.as_str());
-            let Some(shard) = shard.filter(|_| row.range.is_none()) else {
-                continue;
-            };
-            let (key, range) = (row.key.clone(), shard.range);
-            leases.set_range(ix, range);
-            let expires = cx.now() + cx.config().lease_duration;
-            let change = Change::SetRange { key, range };
-            cx.write_row(change, "the row lacks its hash range".into(), None, expires);
-        }
+    /// Compares all rows with a list of all shards.
+    pub(super) fn compare(&mut self, cx: &mut Context, leases: &mut LeaseTable, listed: &Listed) {
+        self.contradicted
+            .judge(cx, leases, &listed.shards, listed.first_page_at);
     }
 }

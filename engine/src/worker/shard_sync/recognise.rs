@@ -1,6 +1,7 @@
 //! Whether the leases are of the stream that this worker is to read.
 
 use super::Listed;
+use super::contradicted::{names_stream, some_row_names_stream};
 use crate::config::InitialPosition;
 use crate::ids::LeaseKey;
 use crate::notice::{Fatal, Notice};
@@ -76,7 +77,10 @@ impl Recognition {
             .collect();
         let of = leases.iter().filter(|(_, lease)| lease.stream() == self.stream);
         let rows = of.filter_map(|(_, lease)| lease.row());
-        let Some(found) = sync::misfits(rows, &by_id) else {
+        let named = some_row_names_stream(cx, leases, self.stream);
+        let known = cx.has_recognised(self.stream);
+        let judged = |row: &LeaseRow| judged(cx, row, named, known);
+        let Some(found) = sync::misfits(rows, &by_id, judged) else {
             self.suspect.contradicted();
             self.look_at = Mono::NEVER;
             return cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id);
@@ -84,10 +88,15 @@ impl Recognition {
         // A listing may lag by a scan interval, and its first pages are older than the rest, if the last are long in coming. What
         // one that was begun later still contradicts is not of this stream. What no listing of this stream says, however old, needs a second
         // look all the same: it may be of an earlier stream.
-        let needed = match found.certain {
-            true => Needed::to_give_up(cx),
-            false => Needed::to_refuse_rows(cx),
+        // Rows that were recognised fitted before: perhaps the stream was made anew, which descriptions say in other words.
+        let needed = match (found.certain, known) {
+            (true, false) => Needed::to_give_up(cx),
+            (true, true) => Needed::to_refuse_known_rows(cx),
+            (false, _) => Needed::to_refuse_rows(cx),
         };
+        if known && found.certain {
+            cx.request(Request::DoubtStream(self.stream));
+        }
         let claim = (found.lease.clone(), found.certain);
         if !self.suspect.says(cx, listed.first_page_at, claim, needed) {
             self.look_at = self.suspect.ask_again_at(needed);
@@ -128,5 +137,16 @@ impl Recognition {
             });
         }
         true
+    }
+}
+
+/// The traits of a row that count. `named`: some row names the stream, so that a row without a name is of a table that this stream's workers
+/// filled. `known`: the table was recognised; from then on, where rows may lack what only a list of the shards says, the hash keys of a row may
+/// come from a listing.
+fn judged(cx: &Context, row: &LeaseRow, named: bool, known: bool) -> sync::Judged {
+    let named = names_stream(cx, row) || (named && row.stream.is_none());
+    sync::Judged {
+        range: !named && !(known && cx.needs_listings()),
+        parents: !named,
     }
 }

@@ -183,6 +183,10 @@ fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment 
 const ELSEWHERE: &str = "rewind it: `leasehold admin rewind --shard`, with the place up to which the shard was processed, or \
                          `--to trim-horizon` if nobody knows it";
 
+/// What to do about wrong hash keys.
+const RANGE: &str = "wait, if a worker lives: it corrects the row when two listings, `stream_lag` apart, agree, if the row names the stream; \
+                     a table in which no row does may be of another stream";
+
 /// A finding of the survey; absent: it is nothing that is wrong.
 fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
     let key = finding.lease_key.as_deref().map(LeaseKey::from);
@@ -198,6 +202,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             mistaken(patient.stream.is_some()),
         ),
         "other-shard" => ("a checkpoint that is a number of its own shard", ELSEWHERE),
+        "wrong-range" => ("the hash keys of its shard", RANGE),
         "ended-but-open" => (
             "an unfinished lease, as its shard is open",
             "rewind it: `leasehold admin rewind --shard`, with the place up to which it was processed",

@@ -283,3 +283,22 @@ fn a_checkpoint_of_another_shard_names_that_shard_and_what_to_do() {
         found[0].advice
     );
 }
+
+#[test]
+fn wrong_hash_keys_are_told_with_those_of_the_shard() {
+    let whole = LeaseRow {
+        range: Some(leasehold_engine::shard::HashRange::ALL),
+        ..row(1, at(200))
+    };
+    let rows = leases(&[row(0, Checkpoint::ShardEnd), whole, row(2, at(200))]);
+    let found = judged(&rows, None, &BTreeMap::new());
+    assert_eq!(
+        kinds(&found),
+        [("wrong-range", Some("shardId-000000000001"), None)]
+    );
+    assert!(
+        found[0].found.starts_with("its row names the hash keys 0 to "),
+        "{}",
+        found[0].found
+    );
+}

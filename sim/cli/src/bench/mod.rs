@@ -175,6 +175,7 @@ impl ReaderBench {
             last: position(self.records),
             behind_ms: 1,
             end: None,
+            range_unproven: false,
         }));
         if let Some(batch) = self.reader.front() {
             self.reader.delivered();

@@ -77,6 +77,15 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
     survey
 }
 
+/// How the hash keys that a row names differ from those of its shard.
+fn wrong_range(lease: &LeaseRow, shard: &Shard) -> Option<String> {
+    let range = lease.range.filter(|range| *range != shard.range)?;
+    Some(format!(
+        "its row names the hash keys {} to {}, and the shard takes {} to {}",
+        range.start, range.end, shard.range.start, shard.range.end
+    ))
+}
+
 impl Survey {
     pub(super) fn find(&mut self, kind: &'static str, lease_key: Option<&str>, detail: String) {
         self.findings.push(Finding {
@@ -140,6 +149,9 @@ impl Survey {
                 );
                 say(self, "other-stream", detail);
             }
+            if let Some(detail) = wrong_range(lease, shard) {
+                say(self, "wrong-range", detail);
+            }
             if lease.checkpoint.is_end() {
                 let children = lineage.find(&shard.id).map_or(&[][..], |n| lineage.children(n));
                 let missing: Vec<&str> = children
@@ -163,6 +175,16 @@ impl Survey {
                 );
             }
         }
+        self.holes(&listed, leases, asked);
+    }
+
+    /// Hash keys that no unfinished lease covers.
+    fn holes(
+        &mut self,
+        listed: &BTreeMap<&str, &Shard>,
+        leases: &BTreeMap<LeaseKey, &LeaseRow>,
+        asked: &Asked<'_>,
+    ) {
         let ranges = leases
             .iter()
             .filter(|(key, lease)| !lease.checkpoint.is_end() && asked.is_meant(key))

@@ -70,9 +70,7 @@ impl Fleet {
         let life = self.workers[w].life;
         let alone = matches!(consumer_op, ConsumerOp::DeliverOne { .. });
         match consumer_op {
-            ConsumerOp::Open {
-                lease, token, range, ..
-            } => {
+            ConsumerOp::Open { lease, token, .. } => {
                 let Some(shard) = shard_of(&lease) else {
                     return Some(refusal());
                 };
@@ -83,7 +81,6 @@ impl Fleet {
                 });
                 let delay = cx.draws().magnitude("open", op_key(op), 100, 20_000);
                 let consumer = Consumer::new(token, Stage::Opening { op, aborted: false });
-                self.workers[w].adapter.assume(shard, range);
                 self.workers[w].adapter.consumers.insert(shard, consumer);
                 self.plan_handler(cx, w, shard, 0, cx.now() + delay);
             }

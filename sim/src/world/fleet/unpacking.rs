@@ -10,8 +10,14 @@ use crate::world::services::stream::Carry;
 use leasehold_engine::ids::{FencingToken, OpId, ShardId};
 use leasehold_engine::input::{Outcome, Reply};
 use leasehold_engine::position::Position;
-use leasehold_engine::shard::HashRange;
+use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_local_aws::kinesis::ShardIndex;
+
+/// No hash key is in this range.
+const NO_KEYS: HashRange = HashRange {
+    start: HashKey(1),
+    end: HashKey(0),
+};
 
 impl Fleet {
     /// What an answer brought is kept, and aggregated records are taken apart. `stream`: the one that was listed.
@@ -19,32 +25,35 @@ impl Fleet {
         &mut self,
         cx: &mut Context,
         w: usize,
-        (op, stream): (u64, Option<StreamNo>),
+        (op, stream): (OpId, Option<StreamNo>),
         carry: Carry,
-        outcome: &Outcome,
+        outcome: &mut Outcome,
     ) {
         let adapter = self.workers[w].adapter_mut();
         if !cx.plan().faults.aggregates.is_on() {
-            return adapter.keep(op, carry);
+            return adapter.keep(op.n, carry);
         }
-        learn(cx, adapter, stream, &carry, outcome);
+        learn(cx, adapter, (op, stream), &carry, outcome);
         let left_out = match carry {
             Carry::Batch {
                 shard, first, last, ..
             } => {
                 let (range, misplaced) = (adapter.range(shard), cx.plan().faults.aggregates.misplaced);
-                let left_out = cx
-                    .names()
-                    .parts()
-                    .left_out(shard, (first, last), range, misplaced);
-                Some((shard, left_out))
+                let parts = cx.names().parts();
+                let would_be = |range| parts.left_out(shard, (first, last), range, misplaced);
+                // No part of an aggregated record is within no keys.
+                let unproven = range.proven().is_none() && !would_be(Some(NO_KEYS)).is_empty();
+                if let (true, Outcome::Applied(Reply::Records(fetched))) = (unproven, outcome) {
+                    fetched.range_unproven = true;
+                }
+                Some((shard, would_be(range.proven())))
             }
             _ => None,
         };
-        adapter.keep(op, carry);
+        adapter.keep(op.n, carry);
         if let Some((shard, left_out)) = left_out.filter(|(_, left_out)| !left_out.is_empty()) {
             cx.mark("aggregate-left-out");
-            adapter.leave_out(shard, op, left_out);
+            adapter.leave_out(shard, op.n, left_out);
         }
     }
 
@@ -66,7 +75,13 @@ impl Fleet {
 }
 
 /// The hash keys of shards, as listings and the ends of parents tell them.
-fn learn(cx: &Context, adapter: &mut Adapter, stream: Option<StreamNo>, carry: &Carry, outcome: &Outcome) {
+fn learn(
+    cx: &Context,
+    adapter: &mut Adapter,
+    (op, stream): (OpId, Option<StreamNo>),
+    carry: &Carry,
+    outcome: &Outcome,
+) {
     let streams = cx.names().streams();
     let number = |stream: StreamNo, id: &ShardId| {
         let index = streams::number(id.as_str())?;
@@ -76,14 +91,14 @@ fn learn(cx: &Context, adapter: &mut Adapter, stream: Option<StreamNo>, carry: &
         (Outcome::Applied(Reply::Shards(page)), _) => {
             for shard in &page.shards {
                 if let Some(known) = stream.and_then(|stream| number(stream, &shard.id)) {
-                    adapter.learn(known, shard.range);
+                    adapter.range_mut(known).learn(shard.range, op);
                 }
             }
         }
         (Outcome::Applied(Reply::Records(fetched)), Carry::Batch { shard, .. }) => {
             for child in fetched.end.iter().flatten() {
                 if let Some(known) = number(streams.of(*shard), &child.id) {
-                    adapter.learn(known, child.range);
+                    adapter.range_mut(known).learn(child.range, op);
                 }
             }
         }
@@ -165,15 +180,6 @@ impl Given {
     pub(super) fn up_to(&self, part: u64) -> u64 {
         let mut parts = (self.first..=part.min(self.last)).rev();
         parts.find(|part| self.has(*part)).unwrap_or(0)
-    }
-}
-
-impl Adapter {
-    /// The hash keys that a shard takes, as its lease says, unless the service itself has said.
-    pub(super) fn assume(&mut self, shard: ShardNo, range: Option<HashRange>) {
-        if let Some(range) = range.filter(|_| self.range(shard).is_none()) {
-            self.learn(shard, range);
-        }
     }
 }
 

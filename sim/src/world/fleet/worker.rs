@@ -10,7 +10,7 @@ use crate::world::services::stream::Carry;
 use leasehold_engine::Engine;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::internals::Skew;
-use leasehold_engine::shard::HashRange;
+use leasehold_engine::known_range::KnownRange;
 use leasehold_local_aws::kinesis::ShardIterator;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -59,7 +59,7 @@ pub(crate) struct Adapter {
     /// Parts of batches that handlers are not given.
     left_out: BTreeMap<ShardNo, VecDeque<(u64, Vec<u64>)>>,
     /// The hash keys that shards take.
-    ranges: BTreeMap<ShardNo, HashRange>,
+    ranges: BTreeMap<ShardNo, KnownRange>,
     tokens: VecDeque<(u64, String)>,
     /// How many of each deed, by shard; those without one first.
     deeds: Vec<[u32; Deed::ALL.len()]>,
@@ -254,14 +254,14 @@ impl Adapter {
             .map_or(&[], |(_, parts)| parts)
     }
 
-    /// Which hash keys a shard takes is known.
-    pub(super) fn learn(&mut self, shard: ShardNo, range: HashRange) {
-        self.ranges.insert(shard, range);
+    /// What is known of the hash keys that a shard takes, to be added to.
+    pub(super) fn range_mut(&mut self, shard: ShardNo) -> &mut KnownRange {
+        self.ranges.entry(shard).or_default()
     }
 
-    /// The hash keys that a shard takes, if they are known.
-    pub(super) fn range(&self, shard: ShardNo) -> Option<HashRange> {
-        self.ranges.get(&shard).copied()
+    /// The hash keys that a shard takes, as far as they are known.
+    pub(super) fn range(&self, shard: ShardNo) -> KnownRange {
+        self.ranges.get(&shard).copied().unwrap_or_default()
     }
 
     /// Nothing of this shard is needed any more.

@@ -9,6 +9,7 @@ use crate::world::fleet::{Fleet, Worker};
 use crate::world::heap::What;
 use crate::world::services::Services;
 use leasehold_engine::config::InitialPosition;
+use leasehold_engine::format::Format;
 use leasehold_engine::position::Checkpoint;
 
 /// The state of things, to be judged.
@@ -24,6 +25,7 @@ impl Scene<'_> {
     pub(super) fn unmet(&self) -> Option<(Property, String)> {
         self.without_core()
             .or_else(|| self.uncovered())
+            .or_else(|| self.misdescribed())
             .or_else(|| self.handing_over())
             .or_else(|| self.unattended())
             .or_else(|| self.out_of_turn())
@@ -88,6 +90,14 @@ impl Scene<'_> {
         })
     }
 
+    /// A row that still has wrong hash keys, which holes are judged by.
+    fn misdescribed(&self) -> Option<(Property, String)> {
+        let (shard, wrong) = self.services.misdescribed()?;
+        let sentence = format!("the row of shard {shard} still has {wrong}");
+        (self.cx.plan().format == Format::Kcl && self.is_well(shard))
+            .then_some((Property::HashSpaceCovered, sentence))
+    }
+
     /// A hand-over that is neither done nor given up.
     fn handing_over(&self) -> Option<(Property, String)> {
         let mut rows = self.services.rows().iter().enumerate();
@@ -110,7 +120,13 @@ impl Scene<'_> {
         let patience = 2 * self.cx.plan().config.lease_duration().0;
         for (shard, lease) in self.services.rows().iter().enumerate() {
             let Some(row) = lease.row() else { continue };
-            if row.checkpoint.is_end() || !self.is_well(shard as ShardNo) {
+            let exists = self
+                .services
+                .shards()
+                .get(shard)
+                .is_some_and(|family| family.exists());
+            // What becomes of a row without a shard is nobody's loss.
+            if row.checkpoint.is_end() || !self.is_well(shard as ShardNo) || !exists {
                 continue;
             }
             let stays = row

@@ -114,7 +114,7 @@ impl Judge {
         if let Some(since) = still_since
             && now >= since + quiet
         {
-            self.settled(cx, fleet, chances, since, &settling);
+            self.settled(cx, (services, fleet, chances), since, &settling);
         } else if now > settling.deadline {
             self.stalled(cx, unmet, now - settling.since);
         }
@@ -137,8 +137,7 @@ impl Judge {
     fn settled(
         &mut self,
         cx: &mut Context,
-        fleet: &Fleet,
-        chances: &Chances,
+        (services, fleet, chances): (&Services, &Fleet, &Chances),
         since: Time,
         settling: &Settling,
     ) {
@@ -154,7 +153,8 @@ impl Judge {
             .collect();
         let is_well = !cx.plan().faults.several.any_lasts();
         // Who was started since must list a stream itself before it may take leases of it: one that cannot be read, for ever.
-        if listers.len() > 1 && is_well {
+        // And the owner of a lease whose shard does not exist lists for it, too, for as long as its parent is listed.
+        if listers.len() > 1 && is_well && !services.has_misnamed() {
             cx.report(Property::OneLeader, || {
                 format!("after quiet, lives {listers:?} all listed shards")
             });

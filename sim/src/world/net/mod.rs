@@ -12,7 +12,7 @@ use super::fleet::Fleet;
 use super::services::Services;
 use super::services::stream::{Carry, Items, Sight, of_table};
 use super::services::table::wall_ms;
-use crate::faults::{Replica, Says};
+use crate::faults::{Misread, Replica, Says};
 use crate::names::shard_of;
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo};
@@ -57,6 +57,8 @@ struct Struck {
     stale_us: u64,
     empty: bool,
     end_claimed: bool,
+    /// What is wrong with the answer about a shard.
+    misread: Option<Misread>,
     wrong_first_look: bool,
     pause_us: u64,
     /// The replica that answers, if it is behind or partial.
@@ -108,6 +110,9 @@ impl Net {
             return;
         };
         let (outcome, carry) = flight.run(cx, services);
+        if let Some(misread) = flight.struck.misread.filter(|_| !cx.is_healed()) {
+            services.note_misread(cx, misread, flight.about);
+        }
         if let (Request::Table(TableOp::Write(change)), Outcome::Applied(_)) = (&flight.request, &outcome) {
             let (key, verb) = (change.key().clone(), verb(change));
             services.row_written(cx, &key, Some(verb), Some(flight.life));
@@ -115,6 +120,7 @@ impl Net {
         }
         if let (Request::Stream(StreamRequest::Iterator { shard, from }), Carry::Iterator(_, iterator)) =
             (&flight.request, &carry)
+            && cx.names().streams().place(*shard).1 == iterator.shard
         {
             services.note_place(cx, flight.life, *shard, *from, iterator.position);
         }
@@ -182,7 +188,7 @@ impl Net {
         };
         let listed = of.filter(|_| streams.are_several());
         // An answer that is told before the service has executed the request would be the harness's own fault.
-        let (outcome, carry) = flight
+        let (mut outcome, carry) = flight
             .outcome
             .take()
             .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
@@ -205,7 +211,7 @@ impl Net {
         if let Some(fact) = carry.fetched(life, &outcome) {
             cx.fact(fact);
         }
-        fleet.take_in(cx, w, (op.n, of), carry, &outcome);
+        fleet.take_in(cx, w, (op, of), carry, &mut outcome);
         cx.mark(outcome_mark(ask, &outcome));
         if !local {
             show(cx, life, &outcome);
@@ -267,13 +273,22 @@ impl Flight {
                 let claims_end = self.struck.end_claimed && !healed;
                 let replica = self.struck.replica.filter(|_| !healed);
                 let mistaken = self.struck.wrong_first_look;
+                let misread = self.struck.misread.filter(|_| !healed);
                 services.ask_stream(cx, self.lag, |source, now, names, roll| match (request, wrong) {
                     (StreamRequest::Describe { stream }, Some(says)) => {
                         (source.describe_as(now, *stream, says), Carry::Nothing)
                     }
                     _ => {
                         let sight = Sight::new(roll, replica);
-                        let (outcome, carry) = request.answer(source, now, empty, names, sight);
+                        if let (StreamRequest::Iterator { shard, from }, Some(Misread::OtherIterator)) =
+                            (request, misread)
+                        {
+                            return source.other_iterator(now, *shard, *from);
+                        }
+                        let (mut outcome, carry) = request.answer(source, now, empty, names, sight);
+                        if let Some(misread) = misread {
+                            misread.instead_of(&mut outcome);
+                        }
                         match (mistaken, claims_end) {
                             (true, _) => (stream::mistaken(outcome), carry),
                             (false, true) => (stream::claiming_end(outcome), carry),

@@ -239,11 +239,9 @@ impl Sent {
             let turns = |shard| services.is_turning(now, shard, within_ms);
             let turns = self.site.shard.is_some_and(turns);
             let stream = self.stream.filter(|_| self.site.deed == Deed::List);
-            let about = About::new(
-                owned,
-                turns,
-                stream.and_then(|stream| services.some_ended(stream)),
-            );
+            let listed = stream.and_then(|stream| services.some_ended(stream));
+            let ended = self.site.shard.filter(|shard| services.has_ended(*shard));
+            let about = About::new(owned, turns, listed.or(ended));
             let hits = chances.of_call(cx, self.site, roll, self.back - now, about);
             self.apply(cx, (fleet, services, &mut *chances), &hits, &mut struck);
             struck.replica = chances.replica_of(now, self.site);
@@ -304,11 +302,8 @@ impl Sent {
         let (worker, generation) = (w as u16, fleet.worker(w).generation());
         for &chance in hits {
             cx.fault(chance.family(), Some(w), self.asked);
+            struck.note(chance);
             match chance {
-                Chance::Stale { by_us } => struck.stale_us = by_us,
-                Chance::Empty => struck.empty = true,
-                Chance::EndClaimed => struck.end_claimed = true,
-                Chance::Wrong { says } => struck.wrong = Some(says),
                 Chance::Replica { for_us, shows, says } => {
                     if let Some(shard) = self.site.shard {
                         chances.answer_by(now, self.site, for_us, Replica { shard, shows, says });
@@ -317,7 +312,6 @@ impl Sent {
                 Chance::PartialList { shard, for_us } => {
                     chances.answer_by(now, self.site, for_us, Replica::that_forgot(shard));
                 }
-                Chance::Pause { for_us } | Chance::OtherDawdles { for_us } => struck.pause_us = for_us,
                 Chance::OtherMoves {
                     after_us,
                     gap_us,
@@ -332,7 +326,6 @@ impl Sent {
                         cx.push(now.saturating_add(after_us), what);
                     }
                 }
-                Chance::WrongFirstLook => struck.wrong_first_look = true,
                 Chance::Stop { after_us, gap_us } => {
                     let what = What::Stop {
                         worker,
@@ -362,6 +355,22 @@ impl Sent {
                 }
                 _ => {}
             }
+        }
+    }
+}
+
+impl Struck {
+    /// What the service, or the worker, does when the answer is given.
+    fn note(&mut self, chance: Chance) {
+        match chance {
+            Chance::Stale { by_us } => self.stale_us = by_us,
+            Chance::Empty => self.empty = true,
+            Chance::EndClaimed => self.end_claimed = true,
+            Chance::Misread { what } => self.misread = Some(what),
+            Chance::Wrong { says } => self.wrong = Some(says),
+            Chance::Pause { for_us } | Chance::OtherDawdles { for_us } => self.pause_us = for_us,
+            Chance::WrongFirstLook => self.wrong_first_look = true,
+            _ => {}
         }
     }
 }

@@ -1,12 +1,23 @@
 //! Whether rows say of their shards what is so: the next to read them has nothing else to go by.
 
 use super::Services;
+use crate::faults::Misread;
 use crate::names;
 use crate::oracles::fact::Verb;
-use crate::oracles::{LifeNo, Property, ShardNo};
+use crate::oracles::{Fact, LifeNo, Property, ShardNo};
 use crate::world::context::Context;
 use leasehold_engine::format::Format;
 use leasehold_engine::row::LeaseRow;
+use std::collections::BTreeSet;
+
+/// What answers to our workers got wrong.
+#[derive(Debug, Default)]
+pub(super) struct Misreadings {
+    /// A listing showed hash keys that are not so.
+    border: bool,
+    /// The children of these shards were named wrongly.
+    children: BTreeSet<ShardNo>,
+}
 
 impl Services {
     /// Compares what one of our workers wrote of a shard's place in the stream with the stream. Only where rows hold all of it.
@@ -26,8 +37,9 @@ impl Services {
             return;
         }
         let wrong = match verb {
-            Verb::Create => self.wrong_range(shard, row),
-            Verb::End => self.wrong_children(shard, row),
+            // Later listings correct rows that one answer got wrong: see the end of the world.
+            Verb::Create if !self.misread.border => self.wrong_range(shard, row),
+            Verb::End if !self.misread.children.contains(&shard) => self.wrong_children(shard, row),
             Verb::Take | Verb::Checkpoint => wrong_switches(verb, before, row),
             _ => None,
         };
@@ -36,6 +48,31 @@ impl Services {
                 format!("by a {verb:?} of life {life}, the row of shard {shard} has {wrong}")
             });
         }
+    }
+
+    /// An answer to one of our workers is wrong.
+    pub(in crate::world) fn note_misread(&mut self, cx: &mut Context, what: Misread, about: Option<ShardNo>) {
+        match (what, about) {
+            (Misread::BorderMoved, _) => self.misread.border = true,
+            (Misread::ChildMisnamed | Misread::ChildTwice, Some(shard)) => {
+                self.misread.children.insert(shard);
+                cx.fact(Fact::ChildrenMisread { shard });
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether an answer named wrong children of some shard.
+    pub(in crate::world) fn has_misnamed(&self) -> bool {
+        !self.misread.children.is_empty()
+    }
+
+    /// An unfinished lease whose row has other hash keys than its shard, though the row names its stream.
+    pub(in crate::world) fn misdescribed(&self) -> Option<(ShardNo, String)> {
+        let rows = self.rows.iter().enumerate();
+        rows.filter_map(|(shard, lease)| Some((shard as ShardNo, lease.row()?)))
+            .filter(|(_, row)| !row.checkpoint.is_end() && row.stream.is_some() && row.range.is_some())
+            .find_map(|(shard, row)| Some((shard, self.wrong_range(shard, row)?)))
     }
 
     fn wrong_range(&self, shard: ShardNo, row: &LeaseRow) -> Option<String> {

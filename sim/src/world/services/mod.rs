@@ -75,6 +75,7 @@ pub(super) struct Services {
     starts: starts::Starts,
     /// What was taken away for good.
     lost: Option<LossKind>,
+    misread: described::Misreadings,
     /// The life that has the lock of a fleet's leader.
     leader: Option<LifeNo>,
 }
@@ -105,6 +106,7 @@ impl Services {
             attributes: Vec::new(),
             starts: starts::Starts::default(),
             lost: None,
+            misread: described::Misreadings::default(),
             leader: None,
         }
     }
@@ -254,6 +256,11 @@ impl Services {
     /// A shard of a stream that has ended: the one that began last.
     pub(super) fn some_ended(&self, stream: StreamNo) -> Option<ShardNo> {
         self.source.some_ended(stream)
+    }
+
+    /// Whether a shard has ended.
+    pub(super) fn has_ended(&self, shard: ShardNo) -> bool {
+        self.source.has_ended(shard)
     }
 
     /// Whether a shard began or ended in the last so many ms.

@@ -1,5 +1,6 @@
 //! The stream as workers reach it: the in-memory Kinesis, with listings that lag.
 
+mod misread;
 mod replica;
 mod spelled;
 
@@ -23,7 +24,7 @@ use leasehold_local_aws::kinesis::{
     ShardCountUpdate, ShardFilter, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
 };
 pub(crate) use replica::{Sight, not_found, of_table};
-use spelled::{child, failure, shard};
+use spelled::{child, failure, nothing_yet, shard};
 use std::sync::Arc;
 
 static PAYLOAD: [u8; 1 << 15] = [0; 1 << 15];
@@ -73,7 +74,7 @@ impl Carry {
                 &Carry::Batch {
                     shard, first, last, ..
                 },
-            ) if fetched.count > 0 => Some(Fact::Fetched {
+            ) if fetched.count > 0 && first <= last => Some(Fact::Fetched {
                 life,
                 shard,
                 first,
@@ -431,7 +432,10 @@ impl Source {
             let named = page.child_shards.into_iter().filter(|_| !unnamed);
             named.map(|shard| child(shard, names)).collect()
         });
-        let (from, to) = (first.and_then(record_of), last.and_then(record_of));
+        // An application gets nothing of another shard's records.
+        let own = iterator.shard == self.streams.place(shard).1;
+        let of = |position: Option<Position>| position.filter(|_| own).and_then(record_of);
+        let (from, to) = (of(first), of(last));
         let parts = names.parts();
         let carry = Carry::Batch {
             shard,
@@ -440,8 +444,8 @@ impl Source {
             next: page.next,
         };
         // The last part of an aggregated record, as an adapter describes it.
-        let last = last.zip(to).map(|(position, record)| Position {
-            sub: parts.count(shard, record).saturating_sub(1),
+        let last = last.map(|position| Position {
+            sub: to.map_or(0, |record| parts.count(shard, record).saturating_sub(1)),
             ..position
         });
         let fetched = Fetched {
@@ -451,28 +455,10 @@ impl Source {
             last,
             behind_ms: page.millis_behind_latest.max(0) as u64,
             end,
+            range_unproven: false,
         };
         (Outcome::Applied(Reply::Records(fetched)), carry)
     }
-}
-
-/// An answer without records from a shard that has some.
-fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carry) {
-    let fetched = Fetched {
-        count: 0,
-        bytes: 0,
-        first: None,
-        last: None,
-        behind_ms: 1_000,
-        end: None,
-    };
-    let carry = Carry::Batch {
-        shard,
-        first: 1,
-        last: 0,
-        next: Some(next),
-    };
-    (Outcome::Applied(Reply::Records(fetched)), carry)
 }
 
 /// The account that has the stream.

@@ -90,7 +90,7 @@ impl Port<StreamOp> for Stream {
             let (outcome, carry) = answer(sent).await;
             if let Outcome::Applied(Reply::Shards(page)) = &outcome {
                 for shard in &page.shards {
-                    store.learn_range(&shard.id, shard.range);
+                    store.learn_range(&shard.id, shard.range, id);
                 }
             }
             match (op, carry) {

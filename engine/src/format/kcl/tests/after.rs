@@ -100,9 +100,9 @@ pub(super) fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>>
             new.handing_over = None;
             held(row, guard)
         }
-        Change::SetRange { range, .. } => {
+        Change::SetRange { range, was, .. } => {
             new.range = Some(*range);
-            return row.range.is_none().then_some(Some(new));
+            return (row.range == *was).then_some(Some(new));
         }
         Change::Reset { to, .. } => {
             (new.checkpoint, new.switches, new.began) = (*to, 0, None);

@@ -178,9 +178,19 @@ fn every_change_in_words() {
             format!("SET leaseCounter = 43 REMOVE checkpointOwner {handed}"),
         ),
         (
-            Change::SetRange { key: key(), range: HashRange { start: HashKey(1), end: HashKey(2) } },
+            Change::SetRange { key: key(), was: None, range: HashRange { start: HashKey(1), end: HashKey(2) } },
             "SET startingHashKey = '1', endingHashKey = '2' \
              IF attribute_exists(leaseKey) AND attribute_not_exists(startingHashKey)"
+                .into(),
+        ),
+        (
+            Change::SetRange {
+                key: key(),
+                was: Some(HashRange { start: HashKey(1), end: HashKey(3) }),
+                range: HashRange { start: HashKey(1), end: HashKey(2) },
+            },
+            "SET startingHashKey = '1', endingHashKey = '2' \
+             IF startingHashKey = '1' AND endingHashKey = '3'"
                 .into(),
         ),
         (
@@ -242,6 +252,18 @@ prop_compose! {
     }
 }
 
+/// A range that is filled in or corrected.
+fn ranges() -> impl Strategy<Value = Change> {
+    (any::<u128>(), prop::option::of(Just(HashRange::ALL))).prop_map(|(start, was)| Change::SetRange {
+        key: key(),
+        was,
+        range: HashRange {
+            start: HashKey(start),
+            end: HashKey::MAX,
+        },
+    })
+}
+
 fn changes() -> impl Strategy<Value = Change> {
     let guards = || {
         (0u64..4, workers(), prop::option::of(workers())).prop_map(|(counter, holder, next_owner)| Guard {
@@ -280,13 +302,7 @@ fn changes() -> impl Strategy<Value = Change> {
         }),
         guards().prop_map(|guard| Change::Release { key: key(), guard }),
         guards().prop_map(|guard| Change::HandOver { key: key(), guard }),
-        any::<u128>().prop_map(|start| Change::SetRange {
-            key: key(),
-            range: HashRange {
-                start: HashKey(start),
-                end: HashKey::MAX
-            }
-        }),
+        ranges(),
         (0u64..4).prop_map(|counter| Change::Delete { key: key(), counter }),
         super::streams::renamings(rows()),
         rows().prop_map(|row| Change::Forget {

@@ -223,6 +223,7 @@ fn records(first: u64, last: u64) -> Outcome {
         last: Some(at(last)),
         behind_ms: 1_000,
         end: None,
+        range_unproven: false,
     }))
 }
 
@@ -235,6 +236,7 @@ fn end(children: &[ChildShard]) -> Outcome {
         last: None,
         behind_ms: 0,
         end: Some(children.to_vec()),
+        range_unproven: false,
     }))
 }
 

@@ -1,6 +1,6 @@
 //! The end of a shard.
 
-use super::{Owner, child, closes_for, end};
+use super::{Owner, child, closes_for, end, ends_without_children};
 use crate::output::EndReason;
 use crate::row::{Change, LeaseRow};
 use crate::time::Mono;
@@ -82,9 +82,18 @@ fn children_that_have_a_lease_need_nothing_more() {
 
 #[test]
 fn an_end_that_names_no_children_has_the_shards_listed() {
-    let mut owner = ending(&[]);
+    let mut owner = Owner::reading(row("a"));
+    ends_without_children(&mut owner);
     assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     assert!(owner.held().is_missing() && owner.write().is_none());
+}
+
+#[test]
+fn a_child_that_is_named_twice_gets_one_lease_and_the_shard_ends() {
+    let mut owner = ending(&[("b", &["a"]), ("b", &["a"])]);
+    assert_eq!(owner.requests().len(), 1);
+    child_written(&mut owner);
+    assert!(matches!(owner.write(), Some(Change::End { .. })));
 }
 
 #[test]

@@ -26,7 +26,6 @@ fn a_shard_without_parents_is_opened_at_its_checkpoint() {
         token: owner.token(),
         from: row("a").checkpoint,
         since: None,
-        range: row("a").range,
     };
     assert_eq!(owner.app(), Some(expected));
 }

@@ -86,25 +86,6 @@ fn a_list_that_contradicts_itself_is_begun_anew() {
     assert!(!sync.is_listing());
 }
 
-#[test]
-fn rows_that_lack_their_range_get_it_from_the_list() {
-    let (mut cx, sync) = (context(), ShardSync::new(StreamIx::ONLY));
-    let mut leases = table(&cx);
-    shows(
-        &cx,
-        &mut leases,
-        LeaseRow {
-            range: None,
-            ..row("a")
-        },
-    );
-    sync.fill_ranges(&mut cx, &mut leases, &shards());
-    assert_eq!(leases.row("a").unwrap().range, Some(tenths(0, 5)));
-    assert_eq!(cx.did().requests().len(), 1);
-    sync.fill_ranges(&mut cx, &mut leases, &shards());
-    assert!(cx.did().is_nothing());
-}
-
 /// The lease was missing from then on: what arrived while other looks were waited for is read, too.
 #[test]
 fn a_lease_that_is_created_at_latest_begins_when_it_was_first_missing() {

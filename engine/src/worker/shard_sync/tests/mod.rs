@@ -3,6 +3,7 @@
 mod audit;
 mod bootstrap;
 mod clean_up;
+mod contradicted;
 mod create;
 mod listing;
 mod recognise;

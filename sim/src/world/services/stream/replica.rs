@@ -124,6 +124,11 @@ impl Source {
         shards.find(|shard| self.shard(*shard).is_some_and(|shard| !shard.is_open()))
     }
 
+    /// Whether a shard has ended.
+    pub(crate) fn has_ended(&self, shard: ShardNo) -> bool {
+        self.shard(shard).is_some_and(|shard| !shard.is_open())
+    }
+
     /// Whether a shard began or ended in the last so many ms.
     pub(crate) fn is_turning(&self, now_ms: i64, shard: ShardNo, within_ms: i64) -> bool {
         let lately = |at: i64| now_ms - at < within_ms;

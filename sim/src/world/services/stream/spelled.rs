@@ -1,9 +1,11 @@
 //! Answers of the in-memory Kinesis in the engine's terms.
 
+use super::Carry;
 use crate::names::{Names, sequence};
-use leasehold_engine::input::{Cause, Outcome, Refusal, Why};
+use crate::oracles::ShardNo;
+use leasehold_engine::input::{Cause, Fetched, Outcome, Refusal, Reply, Why};
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
-use leasehold_local_aws::kinesis::{ApiError, ShardInfo};
+use leasehold_local_aws::kinesis::{ApiError, ShardInfo, ShardIterator};
 
 /// A child as the end of its parent names it.
 pub(super) fn child(child: leasehold_local_aws::kinesis::ChildShard, names: &mut Names) -> ChildShard {
@@ -55,4 +57,24 @@ pub(super) fn failure(error: ApiError) -> Outcome {
         current: None,
         detail: error.message,
     })
+}
+
+/// An answer without records from a shard that has some.
+pub(super) fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carry) {
+    let fetched = Fetched {
+        count: 0,
+        bytes: 0,
+        first: None,
+        last: None,
+        behind_ms: 1_000,
+        end: None,
+        range_unproven: false,
+    };
+    let carry = Carry::Batch {
+        shard,
+        first: 1,
+        last: 0,
+        next: Some(next),
+    };
+    (Outcome::Applied(Reply::Records(fetched)), carry)
 }

@@ -1,0 +1,206 @@
+//! Rows that listings contradict: rows of shards that the stream does not have, and rows with other hash keys than their shards.
+//!
+//! One answer fills an empty table, and one answer names the children of a shard. So one wrong answer may leave such rows. A row of a shard
+//! that does not exist would cover keys for ever that no worker reads, and hide that the lease of the right shard is missing. A row with wrong
+//! keys hides a hole, or shows one that is none. Listings that agree, apart in time, correct both: see [`Needed`].
+
+use crate::ids::LeaseKey;
+use crate::notice::ListReason;
+use crate::row::{Change, LeaseRow};
+use crate::shard::{HashRange, Shard};
+use crate::sync::{Unlisted, stands_against};
+use crate::time::{Mono, Wall};
+use crate::worker::context::Context;
+use crate::worker::evidence::{Evidence, Needed, STANDSTILL};
+use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::stream_set::StreamIx;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is remembered from listing to listing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Contradicted {
+    stream: StreamIx,
+    /// The unfinished leases of shards that listings lack, where no listed shard descends from them.
+    unlisted: Evidence<BTreeSet<LeaseKey>>,
+    /// So many listings agree that these do not exist.
+    denied: bool,
+    /// Those of them of which the last listing shows that the stream has not forgotten their shards.
+    standing: BTreeSet<LeaseKey>,
+    /// The rows whose hash keys are missing, or differ from those of their shards, and the keys that listings say.
+    ranges: Evidence<BTreeMap<LeaseKey, HashRange>>,
+    /// When the shards are listed once more, and why.
+    look: Option<(Mono, ListReason)>,
+    /// When this worker filled the empty table: the application begins there.
+    filled: Option<Wall>,
+}
+
+impl Contradicted {
+    pub(super) fn new(stream: StreamIx) -> Self {
+        Self {
+            stream,
+            unlisted: Evidence::default(),
+            denied: false,
+            standing: BTreeSet::new(),
+            ranges: Evidence::default(),
+            look: None,
+            filled: None,
+        }
+    }
+
+    /// This worker fills the empty table from one listing: the application begins now.
+    pub(super) fn filled(&mut self, cx: &Context) {
+        self.filled = Some(cx.wall());
+        self.wrote_rows(cx);
+    }
+
+    /// This worker writes rows from one listing. A second listing, which is not of the same moment, is to bear that one out.
+    pub(super) fn wrote_rows(&mut self, cx: &Context) {
+        let at = cx.now() + cx.config().stream_lag;
+        if at < self.look_at() {
+            self.look = Some((at, ListReason::RowsWritten));
+        }
+    }
+
+    /// When the shards are listed once more.
+    pub(super) fn look_at(&self) -> Mono {
+        self.look.map_or(Mono::NEVER, |(at, _)| at)
+    }
+
+    /// They are listed now.
+    pub(super) fn looks_again(&mut self) -> Option<ListReason> {
+        self.look.take().map(|(_, why)| why)
+    }
+
+    /// Whether a listing has lacked shards of unfinished leases: their keys may be uncovered.
+    pub(super) fn doubts_cover(&self) -> bool {
+        self.unlisted.claim().is_some()
+    }
+
+    /// Whether enough listings agree that the shards of some unfinished leases do not exist.
+    pub(super) fn denies_cover(&self) -> bool {
+        self.denied
+    }
+
+    /// Leases that end by nobody's doing, and that bring no other lease: so many listings lack their shards that a shard which only waits for a
+    /// lease of its own would have ended.
+    pub(super) fn hopeless(&self, cx: &Context) -> BTreeSet<LeaseKey> {
+        let needed = Needed::to_forget(cx).times(STANDSTILL);
+        let enough = self.unlisted.answers() >= needed.answers();
+        match enough {
+            true => self.standing.clone(),
+            false => BTreeSet::new(),
+        }
+    }
+
+    /// The moment at which the reading of leases begins that are missing beside the denied ones: the earliest moment that is known.
+    pub(super) fn began(&self, leases: &LeaseTable) -> Option<Wall> {
+        let keys = self.unlisted.claim().into_iter().flatten();
+        let rows = keys.filter_map(|key| leases.row(key.as_str()));
+        rows.filter_map(|row| row.began).chain(self.filled).min()
+    }
+
+    /// A sound list of all shards came, of rows that are of this stream.
+    pub(super) fn judge(&mut self, cx: &mut Context, leases: &mut LeaseTable, shards: &[Shard], asked: Mono) {
+        self.look = None;
+        self.judge_unlisted(cx, leases, shards, asked);
+        self.judge_ranges(cx, leases, shards, asked);
+    }
+
+    fn judge_unlisted(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard], asked: Mono) {
+        let known: BTreeSet<&str> = shards
+            .iter()
+            .flat_map(|shard| shard.parents().chain([&shard.id]))
+            .map(|id| id.as_str())
+            .collect();
+        let unlisted: BTreeSet<LeaseKey> = leases
+            .of(self.stream)
+            .filter(|lease| lease.is_unfinished() && !known.contains(lease.key().as_str()))
+            .map(|lease| lease.key().clone())
+            .collect();
+        if unlisted.is_empty() {
+            self.denied = false;
+            self.standing.clear();
+            return self.unlisted.contradicted();
+        }
+        let stands = |key: &&LeaseKey| {
+            let row = leases.row(key.as_str());
+            row.is_some_and(|row| stands_against(Unlisted::of(row), shards).is_some())
+        };
+        self.standing = unlisted.iter().filter(stands).cloned().collect();
+        let needed = Needed::to_forget(cx);
+        self.denied = self.unlisted.says(cx, asked, unlisted, needed);
+        if !self.denied {
+            self.look_again(self.unlisted.ask_again_at(needed));
+        }
+    }
+
+    /// A lease that is missing beside denied ones is not created yet.
+    pub(super) fn waits(&mut self, cx: &Context) {
+        if self.doubts_cover() {
+            self.look_again(self.unlisted.ask_again_at(Needed::to_forget(cx)));
+        }
+    }
+
+    /// Nothing waits to be created. If no row is contradicted either, the listing that filled the table was right.
+    pub(super) fn settled(&mut self) {
+        if !self.doubts_cover() && self.ranges.claim().is_none() {
+            self.filled = None;
+        }
+    }
+
+    fn look_again(&mut self, at: Mono) {
+        if at < self.look_at() {
+            self.look = Some((at, ListReason::RowsContradicted));
+        }
+    }
+
+    /// Fills in the hash keys that rows lack, and corrects wrong ones: of rows that name this very stream, and of rows without a name beside such.
+    /// Where no row names the stream, rows with other hash keys may be of another one.
+    fn judge_ranges(&mut self, cx: &mut Context, leases: &mut LeaseTable, shards: &[Shard], asked: Mono) {
+        // Where rows may lack what only a list of the shards says, the hash keys come from a listing of a worker of ours.
+        let listed = cx.needs_listings();
+        let named = some_row_names_stream(cx, leases, self.stream);
+        let ours = |row: &LeaseRow| listed || names_stream(cx, row) || (named && row.stream.is_none());
+        let wrong: BTreeMap<LeaseKey, HashRange> = shards
+            .iter()
+            .filter_map(|shard| {
+                let row = leases.row(shard.id.as_str())?;
+                let wrong = row.range != Some(shard.range) && (row.range.is_none() || ours(row));
+                wrong.then(|| (row.key.clone(), shard.range))
+            })
+            .collect();
+        if wrong.is_empty() {
+            return self.ranges.contradicted();
+        }
+        let needed = Needed::to_refuse_rows(cx);
+        if !self.ranges.says(cx, asked, wrong.clone(), needed) {
+            return self.look_again(self.ranges.ask_again_at(needed));
+        }
+        self.ranges.contradicted();
+        let expires = cx.now() + cx.config().lease_duration;
+        for (key, range) in wrong {
+            let Some(ix) = leases.find(key.as_str()) else {
+                continue;
+            };
+            let was = leases.get(ix).and_then(Lease::row).and_then(|row| row.range);
+            leases.set_range(ix, range);
+            let change = Change::SetRange { key, was, range };
+            let why = match was {
+                None => "the row lacks the hash keys that two listings, apart in time, show",
+                Some(_) => "the row names other hash keys than two listings, apart in time",
+            };
+            cx.write_row(change, why.to_owned(), None, expires);
+        }
+    }
+}
+
+/// Whether the row names the stream that this worker reads.
+pub(super) fn names_stream(cx: &Context, row: &LeaseRow) -> bool {
+    row.stream.is_some() && row.stream == cx.identity_of(&row.key)
+}
+
+/// Whether some row names the stream that this worker reads.
+pub(super) fn some_row_names_stream(cx: &Context, leases: &LeaseTable, stream: StreamIx) -> bool {
+    let mut rows = leases.of(stream).filter_map(Lease::row);
+    rows.any(|row| names_stream(cx, row))
+}

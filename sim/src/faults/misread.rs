@@ -1,0 +1,182 @@
+//! Single wrong answers about shards: an iterator of another shard, children with wrong names, hash keys that are not so.
+//!
+//! Each worker gets one such answer about a shard, and one listing with wrong hash keys. The next answer is right.
+
+use super::{Chance, Deed, Setting, rate};
+use crate::draws::{Draws, Roll};
+use leasehold_engine::input::{Outcome, Reply};
+use leasehold_engine::shard::{ChildShard, HashKey, Shard};
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Misread {
+    /// The iterator is one of another shard of the stream.
+    OtherIterator,
+    /// The first child of the shard has the name of a shard that the stream does not have.
+    ChildMisnamed,
+    /// The first child of the shard is named twice, and the other child is not named.
+    ChildTwice,
+    /// The border between two open shards is not where it is.
+    BorderMoved,
+}
+
+impl Misread {
+    /// The family, for marks.
+    pub(super) fn family(self) -> &'static str {
+        match self {
+            Misread::OtherIterator => "other-iterator",
+            Misread::ChildMisnamed => "child-misnamed",
+            Misread::ChildTwice => "child-twice",
+            Misread::BorderMoved => "border-moved",
+        }
+    }
+
+    /// The wrong answer that takes the place of the right one. An iterator is not an outcome: see the network.
+    pub(crate) fn instead_of(self, outcome: &mut Outcome) {
+        match (self, outcome) {
+            (Misread::ChildMisnamed, Outcome::Applied(Reply::Records(answer))) => {
+                if let Some(first) = answer.end.iter_mut().flatten().next() {
+                    misname(first);
+                }
+            }
+            (Misread::ChildTwice, Outcome::Applied(Reply::Records(answer))) => {
+                if let Some([first, rest @ ..]) = answer.end.as_deref_mut() {
+                    rest.fill(first.clone());
+                }
+            }
+            (Misread::BorderMoved, Outcome::Applied(Reply::Shards(page))) => move_border(&mut page.shards),
+            _ => {}
+        }
+    }
+}
+
+/// No world has so many hundreds of shards.
+const HUNDREDS: u32 = 9;
+
+/// Gives a child the name of a shard that the stream does not have.
+fn misname(child: &mut ChildShard) {
+    let name = child.id.as_str();
+    let (front, last) = name.split_at(name.len() - 2);
+    child.id = format!("{}{HUNDREDS}{last}", &front[..front.len() - 1])
+        .as_str()
+        .into();
+}
+
+/// Moves the border between two open shards up, by a quarter of the upper one.
+fn move_border(shards: &mut [Shard]) {
+    let open = |shard: &&Shard| shard.is_open();
+    let lower = shards.iter().filter(open).map(|shard| shard.range.end).min();
+    let Some(lower) = lower else { return };
+    let Some(upper) = shards
+        .iter()
+        .filter(open)
+        .find(|shard| Some(shard.range.start.0) == lower.0.checked_add(1))
+        .map(|shard| shard.range)
+    else {
+        return;
+    };
+    let by = (upper.end.0 - upper.start.0) / 4;
+    for shard in shards.iter_mut().filter(|shard| shard.is_open()) {
+        if shard.range.end == lower {
+            shard.range.end = HashKey(lower.0 + by);
+        } else if shard.range == upper {
+            shard.range.start = HashKey(upper.start.0 + by);
+        }
+    }
+}
+
+/// How often such answers are drawn, in one of a thousand requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MisreadFaults {
+    /// One of so many iterators, and of five times as many ends of shards and listings.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wrong: u32,
+}
+
+fn is_zero(rate: &u32) -> bool {
+    *rate == 0
+}
+
+impl MisreadFaults {
+    pub(super) fn draw(draws: Draws, _: Setting) -> Self {
+        Self {
+            wrong: rate(draws, "misread", 100),
+        }
+    }
+
+    /// Whether no answer is wrong.
+    pub(crate) fn is_none(&self) -> bool {
+        self.wrong == 0
+    }
+
+    /// What chance does to a request.
+    pub(crate) fn chance(&self, deed: Deed, roll: &mut Roll) -> Option<Chance> {
+        let per_mille = match deed {
+            Deed::Iterator => self.wrong,
+            // Few reads bring an end.
+            Deed::Fetch | Deed::List => self.wrong.saturating_mul(5).min(1_000),
+            _ => 0,
+        };
+        if !roll.happens(per_mille) {
+            return None;
+        }
+        let what = match (deed, roll.below(2)) {
+            (Deed::Iterator, _) => Misread::OtherIterator,
+            (Deed::List, _) => Misread::BorderMoved,
+            (_, 0) => Misread::ChildMisnamed,
+            _ => Misread::ChildTwice,
+        };
+        Some(Chance::Misread { what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_engine::shard::HashRange;
+
+    fn range(start: u128, end: u128) -> HashRange {
+        HashRange {
+            start: HashKey(start),
+            end: HashKey(end),
+        }
+    }
+
+    #[test]
+    fn the_border_moves_and_the_open_shards_still_cover_everything() {
+        let shard = |id: &str, range, open: bool| Shard {
+            id: id.into(),
+            parent: None,
+            adjacent_parent: None,
+            range,
+            starting: 1.into(),
+            ending: (!open).then(|| 2.into()),
+        };
+        let mut shards = [
+            shard("c", range(0, 99), false),
+            shard("a", range(0, 9), true),
+            shard("b", range(10, 29), true),
+            shard("d", range(30, u128::MAX), true),
+        ];
+        move_border(&mut shards);
+        let ranges = shards.map(|shard| shard.range);
+        assert_eq!(
+            ranges,
+            [range(0, 99), range(0, 13), range(14, 29), range(30, u128::MAX)]
+        );
+    }
+
+    #[test]
+    fn a_misnamed_child_keeps_the_form_of_its_name() {
+        let mut child = ChildShard {
+            id: "shardId-000000000012".into(),
+            parents: vec![],
+            range: HashRange::ALL,
+        };
+        misname(&mut child);
+        assert_eq!(child.id.as_str(), "shardId-000000000912");
+    }
+}

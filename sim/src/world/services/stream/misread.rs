@@ -1,0 +1,30 @@
+//! An iterator of another shard.
+
+use super::{Carry, Source};
+use crate::oracles::{ShardNo, Time};
+use leasehold_engine::input::Outcome;
+use leasehold_engine::output::IteratorFrom;
+use leasehold_local_aws::kinesis::Shard;
+
+impl Source {
+    /// An iterator of another shard of the stream, as if it were one of this shard: of a shard that has records, or has ended. No answer of any
+    /// other shard says of which shard it is. Without such a shard, the iterator is right.
+    pub(crate) fn other_iterator(
+        &mut self,
+        now: Time,
+        shard: ShardNo,
+        from: IteratorFrom,
+    ) -> (Outcome, Carry) {
+        let (stream, index) = self.streams.place(shard);
+        let tells = |other: &Shard| {
+            let tells = other.records().next().is_some() || !other.is_open();
+            other.index() != index && tells && !self.is_forgotten(self.streams.shard(stream, other.index()))
+        };
+        let shards = || Some(self.truth(stream)?.shards().filter(|other| tells(other)));
+        let other = shards().and_then(|mut shards| Some(self.streams.shard(stream, shards.next()?.index())));
+        match other.map(|other| self.iterator(now, other, IteratorFrom::TrimHorizon)) {
+            Some((outcome, Carry::Iterator(_, iterator))) => (outcome, Carry::Iterator(shard, iterator)),
+            _ => self.iterator(now, shard, from),
+        }
+    }
+}
