@@ -171,10 +171,10 @@ impl HeldLease {
             // A listed shard may get some yet.
             if is_behind || (view.own.is_some() && children.is_empty()) {
                 reading.gone.contradicted();
-                return match view.own.is_some_and(Shard::is_open) {
-                    true => self.read_on(cx),
-                    false => (),
-                };
+                if view.own.is_some_and(Shard::is_open) {
+                    self.read_on(cx);
+                }
+                return;
             }
             let named = shard_end::names(&children);
             if !reading.gone.says(cx, view.asked, named, needed) {

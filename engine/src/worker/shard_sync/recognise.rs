@@ -145,8 +145,10 @@ impl Recognition {
 /// come from a listing.
 fn judged(cx: &Context, row: &LeaseRow, named: bool, known: bool) -> sync::Judged {
     let named = names_stream(cx, row) || (named && row.stream.is_none());
+    let filled_in = known && cx.needs_listings();
+    let counts = !named;
     sync::Judged {
-        range: !named && !(known && cx.needs_listings()),
+        range: counts && !filled_in,
         parents: !named,
     }
 }
