@@ -238,8 +238,8 @@ impl Admin {
             .map_err(|how| AdminError::new(format!("list the shards of {:?}", stream.to_string()), how))
     }
 
-    /// The identity of a stream, as rows name the stream: its ARN and the time of its creation, by one description. Absent: the description
-    /// has neither an ARN nor a name.
+    /// The identity of a stream, as rows name the stream. One description says the ARN and the time of creation. Absent: the description has
+    /// neither an ARN nor a name.
     ///
     /// Where a stream was just made anew, a description may be of the earlier stream. Before a write that follows from the identity, ask
     /// twice, at least a second apart.

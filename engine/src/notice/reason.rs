@@ -156,7 +156,7 @@ pub enum ListReason {
     /// The lease table had leases before this worker began: they are compared with the shards, since the table may have been
     /// filled from another stream.
     TableWasThere,
-    /// This worker wrote rows from one listing, which a second one is to bear out.
+    /// This worker wrote rows from one listing. A second listing confirms or corrects the rows.
     RowsWritten,
     /// The last listing contradicts rows: it lacks their shards, or shows other hash keys.
     RowsContradicted,

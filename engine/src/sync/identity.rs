@@ -22,8 +22,8 @@ pub(crate) struct Misfit {
     pub certain: bool,
 }
 
-/// Of which traits a row says on its own authority that they are those of the shard of its name. A row that names the stream was written for this
-/// stream: hash keys or parents that differ come from one wrong answer.
+/// The traits of a row that prove another stream if the traits of the shard differ. In a row that names the stream, hash keys and parents prove
+/// nothing: one wrong answer may have put them there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Judged {
     pub range: bool,

@@ -12,8 +12,7 @@ use crate::time::{Mono, Span};
 /// After so many times the distance that answers must have, an answer begins anew.
 const LATE: u64 = 8;
 
-/// So many times as many listings must show that nothing moves before leases of which nobody knows what they bring are waited
-/// for no longer.
+/// A worker waits for leases that may bring other leases until so many times as many listings show that no such lease moves.
 pub(super) const STANDSTILL: u32 = 8;
 
 /// How many answers that say the same are enough, and how far apart they must be.
@@ -69,7 +68,8 @@ impl Needed {
         Self { answers: 2, apart }
     }
 
-    /// That rows which fitted before are of another stream: later than that the stream was made anew, which descriptions say in plainer words.
+    /// That rows are of another stream although the rows fitted an earlier listing. A description that says so in plainer words, since the
+    /// stream was made anew, comes first.
     pub(super) fn to_refuse_known_rows(cx: &Context) -> Self {
         let Self { answers, apart } = Self::to_lose_stream(cx);
         Self {

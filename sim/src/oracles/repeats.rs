@@ -53,7 +53,7 @@ pub(super) struct Repeats {
     /// How far each owner has processed.
     processed: BTreeMap<(LifeNo, ShardNo), u64>,
     stopping: BTreeSet<LifeNo>,
-    /// Programs of others that wrote an older checkpoint back, under this ownership: two of their readers take turns.
+    /// Workers of other programs whose two readers of a shard take turns: one reader wrote an older checkpoint over a newer one.
     wrote_back: BTreeSet<(LifeNo, ShardNo)>,
     /// Somebody was handed records of a child of these.
     passed: BTreeSet<ShardNo>,

@@ -2,6 +2,7 @@
 
 use super::held::HeldLease;
 use super::shard_end::{self, Prospects};
+use super::stage::Stage;
 use crate::ids::{LeaseIx, LeaseKey, ShardId};
 use crate::notice::Notice;
 use crate::shard::{ChildShard, Shard};
@@ -41,8 +42,12 @@ pub(in crate::worker) fn on_shards_listed(
             own: listed,
             against,
         };
-        let prospects = Prospects::new(leases, shards, ix);
-        if leases.with_held(ix, |held, _| held.on_shards_listed(cx, view, &prospects)) == Some(true) {
+        let held = leases.get(ix).and_then(Lease::held);
+        let prospects = held
+            .is_some_and(HeldLease::awaits_other_parents)
+            .then(|| Prospects::new(leases, shards, ix));
+        let follows = leases.with_held(ix, |held, _| held.on_shards_listed(cx, view, prospects.as_ref()));
+        if follows == Some(true) {
             leases.wake(ix, cx.now());
         }
     }
@@ -82,14 +87,20 @@ fn pause(cx: &Context) -> Span {
 }
 
 impl HeldLease {
-    /// Whether something follows.
-    fn on_shards_listed(&mut self, cx: &mut Context, view: View<'_>, prospects: &Prospects<'_>) -> bool {
+    /// Whether the shard has ended, and children wait until their other parents have leases.
+    fn awaits_other_parents(&self) -> bool {
+        matches!(&self.stage, Stage::Ending(ending) if !ending.pending_children.is_empty())
+    }
+
+    /// Whether something follows. `prospects`: present if the lease awaits other parents.
+    fn on_shards_listed(
+        &mut self,
+        cx: &mut Context,
+        view: View<'_>,
+        prospects: Option<&Prospects<'_>>,
+    ) -> bool {
         debug_assert!(self.missing, "a listing was waited for");
-        let waits = self
-            .stage
-            .ending_mut()
-            .is_some_and(|ending| !ending.pending_children.is_empty());
-        if waits {
+        if let Some(prospects) = prospects {
             let is_behind = view.own.is_some_and(Shard::is_open) || view.against.is_some();
             self.judge_other_parents(cx, (view.asked, is_behind), prospects);
             return true;

@@ -22,10 +22,10 @@ pub(super) struct Contradicted {
     stream: StreamIx,
     /// The unfinished leases of shards that listings lack, where no listed shard descends from them.
     unlisted: Evidence<BTreeSet<LeaseKey>>,
-    /// So many listings agree that these do not exist.
+    /// Enough listings lack the shards of these leases: the shards do not exist, or the stream has forgotten them.
     denied: bool,
-    /// Those of them of which the last listing shows that the stream has not forgotten their shards.
-    standing: BTreeSet<LeaseKey>,
+    /// The leases among these that no worker will end.
+    hopeless: BTreeSet<LeaseKey>,
     /// The rows whose hash keys are missing, or differ from those of their shards, and the keys that listings say.
     ranges: Evidence<BTreeMap<LeaseKey, HashRange>>,
     /// When the shards are listed once more, and why.
@@ -40,7 +40,7 @@ impl Contradicted {
             stream,
             unlisted: Evidence::default(),
             denied: false,
-            standing: BTreeSet::new(),
+            hopeless: BTreeSet::new(),
             ranges: Evidence::default(),
             look: None,
             filled: None,
@@ -81,15 +81,25 @@ impl Contradicted {
         self.denied
     }
 
-    /// Leases that end by nobody's doing, and that bring no other lease: so many listings lack their shards that a shard which only waits for a
-    /// lease of its own would have ended.
-    pub(super) fn hopeless(&self, cx: &Context) -> BTreeSet<LeaseKey> {
+    /// Leases that no worker will end, and that bring no other lease.
+    pub(super) fn hopeless(&self) -> &BTreeSet<LeaseKey> {
+        &self.hopeless
+    }
+
+    /// A forgotten shard ends when as many listings lack it. A shard that several times as many listings lack, and that the stream has not
+    /// forgotten, does not exist.
+    fn judge_hopeless(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) {
+        self.hopeless.clear();
         let needed = Needed::to_forget(cx).times(STANDSTILL);
-        let enough = self.unlisted.answers() >= needed.answers();
-        match enough {
-            true => self.standing.clone(),
-            false => BTreeSet::new(),
+        if self.unlisted.answers() < needed.answers() {
+            return;
         }
+        let stands = |key: &&LeaseKey| {
+            let row = leases.row(key.as_str());
+            row.is_some_and(|row| stands_against(Unlisted::of(row), shards).is_some())
+        };
+        let unlisted = self.unlisted.claim().into_iter().flatten();
+        self.hopeless = unlisted.filter(stands).cloned().collect();
     }
 
     /// The moment at which the reading of leases begins that are missing beside the denied ones: the earliest moment that is known.
@@ -119,16 +129,12 @@ impl Contradicted {
             .collect();
         if unlisted.is_empty() {
             self.denied = false;
-            self.standing.clear();
+            self.hopeless.clear();
             return self.unlisted.contradicted();
         }
-        let stands = |key: &&LeaseKey| {
-            let row = leases.row(key.as_str());
-            row.is_some_and(|row| stands_against(Unlisted::of(row), shards).is_some())
-        };
-        self.standing = unlisted.iter().filter(stands).cloned().collect();
         let needed = Needed::to_forget(cx);
         self.denied = self.unlisted.says(cx, asked, unlisted, needed);
+        self.judge_hopeless(cx, leases, shards);
         if !self.denied {
             self.look_again(self.unlisted.ask_again_at(needed));
         }

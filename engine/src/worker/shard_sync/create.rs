@@ -119,7 +119,7 @@ impl ShardSync {
         }
     }
 
-    /// The moment that a row gets which is created beside others: if it takes the place of rows that are denied, their moment.
+    /// The moment in a new row beside existing rows. A row in the place of denied rows gets the earliest moment of the denied rows.
     fn begins_beside(&self, cx: &Context, leases: &LeaseTable, start: Checkpoint) -> Option<Wall> {
         let now = self.begins(cx, start)?;
         let earlier = (start == Checkpoint::Latest)
@@ -137,7 +137,7 @@ impl ShardSync {
     fn plan(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], empty: bool) -> Option<Plan> {
         let known = leases.known(self.stream);
         let mut idle = leases.scans().occupied().clone();
-        idle.extend(self.contradicted.hopeless(cx));
+        idle.extend(self.contradicted.hopeless().iter().cloned());
         let initial = cx.streams().initial_position(self.stream);
         let finished = cx.config().policies.finished;
         let plan = match sync::missing(&known, &idle, shards, initial, empty, finished) {

@@ -7,8 +7,8 @@ use leasehold_engine::output::IteratorFrom;
 use leasehold_local_aws::kinesis::Shard;
 
 impl Source {
-    /// An iterator of another shard of the stream, as if it were one of this shard: of a shard that has records, or has ended. No answer of any
-    /// other shard says of which shard it is. Without such a shard, the iterator is right.
+    /// The iterator of another shard of the stream in the place of this shard's iterator. The other shard has records, or has ended: the answers
+    /// of an empty open shard do not name a shard. If the stream has no such shard, the iterator is this shard's.
     pub(crate) fn other_iterator(
         &mut self,
         now: Time,
