@@ -39,6 +39,8 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("delete-row", Fault),
     ("empty-read", Fault),
     ("end-claimed", Fault),
+    ("end-claimed-again", Fault),
+    ("end-claimed-named", Fault),
     ("engine/adopted", Common),
     ("engine/bad-listing", Common),
     ("engine/blocked", Common),

@@ -45,6 +45,8 @@ pub enum Stall {
         /// The last listing shows this, which the stream would have forgotten first: the listing is behind.
         against: Option<ShardId>,
     },
+    /// An answer says that the shard has ended and names no children. The next answer is asked for `stream_lag` later.
+    EndClaimed,
     /// Answers say that the shard has ended and name no children, and listings show the shard open. A new iterator is taken after the last
     /// record, again and again.
     EndDenied {
@@ -142,6 +144,9 @@ impl fmt::Display for Stall {
                 f.write_str("the shard or one of its children was not found; listing the shards")
             }
             Stall::Unproven { listings, against } => unproven(f, *listings, against.as_ref()),
+            Stall::EndClaimed => f.write_str(
+                "a read says that the shard has ended and names no children; a later read must say so, too",
+            ),
             Stall::EndDenied { times } => write!(
                 f,
                 "reads say that the shard has ended and name no children, and listings show the shard open ({times} times in a row); a new \

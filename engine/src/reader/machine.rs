@@ -13,6 +13,7 @@ use crate::output::IteratorFrom;
 use crate::position::Position;
 use crate::shard::ChildShard;
 use crate::time::{Mono, Span, Wall};
+use doubt::{EndClaim, Verdict};
 
 /// An iterator lives five minutes. One unused for this long is replaced before the service refuses it.
 const FRESH: Span = Span::from_secs(240);
@@ -43,8 +44,8 @@ pub struct Reader {
     failures: u32,
     paused: bool,
     end: Option<Vec<ChildShard>>,
-    /// The last answer claimed the end, and proved nothing.
-    end_claimed: bool,
+    /// The last answers claim the end. A record takes the claim back.
+    end_claim: Option<EndClaim>,
     /// So many answers in a row seemed to be of another shard.
     foreign: u32,
     buffer: Buffer,
@@ -93,7 +94,7 @@ impl Reader {
             failures: 0,
             paused: false,
             end: None,
-            end_claimed: false,
+            end_claim: None,
             foreign: 0,
             buffer: Buffer::new(floor),
         }
@@ -241,7 +242,7 @@ impl Reader {
         self.cursor = None;
         // The end was fetched somewhere ahead of where reading goes on.
         self.end = None;
-        self.end_claimed = false;
+        self.end_claim = None;
         if let Some(flight) = &mut self.flight {
             flight.void = true;
         }
@@ -316,6 +317,11 @@ impl Reader {
         }
     }
 
+    /// Whether answers claim the end of the shard, and prove nothing yet.
+    pub fn is_end_claimed(&self) -> bool {
+        self.end_claim.is_some()
+    }
+
     /// How often reading has failed since it last went well.
     pub fn failures(&self) -> u32 {
         self.failures
@@ -345,7 +351,8 @@ impl Reader {
             None => self.iterator_at,
             Some(_) => self.records_at,
         };
-        Some(gate.max(self.retry_at))
+        let claim = self.end_claim.map_or(gate, |claim| claim.again_at);
+        Some(gate.max(self.retry_at).max(claim))
     }
 
     fn is_full(&self, cfg: &ReaderConfig) -> bool {
@@ -367,7 +374,7 @@ impl Reader {
 
     /// Holds the next `GetRecords` back as this answer demands.
     fn pace(&mut self, sent: Mono, answer: &Fetched, cfg: &ReaderConfig) {
-        if answer.behind_ms == 0 {
+        if answer.behind_ms == 0 && answer.end.is_none() {
             self.records_at = self.records_at.max(sent + cfg.idle_interval);
         }
         if answer.bytes > 0 {
@@ -401,6 +408,7 @@ impl Reader {
                 _ => None,
             };
             self.fetched = self.fetched.max(Some(last));
+            self.end_claim = None;
             self.buffer.push(
                 first.min(last),
                 BatchRef {
@@ -416,14 +424,18 @@ impl Reader {
         match &answer.end {
             None => {
                 self.cursor = Some(Cursor { via: op, since: now });
-                self.end_claimed = false;
             }
             Some(children) => {
                 self.cursor = None;
-                if self.proves_end(answer) {
-                    self.end = Some(children.clone());
-                    event = event.or(Some(Event::EndOfShard));
-                }
+                let told = match self.judge_end(now, answer, ctx) {
+                    Verdict::Proved => {
+                        self.end = Some(children.clone());
+                        Some(Event::EndOfShard)
+                    }
+                    Verdict::Claimed => None,
+                    Verdict::Weak(again_in) => Some(Event::WeakEnd { again_in }),
+                };
+                event = event.or(told);
             }
         }
         event

@@ -16,7 +16,7 @@
 //!     Fetching --> Ready: batch | failed, backoff (same iterator)
 //!     Fetching --> Lost: Expired | Gone | Invalid
 //!     Fetching --> Ended: batch with the end of the shard, proved
-//!     Fetching --> Lost: batch with an end that a second answer must prove
+//!     Fetching --> Lost: batch with an end that a second answer must prove, perhaps after a pause
 //!     Locating --> Paused: NotFound
 //!     Fetching --> Paused: NotFound
 //!     Paused --> Lost: resume, no iterator
@@ -51,8 +51,8 @@
 //!   that is not an answer moves nothing. A start at a checkpoint re-reads the checkpointed record, since parts of an
 //!   aggregated one may be left, and filters by position. The watermark covers only an unbroken run of batches, all
 //!   acknowledged, in whatever order that was. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
-//!   An end without children, or of an answer that is behind, is believed when a second answer in a row claims it: after the last record, from
-//!   a new iterator, and without records.
+//!   An end is believed when a second answer claims the end: from a new iterator after the last record, and without records. If the second
+//!   answer names no children, `stream_lag` lies between the two answers.
 //!   An answer with sequence numbers or children of another shard is not taken, unless three answers in a row have such.
 //! * **Memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
 //!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
@@ -139,6 +139,8 @@ pub struct Ctx<'a> {
     pub retry_min: Span,
     /// The greatest pause before a retry.
     pub retry_max: Span,
+    /// For how long answers of the service may be behind: `stream_lag` of the configuration.
+    pub stream_lag: Span,
     /// Seed of the jitter.
     pub seed: u64,
     /// Whom the jitter is for: the shard.
@@ -202,6 +204,11 @@ pub enum Event {
     Foreign {
         /// The number of the shard that the sequence numbers name. Absent: the children are of another shard.
         of: Option<u32>,
+    },
+    /// An answer claims the end of the shard without children. A second answer must claim the end.
+    WeakEnd {
+        /// The pause before the second answer is asked for.
+        again_in: Span,
     },
     /// The end of the shard has been fetched. An answer can be two things at once and this one is reported last, so
     /// decide by [`Reader::finished`].

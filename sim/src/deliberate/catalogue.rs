@@ -224,6 +224,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "unnamed-is-another"
     "unpaced"
     "unread-is-read"
+    "weak-ends-of-one-moment"
     "wrong-range-refused"
 };
 

@@ -95,7 +95,8 @@ pub struct ReplicaFaults {
     /// Single wrong answers of DescribeTable, CreateTable and DescribeStreamSummary.
     #[serde(skip_serializing_if = "is_zero")]
     pub wrong: u32,
-    /// Reads of an open or closed shard whose answer claims the end, without children: once for each worker and shard. One of so many reads.
+    /// Reads of a shard whose answer claims the end: one answer that names the true children, or answers without children, for as long as a
+    /// replica may be wrong. Once for each worker and shard. One of so many reads.
     #[serde(skip_serializing_if = "is_zero")]
     pub end_claimed: u32,
 }
@@ -162,9 +163,24 @@ impl ReplicaFaults {
         Some(Chance::PartialList { shard, for_us })
     }
 
-    /// What chance makes of an answer with records, or with none.
-    pub(crate) fn chance_of_claimed_end(&self, roll: &mut Roll) -> Option<Chance> {
-        roll.happens(self.end_claimed).then_some(Chance::EndClaimed)
+    /// What chance makes of an answer about a shard. `most_us`: for how long a replica may be wrong.
+    pub(crate) fn chance_of_claimed_end(
+        &self,
+        has_ended: bool,
+        most_us: u64,
+        roll: &mut Roll,
+    ) -> Option<Chance> {
+        // Few reads are of a shard that has ended.
+        let per_mille = self.end_claimed.saturating_mul(if has_ended { 3 } else { 1 });
+        if !roll.happens(per_mille.min(1_000)) {
+            return None;
+        }
+        let named = has_ended && roll.below(2) == 0;
+        let for_us = match named || roll.below(2) == 0 {
+            true => 0,
+            false => roll.magnitude(most_us.div_ceil(20).max(1), most_us.max(2)),
+        };
+        Some(Chance::EndClaimed { named, for_us })
     }
 
     /// What chance makes of an answer about the table or the stream. `first`: no answer came before, so no answer can name another stream or table.

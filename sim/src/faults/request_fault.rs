@@ -223,8 +223,14 @@ pub enum Chance {
     },
     /// The read brings nothing although there is something.
     Empty,
-    /// The answer has neither an iterator nor children, as if the shard had ended.
-    EndClaimed,
+    /// The answer has no iterator, as if the reader had come to the end of the shard.
+    EndClaimed {
+        /// The answer brings no records, and names the children of the shard, which has ended.
+        named: bool,
+        /// The next answers claim the same for so long, in µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
     /// The answer about a shard is wrong.
     Misread {
         /// What is wrong.
@@ -374,7 +380,9 @@ impl Chance {
             Chance::Hung { .. } => "hung-lease",
             Chance::Stale { .. } => "stale",
             Chance::Empty => "empty-read",
-            Chance::EndClaimed => "end-claimed",
+            Chance::EndClaimed { named: true, .. } => "end-claimed-named",
+            Chance::EndClaimed { for_us: 0, .. } => "end-claimed",
+            Chance::EndClaimed { .. } => "end-claimed-again",
             Chance::Misread { what } => what.family(),
             Chance::Replica { shows, .. } => shows.family(),
             Chance::PartialList { .. } => "list-partial",

@@ -188,6 +188,8 @@ pub enum Fact {
         last: u64,
         bytes: u64,
     },
+    /// An answer claimed the end of a shard, and named no children.
+    EndClaimed { life: LifeNo, shard: ShardNo },
     /// An answer showed a row to a worker. `scanned`: a page of a scan did.
     Shown {
         life: LifeNo,
@@ -428,6 +430,7 @@ impl Fact {
             | Fact::Asked { life, .. }
             | Fact::Answered { life, .. }
             | Fact::Fetched { life, .. }
+            | Fact::EndClaimed { life, .. }
             | Fact::Placed { life, .. }
             | Fact::Shown { life, .. }
             | Fact::Looked { life, .. }
@@ -448,7 +451,7 @@ impl Fact {
         }
     }
 
-    /// Whose application it is, if it is what an application does with a shard.
+    /// The life of the application, for a deed of an application with a shard.
     fn life_of_application(&self) -> Option<LifeNo> {
         match *self {
             Fact::OpenBegun { life, .. }

@@ -304,6 +304,7 @@ impl Oracles {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
             }
+            Fact::EndClaimed { .. } => self.waiting.observe(now, fact),
             Fact::Behind { .. } | Fact::Stalled { .. } | Fact::Moving { .. } => {
                 self.stalls.observe(now, fact, verdict);
             }

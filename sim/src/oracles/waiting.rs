@@ -45,6 +45,8 @@ struct Shard {
     void: bool,
     /// Since when it could have been read, but for its pace.
     readable_since: Time,
+    /// An answer claimed the end without children: no answer is asked for until then.
+    claimed_until: Time,
     /// Reads in a row that failed, iterators not counted that were had between them.
     failures: u32,
     /// What the last answer's size asks for, in µs.
@@ -56,6 +58,8 @@ pub(super) struct Waiting {
     /// The longest pause between two reads, and the least after a failure of a handler, in µs.
     read_pause: u64,
     handler_pause: u64,
+    /// The longest pause between two answers that claim an end without children, in µs.
+    claim_pause: u64,
     /// The longest pauses after so many failures in a row, less one, in µs.
     pauses: Vec<u64>,
     terms: Terms,
@@ -83,6 +87,7 @@ impl Waiting {
                     .max(config.reader().min_interval())
             })),
             handler_pause: at_most(terms.most(|config| config.handler_backoff())),
+            claim_pause: at_most(terms.most(|config| config.stream_lag())),
             pauses: (0..20)
                 .map(|failures| {
                     at_most(
@@ -204,6 +209,11 @@ impl Waiting {
                     known.brought = None;
                 }
             }
+            Fact::EndClaimed { life, shard } => {
+                if let Some(known) = self.shards.get_mut(&(shard, life)) {
+                    known.claimed_until = now.saturating_add(self.claim_pause);
+                }
+            }
             Fact::HoldsNoMore { life, shard } | Fact::Yields { life, shard } => {
                 if let Some(known) = self.shards.get_mut(&(shard, life)) {
                     known.leaving = true;
@@ -266,7 +276,7 @@ impl Waiting {
                 && known.waiting.iter().any(|(last, _)| *last > done);
             let late = due && idle > pause + SLACK_US;
             let pause_read = self.read_pause.max(self.pause(known.failures)) + known.pace_us + SLACK_US;
-            let unread = now.saturating_sub(known.readable_since);
+            let unread = now.saturating_sub(known.readable_since.max(known.claimed_until));
             let neglected = known.reading.is_none()
                 && !self.closed.contains(&shard)
                 && !known.is_full(&self.terms)
@@ -396,6 +406,7 @@ impl Shard {
                 self.returns = self.returns.saturating_add(1);
                 self.void = self.reading.is_some();
                 (self.free_since, self.readable_since) = (now, now);
+                self.claimed_until = now;
             }
             Fact::FlushBegun { .. } | Fact::SetAsideBegun { .. } => self.handling = Some(u64::MAX),
             Fact::SetAside { .. } => self.done_at = Some(now),

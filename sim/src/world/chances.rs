@@ -109,6 +109,16 @@ impl Chances {
         self.replicas.of(now, (usize::from(site.worker), site.life))
     }
 
+    /// From now on, for so long, answers to a worker claim the end of a shard.
+    pub(super) fn claim_end(&mut self, now: Time, site: Site, for_us: u64) {
+        self.replicas.claim(now, site, for_us);
+    }
+
+    /// Whether an answer claims the end of its shard because an earlier answer did so.
+    pub(super) fn claims_end_again(&self, now: Time, site: Site) -> bool {
+        self.replicas.claims_again(now, site)
+    }
+
     /// Does to a batch what chance does, and gives it.
     pub(super) fn hit_batch(&mut self, cx: &mut Context, site: Site, roll: &mut Roll) -> Vec<Chance> {
         let found = self.of_batch(cx, site, roll);
@@ -142,7 +152,7 @@ impl Chances {
             None => {
                 let mut found = self.draw_call(cx, site, roll, way_us, about.owned);
                 found.extend(self.replicas.draw(cx, site, about));
-                found.extend(self.replicas.draw_claim(cx, site));
+                found.extend(self.replicas.draw_claim(cx, site, about));
                 found.extend(self.misreads.draw(cx, site, about));
                 found
             }

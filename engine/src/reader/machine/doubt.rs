@@ -1,12 +1,22 @@
-//! Answers that are not taken at their word: one that seems to be of another shard, and one that claims an end.
+//! Answers that the reader doubts: an answer about another shard, and an answer that claims the end of the shard.
 
 use super::Reader;
 use crate::input::Fetched;
 use crate::reader::{Ctx, Event};
 use crate::shard::{ChildShard, of_another_shard};
+use crate::time::{Mono, Span};
 
-/// An answer that seems to be of another shard is taken when so many answers in a row do.
+/// The reader takes an answer that names another shard if so many answers in a row name another shard.
 const FOREIGN_ANSWERS: u32 = 3;
+
+/// Answers claim the end of the shard, and prove nothing yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct EndClaim {
+    /// When the first of these answers came.
+    since: Mono,
+    /// No command before this moment.
+    pub(super) again_at: Mono,
+}
 
 impl Reader {
     /// An answer of another shard: the iterator, or the answer, is not of this shard. Nothing of the answer is taken, and a new iterator is
@@ -32,18 +42,38 @@ impl Reader {
         })
     }
 
-    /// Whether an answer without an iterator proves the end of the shard. An answer that names the children, and is not behind, proves the
-    /// end. Any other answer claims the end: a second answer in a row must claim it, from a new iterator after the last record, and bring no
-    /// record.
-    pub(super) fn proves_end(&mut self, answer: &Fetched) -> bool {
+    /// Whether an answer without an iterator proves the end of the shard. One answer proves no end: a second answer, from a new iterator after
+    /// the last record, must claim the end and bring no record. An answer without children is a weak claim: between the first claim and a weak
+    /// second claim, `stream_lag` passes.
+    pub(super) fn judge_end(&mut self, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Verdict {
         let names_children = answer.end.as_ref().is_some_and(|children| !children.is_empty());
-        let proved = match names_children && answer.behind_ms == 0 {
-            true => true,
-            false => answer.count == 0 && self.end_claimed,
+        let apart = match names_children {
+            true => Span::ZERO,
+            false => ctx.stream_lag,
         };
-        self.end_claimed = !proved;
-        proved
+        let earlier = self.end_claim.filter(|_| answer.count == 0);
+        if earlier.is_some_and(|claim| now.since(claim.since) >= apart) {
+            self.end_claim = None;
+            return Verdict::Proved;
+        }
+        let since = earlier.map_or(now, |claim| claim.since);
+        let again_at = since + apart;
+        self.end_claim = Some(EndClaim { since, again_at });
+        match again_at > now {
+            true => Verdict::Weak(again_at.since(now)),
+            false => Verdict::Claimed,
+        }
     }
+}
+
+/// What follows from an answer that claims the end.
+pub(super) enum Verdict {
+    /// The shard has ended.
+    Proved,
+    /// A second answer is asked for at once.
+    Claimed,
+    /// A second answer is asked for after this pause.
+    Weak(Span),
 }
 
 /// Whether an answer names children, and each child names its parents without this shard.

@@ -17,6 +17,8 @@ pub(super) struct Bench {
 pub(super) const RETRY_MIN: Span = Span::from_millis(100);
 pub(super) const RETRY_MAX: Span = Span::from_secs(5);
 
+pub(super) const STREAM_LAG: Span = Span::from_secs(20);
+
 pub(super) fn op(n: u64) -> OpId {
     OpId { life: 1, n }
 }
@@ -50,6 +52,14 @@ pub(super) fn empty(behind_ms: u64) -> Fetched {
         behind_ms,
         end: None,
         range_unproven: false,
+    }
+}
+
+/// An answer that claims the end of the shard, and brings nothing.
+pub(super) fn last_answer(children: &[ChildShard]) -> Fetched {
+    Fetched {
+        end: Some(children.to_vec()),
+        ..empty(0)
     }
 }
 
@@ -104,6 +114,7 @@ impl Bench {
             cfg: &self.cfg,
             retry_min: RETRY_MIN,
             retry_max: RETRY_MAX,
+            stream_lag: STREAM_LAG,
             seed: 7,
             subject: self.subject,
         };
@@ -138,6 +149,12 @@ impl Bench {
 
     pub(super) fn answer(&mut self, fetched: Fetched) -> Option<Event> {
         self.fetch(Outcome::Applied(Reply::Records(fetched)))
+    }
+
+    /// An answer from a new iterator.
+    pub(super) fn again(&mut self, fetched: Fetched) -> Option<Event> {
+        assert_eq!(self.iterate(Outcome::Applied(Reply::Iterator)), None);
+        self.answer(fetched)
     }
 
     pub(super) fn process_front(&mut self) -> BatchRef {

@@ -1,61 +1,88 @@
-//! Answers that are not taken at their word.
+//! Answers that the reader doubts.
 
-use super::bench::{Bench, child, empty, pos, records};
+use super::bench::{Bench, STREAM_LAG, child, empty, last_answer, pos, records};
 use crate::input::{Fetched, Outcome, Reply};
 use crate::output::IteratorFrom;
 use crate::position::{Position, SequenceNumber};
 use crate::reader::{Event, Start, Want};
 use crate::shard::ChildShard;
 
-/// An answer without an iterator and without children.
-fn claim() -> Fetched {
-    let end = Some(Vec::new());
-    Fetched { end, ..empty(0) }
-}
-
 #[test]
-fn an_end_without_children_is_believed_when_a_second_answer_claims_it() {
+fn an_end_is_believed_when_a_second_answer_claims_it() {
+    let children = [child("a"), child("b")];
     let mut bench = Bench::ready(Start::TrimHorizon);
-    let end = Some(Vec::new());
-    assert_eq!(
-        bench.answer(Fetched {
-            end,
-            ..records(pos(1), pos(1), 1)
-        }),
-        None
-    );
-    bench.process_front();
-    bench.wait();
-    assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::After(pos(1)))));
-    bench.iterate(Outcome::Applied(Reply::Iterator));
-    bench.wait();
-    assert_eq!(bench.reader.finished(), None);
-    assert_eq!(bench.answer(claim()), Some(Event::EndOfShard));
-    assert_eq!(bench.reader.finished(), Some(&[][..]));
-}
-
-#[test]
-fn records_after_a_claimed_end_take_the_claim_back() {
-    let mut bench = Bench::ready(Start::TrimHorizon);
-    assert_eq!(bench.answer(claim()), None);
-    bench.wait();
-    bench.iterate(Outcome::Applied(Reply::Iterator));
-    bench.wait();
-    assert_eq!(bench.answer(records(pos(1), pos(1), 1)), None);
-    bench.process_front();
-    bench.wait();
-    assert_eq!(bench.answer(claim()), None, "a new claim");
-    let behind = Fetched {
-        behind_ms: 5_000,
-        end: Some(vec![child("a")]),
-        ..empty(0)
+    let last = Fetched {
+        end: Some(children.to_vec()),
+        behind_ms: 0,
+        ..records(pos(1), pos(1), 1)
     };
+    assert_eq!(bench.answer(last), None);
+    let waited = bench.wait();
+    assert!(waited <= bench.cfg.min_interval, "asked for at once: {waited:?}");
+    assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::After(pos(1)))));
+    assert_eq!(bench.again(last_answer(&children)), Some(Event::EndOfShard));
+    bench.process_front();
+    assert_eq!(bench.reader.finished(), Some(&children[..]));
+}
+
+#[test]
+fn two_weak_claims_of_an_end_lie_apart() {
     let mut bench = Bench::ready(Start::TrimHorizon);
+    let again_in = STREAM_LAG;
+    assert_eq!(bench.answer(last_answer(&[])), Some(Event::WeakEnd { again_in }));
+    assert_eq!(bench.wait(), STREAM_LAG);
+    assert_eq!(bench.reader.finished(), None);
+    assert_eq!(bench.again(last_answer(&[])), Some(Event::EndOfShard));
+}
+
+#[test]
+fn a_weak_claim_soon_after_a_plain_one_is_waited_out() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.answer(last_answer(&[child("a")])), None);
+    let first = bench.now;
+    let event = bench.again(last_answer(&[]));
+    assert!(matches!(event, Some(Event::WeakEnd { .. })), "{event:?}");
+    bench.wait();
+    assert_eq!(bench.now.since(first), STREAM_LAG);
+    assert_eq!(bench.again(last_answer(&[])), Some(Event::EndOfShard));
+}
+
+#[test]
+fn records_take_the_claim_of_an_end_back_and_empty_answers_do_not() {
+    let children = [child("a")];
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.answer(last_answer(&children)), None);
     assert_eq!(
-        bench.answer(behind),
+        bench.again(empty(9)),
         None,
-        "an answer that is behind proves no end"
+        "the service looks for records on the way"
     );
+    bench.wait();
+    assert_eq!(bench.answer(last_answer(&children)), Some(Event::EndOfShard));
+
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.answer(last_answer(&children)), None);
+    assert_eq!(bench.again(records(pos(1), pos(1), 1)), None);
+    bench.process_front();
+    bench.wait();
+    assert_eq!(bench.answer(last_answer(&children)), None, "a new claim");
+    assert_eq!(bench.again(last_answer(&children)), Some(Event::EndOfShard));
+}
+
+#[test]
+fn a_rewind_forgets_a_claim_and_its_pause() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.answer(records(pos(1), pos(1), 1)), None);
+    bench.wait();
+    assert!(bench.answer(last_answer(&[])).is_some());
+    bench.reader.rewind();
+    assert!(bench.wait() < STREAM_LAG);
+    bench.again(records(pos(1), pos(1), 1));
+    bench.wait();
+    assert!(matches!(
+        bench.answer(last_answer(&[])),
+        Some(Event::WeakEnd { .. })
+    ));
 }
 
 /// A number as AWS gives it, of a record of this shard.
@@ -113,5 +140,6 @@ fn children_of_another_shard_are_no_end_of_this_one() {
     assert_eq!(bench.answer(end("other")), Some(Event::Foreign { of: None }));
     assert_eq!(bench.reader.finished(), None);
     bench.iterate(Outcome::Applied(Reply::Iterator));
-    assert_eq!(bench.answer(end("shard")), Some(Event::EndOfShard));
+    assert_eq!(bench.answer(end("shard")), None);
+    assert_eq!(bench.again(end("shard")), Some(Event::EndOfShard));
 }

@@ -272,6 +272,7 @@ impl HeldLease {
             cfg: &cx.config().reader,
             retry_min: cx.config().retry_min,
             retry_max: cx.config().retry_max,
+            stream_lag: cx.config().stream_lag,
             seed: cx.seed(),
             subject: self.key.as_str(),
         };
@@ -389,6 +390,12 @@ fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
             );
             (how, Span::ZERO)
         }
+        Event::WeakEnd { again_in } => (
+            "expected an answer at the end of the shard to name children, found an answer without an iterator and without children; the \
+             end counts when a later answer claims it, too"
+                .to_owned(),
+            *again_in,
+        ),
         Event::ShardMissing | Event::Trimmed { .. } | Event::EndOfShard => {
             debug_assert!(false, "what is no trouble has a notice of its own");
             (String::new(), Span::ZERO)

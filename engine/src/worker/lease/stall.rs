@@ -218,6 +218,7 @@ fn why_not_read(reading: &Reading) -> Stall {
         (Some(_), _) => why_missing(reading),
         (None, _) if reading.is_doubted() => why_missing(reading),
         (None, 0) if reading.denied.times > 0 => why_missing(reading),
+        (None, 0) if reader.is_end_claimed() => Stall::EndClaimed,
         (None, 0) => Stall::ReadsEmpty,
         (None, failures) => Stall::ReadsFail { failures },
     }

@@ -157,6 +157,7 @@ impl ReaderBench {
             cfg: &self.config,
             retry_min: Span::from_millis(100),
             retry_max: Span::from_secs(5),
+            stream_lag: Span::from_secs(20),
             seed: 7,
             subject: "shard",
         };

@@ -181,7 +181,8 @@ impl Stream {
         (page, bytes)
     }
 
-    pub(crate) fn children_of(&self, shard: &Shard) -> Vec<ChildShard> {
+    /// The children of a shard, as the last answer of a read names them.
+    pub fn children_of(&self, shard: &Shard) -> Vec<ChildShard> {
         let children = shard.children().iter().filter_map(|&child| self.shard(child));
         children
             .map(|child| ChildShard {

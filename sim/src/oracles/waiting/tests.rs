@@ -174,6 +174,12 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
     };
     assert_eq!(read(vec![(1_200_000, born())]), 0);
     assert_eq!(read(vec![(1_400_000, born())]), 1);
+    let claim = (1, Fact::EndClaimed { life: 0, shard: 0 });
+    let claimed = |at| {
+        let answers = [claim.clone(), (1, answer.clone()), (at, born())];
+        judged(answers)
+    };
+    assert_eq!((claimed(20_000_000), claimed(22_000_000)), (0, 1));
     let under_way = (1_000_000, asked(0, Ask::GetRecords, 0, 2, 0, 0));
     assert_eq!(read(vec![under_way, (60_000_000, born())]), 0);
     let closed = Fact::ShardClosed {

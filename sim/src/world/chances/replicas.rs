@@ -4,7 +4,7 @@ use super::About;
 use crate::faults::{Chance, Deed, Replica, Says, Site};
 use crate::oracles::{ShardNo, Time};
 use crate::world::context::Context;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// By the number of the worker.
 #[derive(Clone, Debug, Default)]
@@ -13,8 +13,8 @@ pub(super) struct Replicas {
     of: Vec<Option<(Time, u32, Replica)>>,
     /// What was not found once, and to whom. A second time would be more than the engine is promised: see [`crate::faults::ReplicaFaults`].
     struck: BTreeSet<(usize, ShardNo)>,
-    /// To whom the end of which shard was claimed.
-    claimed: BTreeSet<(usize, ShardNo)>,
+    /// To whom the end of which shard was claimed, and until when answers claim the same.
+    claimed: BTreeMap<(usize, ShardNo), Time>,
     /// The last single wrong answer: the life that got the answer, the number of the life's question, and the time.
     wrong: Vec<Option<(u32, u32, Time)>>,
 }
@@ -28,7 +28,7 @@ impl Replicas {
         Self {
             of: vec![None; workers as usize],
             struck: BTreeSet::new(),
-            claimed: BTreeSet::new(),
+            claimed: BTreeMap::new(),
             wrong: vec![None; workers as usize],
         }
     }
@@ -43,17 +43,31 @@ impl Replicas {
         (now < until && life == met_in).then_some(replica)
     }
 
-    /// Whether the answer of a read of ours claims the end of the shard. The next answer about the shard claims nothing.
-    pub(super) fn draw_claim(&mut self, cx: &Context, site: Site) -> Option<Chance> {
-        let (w, shard) = (usize::from(site.worker), site.shard?);
-        if site.deed != Deed::Fetch || !cx.plan().runs_ours(w, cx.now()) || self.claimed.contains(&(w, shard))
+    /// Whether the answer of a read of ours claims the end of the shard.
+    pub(super) fn draw_claim(&mut self, cx: &Context, site: Site, about: About) -> Option<Chance> {
+        let of = (usize::from(site.worker), site.shard?);
+        if site.deed != Deed::Fetch || !cx.plan().runs_ours(of.0, cx.now()) || self.claimed.contains_key(&of)
         {
             return None;
         }
         let mut roll = cx.draws().roll("end-claimed", site.key());
-        let found = cx.plan().faults.replica.chance_of_claimed_end(&mut roll)?;
-        self.claimed.insert((w, shard));
-        Some(found)
+        let most_us = longest(cx);
+        let faults = &cx.plan().faults.replica;
+        faults.chance_of_claimed_end(about.ended.is_some(), most_us, &mut roll)
+    }
+
+    /// From now on, for so long, answers claim the end of the shard.
+    pub(super) fn claim(&mut self, now: Time, site: Site, for_us: u64) {
+        if let Some(shard) = site.shard {
+            let of = (usize::from(site.worker), shard);
+            self.claimed.insert(of, now.saturating_add(for_us));
+        }
+    }
+
+    /// Whether an answer claims the end of the shard because an earlier answer did so.
+    pub(super) fn claims_again(&self, now: Time, site: Site) -> bool {
+        let until = |shard| self.claimed.get(&(usize::from(site.worker), shard));
+        site.deed == Deed::Fetch && site.shard.and_then(until).is_some_and(|until| now < *until)
     }
 
     /// What chance does to a request, if that is more than the promise allows to nothing.
@@ -80,7 +94,7 @@ impl Replicas {
         if !replica_rested || !wrong_rested || self.struck.contains(&(w, shard)) {
             return None;
         }
-        let most_us = scan_us * 3 / 4;
+        let most_us = longest(cx);
         let found = match site.deed {
             Deed::List => faults.chance_of_partial_list(shard, most_us, &mut roll)?,
             _ => faults.chance_of_not_found(site, about.turns, most_us, &mut roll)?,
@@ -96,6 +110,11 @@ impl Replicas {
             found => found,
         })
     }
+}
+
+/// For how long a replica may be wrong, in µs: for less than `stream_lag`, which is the shortest scan interval of the world.
+fn longest(cx: &Context) -> u64 {
+    cx.plan().least(|config| config.scan_interval()).0 * 3 / 4
 }
 
 #[cfg(test)]

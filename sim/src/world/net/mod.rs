@@ -10,13 +10,13 @@ pub(crate) mod stream;
 use super::context::Context;
 use super::fleet::Fleet;
 use super::services::Services;
-use super::services::stream::{Carry, Items, Sight, of_table};
+use super::services::stream::{Carry, Items, Sight, claimed_end, of_table};
 use super::services::table::wall_ms;
 use crate::faults::{Misread, Replica, Says};
 use crate::names::shard_of;
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo};
-use crate::world::net::stream::StreamRequest;
+use crate::world::net::stream::{Claimed, StreamRequest};
 use ask::{Request, outcome_mark, verb};
 use leasehold_engine::fleet::FleetTableOp;
 use leasehold_engine::ids::OpId;
@@ -56,7 +56,8 @@ struct Flight {
 struct Struck {
     stale_us: u64,
     empty: bool,
-    end_claimed: bool,
+    /// The answer claims the end of the shard.
+    end_claimed: Option<Claimed>,
     /// What is wrong with the answer about a shard.
     misread: Option<Misread>,
     wrong_first_look: bool,
@@ -208,9 +209,8 @@ impl Net {
                 only_read: false,
             });
         }
-        if let Some(fact) = carry.fetched(life, &outcome) {
-            cx.fact(fact);
-        }
+        let facts = [carry.fetched(life, &outcome), claimed_end(life, about, &outcome)];
+        facts.into_iter().flatten().for_each(|fact| cx.fact(fact));
         fleet.take_in(cx, w, (op, of), carry, &mut outcome);
         cx.mark(outcome_mark(ask, &outcome));
         if !local {
@@ -269,8 +269,8 @@ impl Flight {
             }
             Request::Item(request) => services.execute_item(cx, request, as_of),
             Request::Stream(request) => {
-                let empty = self.struck.empty && !healed;
-                let claims_end = self.struck.end_claimed && !healed;
+                let claimed = self.struck.end_claimed.filter(|_| !healed);
+                let empty = !healed && self.struck.empty || claimed.is_some_and(Claimed::brings_nothing);
                 let replica = self.struck.replica.filter(|_| !healed);
                 let mistaken = self.struck.wrong_first_look;
                 let misread = self.struck.misread.filter(|_| !healed);
@@ -289,10 +289,12 @@ impl Flight {
                         if let Some(misread) = misread {
                             misread.instead_of(&mut outcome);
                         }
-                        match (mistaken, claims_end) {
-                            (true, _) => (stream::mistaken(outcome), carry),
-                            (false, true) => (stream::claiming_end(outcome), carry),
-                            (false, false) => (outcome, carry),
+                        if let Some(claimed) = claimed {
+                            claimed.instead_of(&mut outcome, request, source, names);
+                        }
+                        match mistaken {
+                            true => (stream::mistaken(outcome), carry),
+                            false => (outcome, carry),
                         }
                     }
                 })

@@ -1,7 +1,7 @@
 //! How a request fares: whether it reaches the service, when, and what its worker is told.
 
 use super::ask::{Request, table_ask};
-use super::stream::{stream_no, stream_request};
+use super::stream::{Claimed, stream_no, stream_request};
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
 use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Replica, Site};
@@ -242,6 +242,9 @@ impl Sent {
             let listed = stream.and_then(|stream| services.some_ended(stream));
             let ended = self.site.shard.filter(|shard| services.has_ended(*shard));
             let about = About::new(owned, turns, listed.or(ended));
+            struck.end_claimed = chances
+                .claims_end_again(now, self.site)
+                .then_some(Claimed::again());
             let hits = chances.of_call(cx, self.site, roll, self.back - now, about);
             self.apply(cx, (fleet, services, &mut *chances), &hits, &mut struck);
             struck.replica = chances.replica_of(now, self.site);
@@ -312,6 +315,7 @@ impl Sent {
                 Chance::PartialList { shard, for_us } => {
                     chances.answer_by(now, self.site, for_us, Replica::that_forgot(shard));
                 }
+                Chance::EndClaimed { for_us, .. } => chances.claim_end(now, self.site, for_us),
                 Chance::OtherMoves {
                     after_us,
                     gap_us,
@@ -365,7 +369,7 @@ impl Struck {
         match chance {
             Chance::Stale { by_us } => self.stale_us = by_us,
             Chance::Empty => self.empty = true,
-            Chance::EndClaimed => self.end_claimed = true,
+            Chance::EndClaimed { named, for_us } => self.end_claimed = Some(Claimed::new(named, for_us)),
             Chance::Misread { what } => self.misread = Some(what),
             Chance::Wrong { says } => self.wrong = Some(says),
             Chance::Pause { for_us } | Chance::OtherDawdles { for_us } => self.pause_us = for_us,

@@ -104,12 +104,46 @@ pub(super) fn mistaken(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// An answer with the same records that has neither an iterator nor children, as if the shard had ended.
-pub(super) fn claiming_end(mut outcome: Outcome) -> Outcome {
-    if let Outcome::Applied(Reply::Records(answer)) = &mut outcome {
+/// An answer claims the end of the shard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claimed {
+    named: bool,
+    empty: bool,
+}
+
+impl Claimed {
+    pub(super) fn new(named: bool, for_us: u64) -> Self {
+        let empty = named || for_us > 0;
+        Self { named, empty }
+    }
+
+    /// An answer that claims the same as an earlier one.
+    pub(super) fn again() -> Self {
+        let (named, empty) = (false, true);
+        Self { named, empty }
+    }
+
+    pub(super) fn brings_nothing(self) -> bool {
+        self.empty
+    }
+
+    /// Takes the iterator out of an answer. If the children are named, they are those of the shard, and the answer is at the tip.
+    pub(super) fn instead_of(
+        self,
+        outcome: &mut Outcome,
+        request: &StreamRequest,
+        source: &Source,
+        names: &mut Names,
+    ) {
+        let (Outcome::Applied(Reply::Records(answer)), Some(shard)) = (outcome, request.shard()) else {
+            return;
+        };
+        if self.named {
+            answer.behind_ms = 0;
+            answer.end.get_or_insert_with(|| source.children(shard, names));
+        }
         answer.end.get_or_insert_default();
     }
-    outcome
 }
 
 impl StreamRequest {

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use leasehold_engine::input::{Fetched, Outcome, Reply, ShardPage, StreamState};
 use leasehold_engine::output::{IteratorFrom, ShardFilter as Filter};
 use leasehold_engine::position::Position;
+use leasehold_engine::shard::ChildShard;
 use leasehold_engine::table::Item;
 use leasehold_engine::time::Wall;
 use leasehold_local_aws::kinesis::{
@@ -63,6 +64,17 @@ pub(crate) enum Carry {
         last: u64,
         next: Option<ShardIterator>,
     },
+}
+
+/// What the oracles are told of an answer that claims the end of a shard without children.
+pub(crate) fn claimed_end(life: LifeNo, about: Option<ShardNo>, outcome: &Outcome) -> Option<Fact> {
+    match (about, outcome) {
+        (Some(shard), Outcome::Applied(Reply::Records(answer))) => {
+            let weak = answer.end.as_ref().is_some_and(Vec::is_empty);
+            weak.then_some(Fact::EndClaimed { life, shard })
+        }
+        _ => None,
+    }
 }
 
 impl Carry {
@@ -398,6 +410,14 @@ impl Source {
             ),
             Err(error) => (failure(error), Carry::Nothing),
         }
+    }
+
+    /// The children of a shard.
+    pub(crate) fn children(&self, shard: ShardNo, names: &mut Names) -> Vec<ChildShard> {
+        let (stream, index) = self.streams.place(shard);
+        let children = |truth: &Stream| Some(truth.children_of(truth.shard(index)?));
+        let children = self.truth(stream).and_then(children).unwrap_or_default();
+        children.into_iter().map(|shard| child(shard, names)).collect()
     }
 
     pub(crate) fn fetch(

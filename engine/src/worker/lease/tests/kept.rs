@@ -1,6 +1,6 @@
 //! What the application keeps and acknowledges later.
 
-use super::{Owner, child, closes_for, end, ends_without_children, records};
+use super::{Owner, child, closes_for, reads_the_end, records};
 use crate::config::ReaderConfig;
 use crate::format::Format;
 use crate::ids::OpId;
@@ -169,7 +169,7 @@ fn at_its_limit_the_handler_is_told_to_flush_and_is_given_nothing_until_it_has_a
 fn the_end_of_a_shard_waits_until_everything_kept_is_acknowledged() {
     let (mut owner, batches) = keeping();
     owner.later(seconds(1));
-    owner.answer_stream(end(&[child("b", &["a"])]));
+    reads_the_end(&mut owner, &[child("b", &["a"])]);
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
     say(&mut owner, Said::Acknowledged(batches[0]));
     owner.answer_app(done());
@@ -184,7 +184,7 @@ fn the_end_of_a_shard_waits_until_everything_kept_is_acknowledged() {
 fn a_flush_that_fails_is_repeated_after_a_pause() {
     let (mut owner, _) = keeping();
     owner.later(seconds(1));
-    ends_without_children(&mut owner);
+    reads_the_end(&mut owner, &[]);
     owner.forget();
     owner.answer_app(refused(Why::HandlerFailed));
     assert_eq!(owner.told(), ["handler-failed"]);

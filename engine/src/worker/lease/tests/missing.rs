@@ -1,6 +1,6 @@
 //! What a listing says of a shard that was not found.
 
-use super::{Owner, ends_without_children};
+use super::{Owner, reads_the_end, renewed};
 use crate::input::Why;
 use crate::notice::Stall;
 use crate::output::StreamOp;
@@ -14,13 +14,6 @@ fn listed(owner: &mut Owner, shards: &[Shard]) {
     let asked = owner.cx.now();
     lease::on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, asked, shards);
     owner.step();
-}
-
-/// The lease is renewed, if that is due.
-fn renewed(owner: &mut Owner) {
-    if owner.write().is_some_and(|change| change.verb() == "renew") {
-        owner.answer_table(done());
-    }
 }
 
 /// Time passes, and the shard is asked for again and not found.
@@ -150,7 +143,7 @@ fn a_list_that_shows_one_child_of_two_may_lag_and_another_one_is_waited_for() {
         ..closed(shard("a", &[]))
     };
     let mut owner = Owner::reading(row("a"));
-    ends_without_children(&mut owner);
+    reads_the_end(&mut owner, &[]);
     owner.forget();
     listed(&mut owner, &[parent(), half("b", 0, 5)]);
     assert_eq!((owner.told(), created(&mut owner)), (vec![], 0));
@@ -163,7 +156,7 @@ fn a_list_that_shows_one_child_of_two_may_lag_and_another_one_is_waited_for() {
 #[test]
 fn a_shard_without_children_that_several_lists_lack_ends_without_any() {
     let mut owner = Owner::reading(row("a"));
-    ends_without_children(&mut owner);
+    reads_the_end(&mut owner, &[]);
     let needed = owner.cx.config().audit_confidence;
     for listing in 1..=needed {
         assert!(
@@ -184,7 +177,7 @@ fn a_shard_without_children_that_several_lists_lack_ends_without_any() {
 
 /// An answer without an iterator and without children, of a shard that is open.
 fn ends_falsely(owner: &mut Owner) {
-    ends_without_children(owner);
+    reads_the_end(owner, &[]);
     owner.forget();
     assert!(owner.held().is_missing(), "a listing is asked for");
 }

@@ -240,14 +240,35 @@ fn end(children: &[ChildShard]) -> Outcome {
     }))
 }
 
-/// Two answers in a row, from two iterators, claim an end without children.
-fn ends_without_children(owner: &mut Owner) {
-    owner.answer_stream(end(&[]));
+/// The lease is renewed, if that is due.
+fn renewed(owner: &mut Owner) {
+    if owner.write().is_some_and(|change| change.verb() == "renew") {
+        owner.answer_table(done());
+    }
+}
+
+/// `stream_lag` passes, and the lease stays ours.
+fn waits_out_the_lag(owner: &mut Owner) {
+    let until = owner.cx.now() + owner.cx.config().stream_lag;
+    while owner.cx.now() < until {
+        let left = until.since(owner.cx.now());
+        owner.later(left.min(owner.cx.config().renew_interval));
+        renewed(owner);
+    }
+}
+
+/// Two answers, from two iterators, claim the end: without children, `stream_lag` apart.
+fn reads_the_end(owner: &mut Owner, children: &[ChildShard]) {
+    owner.answer_stream(end(children));
     assert!(!owner.held().is_missing(), "one answer proves no end");
-    owner.later(owner.cx.config().reader.min_interval);
+    let pause = owner.cx.config().reader.min_interval;
+    match children.is_empty() {
+        true => waits_out_the_lag(owner),
+        false => owner.later(pause),
+    }
     owner.answer_stream(Outcome::Applied(Reply::Iterator));
-    owner.later(owner.cx.config().reader.idle_interval);
-    owner.answer_stream(end(&[]));
+    owner.later(pause);
+    owner.answer_stream(end(children));
 }
 
 fn child(id: &str, parents: &[&str]) -> ChildShard {

@@ -1,6 +1,6 @@
 //! The end of a shard.
 
-use super::{Owner, child, closes_for, end, ends_without_children};
+use super::{Owner, child, closes_for, reads_the_end};
 use crate::output::EndReason;
 use crate::row::{Change, LeaseRow};
 use crate::time::Mono;
@@ -12,7 +12,7 @@ use crate::worker::testing::{done, ended, owned, refused_by, row, shown, shows};
 fn ending(children: &[(&str, &[&str])]) -> Owner {
     let mut owner = Owner::reading(row("a"));
     let children: Vec<_> = children.iter().map(|(id, parents)| child(id, parents)).collect();
-    owner.answer_stream(end(&children));
+    reads_the_end(&mut owner, &children);
     owner
 }
 
@@ -75,7 +75,7 @@ fn a_merged_child_waits_until_its_other_parent_has_a_lease() {
 fn children_that_have_a_lease_need_nothing_more() {
     let mut owner = Owner::reading(row("a"));
     shows(&owner.cx, &mut owner.leases, row("m"));
-    owner.answer_stream(end(&[child("m", &["a", "z"])]));
+    reads_the_end(&mut owner, &[child("m", &["a", "z"])]);
     assert_eq!(owner.requests(), []);
     assert!(matches!(owner.write(), Some(Change::End { .. })));
 }
@@ -83,7 +83,7 @@ fn children_that_have_a_lease_need_nothing_more() {
 #[test]
 fn an_end_that_names_no_children_has_the_shards_listed() {
     let mut owner = Owner::reading(row("a"));
-    ends_without_children(&mut owner);
+    reads_the_end(&mut owner, &[]);
     assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     assert!(owner.held().is_missing() && owner.write().is_none());
 }
