@@ -113,6 +113,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("merge", Fault),
     ("name-removed", Fault),
     ("not-sent", Fault),
+    ("null-attribute", Fault),
     (
         "one-stream-deleted",
         Rare("the worlds of several streams are few"),
@@ -130,6 +131,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("outage-now", Fault),
     ("outage-refused", Fault),
     ("outage-requests", Fault),
+    ("owner-null", Fault),
     ("partial-ack", Fault),
     ("pause", Fault),
     ("pause-on-answer", Fault),

@@ -11,6 +11,7 @@ mod failure_policy;
 mod independent;
 mod interop;
 mod metrics;
+mod null_owner;
 mod owner_index;
 mod papers;
 mod pauses;

@@ -37,6 +37,5 @@ pub(super) const COLUMNS: Columns = Columns {
     spell: spell_ruby,
     read: read_ruby,
     time: "a time of 1970 or later as Ruby spells it, such as 2021-05-03 06:11:41 UTC",
-    nulls: true,
     says_none: false,
 };

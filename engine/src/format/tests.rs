@@ -5,6 +5,7 @@ use crate::position::{Checkpoint, Position};
 use crate::row::{Guard, LeaseRow, Renaming};
 use crate::shard::HashRange;
 use crate::stream_identity::StreamIdentity;
+use crate::table::AttributeValue;
 use crate::time::Wall;
 use proptest::prelude::*;
 
@@ -188,6 +189,77 @@ fn a_row_without_its_guard_is_taken_once_and_complete_again() {
             );
             assert_eq!(read.checkpoint, checkpoint, "{told}");
         }
+    }
+}
+
+/// Takes a lease by its row as it is read, and renews it as the owner that the row names, if that is `w1`.
+fn is_taken_and_renewed(format: Format, item: &Item, row: &LeaseRow, told: &str) {
+    let take = format.encode(&Change::Take {
+        key: row.key.clone(),
+        counter: row.counter,
+        next: row.counter + 5,
+        from: row.owner.clone(),
+        checkpoint: row.checkpoint,
+        to: "w2".into(),
+        began: None,
+        named: row.stream.clone(),
+        stream: None,
+    });
+    let mut taken = Some(item.clone());
+    assert_eq!(take.carry_out(&mut taken), Ok(()), "{told}");
+    let read = format.decode(taken.as_ref().unwrap());
+    let owner = read.lease().and_then(|row| row.owner.clone());
+    assert_eq!(owner, Some("w2".into()), "{told}");
+    let renew = format.encode(&Change::Renew {
+        key: row.key.clone(),
+        guard: Guard {
+            counter: row.counter,
+            next: row.counter + 5,
+            holder: "w1".into(),
+            next_owner: None,
+        },
+        began: None,
+    });
+    let owned = row.owner == Some("w1".into()) && row.handing_over.is_none();
+    assert_eq!(renew.carry_out(&mut Some(item.clone())).is_ok(), owned, "{told}");
+}
+
+/// What boto3 writes for None, and an empty string, in place of each attribute.
+#[test]
+fn a_row_that_is_read_with_null_or_nothing_in_it_can_be_taken_and_renewed() {
+    for (format, odd) in Format::ALL
+        .into_iter()
+        .flat_map(|format| [AttributeValue::Null, AttributeValue::s("")].map(|odd| (format, odd)))
+    {
+        let mut row = LeaseRow::new(
+            "shardId-000000000000".into(),
+            Checkpoint::At(Position::of(5.into())),
+        );
+        (row.owner, row.counter) = (Some("w1".into()), 7_000_000_007);
+        (row.range, row.parents) = (Some(HashRange::ALL), vec!["shardId-000000000009".into()]);
+        let mut whole = None;
+        let create = format.encode(&Change::Create(Box::new(row)));
+        create.carry_out(&mut whole).unwrap();
+        let whole = whole.unwrap();
+        let names = whole.keys().filter(|name| **name != format.key_name());
+        // What is there at times.
+        let others = [
+            "checkpointOwner",
+            "ClaimRequest",
+            "Finished",
+            "childShardIds",
+            "LeaseholdSubSequence",
+        ];
+        let mut read = 0;
+        for name in names.cloned().chain(others.map(Into::into)) {
+            let mut item = whole.clone();
+            item.insert(name.clone(), odd.clone());
+            if let RowRead::Lease(row) = format.decode(&item) {
+                read += 1;
+                is_taken_and_renewed(format, &item, &row, &format!("{format}: {name} is {odd:?}"));
+            }
+        }
+        assert!(read > 5, "{format}: {read} with {odd:?}");
     }
 }
 

@@ -12,7 +12,8 @@
 //! Its programs take a row without `Checkpoint` for that of a shard that is long gone: they begin its children at once, keep the checkpoint
 //! that they remember, and do not see whose the lease is. So what ours create, take or rewind has an empty one while there is none.
 //!
-//! All of these are strings: its workers end themselves on any other type. What is ours begins with `Leasehold`.
+//! All of these are strings: its workers end themselves on any other type. NULL, which boto3 writes for None, is read here as absent, and
+//! the next take puts a string in its place. What is ours begins with `Leasehold`.
 
 use super::deadline::Columns;
 use crate::calendar::{read_go, spell_go};
@@ -37,6 +38,5 @@ pub(super) const COLUMNS: Columns = Columns {
     spell: spell_go,
     read: read_go,
     time: "a time of 1970 or later as Go spells RFC 3339 in UTC",
-    nulls: false,
     says_none: true,
 };

@@ -9,6 +9,8 @@ pub enum Condition {
     Exists(AttributeName),
     /// The attribute is not there.
     NotExists(AttributeName),
+    /// The attribute is not there, or is of another type than a string.
+    NoString(AttributeName),
     /// The attribute is there and has this very type and value (numbers compare by value).
     Equals(AttributeName, AttributeValue),
     /// All of these hold. None at all stand for no condition, but not within another one: DynamoDB has no text for that.

@@ -40,6 +40,7 @@ pub fn holds(condition: &Condition, item: Option<&Item>) -> bool {
     match condition {
         Condition::Exists(name) => value(name).is_some(),
         Condition::NotExists(name) => value(name).is_none(),
+        Condition::NoString(name) => value(name).and_then(AttributeValue::as_s).is_none(),
         Condition::Equals(name, expected) => value(name).is_some_and(|found| same(found, expected)),
         Condition::All(conditions) => conditions.iter().all(|condition| holds(condition, item)),
         Condition::Any(conditions) => conditions.iter().any(|condition| holds(condition, item)),
@@ -129,6 +130,10 @@ mod tests {
             (Condition::Exists("x".into()), false, false),
             (Condition::NotExists("x".into()), true, true),
             (Condition::NotExists("n".into()), false, true),
+            (Condition::NoString("x".into()), true, true),
+            (Condition::NoString("null".into()), true, true),
+            (Condition::NoString("n".into()), true, true),
+            (Condition::NoString("s".into()), false, true),
             (equals("n", AttributeValue::s("1")), false, false),
             (equals("n", AttributeValue::N("1.0".into())), true, false),
             (equals("s", AttributeValue::s("1")), true, false),

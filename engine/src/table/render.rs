@@ -54,6 +54,13 @@ impl Rendered {
         match condition {
             Condition::Exists(name) => format!("attribute_exists({})", self.name(name)),
             Condition::NotExists(name) => format!("attribute_not_exists({})", self.name(name)),
+            Condition::NoString(name) => {
+                let name = self.name(name);
+                format!(
+                    "NOT attribute_type({name}, {})",
+                    self.value(&AttributeValue::s("S"))
+                )
+            }
             Condition::Equals(name, value) => format!("{} = {}", self.name(name), self.value(value)),
             Condition::All(conditions) => self.joined(conditions, " AND "),
             Condition::Any(conditions) => self.joined(conditions, " OR "),
@@ -110,6 +117,7 @@ mod tests {
                 Condition::Equals("counter".into(), AttributeValue::n(4)),
                 Condition::NotExists("next".into()),
                 Condition::Exists("key".into()),
+                Condition::NoString("next".into()),
             ]),
             Action::Update(
                 Update::default()
@@ -122,17 +130,17 @@ mod tests {
         ));
         assert_eq!(
             rendered.condition,
-            "#n0 = :v0 AND attribute_not_exists(#n1) AND attribute_exists(#n2)"
+            "#n0 = :v0 AND attribute_not_exists(#n1) AND attribute_exists(#n2) AND NOT attribute_type(#n1, :v1)"
         );
         assert_eq!(
             rendered.update.as_deref(),
-            Some("SET #n0 = :v1, #n3 = :v2 REMOVE #n1, #n4 ADD #n5 :v3")
+            Some("SET #n0 = :v2, #n3 = :v3 REMOVE #n1, #n4 ADD #n5 :v4")
         );
         let names: Vec<_> = rendered.names.values().map(String::as_str).collect();
         assert_eq!(names, ["counter", "next", "key", "owner", "other", "switches"]);
         let values: Vec<_> = rendered.values.into_values().collect();
-        let n = AttributeValue::n;
-        assert_eq!(values, [n(4), n(5), AttributeValue::s("me"), n(1)]);
+        let (n, s) = (AttributeValue::n, |text: &str| AttributeValue::s(text));
+        assert_eq!(values, [n(4), s("S"), n(5), s("me"), n(1)]);
     }
 
     #[test]

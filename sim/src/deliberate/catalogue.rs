@@ -150,6 +150,8 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "no-release"
     "no-settle"
     "no-take-of-unowned"
+    "null-fails-guard"
+    "null-owner-unread"
     "older-shard-unheeded"
     "one-child-only"
     "one-handler-at-a-time"

@@ -34,6 +34,10 @@ pub enum RowEditKind {
     Delete,
     /// A person's edit removes from a lease what guards it: its counter, or the time in it.
     Unguarded,
+    /// A person's edit, or a script, writes NULL for the owner, as boto3 does for None.
+    OwnerNull,
+    /// The same, for an attribute that the row lacks; in KCL's format also a value of another type.
+    Null,
     /// A row says no more which stream it is of, or nothing that can be read: an older worker made it, or a program that replaces whole
     /// items.
     Unnamed,
@@ -113,6 +117,7 @@ impl TableFaults {
         add("unknown-attribute", 10, RowEditKind::Attribute);
         add("hand-over-begun", 8, RowEditKind::HandOver);
         add("name-removed", 10, RowEditKind::Unnamed);
+        add("null-attribute", 10, RowEditKind::Null);
         // A deletion by hand loosens several properties, so it is kept rare.
         if draws.below("delete-rare", 0, 5) == 0 {
             add("delete-row", 3, RowEditKind::Delete);
@@ -120,6 +125,9 @@ impl TableFaults {
         // Nor does this come often.
         if draws.below("guard-removed-rare", 0, 5) == 0 {
             add("guard-removed", 3, RowEditKind::Unguarded);
+        }
+        if draws.below("owner-null-rare", 0, 5) == 0 {
+            add("owner-null", 3, RowEditKind::OwnerNull);
         }
         edits.sort_by_key(|edit| edit.at);
         let tiny = draws.coin("tiny-page", 0);

@@ -324,7 +324,10 @@ impl Oracles {
                 self.lineage.observe(now, fact, of_others, verdict);
                 let edit = of_others.then(|| trespass::as_edit(fact)).flatten();
                 let judged = edit.as_ref().unwrap_or(fact);
-                if let Some(Fact::RowChanged { shard, .. }) = edit {
+                let robbed = edit.is_some() || trespass::disowns(fact);
+                if let Fact::RowChanged { shard, .. } = *fact
+                    && robbed
+                {
                     self.overlap.trespassed(shard);
                     self.fences.trespassed(shard);
                     self.window.trespassed(shard);

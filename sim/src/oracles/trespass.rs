@@ -4,7 +4,7 @@
 //! for the deadline. The owner of such a row cannot know what is in it.
 
 use super::Fact;
-use super::fact::{Owner, Verb};
+use super::fact::{Owner, Row, Verb};
 
 /// What another program wrote to a row that names somebody else, as the edit by hand that it amounts to.
 pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
@@ -19,6 +19,21 @@ pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
     }
     *verb = None;
     Some(edit)
+}
+
+/// Whether a person took a lease from its owner, who does not know: others may take it at once. A worker that takes it at the next scan
+/// starts beside the owner, whose next write is refused.
+pub(super) fn disowns(told: &Fact) -> bool {
+    let owner = |row: &Option<Row>| row.and_then(|row| row.owner);
+    match told {
+        Fact::RowChanged {
+            verb: None,
+            before,
+            after: after @ Some(_),
+            ..
+        } => owner(before).is_some() && owner(after).is_none(),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -37,6 +52,21 @@ mod tests {
     fn a_row_of_somebody_else_is_trespassed_on() {
         assert!(is_edit(1, Verb::Checkpoint, Some(2)));
         assert!(is_edit(1, Verb::Renew, Some(2)));
+    }
+
+    #[test]
+    fn a_person_disowns_who_has_a_lease() {
+        let edit = |verb, owners: [Option<u32>; 2]| {
+            let [before, after] = owners.map(|owner| Some(row(owner, 3, Mark::At(1))));
+            let mut told = changed(0, None, Verb::Release, before, after);
+            if let Fact::RowChanged { verb: of, .. } = &mut told {
+                *of = verb;
+            }
+            disowns(&told)
+        };
+        assert!(edit(None, [Some(1), None]));
+        assert!(!edit(None, [Some(1), Some(1)]) && !edit(None, [None, None]));
+        assert!(!edit(Some(Verb::Release), [Some(1), None]));
     }
 
     #[test]

@@ -173,23 +173,61 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
     ]
 }
 
+/// A row with these attributes besides those that all have.
+fn row(key: &str, more: Value) -> Option<Value> {
+    let mut row = json!({
+        "leaseKey": { "S": key },
+        "leaseCounter": { "N": "5" },
+        "checkpoint": { "S": "TRIM_HORIZON" },
+        "checkpointSubSequenceNumber": { "N": "0" },
+        "ownerSwitchesSinceCheckpoint": { "N": "0" },
+        "throughputKBps": { "N": "12.5" },
+        "somebodyElses": { "M": { "nested": { "L": [{ "BOOL": true }, { "NULL": true }] } } },
+    });
+    if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
+        row.extend(more);
+    }
+    Some(row)
+}
+
+/// Rows with values of other types than KCL writes, or without a name where one is meant.
+fn odd_states(key: &str) -> Vec<(&'static str, Option<Value>)> {
+    let row = |more: Value| row(key, more);
+    vec![
+        (
+            "nobody's, by NULL",
+            row(json!({ "leaseOwner": { "NULL": true } })),
+        ),
+        (
+            "nobody's, by a number",
+            row(json!({ "leaseOwner": { "N": "1" } })),
+        ),
+        (
+            "of an owner without a name",
+            row(json!({ "leaseOwner": { "S": "" } })),
+        ),
+        (
+            "ours, handed over by NULL",
+            row(json!({ "leaseOwner": { "S": "w1" }, "checkpointOwner": { "NULL": true } })),
+        ),
+        (
+            "ours, handed over by a list",
+            row(json!({ "leaseOwner": { "S": "w1" }, "checkpointOwner": { "L": [] } })),
+        ),
+        (
+            "with a NULL and a text for hash keys",
+            row(json!({ "startingHashKey": { "NULL": true }, "endingHashKey": { "S": "7" } })),
+        ),
+        (
+            "with hash keys",
+            row(json!({ "startingHashKey": { "S": "0" }, "endingHashKey": { "S": "7" } })),
+        ),
+    ]
+}
+
 /// Rows in the states a lease passes through.
 fn states(key: &str) -> Vec<(&'static str, Option<Value>)> {
-    let row = |more: Value| {
-        let mut row = json!({
-            "leaseKey": { "S": key },
-            "leaseCounter": { "N": "5" },
-            "checkpoint": { "S": "TRIM_HORIZON" },
-            "checkpointSubSequenceNumber": { "N": "0" },
-            "ownerSwitchesSinceCheckpoint": { "N": "0" },
-            "throughputKBps": { "N": "12.5" },
-            "somebodyElses": { "M": { "nested": { "L": [{ "BOOL": true }, { "NULL": true }] } } },
-        });
-        if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
-            row.extend(more);
-        }
-        Some(row)
-    };
+    let row = |more: Value| row(key, more);
     vec![
         ("no row", None),
         ("nobody's", row(json!({}))),
@@ -227,7 +265,7 @@ fn states(key: &str) -> Vec<(&'static str, Option<Value>)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_write_of_the_kcl_format_in_every_state_of_its_row() {
     let mut cases = tables();
-    for (state, row) in states("shard") {
+    for (state, row) in states("shard").into_iter().chain(odd_states("shard")) {
         for counter in [5, 6] {
             for (number, change) in changes(&"shard".into(), counter).iter().enumerate() {
                 let key = json!({ "leaseKey": { "S": "shard" } });
@@ -253,6 +291,6 @@ async fn every_write_of_the_kcl_format_in_every_state_of_its_row() {
             }
         }
     }
-    assert!(cases.len() > 700, "{}", cases.len());
+    assert!(cases.len() > 1_200, "{}", cases.len());
     compare(cases).await;
 }

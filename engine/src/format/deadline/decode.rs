@@ -1,7 +1,7 @@
 //! From items to rows.
 
 use super::super::reading::{identity, moment, number, range, shards, text, wrong};
-use super::{Columns, SHARD_END, SHARD_PREFIX};
+use super::{Columns, SHARD_END, SHARD_PREFIX, get};
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{HandsOver, LeaseRow, RowRead};
@@ -30,7 +30,7 @@ pub(super) fn decode(table: &Columns, item: &Item) -> RowRead {
 
 fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
     let worker = |name| -> Result<Option<WorkerId>, String> {
-        match table.get(item, name) {
+        match get(item, name) {
             // An empty owner is one that never writes again: some programs leave such rows behind.
             Some(AttributeValue::S(text)) => Ok(Some(WorkerId::new(text.clone()))),
             None => Ok(None),
@@ -42,9 +42,9 @@ fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String
         (Some(owner), Some(claimant)) if owner != claimant => (Some(claimant), Some(owner)),
         (owner, claimant) => (owner.or(claimant), None),
     };
-    let mut parents = shards(table.parents, item.get(table.parents))?;
+    let mut parents = shards(table.parents, get(item, table.parents))?;
     if parents.is_empty() {
-        let first = text(table.parent, table.get(item, table.parent))?;
+        let first = text(table.parent, get(item, table.parent))?;
         parents.extend(first.map(|id| ShardId::new(id.clone())));
     }
     Ok(LeaseRow {
@@ -55,10 +55,10 @@ fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String
         switches: 0,
         checkpoint: checkpoint(table, item)?,
         parents,
-        children: shards(table.children, item.get(table.children))?,
+        children: shards(table.children, get(item, table.children))?,
         range: range([
-            (table.range_start, item.get(table.range_start)),
-            (table.range_end, item.get(table.range_end)),
+            (table.range_start, get(item, table.range_start)),
+            (table.range_end, get(item, table.range_end)),
         ])?,
         hands_over: HandsOver::No,
         throughput: None,
@@ -69,7 +69,7 @@ fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String
 
 /// Who has a lease has it until some time.
 pub(super) fn lacks(table: &Columns, item: &Item) -> Vec<&'static str> {
-    let there = |name| table.get(item, name).is_some();
+    let there = |name| get(item, name).is_some();
     let owned = there(table.owner) && !there(table.timeout);
     owned.then_some(table.timeout).into_iter().collect()
 }
@@ -77,11 +77,11 @@ pub(super) fn lacks(table: &Columns, item: &Item) -> Vec<&'static str> {
 /// In nanoseconds since 1970; 0 for none.
 fn deadline(table: &Columns, item: &Item) -> Result<u64, String> {
     if let Some(name) = table.exact
-        && let Some(exact) = number(name, item.get(name))?
+        && let Some(exact) = number(name, get(item, name))?
     {
         return Ok(exact);
     }
-    let found = table.get(item, table.timeout);
+    let found = get(item, table.timeout);
     match text(table.timeout, found)? {
         None => Ok(0),
         Some(text) => (table.read)(text).ok_or_else(|| wrong(table.timeout, table.time, found)),
@@ -89,7 +89,7 @@ fn deadline(table: &Columns, item: &Item) -> Result<u64, String> {
 }
 
 fn checkpoint(table: &Columns, item: &Item) -> Result<Checkpoint, String> {
-    let found = table.get(item, table.checkpoint);
+    let found = get(item, table.checkpoint);
     let Some(text) = text(table.checkpoint, found)? else {
         return Ok(match item.get(table.start).and_then(AttributeValue::as_s) {
             Some("LATEST") => Checkpoint::Latest,
@@ -103,6 +103,6 @@ fn checkpoint(table: &Columns, item: &Item) -> Result<Checkpoint, String> {
     let sequence = text
         .parse()
         .map_err(|_| wrong(table.checkpoint, "a sequence number or SHARD_END", found))?;
-    let sub = number(table.sub, item.get(table.sub))?.unwrap_or(0);
+    let sub = number(table.sub, get(item, table.sub))?.unwrap_or(0);
     Ok(Checkpoint::At(Position { sequence, sub }))
 }

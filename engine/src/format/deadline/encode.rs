@@ -4,7 +4,7 @@
 //! attributes, and each is guarded by the deadline and by who may write.
 
 use super::super::reading::still_names;
-use super::{Columns, SHARD_END};
+use super::{Columns, SHARD_END, absent, empty};
 use crate::began;
 use crate::ids::{ShardId, WorkerId};
 use crate::position::Checkpoint;
@@ -45,7 +45,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
         } => Condition::All(vec![
             at(table, *counter),
             named(table.owner, from),
-            table.absent(table.claim),
+            empty(table.claim),
             still(table, *checkpoint),
         ]),
         // No leader assigns leases of these formats, and a table is of one stream: this never takes place.
@@ -92,9 +92,9 @@ fn of(table: &Columns, worker: Option<&WorkerId>) -> Condition {
         // The owner, or who waits for what was released or is being handed over.
         Some(worker) => Condition::Any(vec![
             named(table.claim, worker),
-            Condition::All(vec![named(table.owner, worker), table.absent(table.claim)]),
+            Condition::All(vec![named(table.owner, worker), empty(table.claim)]),
         ]),
-        None => Condition::All(vec![table.absent(table.owner), table.absent(table.claim)]),
+        None => Condition::All(vec![absent(table.owner), empty(table.claim)]),
     }
 }
 
@@ -103,7 +103,7 @@ fn held(table: &Columns, guard: &Guard) -> Condition {
         at(table, guard.counter),
         named(table.owner, &guard.holder),
         match &guard.next_owner {
-            None => table.absent(table.claim),
+            None => empty(table.claim),
             Some(next) => named(table.claim, next),
         },
     ])
@@ -117,13 +117,13 @@ fn had(table: &Columns, owner: Option<&WorkerId>, handing_over: Option<&WorkerId
         }
         // An owner that claims what it has, or a claimant that waits for what was given up, is one owner.
         (Some(owner), None) => Condition::Any(vec![
-            Condition::All(vec![table.absent(table.owner), named(table.claim, owner)]),
+            Condition::All(vec![absent(table.owner), named(table.claim, owner)]),
             Condition::All(vec![
                 named(table.owner, owner),
-                Condition::Any(vec![table.empty(table.claim), named(table.claim, owner)]),
+                Condition::Any(vec![empty(table.claim), named(table.claim, owner)]),
             ]),
         ]),
-        (None, _) => Condition::All(vec![table.absent(table.owner), table.empty(table.claim)]),
+        (None, _) => Condition::All(vec![absent(table.owner), empty(table.claim)]),
     }
 }
 
@@ -133,7 +133,7 @@ fn still_covers(table: &Columns, was: Option<HashRange>) -> Condition {
     Condition::All(match was {
         None => vec![
             Condition::Exists(key.into()),
-            Condition::NotExists(table.range_start.into()),
+            Condition::Any(vec![empty(table.range_start), empty(table.range_end)]),
         ],
         Some(was) => vec![
             Condition::Equals(table.range_start.into(), AttributeValue::s(was.start.to_string())),
@@ -145,15 +145,13 @@ fn still_covers(table: &Columns, was: Option<HashRange>) -> Condition {
 /// The deadline is still the one that was read. Zero stands for none.
 fn at(table: &Columns, counter: u64) -> Condition {
     let spelled = match counter {
-        0 => table.empty(table.timeout),
+        0 => empty(table.timeout),
         deadline => Condition::Equals(table.timeout.into(), AttributeValue::s((table.spell)(deadline))),
     };
     match table.exact {
         None => spelled,
         // No deadline of ours is of whole seconds.
-        Some(exact) if counter.is_multiple_of(SECOND) => {
-            Condition::All(vec![Condition::NotExists(exact.into()), spelled])
-        }
+        Some(exact) if counter.is_multiple_of(SECOND) => Condition::All(vec![absent(exact), spelled]),
         Some(exact) => Condition::Equals(exact.into(), AttributeValue::n(counter)),
     }
 }
@@ -162,7 +160,7 @@ fn at(table: &Columns, counter: u64) -> Condition {
 fn still(table: &Columns, checkpoint: Checkpoint) -> Condition {
     match spelled(checkpoint) {
         Some(text) => Condition::Equals(table.checkpoint.into(), AttributeValue::s(text)),
-        None => table.empty(table.checkpoint),
+        None => empty(table.checkpoint),
     }
 }
 

@@ -60,8 +60,6 @@ pub(super) struct Columns {
     pub(super) read: fn(&str) -> Option<u64>,
     /// What a time looks like, for errors.
     pub(super) time: &'static str,
-    /// Whether its programs write NULL for what is not there.
-    pub(super) nulls: bool,
     /// Whether rows of ours without a checkpoint have an empty one, which is a checkpoint to its programs, and stands for none.
     pub(super) says_none: bool,
 }
@@ -108,34 +106,23 @@ impl LeaseFormat for Columns {
     }
 }
 
-impl Columns {
-    /// The attribute, unless it is the null that stands for none.
-    fn get<'a>(&self, item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
-        item.get(name)
-            .filter(|value| !self.nulls || **value != AttributeValue::Null)
-    }
+/// The attribute, unless it is NULL: kcl-rb and boto3 write that for what is not there.
+fn get<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
+    item.get(name).filter(|value| **value != AttributeValue::Null)
+}
 
-    fn absent(&self, name: &'static str) -> Condition {
-        let missing = Condition::NotExists(name.into());
-        if self.nulls {
-            Condition::Any(vec![
-                missing,
-                Condition::Equals(name.into(), AttributeValue::Null),
-            ])
-        } else {
-            missing
-        }
-    }
+fn absent(name: &'static str) -> Condition {
+    Condition::Any(vec![
+        Condition::NotExists(name.into()),
+        Condition::Equals(name.into(), AttributeValue::Null),
+    ])
+}
 
-    /// Absent, or an empty text.
-    fn empty(&self, name: &'static str) -> Condition {
-        let mut ways = vec![
-            Condition::NotExists(name.into()),
-            Condition::Equals(name.into(), AttributeValue::s("")),
-        ];
-        if self.nulls {
-            ways.push(Condition::Equals(name.into(), AttributeValue::Null));
-        }
-        Condition::Any(ways)
-    }
+/// Absent, or an empty text.
+fn empty(name: &'static str) -> Condition {
+    Condition::Any(vec![
+        Condition::NotExists(name.into()),
+        Condition::Equals(name.into(), AttributeValue::s("")),
+        Condition::Equals(name.into(), AttributeValue::Null),
+    ])
 }

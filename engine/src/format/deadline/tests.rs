@@ -128,11 +128,6 @@ fn what_is_no_row_says_what_was_expected() {
             "LeaseTimeout: expected a time",
         ),
         (
-            "LeaseTimeout",
-            AttributeValue::Null,
-            "LeaseTimeout: expected a string",
-        ),
-        (
             "AssignedTo",
             AttributeValue::n(1),
             "AssignedTo: expected a string, found the number 1",
@@ -182,7 +177,9 @@ fn changes_in_words() {
         next_owner: next_owner.map(WorkerId::from),
     };
     let (noon, later) = ("2023-11-14T22:13:20.000000001Z", "2023-11-14T22:13:30.500000001Z");
-    let held = format!("IF LeaseTimeout = {noon} AND AssignedTo = w1 AND attribute_not_exists(ClaimRequest)");
+    let held = format!(
+        "IF LeaseTimeout = {noon} AND AssignedTo = w1 AND (attribute_not_exists(ClaimRequest) OR ClaimRequest =  OR ClaimRequest = ?)"
+    );
     let claimed = format!("IF LeaseTimeout = {noon} AND AssignedTo = w1 AND ClaimRequest = w2");
     let take = |from: Option<&str>, checkpoint| Change::Take {
         key: key(),
@@ -244,16 +241,16 @@ fn changes_in_words() {
         (
             take(None, Checkpoint::Latest),
             format!(
-                "SET LeaseTimeout = {later}, AssignedTo = w2, Checkpoint =  REMOVE ClaimRequest IF attribute_exists(ShardID) AND (attribute_not_exists(LeaseTimeout) OR LeaseTimeout = ) \
-                 AND (attribute_not_exists(AssignedTo) AND attribute_not_exists(ClaimRequest)) \
-                 AND (attribute_not_exists(Checkpoint) OR Checkpoint = )"
+                "SET LeaseTimeout = {later}, AssignedTo = w2, Checkpoint =  REMOVE ClaimRequest IF attribute_exists(ShardID) AND (attribute_not_exists(LeaseTimeout) OR LeaseTimeout =  OR LeaseTimeout = ?) \
+                 AND ((attribute_not_exists(AssignedTo) OR AssignedTo = ?) AND (attribute_not_exists(ClaimRequest) OR ClaimRequest =  OR ClaimRequest = ?)) \
+                 AND (attribute_not_exists(Checkpoint) OR Checkpoint =  OR Checkpoint = ?)"
             ),
         ),
         (
             take(Some("w1"), at(7)),
             format!(
                 "SET LeaseTimeout = {later}, AssignedTo = w2 REMOVE ClaimRequest, LeaseholdBegan IF attribute_exists(ShardID) AND LeaseTimeout = {noon} \
-                 AND (ClaimRequest = w1 OR (AssignedTo = w1 AND attribute_not_exists(ClaimRequest))) AND Checkpoint = 7"
+                 AND (ClaimRequest = w1 OR (AssignedTo = w1 AND (attribute_not_exists(ClaimRequest) OR ClaimRequest =  OR ClaimRequest = ?))) AND Checkpoint = 7"
             ),
         ),
         (
@@ -265,7 +262,7 @@ fn changes_in_words() {
                 by: "w2".into(),
             },
             format!(
-                "SET ClaimRequest = w2, Checkpoint =  {held} AND (attribute_not_exists(Checkpoint) OR Checkpoint = )"
+                "SET ClaimRequest = w2, Checkpoint =  {held} AND (attribute_not_exists(Checkpoint) OR Checkpoint =  OR Checkpoint = ?)"
             ),
         ),
         (

@@ -1,12 +1,18 @@
-//! From items to rows.
+//! From items to rows, as KCL for Java reads them.
+//!
+//! KCL asks the value of an attribute for its string, or its set of strings. A value of another type has none. So NULL, which boto3
+//! writes for None, stands for an absent attribute, and so does each other type. The numbers are different: KCL reads no row with another
+//! type in place of a number, and neither does this reader. Rows that KCL does not read for want of a number are read here as 0.
 
-use super::super::reading::{identity, moment, number, range, shards, text, wrong};
+use super::super::reading::{identity, moment, number, range, wrong};
 use super::{LEASE, name, sentinel};
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{HandsOver, LeaseRow, RowRead};
 use crate::stream_id::split_key;
 use crate::table::{AttributeValue, Item};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Kinds of item that KCL stored without `entityType` in some version, each with attributes that no lease has.
 const TELLTALES: [(&str, &str); 5] = [
@@ -81,15 +87,14 @@ pub(super) fn decode(item: &Item) -> RowRead {
         }
     };
     match kind(item, &found) {
-        Ok(None) => match lease(key.clone(), &found) {
+        None => match lease(key.clone(), &found) {
             Ok(row) => RowRead::Lease(row),
             Err(detail) => RowRead::Unreadable { key, detail },
         },
-        Ok(Some(kind)) => {
+        Some(kind) => {
             let says = super::fleet::decode(&key, &kind, item).map(Box::new);
             RowRead::Foreign { key, kind, says }
         }
-        Err(detail) => RowRead::Unreadable { key, detail },
     }
 }
 
@@ -119,21 +124,47 @@ fn telltale(item: &Item) -> Option<&'static str> {
 }
 
 /// What an item calls itself or can only be; absent for a lease.
-fn kind(item: &Item, found: &Attributes<'_>) -> Result<Option<String>, String> {
-    match found.entity {
-        Some(AttributeValue::S(kind)) if **kind == *LEASE => Ok(None),
-        Some(AttributeValue::S(kind)) => Ok(Some(kind.to_string())),
-        None if found.checkpoint.is_some() || found.counter.is_some() => Ok(None),
-        None => Ok(telltale(item).map(str::to_owned)),
-        entity => Err(wrong(name::ENTITY, "a string", entity)),
+fn kind(item: &Item, found: &Attributes<'_>) -> Option<String> {
+    match string(found.entity) {
+        Some(kind) if **kind == *LEASE => None,
+        Some(kind) => Some(kind.to_string()),
+        None if found.checkpoint.is_some() || found.counter.is_some() => None,
+        None => telltale(item).map(str::to_owned),
     }
 }
 
-fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
-    let worker = |name, value| -> Result<_, String> { Ok(text(name, value)?.cloned().map(WorkerId::new)) };
-    let owner = worker(name::OWNER, found.owner)?;
+/// A string. A value of another type counts as absent.
+fn string(found: Option<&AttributeValue>) -> Option<&Arc<str>> {
+    match found {
+        Some(AttributeValue::S(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// A worker. KCL takes an empty string for a name: an owner that no worker is, and that never renews.
+fn worker(found: Option<&AttributeValue>) -> Option<WorkerId> {
+    string(found).cloned().map(WorkerId::new)
+}
+
+/// Names of shards. KCL reads a set of strings alone. A list of strings, which tools without sets make of one, is read here, too: KCL
+/// would begin the shard without its parents.
+fn shards(found: Option<&AttributeValue>) -> Vec<ShardId> {
+    let listed = |value: &AttributeValue| string(Some(value)).cloned().map(ShardId::new);
+    match found {
+        Some(AttributeValue::Ss(ids)) => ids.iter().map(|id| ShardId::from(id.as_str())).collect(),
+        Some(AttributeValue::L(ids)) => {
+            let ids: BTreeSet<ShardId> = ids.iter().filter_map(listed).collect();
+            ids.into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn lease<'a>(key: LeaseKey, found: &Attributes<'a>) -> Result<LeaseRow, String> {
+    let owner = worker(found.owner);
+    let text = |found: Option<&'a AttributeValue>| found.filter(|found| found.as_s().is_some());
     let asked = found.next_owner.and_then(AttributeValue::as_s);
-    let handing_over = worker(name::OLD_OWNER, found.old_owner)?
+    let handing_over = worker(found.old_owner)
         // KCL 2.x takes a lease that is being handed over, and leaves the old owner's name in the row.
         .filter(|_| asked.is_none_or(|asked| owner.as_ref().is_some_and(|owner| owner.as_str() == asked)));
     let hands_over = hands_over(found, handing_over.as_ref().or(owner.as_ref()));
@@ -143,16 +174,15 @@ fn lease(key: LeaseKey, found: &Attributes<'_>) -> Result<LeaseRow, String> {
         key,
         owner,
         handing_over,
-        // KCL leaves a row without these alone for ever. A person's edit or another tool may leave one behind; the next write
-        // puts them there.
+        // A person's edit or another tool may leave a row without these behind; the next write puts them there.
         counter: number(name::COUNTER, found.counter)?.unwrap_or(0),
         switches: number(name::SWITCHES, found.switches)?.unwrap_or(0),
         checkpoint: checkpoint(found)?,
-        parents: relatives(stream, shards(name::PARENTS, found.parents)?),
-        children: relatives(stream, shards(name::CHILDREN, found.children)?),
+        parents: relatives(stream, shards(found.parents)),
+        children: relatives(stream, shards(found.children)),
         range: range([
-            (name::RANGE_START, found.range_start),
-            (name::RANGE_END, found.range_end),
+            (name::RANGE_START, text(found.range_start)),
+            (name::RANGE_END, text(found.range_end)),
         ])?,
         hands_over,
         // A number that cannot be read spoils no lease: it is only weighed.

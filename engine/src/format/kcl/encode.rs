@@ -28,7 +28,7 @@ pub(super) fn condition(change: &Change) -> Condition {
         }
         // KCL's hand-over, begun by the next owner. A renewal or a checkpoint that comes first does no harm.
         Change::Claim { from, .. } => {
-            Condition::All(vec![owned_by(name::OWNER, from), not_exists(name::OLD_OWNER)])
+            Condition::All(vec![owned_by(name::OWNER, from), nobody(name::OLD_OWNER)])
         }
         // KCL's leader checks the owners alone, and forgets without a condition. The counter is added: an owner that renewed since is not robbed.
         Change::Assign {
@@ -49,7 +49,7 @@ pub(super) fn condition(change: &Change) -> Condition {
             named(name::OLD_OWNER, handing_over.as_ref()),
         ]),
         Change::Offer { from, .. } | Change::Weigh { owner: from, .. } => {
-            Condition::All(vec![owned_by(name::OWNER, from), not_exists(name::OLD_OWNER)])
+            Condition::All(vec![owned_by(name::OWNER, from), nobody(name::OLD_OWNER)])
         }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
@@ -82,7 +82,19 @@ pub(super) fn condition(change: &Change) -> Condition {
 /// The row names these hash keys, or none.
 fn still_covers(was: Option<HashRange>) -> Condition {
     Condition::All(match was {
-        None => vec![Condition::Exists(name::KEY.into()), not_exists(name::RANGE_START)],
+        None => {
+            let lacks = |name: &'static str| {
+                [
+                    Condition::NoString(name.into()),
+                    equals(name, AttributeValue::s("")),
+                ]
+            };
+            let bounds = [lacks(name::RANGE_START), lacks(name::RANGE_END)];
+            vec![
+                Condition::Exists(name::KEY.into()),
+                Condition::Any(bounds.into_iter().flatten().collect()),
+            ]
+        }
         Some(was) => vec![
             equals(name::RANGE_START, AttributeValue::s(was.start.to_string())),
             equals(name::RANGE_END, AttributeValue::s(was.end.to_string())),
@@ -124,7 +136,7 @@ fn held(guard: &Guard) -> Condition {
         None => vec![
             counter,
             owned_by(name::OWNER, &guard.holder),
-            not_exists(name::OLD_OWNER),
+            nobody(name::OLD_OWNER),
         ],
         Some(next) => vec![
             counter,
@@ -368,7 +380,12 @@ fn owned_by(name: &'static str, owner: &WorkerId) -> Condition {
 
 /// It names this worker, or none.
 fn named(name: &'static str, worker: Option<&WorkerId>) -> Condition {
-    worker.map_or_else(|| not_exists(name), |worker| owned_by(name, worker))
+    worker.map_or_else(|| nobody(name), |worker| owned_by(name, worker))
+}
+
+/// It names no worker, by KCL's reading: NULL, which boto3 writes for None, and each other type but a string stand for none.
+fn nobody(name: &'static str) -> Condition {
+    Condition::NoString(name.into())
 }
 
 fn not_exists(name: &'static str) -> Condition {

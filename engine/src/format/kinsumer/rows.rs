@@ -121,7 +121,7 @@ fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
             let sequence = text
                 .parse()
                 .map_err(|_| wrong(SEQUENCE, "a sequence number or LATEST", found))?;
-            let sub = number(SUB, item.get(SUB))?.unwrap_or(0);
+            let sub = number(SUB, get(item, SUB))?.unwrap_or(0);
             Ok(Checkpoint::At(Position { sequence, sub }))
         }
     }

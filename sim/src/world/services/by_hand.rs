@@ -7,6 +7,7 @@ use crate::oracles::ShardNo;
 use crate::oracles::fact::Verb;
 use crate::world::context::Context;
 use crate::world::request::Request;
+use leasehold_engine::format::Format;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::Change;
 use leasehold_engine::table::{AttributeValue, Item};
@@ -22,6 +23,18 @@ const GUARDS: [&str; 5] = [
     "lease_timeout",
     "leasehold_deadline",
     "LastUpdate",
+];
+
+/// What names the owner in rows of the formats there are.
+const OWNERS: [&str; 4] = ["leaseOwner", "AssignedTo", "assigned_to", "OwnerID"];
+
+/// What a row has only at times, in the formats there are.
+const AT_TIMES: [(Format, &str); 5] = [
+    (Format::Kcl, "checkpointOwner"),
+    (Format::Kcl, "childShardIds"),
+    (Format::VmwareGoKcl, "ClaimRequest"),
+    (Format::KclRb, "leasehold_claim"),
+    (Format::Kinsumer, "Finished"),
 ];
 
 /// What names the stream in rows of the formats there are.
@@ -82,6 +95,8 @@ impl Services {
                 }
             }
             RowEditKind::Unnamed => self.unname(cx, edit.pick),
+            RowEditKind::OwnerNull => self.disown(cx, edit.pick),
+            RowEditKind::Null => self.nullify(cx, edit.pick),
             RowEditKind::HandOver => {
                 if let Some(shard) = self.pick_lease(cx, edit.pick.into()).as_ref().and_then(shard_of) {
                     cx.request(Request::HandOver {
@@ -98,6 +113,51 @@ impl Services {
                     self.attributes.retain(|known| known != &key);
                     self.row_written(cx, &key, None, None);
                 }
+            }
+        }
+    }
+
+    /// The owner of a row is NULL.
+    fn disown(&mut self, cx: &mut Context, pick: u32) {
+        let owner = |item: &Item| OWNERS.into_iter().find(|name| item.contains_key(*name));
+        if let Some(key) = self.pick_lease(cx, pick.into())
+            && let Some(item) = self.table.item(&key)
+            && let Some(name) = owner(item)
+            && !cx.plan().has_others()
+        {
+            let mut item = Item::clone(item);
+            item.insert(name.into(), AttributeValue::Null);
+            if self.table.put_by_hand(cx.now(), &item) {
+                cx.fault("owner-null", None, None);
+                self.row_written(cx, &key, None, None);
+            }
+        }
+    }
+
+    /// An attribute that a row lacks is NULL, or has a value of another type where the library of the format reads each as absent.
+    fn nullify(&mut self, cx: &mut Context, pick: u32) {
+        let format = cx.plan().format;
+        let names: Vec<&str> = AT_TIMES
+            .into_iter()
+            .filter(|(of, _)| *of == format)
+            .map(|(_, name)| name)
+            .collect();
+        let odd = match (format, pick >> 16 & 3) {
+            (Format::Kcl, 0) => AttributeValue::n(7),
+            (Format::Kcl, 1) => AttributeValue::L(Vec::new()),
+            _ => AttributeValue::Null,
+        };
+        if let Some(key) = self.pick_lease(cx, pick.into())
+            && let Some(item) = self.table.item(&key)
+            && let Some(name) = names.get((pick >> 20) as usize % names.len().max(1))
+            && !item.contains_key(*name)
+            && !cx.plan().has_others()
+        {
+            let mut item = Item::clone(item);
+            item.insert((*name).into(), odd);
+            if self.table.put_by_hand(cx.now(), &item) {
+                cx.fault("null-attribute", None, None);
+                self.row_written(cx, &key, None, None);
             }
         }
     }

@@ -394,6 +394,10 @@ fn condition(condition: Condition) -> expr::Condition {
     match condition {
         Condition::Exists(name) => expr::Condition::exists(name),
         Condition::NotExists(name) => expr::Condition::not_exists(name),
+        Condition::NoString(name) => {
+            let path = expr::Operand::Path(expr::Path::attribute(name));
+            expr::Condition::Not(Box::new(expr::Condition::HasType(path, "S".to_owned())))
+        }
         Condition::Equals(name, value) => expr::Condition::equals(name, value),
         Condition::All(all) => expr::Condition::And(all.into_iter().map(self::condition).collect()),
         Condition::Any(any) => expr::Condition::Or(any.into_iter().map(self::condition).collect()),

@@ -53,7 +53,7 @@ pub(super) fn told(change: &Change) -> String {
 
 #[test]
 fn every_change_in_words() {
-    let held = "IF leaseCounter = 42 AND leaseOwner = 'w1' AND attribute_not_exists(checkpointOwner)";
+    let held = "IF leaseCounter = 42 AND leaseOwner = 'w1' AND NOT attribute_type(checkpointOwner, 'S')";
     let handed = "IF leaseCounter = 42 AND leaseOwner = 'w2' AND checkpointOwner = 'w1'";
     let forget =
         "leaseholdBegan, pendingCheckpoint, pendingCheckpointSubSequenceNumber, pendingCheckpointState";
@@ -99,7 +99,7 @@ fn every_change_in_words() {
             format!(
                 "SET leaseCounter = 43, checkpoint = 'TRIM_HORIZON', checkpointSubSequenceNumber = 0, \
                  ownerSwitchesSinceCheckpoint = 0 REMOVE {forget}, leaseOwner, checkpointOwner IF attribute_exists(leaseKey) AND \
-                 leaseCounter = 42 AND leaseOwner = 'w1' AND attribute_not_exists(checkpointOwner) AND checkpoint = 'SHARD_END'"
+                 leaseCounter = 42 AND leaseOwner = 'w1' AND NOT attribute_type(checkpointOwner, 'S') AND checkpoint = 'SHARD_END'"
             ),
         ),
         (
@@ -121,7 +121,7 @@ fn every_change_in_words() {
         (
             take(None),
             "SET leaseCounter = 43, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner, throughputKBps ADD ownerSwitchesSinceCheckpoint 0 \
-             IF leaseCounter = 42 AND attribute_not_exists(leaseOwner)"
+             IF leaseCounter = 42 AND NOT attribute_type(leaseOwner, 'S')"
                 .into(),
         ),
         // Zero stands for a counter that is missing, too; a row that is missing is no such row.
@@ -129,7 +129,7 @@ fn every_change_in_words() {
             take_at(0, None),
             "SET leaseCounter = 1, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner, throughputKBps ADD ownerSwitchesSinceCheckpoint 0 \
              IF attribute_exists(leaseKey) AND checkpoint = 'LATEST' AND (attribute_not_exists(leaseCounter) OR leaseCounter = 0) \
-             AND attribute_not_exists(leaseOwner)"
+             AND NOT attribute_type(leaseOwner, 'S')"
                 .into(),
         ),
         (
@@ -147,7 +147,7 @@ fn every_change_in_words() {
                 by: "w2".into(),
             },
             "SET leaseOwner = 'w2', checkpointOwner = 'w1', leaseholdNextOwner = 'w2' \
-             IF leaseOwner = 'w1' AND attribute_not_exists(checkpointOwner)"
+             IF leaseOwner = 'w1' AND NOT attribute_type(checkpointOwner, 'S')"
                 .into(),
         ),
         (
@@ -180,7 +180,8 @@ fn every_change_in_words() {
         (
             Change::SetRange { key: key(), was: None, range: HashRange { start: HashKey(1), end: HashKey(2) } },
             "SET startingHashKey = '1', endingHashKey = '2' \
-             IF attribute_exists(leaseKey) AND attribute_not_exists(startingHashKey)"
+             IF attribute_exists(leaseKey) AND (NOT attribute_type(startingHashKey, 'S') OR startingHashKey = '' OR \
+             NOT attribute_type(endingHashKey, 'S') OR endingHashKey = '')"
                 .into(),
         ),
         (

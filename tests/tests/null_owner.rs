@@ -1,0 +1,64 @@
+//! Rows as boto3 leaves them: NULL, which it writes for None, where KCL writes no attribute.
+
+use leasehold::Notice;
+use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
+
+const STREAM: &str = "orders";
+const APPLICATION: &str = "billing";
+
+/// Each attribute of the row of this shard becomes NULL.
+async fn nullify(scene: &TwoShards, shard: &str, attributes: &[&str]) {
+    for attribute in attributes {
+        let edit = scene.dynamodb.update_item().table_name(APPLICATION);
+        let edit = edit.key("leaseKey", AttributeValue::S(shard.to_owned()));
+        let edit = edit.update_expression("SET #a = :null");
+        let edit = edit.expression_attribute_names("#a", *attribute);
+        let edit = edit.expression_attribute_values(":null", AttributeValue::Null(true));
+        edit.send().await.expect("an edit");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_whose_owner_is_null_is_free() {
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
+    scene.put("a").await;
+    let mut probe = scene.worker();
+    for shard in SHARDS {
+        becomes(&probe, shard, &["a"]).await;
+        let saved =
+            |notice: &Notice| matches!(notice, Notice::Checkpointed { lease, .. } if lease.as_str() == shard);
+        probe.told("the checkpoint", saved).await;
+    }
+
+    // Its owner lives: its next write is refused, and it takes the lease anew. The other owner does not notice anything.
+    let lost = |notice: &Notice| matches!(notice, Notice::Lost { .. });
+    nullify(&scene, SHARDS[0], &["leaseOwner"]).await;
+    nullify(
+        &scene,
+        SHARDS[1],
+        &["checkpointOwner", "childShardIds", "parentShardId"],
+    )
+    .await;
+    probe.told("the loss", lost).await;
+    scene.put("b").await;
+    for shard in SHARDS {
+        becomes(&probe, shard, &["a", "b"]).await;
+    }
+    let losses = probe.seen().notices.iter().filter(|notice| lost(notice)).count();
+    assert_eq!(losses, 1, "{:#?}", probe.seen().notices);
+    probe.shutdown().await;
+
+    // A worker that starts finds such rows.
+    for shard in SHARDS {
+        nullify(&scene, shard, &["leaseOwner", "checkpointOwner", "entityType"]).await;
+    }
+    scene.put("c").await;
+    let mut next = scene.worker();
+    for shard in SHARDS {
+        becomes(&next, shard, &["c"]).await;
+    }
+    let unreadable = |notice: &&Notice| matches!(notice, Notice::Unreadable { .. });
+    assert_eq!(next.seen().notices.iter().filter(unreadable).count(), 0);
+    next.shutdown().await;
+}
