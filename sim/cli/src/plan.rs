@@ -257,11 +257,14 @@ impl Survey {
         let leases: BTreeMap<_, _> = leases.map(|lease| (&lease.key, lease)).collect();
         let leases: Vec<&LeaseRow> = leases.into_values().collect();
         let course = rounds::course(&leases, &fleet, asked.policies, load);
-        let moves = |round: &Vec<Assignment>| round.iter().any(Assignment::is_move);
+        // A hand-over that was begun before evens nothing out.
+        let evens = |step: &Assignment| step.is_move() && step.how != "hand-over";
+        let moves = |round: &Vec<Assignment>| round.iter().any(evens);
         let (most, least) = (course.most(), course.least());
         if rule.leader.is_none()
             && course.rounds.iter().any(moves)
             && let (Some(most), Some(least)) = (most, least)
+            && most.1 > least.1
         {
             let detail = format!(
                 "{} has {} leases and {} has {}: workers move some",

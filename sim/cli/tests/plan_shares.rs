@@ -131,6 +131,50 @@ fn leases_are_followed_until_nothing_moves() {
     );
 }
 
+/// What is said of a table with these owners, and old owners.
+fn plan_of(name: &str, owners: &[(&str, Option<&str>)]) -> Value {
+    let rows = (90..).zip(owners).map(|(shard, (owner, old))| {
+        let mut row = json!({
+            "leaseKey": {"S": format!("shardId-{shard:012}")}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": owner},
+            "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}
+        });
+        if let Some(old) = old {
+            row["checkpointOwner"] = json!({"S": old});
+        }
+        row
+    });
+    let rows: Vec<Value> = rows.collect();
+    let leases = written(name, &json!({"Items": rows}).to_string());
+    let shards = file("shards.json");
+    let plan = Command::new(env!("CARGO_BIN_EXE_leasehold"))
+        .args(["plan", "--json", "--shards", &shards, "--leases"])
+        .arg(&leases)
+        .output();
+    json_of(&plan.expect("the command starts"))
+}
+
+#[test]
+fn a_worker_is_not_compared_with_itself() {
+    let plan = plan_of(
+        "promised.json",
+        &[("w1", None), ("gone", Some("w1")), ("w1", None), ("w1", None)],
+    );
+    assert_eq!(findings(&plan, "unbalanced").len(), 0, "{plan}");
+    assert_eq!(findings(&plan, "stuck-handoff").len(), 1, "{plan}");
+}
+
+#[test]
+fn an_owner_without_a_name_is_no_worker() {
+    let plan = plan_of("nameless.json", &[("w1", None), ("w1", None), ("", None)]);
+    assert_eq!(findings(&plan, "unbalanced").len(), 0, "{plan}");
+    let taken = &plan["assign"][0];
+    assert_eq!(
+        (&taken["lease_key"], &taken["how"], &taken["to"]),
+        (&json!("shardId-000000000092"), &json!("take"), &json!("w1")),
+        "{plan}"
+    );
+}
+
 #[test]
 fn leases_of_many_streams_are_told_in_a_line_for_each_stream() {
     let rows: Vec<Value> = ["bills:1700000000", "orders:1800000000"]

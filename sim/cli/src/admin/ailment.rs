@@ -215,10 +215,6 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             "an unfinished lease for each part of the hash space",
             "see the leases that are missing, below; without any, an unfinished shard above brings what is missing when it ends",
         ),
-        "bad-listing" => (
-            "a list of shards that fits together",
-            "run it again: the list may have been read during a reshard",
-        ),
         "orphan" => {
             let key = key.as_ref()?;
             repair = removal(key, patient);
@@ -228,10 +224,6 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
                 forgotten(ended, repair.is_some()),
             )
         }
-        "multi-stream" => (
-            "leases of this stream alone",
-            "see to it that these streams are meant to be in this table; name them by their identifiers to examine them",
-        ),
         "stuck-handoff" => {
             // A row that changes is a hand-over under way.
             let key = key.as_ref().filter(|key| !patient.moves(key))?;
@@ -244,7 +236,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
                 "repair it, if neither worker lives; a worker of Leasehold takes it once it has stood still for a lease duration",
             )
         }
-        _ => return None,
+        kind => of_all_leases(kind)?,
     };
     Some(Ailment {
         kind: finding.kind,
@@ -256,6 +248,26 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             .replace("no unfinished lease covers", "none that covers"),
         advice: advice.to_owned(),
         repairs: repair.into_iter().collect(),
+    })
+}
+
+/// What was expected of the table as a whole, or of the list of shards, and what to do; absent: it is nothing that is wrong.
+fn of_all_leases(kind: &str) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        "bad-listing" => (
+            "a list of shards that fits together",
+            "run it again: the list may have been read during a reshard",
+        ),
+        "dynamodb-streams" => (
+            "leases of shards of a Kinesis stream",
+            "give the consumer of the Kinesis stream an application name of its own: its workers take the leases of this table for those of \
+             shards that are gone",
+        ),
+        "multi-stream" => (
+            "leases of this stream alone",
+            "see to it that these streams are meant to be in this table; name them by their identifiers to examine them",
+        ),
+        _ => return None,
     })
 }
 

@@ -104,10 +104,10 @@ impl Fleet {
         fresh.map(|report| &report.id)
     }
 
-    /// Whether a worker has reported, and does not any more.
+    /// Whether a worker has reported, and does not any more. An owner without a name is none: a script writes such rows.
     pub(super) fn is_dead(&self, worker: &WorkerId) -> bool {
         let report = self.reports.get(worker);
-        report.is_some_and(|report| !is_fresh(report, self.now))
+        worker.as_str().is_empty() || report.is_some_and(|report| !is_fresh(report, self.now))
     }
 
     /// The reports in the table of workers that live.

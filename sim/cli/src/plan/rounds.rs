@@ -327,6 +327,7 @@ impl<'a> Table<'a> {
 
     fn why_left(&self, row: &LeaseRow) -> String {
         match row.actual_owner() {
+            Some(nobody) if nobody.as_str().is_empty() => "an owner without a name has it".to_owned(),
             Some(dead) => format!("{dead} has it and does not report any more"),
             None => "no worker has it".to_owned(),
         }

@@ -71,6 +71,7 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
             }
         }
     }
+    survey.of_tables(&leases);
     survey.judge(shards, &leases, asked);
     survey.other_streams(&leases, asked);
     survey.plan(shards, &leases, &occupied, asked);
@@ -118,7 +119,7 @@ impl Survey {
         let lineage = sync::Lineage::new(shards);
         for (key, lease) in leases {
             let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
-            if !asked.is_meant(key) {
+            if !asked.is_meant(key) || whose::is_of_a_table(key.as_str()) {
                 continue;
             }
             let Some(shard) = listed.get(key.as_str()) else {
@@ -176,6 +177,21 @@ impl Survey {
             }
         }
         self.holes(&listed, leases, asked);
+    }
+
+    /// Leases of shards of DynamoDB Streams.
+    fn of_tables(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
+        let mut count = other::Count::default();
+        let of_tables = leases
+            .iter()
+            .filter(|(key, _)| whose::is_of_a_table(key.as_str()));
+        of_tables.for_each(|(_, lease)| count.add(lease));
+        if count != other::Count::default() {
+            let detail = format!(
+                "{count} of shards of DynamoDB Streams: an application that reads the changes of a table has this lease table"
+            );
+            self.find("dynamodb-streams", None, detail);
+        }
     }
 
     /// Hash keys that no unfinished lease covers.

@@ -30,6 +30,17 @@ pub(super) fn of_another(shard: &Shard, number: SequenceNumber, listed: &[Shard]
     ))
 }
 
+/// Whether a shard is of a table's stream, by its name: DynamoDB Streams names shards by twenty digits and eight of base 16.
+pub(super) fn is_of_a_table(shard: &str) -> bool {
+    let parts = shard
+        .strip_prefix("shardId-")
+        .and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(time, rest)| {
+        let digits = time.len() == 20 && time.bytes().all(|byte| byte.is_ascii_digit());
+        digits && rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
 fn parts(number: SequenceNumber) -> Option<SequenceParts> {
     kinesis::SequenceNumber::from_words(number.words()).parts()
 }
@@ -100,6 +111,20 @@ mod tests {
         );
         // It may be of another stream, which is told elsewhere.
         assert_eq!(said(1, number(500, 3, 5)), None);
+    }
+
+    #[test]
+    fn shards_of_dynamodb_streams_are_told_by_their_names() {
+        assert!(is_of_a_table("shardId-00000001762992400730-85636fc0"));
+        for other in [
+            "shardId-000000000001",
+            "shardId-00000001762992400730",
+            "shardId-0000000176299240073-85636fc0",
+            "shardId-00000001762992400730-85636fcg",
+            "123456789012:orders:1700000000:shardId-000000000001",
+        ] {
+            assert!(!is_of_a_table(other), "{other}");
+        }
     }
 
     #[test]

@@ -305,6 +305,22 @@ fn leases_of_other_streams_are_told_by_stream() {
 }
 
 #[test]
+fn leases_of_shards_of_dynamodb_streams_are_one_finding() {
+    let rows = [0, 1].map(|n| {
+        let key = format!("shardId-0000000176299240{n}730-85636fc{n}");
+        lease(&key, Some("w1"), Checkpoint::TrimHorizon)
+    });
+    let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
+    assert_eq!(kinds(&survey)[0], "dynamodb-streams");
+    assert!(
+        survey.findings[0]
+            .detail
+            .starts_with("2 leases (2 unfinished) of shards of DynamoDB Streams")
+    );
+    assert!(!kinds(&survey).contains(&"orphan"), "{:?}", survey.findings);
+}
+
+#[test]
 fn a_listing_that_cannot_be_meant_gives_no_plan() {
     let shards = [
         shard("a", None, true, (0, u128::MAX)),
