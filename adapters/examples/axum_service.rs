@@ -4,7 +4,7 @@
 //! Another address, and the seconds between a signal and the shutdown, are given as `… axum_service 0.0.0.0:80 10`.
 #![expect(
     clippy::disallowed_methods,
-    reason = "this project wants its tasks and timers from a port; your program needs no such line"
+    reason = "this project wants its tasks, timers and threads from a port; your program needs no such line"
 )]
 
 use axum::extract::State;
@@ -15,11 +15,13 @@ use leasehold::aws::{self, dynamodb, kinesis};
 use leasehold::{Batch, Control, InitialPosition, Status, Worker};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::error::Error;
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use std::{io, net};
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 /// What the pages are made from. A `Control` answers at once, from any thread, whatever the worker does.
@@ -51,28 +53,29 @@ async fn metrics(State(service): State<Arc<Service>>) -> String {
     service.metrics.render()
 }
 
-/// Ctrl-C, or what Kubernetes sends before it kills a process.
-async fn signal() -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        tokio::select! {
-            pressed = tokio::signal::ctrl_c() => pressed,
-            _ = terminate.recv() => Ok(()),
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
-}
-
-/// Health fails first, so that others see it. The worker goes on meanwhile, and is stopped then.
-async fn stop_on_signal(service: Arc<Service>, pause: Duration) -> std::io::Result<()> {
-    signal().await?;
-    service.is_stopping.store(true, Ordering::Relaxed);
-    tokio::time::sleep(pause).await;
-    service.control.shutdown();
-    Ok(())
+/// Serves the pages until `stopped`, on a thread and a runtime of their own: a probe is answered, too, while handlers block every thread
+/// of the worker's runtime.
+fn serve(
+    listener: net::TcpListener,
+    pages: Router,
+    metrics: PrometheusHandle,
+    stopped: oneshot::Receiver<()>,
+) -> JoinHandle<io::Result<()>> {
+    thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                    metrics.run_upkeep(); // or what histograms keep would grow
+                }
+            });
+            let until = async { stopped.await.unwrap_or_default() };
+            axum::serve(TcpListener::from_std(listener)?, pages)
+                .with_graceful_shutdown(until)
+                .await
+        })
+    })
 }
 
 #[tokio::main]
@@ -107,23 +110,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .route("/status", get(status))
         .route("/metrics", get(self::metrics))
         .with_state(service.clone());
-    let listener = TcpListener::bind(address).await?;
+    let listener = net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
     println!("http://{}", listener.local_addr()?);
     // The pages are there until the worker has stopped.
     let (stop, stopped) = oneshot::channel::<()>();
-    let until = async { stopped.await.unwrap_or_default() };
-    let server = tokio::spawn(
-        axum::serve(listener, pages)
-            .with_graceful_shutdown(until)
-            .into_future(),
-    );
-    tokio::spawn(stop_on_signal(service, Duration::from_secs(pause)));
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            metrics.run_upkeep(); // or what histograms keep would grow
-        }
-    });
+    let server = serve(listener, pages, metrics, stopped);
+    // Health fails first, so that others see it. The worker goes on meanwhile, and is stopped then. A second signal ends the process.
+    leasehold::on_signal(move || {
+        service.is_stopping.store(true, Ordering::Relaxed);
+        thread::sleep(Duration::from_secs(pause));
+        service.control.shutdown();
+    })?;
 
     let report = worker
         .run_fn(|batch: Batch| async move {
@@ -132,7 +130,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         })
         .await?;
     drop(stop);
-    server.await??;
+    server.join().map_err(|_| "the pages have panicked")??;
     println!("the worker has stopped{report}");
     Ok(())
 }

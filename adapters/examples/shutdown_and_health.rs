@@ -4,7 +4,7 @@
 //! address is given as `… shutdown_and_health 0.0.0.0:80`.
 #![expect(
     clippy::disallowed_methods,
-    reason = "this project wants its tasks from a port; your program needs no such line"
+    reason = "this project wants its tasks and threads from a port; your program needs no such line"
 )]
 
 use http_body_util::Full;
@@ -15,7 +15,9 @@ use hyper_util::rt::TokioIo;
 use leasehold::aws::{self, dynamodb, kinesis};
 use leasehold::{Batch, Bytes, Control, InitialPosition, Worker};
 use std::time::Duration;
+use std::{io, net, thread};
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 
 /// A `Control` answers at once, from any thread, whatever the worker does.
 fn answer(path: &str, control: &Control) -> Result<Response<Full<Bytes>>, hyper::http::Error> {
@@ -37,14 +39,20 @@ fn answer(path: &str, control: &Control) -> Result<Response<Full<Bytes>>, hyper:
         .body(Full::new(Bytes::from(text + "\n")))
 }
 
-async fn serve(listener: TcpListener, control: Control) {
-    while let Ok((socket, _)) = listener.accept().await {
-        let control = control.clone();
-        let service = service_fn(move |request: Request<body::Incoming>| {
-            std::future::ready(answer(request.uri().path(), &control))
-        });
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(socket), service));
-    }
+/// On a thread and a runtime of its own: a probe is answered, too, while handlers block every thread of the worker's runtime.
+fn serve(listener: net::TcpListener, control: Control) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::from_std(listener)?;
+        loop {
+            let (socket, _) = listener.accept().await?;
+            let control = control.clone();
+            let service = service_fn(move |request: Request<body::Incoming>| {
+                std::future::ready(answer(request.uri().path(), &control))
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(socket), service));
+        }
+    })
 }
 
 #[tokio::main]
@@ -65,10 +73,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .config(|config| config.with_shutdown_timeout(Duration::from_secs(20)))
         .build()?;
 
-    let listener = TcpListener::bind(address).await?;
+    let listener = net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
     println!("http://{}", listener.local_addr()?);
-    tokio::spawn(serve(listener, worker.control()));
-    // From any other place of the program, `control.shutdown()` does the same.
+    let control = worker.control();
+    thread::spawn(move || {
+        if let Err(error) = serve(listener, control) {
+            eprintln!("the pages are not served any more: {error}");
+        }
+    });
+    // From any other place of the program, `control.shutdown()` does the same. A second signal ends the process at once.
     leasehold::shutdown_on_signal(worker.control())?;
 
     // After the signal: the running calls end, what is processed is written, every lease is released for the next worker.

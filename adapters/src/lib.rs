@@ -142,7 +142,7 @@ pub use recorder::{NotTaken, Sink as TraceSink, TraceFolder};
 pub use report::Report;
 pub use shards::ShardStream;
 #[cfg(feature = "signal")]
-pub use signal::shutdown_on_signal;
+pub use signal::{on_signal, shutdown_on_signal};
 pub use status::{LeaseStatus, Phase, Stalled, Status};
 #[cfg(feature = "aws")]
 pub use worker::Rewind;

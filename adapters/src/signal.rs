@@ -1,23 +1,35 @@
-//! A shutdown when the process is asked to end.
+//! Signals that ask the process to end, heard by a thread that no handler can block.
 
 use crate::error::Error;
 use crate::worker::Control;
 use std::io;
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
-use tokio::runtime::Handle;
+use tokio::runtime;
+use tracing::dispatcher::{get_default, with_default};
+
+/// The name of the threads that hear signals.
+const NAME: &str = "leasehold-signals";
+/// What a shell reports of a process that was ended by SIGINT: 128 and the number of the signal.
+const INTERRUPTED: i32 = 130;
+/// What a shell reports of a process that was ended by SIGTERM.
+#[cfg(unix)]
+const TERMINATED: i32 = 143;
+/// The last line may take so long to be written. A log that takes no more lines delays the end by no more than that.
+const LAST_LINE: Duration = Duration::from_millis(500);
 
 /// Shuts a worker down on Ctrl-C (SIGINT) and, on Unix, on SIGTERM: the signal with which Kubernetes, systemd and others ask a
-/// process to end. From then on these signals do not end the process themselves.
+/// process to end.
 ///
-/// Call it once for each worker, within a tokio runtime that has its I/O driver enabled and runs until the worker has ended.
-/// Signals that come after this call are not missed. [`Worker::run`](crate::Worker::run) returns after at most
+/// The first signal begins a graceful stop, as [`Control::shutdown`] does. [`Worker::run`](crate::Worker::run) returns after at most
 /// `shutdown_timeout` (30 s by default); set it below the time after which the process is killed, which is 30 s with Kubernetes
-/// by default.
+/// by default. A second signal, of either kind, ends the process at once: see [`on_signal`].
 ///
-/// A second signal during the shutdown ends the worker at once, as [`Control::shutdown_within`] does with a time of 0: running handlers
-/// are stopped, and what can be released is released. `run` then returns [`Error::Unclean`] with the [report](crate::Report) if a handler
-/// was stopped or a lease was left to expire. That takes milliseconds if DynamoDB answers, and two `table_timeout` (3 s each by default)
-/// at most. Further signals change nothing; SIGKILL ends the process in any case.
+/// Call it once for each worker, anywhere in the program. A thread of its own hears the signals: handlers that block every thread of their
+/// runtime do not keep the worker from stopping. While they block, `run` cannot return, and so the process does not end by itself.
 ///
 /// ```no_run
 /// # async fn example(worker: leasehold::Worker) -> Result<(), leasehold::Error> {
@@ -28,28 +40,119 @@ use tokio::runtime::Handle;
 /// ```
 ///
 /// # Errors
-/// [`Error::NoRuntime`] outside of a tokio runtime. [`Error::Signal`] if the system does not let this process listen.
-///
-/// # Panics
-/// If the runtime's I/O driver is not enabled.
+/// [`Error::Signal`] if the system does not let this process listen, or gives it no thread.
 pub fn shutdown_on_signal(control: Control) -> Result<(), Error> {
-    let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
-    let mut signals = Signals::new().map_err(Error::Signal)?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "signals come from outside of every simulation"
-    )]
-    runtime.spawn(async move {
-        signals.next().await;
-        control.shutdown();
-        signals.next().await;
-        tracing::warn!("asked to end once more: the worker stops its handlers and ends at once");
-        control.shutdown_within(Duration::ZERO);
-    });
-    Ok(())
+    on_signal(move || control.shutdown())
 }
 
-/// The signals that ask a process to end.
+/// Does something on the first Ctrl-C (SIGINT) or, on Unix, SIGTERM, instead of ending the process. Signals that come after this call are
+/// not missed.
+///
+/// A second signal, of either kind, ends the process at once: with one line in the log, and with the exit code that a shell
+/// reports of a process that the signal ended, which is 130 of SIGINT and 143 of SIGTERM. Leases that are not released by then expire. A
+/// program that would rather release them, in the time that two `table_timeout` take at most, calls [`Control::shutdown_within`] with a
+/// time of 0.
+///
+/// Threads of their own hear the signals and run `action`, which may block. Handlers that block every thread of their runtime
+/// change nothing about either.
+///
+/// ```no_run
+/// # fn example(worker: &leasehold::Worker) -> Result<(), leasehold::Error> {
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use std::time::Duration;
+///
+/// // Probes fail first, so that others see it. The worker goes on meanwhile, and is stopped then.
+/// let is_stopping = Arc::new(AtomicBool::new(false));
+/// let (control, stops) = (worker.control(), is_stopping.clone());
+/// leasehold::on_signal(move || {
+///     stops.store(true, Ordering::Relaxed);
+///     std::thread::sleep(Duration::from_secs(5));
+///     control.shutdown();
+/// })?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Signal`] if the system does not let this process listen, or gives it no thread.
+pub fn on_signal(action: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let (first, asked) = mpsc::channel();
+    // It waits until the first signal comes, or nothing is left that could hear it.
+    beside(move || asked.recv().is_ok().then(action)).map_err(Error::Signal)?;
+    let (ready, begun) = mpsc::channel();
+    beside(move || listen(&ready, &first)).map_err(Error::Signal)?;
+    // A program that says that it is ready may be sent a signal at once.
+    let begun = begun.recv();
+    begun
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that hears signals has ended")))
+        .map_err(Error::Signal)
+}
+
+/// Hears the first signal, and the second one. `ready` is told when none is missed any more, or why none is heard.
+fn listen(ready: &mpsc::Sender<io::Result<()>>, first: &mpsc::Sender<()>) {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let listening = runtime.and_then(|runtime| {
+        let signals = runtime.block_on(async { Signals::new() })?;
+        Ok((runtime, signals))
+    });
+    let (runtime, mut signals) = match listening {
+        Ok(listening) => listening,
+        Err(error) => {
+            // Who asked waits for it.
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    let _ = ready.send(Ok(()));
+    let code = runtime.block_on(async {
+        signals.next().await;
+        // The action may have been dropped with its thread, which cannot keep a process from ending.
+        let _ = first.send(());
+        signals.next().await
+    });
+    end(code);
+}
+
+/// Runs this on a thread of its own, with the log of this one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "signals come from outside of every simulation, and no task is to wait for the threads of handlers"
+)]
+fn beside<T>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<()> {
+    let log = get_default(Clone::clone);
+    let thread = thread::Builder::new().name(NAME.into());
+    thread
+        .spawn(move || with_default(&log, || drop(work())))
+        .map(drop)
+}
+
+/// Ends the process.
+fn end(code: i32) -> ! {
+    static ENDS: AtomicBool = AtomicBool::new(false);
+    // Each call of `on_signal` hears both signals. One line is enough.
+    if !ENDS.swap(true, Ordering::Relaxed) {
+        let (written, is_written) = mpsc::channel();
+        let says = beside(move || {
+            tracing::warn!(
+                target: "leasehold",
+                kind = "ends-at-once",
+                "asked to end once more: ending the process at once with exit code {code}; leases that were not released expire"
+            );
+            // Nobody waits any more if it took too long.
+            let _ = written.send(());
+        });
+        if says.is_ok() {
+            let _ = is_written.recv_timeout(LAST_LINE);
+        }
+        process::exit(code);
+    }
+    loop {
+        thread::park();
+    }
+}
+
+/// The signals that ask a process to end, each as the exit code that a shell reports of it.
 #[cfg(unix)]
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -66,16 +169,14 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> i32 {
         std::future::poll_fn(|cx| {
-            let interrupted = self.interrupt.poll_recv(cx).is_ready();
-            let terminated = self.terminate.poll_recv(cx).is_ready();
-            match interrupted || terminated {
-                true => std::task::Poll::Ready(()),
-                false => std::task::Poll::Pending,
+            if self.interrupt.poll_recv(cx).is_ready() {
+                return std::task::Poll::Ready(INTERRUPTED);
             }
+            self.terminate.poll_recv(cx).map(|_| TERMINATED)
         })
-        .await;
+        .await
     }
 }
 
@@ -88,8 +189,9 @@ impl Signals {
         tokio::signal::windows::ctrl_c().map(Self)
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> i32 {
         self.0.recv().await;
+        INTERRUPTED
     }
 }
 

@@ -2,7 +2,6 @@ use super::*;
 use crate::testing::Memory;
 use crate::{Worker, status::Phase};
 use std::process::Command;
-use std::time::Duration;
 
 fn worker() -> Worker {
     let memory = Memory::with_shards(1);
@@ -15,27 +14,33 @@ fn worker() -> Worker {
         .unwrap()
 }
 
-#[tokio::test]
-async fn both_signals_shut_the_worker_down() {
-    for signal in ["-INT", "-TERM"] {
-        let worker = worker();
-        let control = worker.control();
-        shutdown_on_signal(control.clone()).unwrap();
-        let run = tokio::spawn(worker.run_fn(|_| async { Ok::<(), io::Error>(()) }));
-        while control.status().phase != Phase::Running {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let me = std::process::id().to_string();
-        let sent = Command::new("kill").args([signal, &me]).status().unwrap();
-        assert!(sent.success());
-        let ended = tokio::time::timeout(Duration::from_secs(20), run).await;
-        let report = ended.expect("a stop").unwrap().unwrap();
-        assert!(report.is_clean());
-    }
-}
-
+/// One signal in the life of this process, since a second one would end it. What more there is to signals is tested with processes
+/// that may end: `tests/tests/signals.rs`, `tests/tests/blocked.rs`.
 #[test]
-fn outside_of_a_runtime_the_error_says_so() {
-    let error = shutdown_on_signal(worker().control()).unwrap_err();
-    assert!(matches!(error, Error::NoRuntime), "{error}");
+fn a_signal_is_heard_while_every_thread_of_the_runtime_is_blocked() {
+    let worker = worker();
+    let control = worker.control();
+    // No tokio runtime is needed here.
+    shutdown_on_signal(control.clone()).unwrap();
+    let (done, ended) = mpsc::channel();
+    let program = thread::spawn(move || {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(async move {
+            let run = tokio::spawn(worker.run_fn(|_| async { Ok::<(), io::Error>(()) }));
+            while control.status().phase != Phase::Running {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let me = process::id().to_string();
+            let sent = Command::new("kill").args(["-TERM", &me]).status().unwrap();
+            assert!(sent.success());
+            // The only thread that could run a task of this runtime.
+            while control.status().phase != Phase::Stopped && control.status().phase != Phase::Stopping {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let report = run.await.unwrap().unwrap();
+            done.send(report.is_clean()).unwrap();
+        });
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
+    program.join().unwrap();
 }

@@ -13,7 +13,8 @@ use leasehold::{
     MigrationNews, Misplaced, Mono, NotDurable, NotStored, NotTaken, Notice, OpId, OptionInfo, Phase,
     Position, ReaderConfig, Receipt, Record, Report, Rewind, SequenceNumber, Severity, ShardHandler, ShardId,
     ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, StreamId, StreamNews, StreamRef,
-    TakeReason, TraceFolder, TraceSink, Wall, Worker, WorkerId, dead_letter_channel, shutdown_on_signal,
+    TakeReason, TraceFolder, TraceSink, Wall, Worker, WorkerId, dead_letter_channel, on_signal,
+    shutdown_on_signal,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -399,6 +400,7 @@ fn an_operators_program_is_written_with_this_crate_alone() {
         Ok(())
     };
     let _: fn(Control) -> Result<(), Error> = shutdown_on_signal;
+    let _: fn(fn()) -> Result<(), Error> = on_signal;
     let folder = TraceFolder::new("traces").with_limit_bytes(1 << 30);
     let _ = Worker::builder().trace_folder(folder);
     let _: fn(HashRange, OpId, LeaseRow) = |range, op, row| drop((range, op, row));

@@ -134,7 +134,7 @@ pub(super) async fn run(args: LocalArgs) -> Result<Verdict, Failure> {
     if let Some(warning) = warning(address) {
         let _ = writeln!(io::stderr(), "{warning}");
     }
-    let interrupted = signal::interrupted();
+    let interrupted = signal::interrupted()?;
     exit::print(&format!("listening on http://{address}"))?;
     let aws = SharedAws::new(LocalAws::new(args.options()), wall_clock());
     serve(listener, aws, interrupted)

@@ -24,7 +24,7 @@ mod writer;
 
 use crate::clients::Clients;
 use crate::exit::{self, Failure, Verdict};
-use crate::{signal, streams};
+use crate::streams;
 use caught::{Goal, Lost};
 use clap::Args;
 use flags::OptionFlags;
@@ -288,11 +288,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .and_then(|output| Printer::start(output, payload, most, jobs.clone(), last.clone(), ending))
         .map_err(|error| Failure::unusable(format!("stdout cannot be used: {error}")))?;
     let printer = Arc::new(printer);
-    let (interrupted, ending) = (signal::interrupted(), control.clone());
-    tokio::spawn(async move {
-        interrupted.await;
-        ending.shutdown();
-    });
+    leasehold::shutdown_on_signal(control.clone()).map_err(failure)?;
     if let Some(goal) = goal {
         tokio::spawn(caught::end(control.clone(), goal, began));
     }

@@ -212,7 +212,7 @@ enum Waited {
 impl Demo {
     /// From the first worker to the last. True if it was interrupted.
     async fn play(&mut self, args: &DemoArgs, clients: Clients) -> Result<bool, Failure> {
-        let mut interrupt = pin!(signal::interrupted());
+        let mut interrupt = pin!(signal::interrupted()?);
         self.operator.create(i32::from(args.shards)).await?;
         self.board.say(&format!("the stream has {} shards", args.shards));
         for _ in 0..args.workers {
