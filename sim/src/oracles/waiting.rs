@@ -17,8 +17,8 @@ struct Shard {
     open: bool,
     /// It is being let go of, or may be.
     leaving: bool,
-    /// Its worker stands still.
-    stands: bool,
+    /// Its worker stands still since then, and its clock may stand, too.
+    stands: Option<Time>,
     /// When the belief ends, in true time.
     until: Time,
     /// Batches fetched and not processed: their last record, and their bytes.
@@ -146,9 +146,9 @@ impl Waiting {
                 let of = of.filter(|((shard, of), _)| *of == life && streams.of(*shard) == stream);
                 of.for_each(|(_, shard)| shard.leaving = true);
             }
-            Fact::Paused { life } => self.of_life(life).for_each(|shard| shard.stands = true),
+            Fact::Paused { life } => self.of_life(life).for_each(|shard| shard.stands = Some(now)),
             Fact::Resumed { life, .. } => self.of_life(life).for_each(|shard| {
-                shard.stands = false;
+                shard.resume(now);
                 shard.free_since = now;
                 shard.readable_since = now;
             }),
@@ -261,7 +261,7 @@ impl Waiting {
             let Some(known) = self.shards.get(&(shard, life)) else {
                 continue;
             };
-            if !known.open || known.leaving || known.stands || known.until <= now {
+            if !known.open || known.leaving || known.stands.is_some() || known.until <= now {
                 continue;
             }
             let done = self.done.get(&shard).copied().unwrap_or(0);
@@ -308,6 +308,15 @@ impl Waiting {
 }
 
 impl Shard {
+    /// Its worker goes on. The pause after a claimed end is longer by the time in which the worker stood still.
+    fn resume(&mut self, now: Time) {
+        if let Some(since) = self.stands.take()
+            && self.claimed_until > since
+        {
+            self.claimed_until = self.claimed_until.saturating_add(now - since);
+        }
+    }
+
     /// With so much waiting it need not be read.
     fn is_full(&self, terms: &Terms) -> bool {
         let bytes: u64 = self.waiting.iter().map(|(_, bytes)| bytes).sum();
