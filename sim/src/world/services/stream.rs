@@ -24,7 +24,7 @@ use leasehold_local_aws::kinesis::{
     ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord, Shard,
     ShardCountUpdate, ShardFilter, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
 };
-pub(crate) use replica::{Sight, not_found, of_table};
+pub(crate) use replica::{Sight, claimed_end, not_found, of_table};
 use spelled::{child, failure, nothing_yet, shard};
 use std::sync::Arc;
 
@@ -64,17 +64,6 @@ pub(crate) enum Carry {
         last: u64,
         next: Option<ShardIterator>,
     },
-}
-
-/// What the oracles are told of an answer that claims the end of a shard without children.
-pub(crate) fn claimed_end(life: LifeNo, about: Option<ShardNo>, outcome: &Outcome) -> Option<Fact> {
-    match (about, outcome) {
-        (Some(shard), Outcome::Applied(Reply::Records(answer))) => {
-            let weak = answer.end.as_ref().is_some_and(Vec::is_empty);
-            weak.then_some(Fact::EndClaimed { life, shard })
-        }
-        _ => None,
-    }
 }
 
 impl Carry {

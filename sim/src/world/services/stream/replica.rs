@@ -3,7 +3,7 @@
 use super::{Carry, Source};
 use crate::draws::Roll;
 use crate::faults::{Replica, Says, Shows};
-use crate::oracles::{ShardNo, Time};
+use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::streams::StreamNo;
 use leasehold_engine::input::{Outcome, Refusal, Reply, StreamState, TableState, Why};
 use leasehold_engine::output::{ShardFilter, TableOp};
@@ -42,6 +42,17 @@ impl<'a> Sight<'a> {
 pub(crate) fn not_found(replica: Replica, shard: ShardNo) -> Option<(Outcome, Carry)> {
     let detail = format!("Shard {shard} does not exist.");
     (shard == replica.shard).then(|| (refused(Why::NotFound, detail), Carry::Nothing))
+}
+
+/// What the oracles are told of an answer that claims the end of a shard without children.
+pub(crate) fn claimed_end(life: LifeNo, about: Option<ShardNo>, outcome: &Outcome) -> Option<Fact> {
+    match (about, outcome) {
+        (Some(shard), Outcome::Applied(Reply::Records(answer))) => {
+            let weak = answer.end.as_ref().is_some_and(Vec::is_empty);
+            weak.then_some(Fact::EndClaimed { life, shard })
+        }
+        _ => None,
+    }
 }
 
 /// A wrong answer to this operation on the table, if there is one of this kind.
