@@ -21,8 +21,8 @@ pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
     Some(edit)
 }
 
-/// Whether a person took a lease from its owner, who does not know: others may take it at once. A worker that takes it at the next scan
-/// starts beside the owner, whose next write is refused.
+/// Whether a person took a lease from its owner, who does not know: nobody has the lease then, or the worker that asked for it. A worker that
+/// takes the lease at the next scan starts beside the owner, whose next write is refused.
 pub(super) fn disowns(told: &Fact) -> bool {
     let owner = |row: &Option<Row>| row.and_then(|row| row.owner);
     match told {
@@ -31,7 +31,7 @@ pub(super) fn disowns(told: &Fact) -> bool {
             before,
             after: after @ Some(_),
             ..
-        } => owner(before).is_some() && owner(after).is_none(),
+        } => owner(before).is_some() && owner(after) != owner(before),
         _ => false,
     }
 }
@@ -64,7 +64,7 @@ mod tests {
             }
             disowns(&told)
         };
-        assert!(edit(None, [Some(1), None]));
+        assert!(edit(None, [Some(1), None]) && edit(None, [Some(1), Some(2)]));
         assert!(!edit(None, [Some(1), Some(1)]) && !edit(None, [None, None]));
         assert!(!edit(Some(Verb::Release), [Some(1), None]));
     }
