@@ -173,7 +173,7 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
     ]
 }
 
-/// A row with these attributes besides those that all have.
+/// A row with these attributes beside the attributes that each row has.
 fn row(key: &str, more: Value) -> Option<Value> {
     let mut row = json!({
         "leaseKey": { "S": key },

@@ -1,5 +1,5 @@
-//! Attributes of other types than KCL writes. The program whose table it is decides what these mean: `DynamoDBLeaseSerializer` and
-//! `DynamoUtils` of KCL 3.5.1 ask a value for its string, its set of strings or its number.
+//! Attributes of other types than KCL writes. KCL decides the meaning of a value in its table: `DynamoDBLeaseSerializer` and `DynamoUtils` of
+//! KCL 3.5.1 ask a value for its string, its set of strings or its number.
 
 use super::*;
 use crate::row::{Change, Guard};
