@@ -9,6 +9,9 @@
 //! a row is read. A change leaves every other attribute alone, whatever program wrote it.
 #![no_main]
 
+#[path = "table_item/creation.rs"]
+mod creation;
+
 use arbitrary::{Arbitrary, Result, Unstructured};
 use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
@@ -408,7 +411,7 @@ fn check(known: &Known, item: &Item) {
             other => panic!("{format}: {change:?} made {other:?} out of {item:?}"),
         }
     }
-    check_creation(format, row);
+    creation::check(format, row);
 }
 
 /// What a change is not about reads as before.
@@ -437,35 +440,6 @@ fn compare(change: &Change, old: &LeaseRow, new: &LeaseRow) {
         Change::Weigh { .. } => {}
         _ => assert_eq!(new.throughput, old.throughput, "{}", said()),
     }
-}
-
-/// A row that is created reads back as what it was created from, as far as the format's rows can hold it; KCL's hold all but how
-/// much is read, which only an owner knows.
-fn check_creation(format: Format, row: LeaseRow) {
-    let create = |row: LeaseRow| {
-        let mut fresh = None;
-        format
-            .encode(&Change::Create(Box::new(row)))
-            .carry_out(&mut fresh)
-            .expect("there is no such row");
-        match fresh.map(|item| format.decode(&item)) {
-            Some(RowRead::Lease(row)) => row,
-            other => panic!("{format}: a creation made {other:?}"),
-        }
-    };
-    let created = create(row.clone());
-    if format == Format::Kcl {
-        let throughput = None;
-        assert_eq!(sorted(created.clone()), sorted(LeaseRow { throughput, ..row }));
-    }
-    assert_eq!(sorted(create(created.clone())), sorted(created), "{format}");
-}
-
-/// A row whose relatives are in order: in an item the relatives are a set of strings.
-fn sorted(mut row: LeaseRow) -> LeaseRow {
-    row.parents.sort_unstable();
-    row.children.sort_unstable();
-    row
 }
 
 /// Whether DynamoDB could hold the item at all: its numbers are numbers.

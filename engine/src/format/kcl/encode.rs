@@ -303,15 +303,22 @@ fn spelled(checkpoint: Checkpoint) -> (String, u64) {
     (text.to_string(), 0)
 }
 
-/// A whole new item. What is empty is left out: neither KCL nor DynamoDB stores empty strings or sets.
+/// The row without workers that have an empty name. KCL reads such a name as an owner that never renews; nobody can hold the lease.
+fn without_nameless(row: &LeaseRow) -> LeaseRow {
+    let known = |worker: &Option<WorkerId>| worker.clone().filter(|worker| !worker.as_str().is_empty());
+    let nameless = row.actual_owner().is_some_and(|owner| owner.as_str().is_empty());
+    LeaseRow {
+        owner: known(&row.owner),
+        handing_over: known(&row.handing_over),
+        hands_over: if nameless { HandsOver::No } else { row.hands_over },
+        ..row.clone()
+    }
+}
+
+/// A whole new item, without empty strings and sets: KCL writes none, and DynamoDB takes no empty set.
 fn item(row: &LeaseRow) -> Item {
+    let row = &without_nameless(row);
     let (checkpoint, sub) = spelled(row.checkpoint);
-    let owner = |owner: &Option<WorkerId>| {
-        owner
-            .as_ref()
-            .filter(|owner| !owner.as_str().is_empty())
-            .map(|owner| AttributeValue::s(owner.clone()))
-    };
     let named = |owner: Option<&WorkerId>| owner.map(|owner| AttributeValue::s(owner.clone()));
     let says = |what: HandsOver| named(row.actual_owner()).filter(|_| row.hands_over == what);
     let next_owner = match row.handing_over {
@@ -323,8 +330,8 @@ fn item(row: &LeaseRow) -> Item {
     let bound = |bound: Option<crate::shard::HashKey>| bound.map(|key| AttributeValue::s(key.to_string()));
     [
         (name::KEY, Some(AttributeValue::s(row.key.clone()))),
-        (name::OWNER, owner(&row.owner)),
-        (name::OLD_OWNER, owner(&row.handing_over)),
+        (name::OWNER, named(row.owner.as_ref())),
+        (name::OLD_OWNER, named(row.handing_over.as_ref())),
         (name::HANDS_OVER, says(HandsOver::Yes)),
         (name::NEXT_OWNER, next_owner),
         (name::COUNTER, Some(AttributeValue::n(row.counter))),

@@ -98,6 +98,23 @@ fn an_empty_string_is_a_name() {
     assert_eq!(handing.actual_owner(), Some(&"".into()));
 }
 
+/// A new row, as a move to another table writes it, names no worker with an empty name: nobody would be told from such an owner.
+#[test]
+fn a_new_row_names_no_worker_without_a_name() {
+    for attribute in ["leaseOwner", "checkpointOwner"] {
+        let nameless =
+            json!({attribute: {"S": ""}, "leaseholdOwner": {"S": ""}, "leaseholdNextOwner": {"S": ""}});
+        let mut created = None;
+        Kcl.encode(&Change::Create(Box::new(lease(with(nameless)))))
+            .carry_out(&mut created)
+            .unwrap();
+        let created = created.unwrap();
+        let empty = created.iter().filter(|(_, value)| value.as_s() == Some(""));
+        assert_eq!(empty.count(), 0, "{created:?}");
+        assert!(matches!(Kcl.decode(&created), RowRead::Lease(row) if row.hands_over.is_no()));
+    }
+}
+
 /// The guards agree with the reader: a lease that names nobody by NULL is taken as it was read, and once.
 #[test]
 fn a_lease_whose_owner_is_null_is_taken_once() {
