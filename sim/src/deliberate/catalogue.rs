@@ -223,6 +223,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "unknown-is-failure"
     "unknown-is-success"
     "unlisted-rows-cover"
+    "unnamed-child-unheeded"
     "unnamed-is-another"
     "unpaced"
     "unread-is-read"

@@ -2,12 +2,15 @@
 //! their shards are.
 
 use super::ShardSync;
+use crate::ids::ShardId;
 use crate::policy::Finished;
 use crate::position::Checkpoint;
-use crate::row::Change;
+use crate::row::{Change, LeaseRow};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::lease_table::{Lease, LeaseTable};
+use std::cell::LazyCell;
+use std::collections::BTreeSet;
 
 /// No more than this many finished leases are removed after one scan.
 const MAX_REMOVALS: usize = 100;
@@ -29,9 +32,10 @@ impl ShardSync {
             .filter(|lease| now.since(lease.ended_at()) >= patience)
             .collect();
         ended.sort_unstable_by_key(|lease| lease.key());
+        let awaited = LazyCell::new(|| awaited_parents(leases));
         let removable: Vec<Change> = ended
             .into_iter()
-            .filter_map(|lease| removal(cx, leases, lease))
+            .filter_map(|lease| removal(cx, leases, lease, || &awaited))
             .take(MAX_REMOVALS)
             .collect();
         // The next whole scan decides on the rest anew. Where it takes long, so may this.
@@ -43,19 +47,35 @@ impl ShardSync {
     }
 }
 
+fn has_begun(row: &LeaseRow) -> bool {
+    !matches!(row.checkpoint, Checkpoint::TrimHorizon | Checkpoint::AtTimestamp)
+}
+
+/// The parents of the shards that have not begun, as the rows of those shards name them. The row of a parent may name fewer children: the
+/// answer that ended the parent may have left one out.
+fn awaited_parents(leases: &LeaseTable) -> BTreeSet<&str> {
+    let rows = leases.iter().filter_map(|(_, lease)| lease.row());
+    let waiting = rows.filter(|row| !has_begun(row));
+    waiting
+        .flat_map(|row| row.parents.iter().map(ShardId::as_str))
+        .collect()
+}
+
 /// The change that removes a lease, if it is finished and not needed.
-fn removal(cx: &Context, leases: &LeaseTable, lease: &Lease) -> Option<Change> {
+fn removal<'a>(
+    cx: &Context,
+    leases: &LeaseTable,
+    lease: &Lease,
+    awaited: impl Fn() -> &'a BTreeSet<&'a str>,
+) -> Option<Change> {
     let row = lease.row().filter(|row| row.checkpoint.is_end())?;
-    let begun = |key: &str| {
-        let child = leases.row(key);
-        child.is_some_and(|row| !matches!(row.checkpoint, Checkpoint::TrimHorizon | Checkpoint::AtTimestamp))
-    };
+    let begun = |key: &str| leases.row(key).is_some_and(has_begun);
     let needless = match cx.config().policies.finished {
         Finished::WhenRead => {
             let children = !row.children.is_empty() && row.children.iter().all(|child| begun(child.as_str()));
             let mut parents = row.parents.iter();
             let ancestors = parents.any(|parent| leases.row(parent.as_str()).is_some());
-            children && !ancestors
+            children && !ancestors && !awaited().contains(lease.key().as_str())
         }
         Finished::WhenForgotten => leases.still_listed(lease.key(), lease.ended_at()) == Some(false),
         Finished::Never => false,

@@ -49,6 +49,24 @@ fn a_finished_lease_goes_after_the_delay_once_its_children_have_begun() {
     assert_eq!(removed(&mut cx, &leases, 1), ["a"]);
 }
 
+/// The answer that ended "a" named "b" alone. The row of "c" was made when a list of the shards showed "c".
+#[test]
+fn a_finished_lease_stays_while_a_child_that_it_does_not_name_has_not_begun() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let child = |row: LeaseRow| LeaseRow {
+        parents: vec!["a".into()],
+        ..row
+    };
+    shows(&cx, &mut leases, ended("a", &["b"]));
+    shows(&cx, &mut leases, child(begun("b")));
+    shows(&cx, &mut leases, child(row("c")));
+    cx.later(cx.config().cleanup_delay);
+    assert!(removed(&mut cx, &leases, 0).is_empty());
+    shows(&cx, &mut leases, child(begun("c")));
+    assert_eq!(removed(&mut cx, &leases, 0), ["a"]);
+}
+
 #[test]
 fn a_finished_lease_stays_while_a_parent_of_it_is_there_or_it_names_no_children() {
     let mut cx = context();
