@@ -1,4 +1,4 @@
-//! New rows read back as what they were created from.
+//! A format reads the row of a new item as the row from which the format made this item.
 
 use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::ids::WorkerId;
