@@ -5,6 +5,7 @@ use crate::local::{Local, instant};
 use crate::probe::Probe;
 use crate::wait::{SOON, until_or};
 use leasehold::aws::{dynamodb, kinesis};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The stream's shards, in the order of their hash keys.
@@ -77,6 +78,23 @@ impl TwoShards {
 /// # Panics
 /// If the wait is long. The message has the payloads and the notices of the worker.
 pub async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
+    waits(probe, shard, expected, |payloads| payloads).await;
+}
+
+/// The same for a worker that lost the lease of the shard: records after the last checkpoint come again, and count once.
+///
+/// # Panics
+/// If the wait is long. The message has the payloads and the notices of the worker.
+pub async fn becomes_after_a_loss(probe: &Probe, shard: &str, expected: &[&str]) {
+    waits(probe, shard, expected, |mut payloads| {
+        let mut known = BTreeSet::new();
+        payloads.retain(|payload| known.insert(payload.clone()));
+        payloads
+    })
+    .await;
+}
+
+async fn waits(probe: &Probe, shard: &str, expected: &[&str], counted: impl Fn(Vec<String>) -> Vec<String>) {
     let payloads = || -> Vec<String> {
         let seen = probe.seen();
         let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
@@ -90,5 +108,5 @@ pub async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
         )
     };
     let what = format!("{expected:?} of {shard}");
-    until_or(&what, SOON, || async { payloads() == expected }, found).await;
+    until_or(&what, SOON, || async { counted(payloads()) == expected }, found).await;
 }

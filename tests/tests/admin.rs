@@ -3,7 +3,7 @@
 use leasehold::Notice;
 use leasehold::aws::dynamodb::types::AttributeValue;
 use leasehold_tests::command;
-use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
+use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes, becomes_after_a_loss};
 use leasehold_tests::wait::until;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
     probe.told("the loss", lost).await;
     scene.put("b").await;
     for shard in SHARDS {
-        becomes(&probe, shard, &["a", "b"]).await;
+        becomes_after_a_loss(&probe, shard, &["a", "b"]).await;
     }
     let (code, _, told) = scene.admin("release", &["--worker", "nobody", "--apply"]).await;
     assert!(code == Some(1) && told.contains("found none"), "{told}");
