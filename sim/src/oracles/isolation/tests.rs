@@ -63,6 +63,43 @@ fn failing(times: u32, then_after: u64) -> usize {
     judged(facts)
 }
 
+/// A renewal that failed so often in a row, and then the hash keys are written; the next renewal comes a while after the last one failed.
+fn filled_in_after(failures: u32, again_after: u64) -> usize {
+    let set_range = Ask::Write(Verb::SetRange);
+    let mut facts = vec![(0, holds(7))];
+    let mut at = 0;
+    for n in 0..failures {
+        at += SECOND;
+        facts.push((at, asked(0, RENEW, 7, u64::from(n), 1, at)));
+        facts.push((at, answered(0, RENEW, 7, u64::from(n), How::NotSent)));
+    }
+    facts.push((at + 1, asked(0, set_range, 7, 98, 1, at)));
+    facts.push((at + 2, answered(0, set_range, 7, 98, How::Applied)));
+    facts.push((at + again_after, asked(0, RENEW, 7, 99, 1, 0)));
+    judged(facts)
+}
+
+#[test]
+fn a_write_of_hash_keys_ends_no_row_of_failures_and_is_no_renewal() {
+    let config = super::super::history::config();
+    let pause = config.retry_min().times(1 << 7).min(config.retry_max()).0;
+    let renewal = config.renew_interval().0;
+    assert!(
+        pause > renewal + SLACK_US,
+        "the pause of many failures is the longer one"
+    );
+    assert_eq!(filled_in_after(8, pause), 0);
+    assert_eq!(filled_in_after(8, pause + SECOND), 1);
+    assert_eq!(filled_in_after(1, renewal), 0);
+    assert_eq!(filled_in_after(1, renewal + SECOND), 1);
+    let hangs = [
+        (0, holds(7)),
+        (1, asked(0, Ask::Write(Verb::SetRange), 7, 98, 1, 1)),
+        (renewal + SECOND, holds(7)),
+    ];
+    assert_eq!(judged(hangs), 1, "it is under way, and a renewal is due");
+}
+
 #[test]
 fn the_pause_after_failures_is_in_proportion() {
     let renewal = super::super::history::config().renew_interval().0;
