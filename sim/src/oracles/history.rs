@@ -22,7 +22,17 @@ pub(super) fn judge(facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Propert
 }
 
 pub(super) fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
-    let mut oracles = Oracles::new(terms);
+    judge_by(Oracles::new(terms), facts)
+}
+
+/// The same, where one life is of a program that others wrote.
+pub(super) fn judge_beside(other: u32, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+    let mut oracles = Oracles::new(&Terms::plain(config()));
+    oracles.note_other(other);
+    judge_by(oracles, facts)
+}
+
+fn judge_by(mut oracles: Oracles, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
     for (at, fact) in facts {
         oracles.observe(at, &fact);
         oracles.look(at);

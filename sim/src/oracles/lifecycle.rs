@@ -270,8 +270,8 @@ impl Lifecycle {
                     _ => None,
                 };
                 let before = std::mem::replace(&mut self.owners[index], owner);
-                // A new owner has yet to learn of it: another program may have made it that. And one whose row a person edited takes
-                // the lease for lost, although the row still names it.
+                // A new owner has yet to learn of it: another program may have made it that. And one whose row a person edited, or another
+                // program from what it remembered, takes the lease for lost, although the row still names it.
                 if let Some(life) = owner.filter(|_| owner != before || verb.is_none()) {
                     self.knew.remove(&(life, shard));
                 }

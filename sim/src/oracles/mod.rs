@@ -348,7 +348,7 @@ impl Oracles {
                 self.quota.observe(now, fact, verdict);
                 self.leadership.observe(now, fact, verdict);
                 self.view.observe(now, judged, verdict);
-                self.lifecycle.observe(now, fact, verdict);
+                self.lifecycle.observe(now, judged, verdict);
                 self.overlap.observe(now, fact, verdict);
                 self.cost.observe(now, fact, verdict);
                 self.window.observe(now, fact, of_others, verdict);

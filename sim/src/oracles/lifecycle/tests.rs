@@ -1,4 +1,6 @@
-use super::super::history::{answered, asked, changed, config, delivered, judge, judge_under, row};
+use super::super::history::{
+    answered, asked, changed, config, delivered, judge, judge_beside, judge_under, row,
+};
 use super::*;
 use leasehold_engine::format::Format;
 use leasehold_engine::time::Mono;
@@ -249,4 +251,31 @@ fn a_row_that_a_person_edited_since_need_not_be_released() {
         from_record: 0,
     });
     assert_eq!(judged_now(&facts), 0);
+}
+
+/// The other program checkpoints by whole items, with the deadline that it remembers. What it asks for leaves the owner's guard as it is.
+#[test]
+fn a_row_that_another_program_wrote_from_memory_need_not_be_released() {
+    let at = |counter| Some(row(Some(0), counter, Mark::At(5)));
+    let judged = |by, verb| {
+        let facts = [
+            changed(0, Some(0), Verb::Take, None, at(7)),
+            answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied),
+            changed(0, Some(by), verb, at(7), at(6)),
+            Fact::ShutdownAsked { life: 0 },
+            Fact::Stopped {
+                life: 0,
+                fatal: false,
+            },
+        ];
+        let found = judge_beside(1, facts.map(|fact| (1, fact)));
+        found.contains(&Property::StopsCleanly)
+    };
+    assert!(!judged(1, Verb::Checkpoint));
+    assert!(judged(1, Verb::Claim), "the owner is asked, and is to answer");
+    assert!(judged(0, Verb::Checkpoint), "its own write");
+    assert!(
+        judged(2, Verb::Checkpoint),
+        "no worker of ours writes from memory"
+    );
 }
