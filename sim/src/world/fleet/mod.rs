@@ -184,12 +184,11 @@ impl Fleet {
         };
         match &input.body {
             Body::Boot(boot) => worker.skew = Some(Skew::new(&boot.config, input.at, input.wall)),
-            _ => drop(
-                worker
-                    .skew
-                    .as_mut()
-                    .and_then(|skew| skew.look(input.at, input.wall)),
-            ),
+            _ => {
+                let skew = worker.skew.as_mut();
+                let missed = skew.and_then(|skew| skew.look(input.at, input.wall));
+                worker.missed |= missed.is_some();
+            }
         }
         let kept = self.transcript.input(now, w, &input);
         let outbox = engine.handle(input);
@@ -209,10 +208,11 @@ impl Fleet {
     /// What an engine asked for was carried out. `only_read`: its input was the answer to a read of the stream.
     pub(super) fn end_input(&mut self, cx: &mut Context, w: usize, outputs: Vec<Output>, only_read: bool) {
         self.scratch = outputs;
-        // What a read brought changes no lease; whatever it might have changed shows with the next input. But a clock is looked at with
-        // every input, and beliefs follow from it.
+        // What a read brought changes no lease; whatever it might have changed shows with the next input. But both clocks are looked at with
+        // every input, and beliefs follow from them.
+        let missed = std::mem::take(&mut self.workers[w].missed);
         let right = self.workers[w].clock.look(cx.now());
-        if !only_read || right {
+        if !only_read || missed || right {
             self.compare_view(cx, w);
         }
         if right {

@@ -26,6 +26,8 @@ pub(in crate::world) struct Worker {
     pub(super) clock: Clock,
     /// What the adapter knows of its clocks, for fences.
     pub(super) skew: Option<Skew>,
+    /// By its last input its wall clock went further than its monotonic one: beliefs end sooner.
+    pub(super) missed: bool,
     /// When the earliest planned wake-up is due.
     pub(super) wake: Time,
     /// When the engine asked to be woken.
@@ -78,6 +80,7 @@ impl Worker {
             life: 0,
             clock,
             skew: None,
+            missed: false,
             wake: Time::MAX,
             wanted: Time::MAX,
             inputs: (0, 0),
