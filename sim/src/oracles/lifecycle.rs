@@ -75,6 +75,9 @@ pub(super) struct Lifecycle {
     through: BTreeMap<(LifeNo, ShardNo), u64>,
     /// Who has known itself to be the owner of what. A take whose outcome never came is not known to the taker.
     knew: std::collections::BTreeSet<(LifeNo, ShardNo)>,
+    /// Shards whose row a person edited, or another program wrote from memory, after the last write of its owner. An answer to such a write that
+    /// comes late tells the owner nothing of that.
+    edited: BTreeSet<ShardNo>,
     /// Shards whose row was removed: one made anew counts from the beginning, and tokens with it.
     anew: std::collections::BTreeSet<ShardNo>,
     memory: Memory,
@@ -96,6 +99,7 @@ impl Lifecycle {
             durable: BTreeMap::new(),
             through: BTreeMap::new(),
             knew: Default::default(),
+            edited: BTreeSet::new(),
             anew: Default::default(),
             memory: Memory {
                 tells_time: terms.config.policies().life.tells_time(),
@@ -250,7 +254,11 @@ impl Lifecycle {
                 }
             }
             Fact::RowChanged {
-                shard, after, verb, ..
+                shard,
+                after,
+                verb,
+                by,
+                ..
             } => {
                 if let Some(row) = after {
                     let durable = self.durable.entry(shard).or_insert(row.checkpoint);
@@ -275,6 +283,11 @@ impl Lifecycle {
                 if let Some(life) = owner.filter(|_| owner != before || verb.is_none()) {
                     self.knew.remove(&(life, shard));
                 }
+                match verb {
+                    None => drop(self.edited.insert(shard)),
+                    Some(_) if by == owner => drop(self.edited.remove(&shard)),
+                    Some(_) => {}
+                }
             }
             Fact::Answered {
                 life,
@@ -282,9 +295,7 @@ impl Lifecycle {
                 about: Some(shard),
                 how: How::Applied,
                 ..
-            } => {
-                self.knew.insert((life, shard));
-            }
+            } if !self.edited.contains(&shard) => drop(self.knew.insert((life, shard))),
             Fact::ShutdownAsked { life } => {
                 let deadline = now + self.allowed();
                 self.shutdowns.entry(life).or_insert(Shutdown {

@@ -257,25 +257,27 @@ fn a_row_that_a_person_edited_since_need_not_be_released() {
 #[test]
 fn a_row_that_another_program_wrote_from_memory_need_not_be_released() {
     let at = |counter| Some(row(Some(0), counter, Mark::At(5)));
-    let judged = |by, verb| {
-        let facts = [
-            changed(0, Some(0), Verb::Take, None, at(7)),
-            answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied),
-            changed(0, Some(by), verb, at(7), at(6)),
+    let taken = || changed(0, Some(0), Verb::Take, None, at(7));
+    let knows = || answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);
+    let written = |by, verb| changed(0, Some(by), verb, at(7), at(6));
+    let judged = |facts: [Fact; 3]| {
+        let stops = [
             Fact::ShutdownAsked { life: 0 },
             Fact::Stopped {
                 life: 0,
                 fatal: false,
             },
         ];
-        let found = judge_beside(1, facts.map(|fact| (1, fact)));
+        let found = judge_beside(1, facts.into_iter().chain(stops).map(|fact| (1, fact)));
         found.contains(&Property::StopsCleanly)
     };
-    assert!(!judged(1, Verb::Checkpoint));
-    assert!(judged(1, Verb::Claim), "the owner is asked, and is to answer");
-    assert!(judged(0, Verb::Checkpoint), "its own write");
-    assert!(
-        judged(2, Verb::Checkpoint),
-        "no worker of ours writes from memory"
-    );
+    let then = |by, verb| judged([taken(), knows(), written(by, verb)]);
+    assert!(!then(1, Verb::Checkpoint));
+    assert!(then(1, Verb::Claim), "the owner is asked, and is to answer");
+    assert!(then(0, Verb::Checkpoint), "its own write");
+    assert!(then(2, Verb::Checkpoint), "no worker of ours writes from memory");
+    let late = [taken(), written(1, Verb::Checkpoint), knows()];
+    assert!(!judged(late), "the answer is to a write from before");
+    let again = [written(1, Verb::Checkpoint), taken(), knows()];
+    assert!(judged(again), "it has taken the lease since");
 }
