@@ -167,6 +167,10 @@ impl Services {
         let Some(key) = self.pick_lease(cx, pick.into()) else {
             return;
         };
+        // Nobody could know whose the rows are.
+        if shard_of(&key).is_some_and(|shard| self.is_last_to_name(shard)) {
+            return;
+        }
         let Some(item) = self.table.item(&key) else { return };
         let mut item = Item::clone(item);
         let odd = match pick >> 16 & 3 {

@@ -75,6 +75,19 @@ impl Services {
             .find_map(|(shard, row)| Some((shard, self.wrong_range(shard, row)?)))
     }
 
+    /// Whether no row of a stream would name the stream if this shard's row did not, and some row of the stream has other hash keys than its
+    /// shard. To every worker that begins, such a row is of another stream.
+    pub(super) fn is_last_to_name(&self, shard: ShardNo) -> bool {
+        let streams = self.source.streams();
+        let rows = self.rows.iter().enumerate();
+        let rows = rows.filter_map(|(shard, lease)| Some((shard as ShardNo, lease.row()?)));
+        let mut rows = rows.filter(|(other, _)| streams.of(*other) == streams.of(shard));
+        let others_name = rows
+            .clone()
+            .any(|(other, row)| other != shard && row.stream.is_some());
+        !others_name && rows.any(|(shard, row)| row.range.is_some() && self.wrong_range(shard, row).is_some())
+    }
+
     fn wrong_range(&self, shard: ShardNo, row: &LeaseRow) -> Option<String> {
         let truth = self.source.shard(shard)?.hash_range();
         let found = row.range.map(|range| (range.start.0, range.end.0));
@@ -121,4 +134,61 @@ fn wrong_switches(verb: Verb, before: Option<&LeaseRow>, row: &LeaseRow) -> Opti
             row.switches
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::swarm::Plan;
+    use leasehold_engine::ids::LeaseKey;
+    use leasehold_engine::position::Checkpoint;
+    use leasehold_engine::row::Change;
+    use leasehold_engine::shard::{HashKey, HashRange};
+    use leasehold_engine::stream_identity::StreamIdentity;
+    use leasehold_engine::time::Wall;
+
+    /// Whether the row of shard 0 is the last to name the stream, in a table with these rows: of which shard, with other hash keys, and with a
+    /// name.
+    fn is_last(rows: &[(ShardNo, bool, bool)]) -> bool {
+        let mut plan = Plan::draw(3).without_faults();
+        (plan.format, plan.shards, plan.streams) = (Format::Kcl, 2, 1);
+        let mut services = Services::new(&plan);
+        let mut cx = Context::new(plan, &Options::default());
+        services.set_up(&mut cx);
+        services.table.make_at_once(cx.now());
+        for &(shard, wrong, named) in rows {
+            let truth = services.source.shard(shard).map(|shard| shard.hash_range());
+            let range = truth.map(|range| HashRange {
+                start: HashKey(range.start),
+                end: HashKey(range.end - u128::from(wrong)),
+            });
+            let key: LeaseKey = cx.names_mut().shard(shard).to_lease();
+            let stream = StreamIdentity::new("arn:aws:kinesis:us-east-1:1:stream/orders", Wall(1_000));
+            let row = LeaseRow {
+                range,
+                stream: stream.filter(|_| named),
+                ..LeaseRow::new(key.clone(), Checkpoint::TrimHorizon)
+            };
+            let create = Change::Create(Box::new(row));
+            assert!(services.table.change_by_hand(cx.now(), &create));
+            services.row_written(&mut cx, &key, None, None);
+        }
+        services.is_last_to_name(0)
+    }
+
+    #[test]
+    fn the_last_row_that_names_the_stream_is_needed_where_hash_keys_are_wrong() {
+        assert!(is_last(&[(0, true, true)]), "its own");
+        assert!(is_last(&[(0, true, true), (1, false, false)]));
+        assert!(
+            is_last(&[(0, false, true), (1, true, false)]),
+            "those of another row"
+        );
+        assert!(
+            !is_last(&[(0, true, true), (1, false, true)]),
+            "another row names it"
+        );
+        assert!(!is_last(&[(0, false, true), (1, false, false)]), "all rows fit");
+    }
 }
