@@ -25,7 +25,7 @@ pub(super) fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, F
     judge_by(Oracles::new(terms), facts)
 }
 
-/// The same, where one life is of a program that others wrote.
+/// The verdict on a history in which one life is a worker of another program.
 pub(super) fn judge_beside(other: u32, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
     let mut oracles = Oracles::new(&Terms::plain(config()));
     oracles.note_other(other);

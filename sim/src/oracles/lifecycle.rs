@@ -75,8 +75,8 @@ pub(super) struct Lifecycle {
     through: BTreeMap<(LifeNo, ShardNo), u64>,
     /// Who has known itself to be the owner of what. A take whose outcome never came is not known to the taker.
     knew: std::collections::BTreeSet<(LifeNo, ShardNo)>,
-    /// Shards whose row a person edited, or another program wrote from memory, after the last write of its owner. An answer to such a write that
-    /// comes late tells the owner nothing of that.
+    /// Shards whose row a person edited, or another program wrote from memory, after the last write of its owner. A late
+    /// answer to the owner's write says nothing of the later row.
     edited: BTreeSet<ShardNo>,
     /// Shards whose row was removed: one made anew counts from the beginning, and tokens with it.
     anew: std::collections::BTreeSet<ShardNo>,

@@ -253,7 +253,8 @@ fn a_row_that_a_person_edited_since_need_not_be_released() {
     assert_eq!(judged_now(&facts), 0);
 }
 
-/// The other program checkpoints by whole items, with the deadline that it remembers. What it asks for leaves the owner's guard as it is.
+/// The other program checkpoints by whole items, with the deadline that it remembers.
+/// A claim of the other program leaves the guard of the owner as it is.
 #[test]
 fn a_row_that_another_program_wrote_from_memory_need_not_be_released() {
     let at = |counter| Some(row(Some(0), counter, Mark::At(5)));

@@ -26,7 +26,7 @@ pub(in crate::world) struct Worker {
     pub(super) clock: Clock,
     /// What the adapter knows of its clocks, for fences.
     pub(super) skew: Option<Skew>,
-    /// By its last input its wall clock went further than its monotonic one: beliefs end sooner.
+    /// The last input showed the wall clock of the worker further on than the monotonic clock: the worker's beliefs end sooner.
     pub(super) missed: bool,
     /// When the earliest planned wake-up is due.
     pub(super) wake: Time,

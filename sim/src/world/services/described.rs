@@ -76,7 +76,7 @@ impl Services {
     }
 
     /// Whether no row of a stream would name the stream if this shard's row did not, and some row of the stream has other hash keys than its
-    /// shard. To every worker that begins, such a row is of another stream.
+    /// shard. A worker that begins takes such a row for one of another stream.
     pub(super) fn is_last_to_name(&self, shard: ShardNo) -> bool {
         let streams = self.source.streams();
         let rows = self.rows.iter().enumerate();
