@@ -106,6 +106,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("hung-lease", Fault),
     ("keeps-batch", Fault),
     ("late", Fault),
+    ("later-iterator", Fault),
     ("list-partial", Fault),
     ("lost-answer", Fault),
     ("lost-request", Fault),

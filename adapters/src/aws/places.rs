@@ -108,8 +108,8 @@ impl Searched<'_> {
         }
     }
 
-    /// Reads from `from`, or from the oldest record, to the first record at or after `time`. An end that names no children is believed when a
-    /// second answer in a row claims it, from a new iterator, and brings no record.
+    /// Reads from `from`, or from the oldest record, to the first record at or after `time`. An end is believed when a second answer in a row
+    /// claims it, from a new iterator, and brings no record.
     async fn around(&self, from: Option<Wall>, time: Wall) -> Result<Around, String> {
         let mut around = Around::default();
         let mut claimed = false;
@@ -130,8 +130,9 @@ impl Searched<'_> {
             }
             let at_tip = answer.millis_behind_latest.unwrap_or_default() == 0;
             let quiet = answer.records.is_empty();
-            let proven = (at_tip && !answer.child_shards().is_empty()) || (quiet && claimed);
-            claimed = answer.next_shard_iterator.is_none();
+            let claims = answer.next_shard_iterator.is_none();
+            let proven = claims && quiet && claimed;
+            claimed = claims;
             iterator = answer.next_shard_iterator;
             if iterator.is_some() && quiet && at_tip {
                 return Ok(around);

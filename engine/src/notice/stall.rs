@@ -47,6 +47,8 @@ pub enum Stall {
     },
     /// An answer says that the shard has ended and names no children. The next answer is asked for `stream_lag` later.
     EndClaimed,
+    /// The last answers cannot be of the place that was asked for. A later answer must be, or several must say the same over `stream_lag`.
+    Doubted,
     /// Answers say that the shard has ended and name no children, and listings show the shard open. A new iterator is taken after the last
     /// record, again and again.
     EndDenied {
@@ -100,6 +102,9 @@ pub enum Stall {
     },
 }
 
+const DOUBTED: &str = "reads say that the records at the place which was asked for are missing, or are another shard's; a later read must \
+                       bring these records, or several must say the same over `stream_lag`";
+
 /// What follows "(the shard) has made no progress for (a while):" in a sentence.
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,6 +152,7 @@ impl fmt::Display for Stall {
             Stall::EndClaimed => f.write_str(
                 "a read says that the shard has ended and names no children; a later read must say so, too",
             ),
+            Stall::Doubted => f.write_str(DOUBTED),
             Stall::EndDenied { times } => write!(
                 f,
                 "reads say that the shard has ended and name no children, and listings show the shard open ({times} times in a row); a new \

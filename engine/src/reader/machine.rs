@@ -13,7 +13,7 @@ use crate::output::IteratorFrom;
 use crate::position::Position;
 use crate::shard::ChildShard;
 use crate::time::{Mono, Span, Wall};
-use doubt::{EndClaim, Verdict};
+use doubt::{Doubts, EndClaim, Verdict};
 
 /// An iterator lives five minutes. One unused for this long is replaced before the service refuses it.
 const FRESH: Span = Span::from_secs(240);
@@ -46,8 +46,8 @@ pub struct Reader {
     end: Option<Vec<ChildShard>>,
     /// The last answers claim the end. A record takes the claim back.
     end_claim: Option<EndClaim>,
-    /// So many answers in a row seemed to be of another shard.
-    foreign: u32,
+    /// The last answers cannot be of the place that was asked for.
+    doubts: Doubts,
     buffer: Buffer,
 }
 
@@ -95,7 +95,7 @@ impl Reader {
             paused: false,
             end: None,
             end_claim: None,
-            foreign: 0,
+            doubts: Doubts::default(),
             buffer: Buffer::new(floor),
         }
     }
@@ -115,7 +115,7 @@ impl Reader {
             None => Want::GetIterator(self.place()),
             Some(cursor) => Want::GetRecords {
                 via: cursor.via,
-                limit: cfg.max_records,
+                limit: self.doubted_limit(cfg.max_records),
             },
         })
     }
@@ -146,18 +146,18 @@ impl Reader {
             Kind::Records => &mut self.records_at,
         };
         *gate = flight.sent + ctx.cfg.min_interval;
-        let mut foreign = None;
         if let Outcome::Applied(Reply::Records(answer)) = outcome {
-            foreign = self.refuse_foreign(answer, ctx);
-            if foreign.is_none() {
-                self.pace(flight.sent, answer, ctx.cfg);
+            let doubted = match flight.void {
+                true => None,
+                false => self.refuse_doubtful(now, answer, ctx),
+            };
+            if doubted.is_some() {
+                return doubted;
             }
+            self.pace(flight.sent, answer, ctx.cfg);
         }
         if flight.void {
             return None;
-        }
-        if foreign.is_some() {
-            return foreign;
         }
         let how = match (flight.kind, outcome) {
             (Kind::Iterator, Outcome::Applied(Reply::Iterator)) => {
@@ -385,35 +385,25 @@ impl Reader {
     }
 
     fn take(&mut self, op: OpId, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
-        let disorder = Event::Disorder {
-            before: self.fetched,
-            first: answer.first,
-            last: answer.last,
-        };
         let mut event = None;
         if answer.count > 0 {
             let Some(last) = answer.last else {
                 // Neither to be filtered nor to be resumed after: fetch it again.
                 self.back_off(op, now, ctx);
-                return Some(disorder);
+                return Some(self.disorder(answer));
             };
             let first = answer.first.unwrap_or(last);
-            event = match (self.fetched, self.origin) {
-                _ if last < first => Some(disorder),
-                (Some(before), _) if first <= before => Some(disorder),
-                (None, IteratorFrom::At(at)) if first.sequence < at.sequence => Some(disorder),
-                (None, IteratorFrom::At(at)) if first.sequence > at.sequence => {
-                    Some(Event::Trimmed { at, first })
-                }
-                _ => None,
-            };
+            event = self.out_of_place(answer);
+            // Numbers that are not in order do not say what was processed before.
+            let is_ordered = !matches!(event, Some(Event::Disorder { .. }));
+            let after = self.floor.filter(|floor| is_ordered && *floor >= first);
             self.fetched = self.fetched.max(Some(last));
             self.end_claim = None;
             self.buffer.push(
                 first.min(last),
                 BatchRef {
                     batch: op,
-                    after: self.floor.filter(|floor| *floor >= first),
+                    after,
                     bytes: answer.bytes,
                     count: answer.count,
                     last,

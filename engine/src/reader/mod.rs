@@ -53,7 +53,9 @@
 //!   acknowledged, in whatever order that was. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
 //!   An end is believed when a second answer claims the end: from a new iterator after the last record, and without records. If the second
 //!   answer names no children, `stream_lag` lies between the two answers.
-//!   An answer with sequence numbers or children of another shard is not taken, unless three answers in a row have such.
+//!   An answer that cannot be of the place that was asked for is not taken: one with sequence numbers or children of another shard, with
+//!   records from before that place, or without the record to start at. The answer is taken when three answers or more in a row say the
+//!   same, and `stream_lag` lies between the first one and the last one.
 //! * **Memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
 //!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
 //!   room, so that no batch is too large. What the application keeps has limits of its own, at which nothing more is handed
@@ -182,15 +184,16 @@ pub enum Event {
     },
     /// There is no such shard or stream. The reader pauses until [`Reader::resume`].
     ShardMissing,
-    /// The record to start at is not there any more, and perhaps more between it and the first one found.
+    /// The record to start at is not there any more, and perhaps more between it and the first one found: several answers over `stream_lag`
+    /// say so.
     Trimmed {
         /// The record looked for.
         at: Position,
         /// The first record found.
         first: Position,
     },
-    /// An answer's positions do not follow those before, which is a fault of the service or the adapter. Its records are
-    /// handed over all the same; an answer with records but no last position is fetched again.
+    /// The positions of an answer do not follow those before, and later answers say the same. All its records are handed over, also those
+    /// that may have been processed before. An answer with records but no last position is fetched again.
     Disorder {
         /// The last position fetched before; absent for the first answer.
         before: Option<Position>,
@@ -199,11 +202,12 @@ pub enum Event {
         /// The last position of the answer.
         last: Option<Position>,
     },
-    /// The records of an answer have sequence numbers of another shard, or the children that an answer names have other parents: the service
-    /// gave another shard's iterator, or another shard's answer. Nothing of the answer is taken. A new iterator is asked for.
-    Foreign {
-        /// The number of the shard that the sequence numbers name. Absent: the children are of another shard.
-        of: Option<u32>,
+    /// An answer cannot be of the place that was asked for. Nothing of the answer is taken. A new iterator is asked for.
+    Doubted {
+        /// What speaks against it.
+        why: Doubtful,
+        /// So many answers in a row are doubtful for this reason.
+        answers: u32,
     },
     /// An answer claims the end of the shard without children. A second answer must claim the end.
     WeakEnd {
@@ -213,6 +217,33 @@ pub enum Event {
     /// The end of the shard has been fetched. An answer can be two things at once and this one is reported last, so
     /// decide by [`Reader::finished`].
     EndOfShard,
+}
+
+/// What speaks against an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Doubtful {
+    /// The records have sequence numbers of another shard, or the children have other parents: the service gave another shard's iterator,
+    /// or another shard's answer.
+    Foreign {
+        /// The number of the shard that the sequence numbers name. Absent: the children are of another shard.
+        of: Option<u32>,
+    },
+    /// The positions do not follow those before.
+    Disorder {
+        /// The last position fetched before; absent for the first answer.
+        before: Option<Position>,
+        /// The first position of the answer.
+        first: Option<Position>,
+        /// The last position of the answer.
+        last: Option<Position>,
+    },
+    /// The record to start at is missing.
+    Gap {
+        /// The record looked for.
+        at: Position,
+        /// The first record found. Absent: the shard has no record from that place on.
+        first: Option<Position>,
+    },
 }
 
 /// How a command failed.

@@ -96,6 +96,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "forgets-what-is-lost"
     "forgets-what-moves"
     "future-moment-from-the-oldest"
+    "gap-believed"
     "give-back-goes-on"
     "given-is-left"
     "given-is-no-news"

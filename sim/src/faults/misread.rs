@@ -1,4 +1,4 @@
-//! Single wrong answers about shards: an iterator of another shard, children with wrong names, hash keys that are not so.
+//! Single wrong answers about shards: an iterator of another shard or of another place, children with wrong names, hash keys that are not so.
 //!
 //! Each worker gets one such answer about a shard, and one listing with wrong hash keys. The next answer is right.
 
@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum Misread {
     /// The iterator is one of another shard of the stream.
     OtherIterator,
+    /// The iterator is at the tip of the shard, and not at the checkpoint.
+    LaterIterator,
     /// The first child of the shard has the name of a shard that the stream does not have.
     ChildMisnamed,
     /// The first child of the shard is named twice, and the other child is not named.
@@ -27,6 +29,7 @@ impl Misread {
     pub(super) fn family(self) -> &'static str {
         match self {
             Misread::OtherIterator => "other-iterator",
+            Misread::LaterIterator => "later-iterator",
             Misread::ChildMisnamed => "child-misnamed",
             Misread::ChildTwice => "child-twice",
             Misread::BorderMoved => "border-moved",
@@ -124,7 +127,8 @@ impl MisreadFaults {
             return None;
         }
         let what = match (deed, roll.below(2)) {
-            (Deed::Iterator, _) => Misread::OtherIterator,
+            (Deed::Iterator, 0) => Misread::OtherIterator,
+            (Deed::Iterator, _) => Misread::LaterIterator,
             (Deed::List, _) => Misread::BorderMoved,
             (_, 0) => Misread::ChildMisnamed,
             _ => Misread::ChildTwice,

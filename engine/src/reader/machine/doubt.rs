@@ -1,13 +1,82 @@
-//! Answers that the reader doubts: an answer about another shard, and an answer that claims the end of the shard.
+//! Answers that the reader doubts: an answer that cannot be of the place that was asked for, and an answer that claims the end of the shard.
 
 use super::Reader;
 use crate::input::Fetched;
-use crate::reader::{Ctx, Event};
+use crate::output::IteratorFrom;
+use crate::position::Position;
+use crate::reader::{Ctx, Doubtful, Event};
 use crate::shard::{ChildShard, of_another_shard};
 use crate::time::{Mono, Span};
 
-/// The reader takes an answer that names another shard if so many answers in a row name another shard.
-const FOREIGN_ANSWERS: u32 = 3;
+/// The reader takes a doubtful answer if so many answers in a row are doubtful for the same reason, and `stream_lag` lies between the first
+/// one and the last one.
+const DOUBTFUL_ANSWERS: u32 = 3;
+/// Two answers in a row must begin with the same record before the reader believes that the records before this one are missing. While the
+/// stream forgets records all the time, each answer begins with a later record. Then so many times as many answers and as long a time suffice.
+const MOVING_BEGIN: u32 = 2;
+/// So many records show whether an answer is doubtful.
+const DOUBTED_LIMIT: u32 = 10;
+
+/// The doubtful answers since the last answer that fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Doubts {
+    /// The answers that began with a later record than that of the checkpoint. Answers that are doubtful for another reason neither confirm
+    /// nor deny this gap.
+    gap: Option<Doubt>,
+    /// The last answers, if their reason is another one.
+    other: Option<Doubt>,
+}
+
+/// Answers that are doubtful for the same reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Doubt {
+    reason: Reason,
+    /// When the first of these answers came.
+    since: Mono,
+    answers: u32,
+    /// They are enough: what they say is so.
+    believed: bool,
+    /// The record with which the last of these answers began.
+    first: Option<Position>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Reason {
+    Foreign,
+    Disorder,
+    /// The record of the checkpoint is missing, and a later one comes first.
+    Gap,
+    /// No record follows the place, not even the record of the checkpoint.
+    Tip,
+}
+
+impl Doubt {
+    fn is_believed_tip(&self) -> bool {
+        self.believed && self.reason == Reason::Tip
+    }
+}
+
+impl Doubts {
+    /// What is known where an answer is doubtful for this reason, and begins with this record.
+    fn of(&self, reason: Reason, first: Option<Position>) -> Option<Doubt> {
+        match reason {
+            // A gap before one record proves no gap before a later record.
+            Reason::Gap if self.gap.is_some_and(|gap| gap.believed && gap.first != first) => None,
+            // Where the stream has forgotten all records, later records follow.
+            Reason::Gap => self.gap.or(self.other.filter(Doubt::is_believed_tip)),
+            _ => self.other.filter(|doubt| doubt.reason == reason),
+        }
+    }
+
+    fn remember(&mut self, doubt: Doubt) {
+        let gap = match doubt.reason {
+            Reason::Gap => Some(doubt),
+            _ => self.gap.filter(|_| !doubt.believed),
+        };
+        let other = Some(doubt).filter(|doubt| doubt.reason != Reason::Gap);
+        *self = Self { gap, other };
+    }
+}
 
 /// Answers claim the end of the shard, and prove nothing yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,27 +88,115 @@ pub(super) struct EndClaim {
 }
 
 impl Reader {
-    /// An answer of another shard: the iterator, or the answer, is not of this shard. Nothing of the answer is taken, and a new iterator is
-    /// asked for. Absent: nothing speaks against the answer, or so many answers in a row seemed to be of another shard that they must be
-    /// this shard's.
-    pub(super) fn refuse_foreign(&mut self, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
-        let positions = [answer.first, answer.last].into_iter().flatten();
-        let number = of_another_shard(ctx.subject, positions.map(|position| position.sequence));
-        if number.is_none() && !names_children_of_another(answer, ctx.subject) {
-            if answer.count > 0 {
-                self.foreign = 0;
+    /// An answer that cannot be of the place that was asked for: the iterator, or the answer, is another one's. Nothing of the answer is taken,
+    /// and a new iterator is asked for. Absent: nothing speaks against the answer, or so many answers say the same over so long a time that
+    /// the service has no other answer.
+    pub(super) fn refuse_doubtful(&mut self, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
+        let Some((reason, why)) = self.suspicion(answer, ctx.subject) else {
+            // An empty answer on the way to the tip says nothing of the place.
+            if answer.count > 0 || answer.behind_ms == 0 {
+                self.doubts = Doubts::default();
             }
             return None;
-        }
-        self.foreign = self.foreign.saturating_add(1);
-        if self.foreign >= FOREIGN_ANSWERS {
+        };
+        let first = answer.first.filter(|_| answer.count > 0);
+        let known = self.doubts.of(reason, first);
+        let (since, before) = known.map_or((now, 0), |doubt| (doubt.since, doubt.answers));
+        let answers = before.saturating_add(1);
+        let enough = |times: u32| {
+            let lag = ctx.stream_lag.times(u64::from(times));
+            answers >= DOUBTFUL_ANSWERS * times && now.since(since) >= lag
+        };
+        let believed = match (reason, known) {
+            (Reason::Gap, Some(before)) if before.first == first => enough(1),
+            (Reason::Gap, Some(before)) => {
+                before.first.is_some() && before.first < first && enough(MOVING_BEGIN)
+            }
+            (Reason::Gap, None) => false,
+            _ => enough(1),
+        };
+        self.doubts.remember(Doubt {
+            reason,
+            since,
+            answers,
+            believed,
+            first,
+        });
+        if believed {
             return None;
         }
         self.cursor = None;
         self.failures = 0;
-        Some(Event::Foreign {
-            of: number.map(|(_, of)| of),
-        })
+        Some(Event::Doubted { why, answers })
+    }
+
+    /// Whether the last answers are doubtful.
+    pub fn doubts(&self) -> bool {
+        let doubts = [self.doubts.gap, self.doubts.other];
+        doubts.into_iter().flatten().any(|doubt| !doubt.believed)
+    }
+
+    /// While answers are doubtful, few records are asked for.
+    pub(super) fn doubted_limit(&self, limit: u32) -> u32 {
+        match self.doubts() {
+            true => limit.min(DOUBTED_LIMIT),
+            false => limit,
+        }
+    }
+
+    /// What speaks against an answer.
+    fn suspicion(&self, answer: &Fetched, shard: &str) -> Option<(Reason, Doubtful)> {
+        let positions = [answer.first, answer.last].into_iter().flatten();
+        let number = of_another_shard(shard, positions.map(|position| position.sequence));
+        if number.is_some() || names_children_of_another(answer, shard) {
+            let of = number.map(|(_, of)| of);
+            return Some((Reason::Foreign, Doubtful::Foreign { of }));
+        }
+        if let Some(at) = self.misses_all_records(answer) {
+            return Some((Reason::Tip, Doubtful::Gap { at, first: None }));
+        }
+        match self.out_of_place(answer)? {
+            Event::Trimmed { at, first } => {
+                let first = Some(first);
+                Some((Reason::Gap, Doubtful::Gap { at, first }))
+            }
+            Event::Disorder { before, first, last } => {
+                Some((Reason::Disorder, Doubtful::Disorder { before, first, last }))
+            }
+            _ => None,
+        }
+    }
+
+    /// The record to start at, if an answer says that the place is at the tip of the shard, or at its end: that record is before both.
+    fn misses_all_records(&self, answer: &Fetched) -> Option<Position> {
+        let after_all = answer.behind_ms == 0 || answer.end.is_some();
+        match (self.fetched, self.origin) {
+            (None, IteratorFrom::At(at)) if answer.count == 0 && after_all => Some(at),
+            _ => None,
+        }
+    }
+
+    pub(super) fn disorder(&self, answer: &Fetched) -> Event {
+        Event::Disorder {
+            before: self.fetched,
+            first: answer.first,
+            last: answer.last,
+        }
+    }
+
+    /// What it means that the records of an answer do not follow the place that was asked for. Absent: they do.
+    pub(super) fn out_of_place(&self, answer: &Fetched) -> Option<Event> {
+        let last = answer.last.filter(|_| answer.count > 0)?;
+        let first = answer.first.unwrap_or(last);
+        match (self.fetched, self.place()) {
+            _ if last < first => Some(self.disorder(answer)),
+            (Some(before), _) if first <= before => Some(self.disorder(answer)),
+            (None, IteratorFrom::At(at)) if first.sequence < at.sequence => Some(self.disorder(answer)),
+            (None, IteratorFrom::At(at)) if first.sequence > at.sequence => {
+                Some(Event::Trimmed { at, first })
+            }
+            _ => None,
+        }
     }
 
     /// Whether an answer without an iterator proves the end of the shard. One answer proves no end: a second answer, from a new iterator after

@@ -102,6 +102,14 @@ impl Bench {
         self.reader.next(self.now, &self.cfg)
     }
 
+    /// How many records the next read asks for; 0: no read is next.
+    pub(super) fn limit(&mut self) -> u32 {
+        match self.next() {
+            Some(Want::GetRecords { limit, .. }) => limit,
+            _ => 0,
+        }
+    }
+
     pub(super) fn send(&mut self) -> OpId {
         self.ops += 1;
         self.reader.sent(op(self.ops), self.now);

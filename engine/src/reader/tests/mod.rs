@@ -399,20 +399,10 @@ fn a_rewind_before_the_first_record_changes_nothing() {
 }
 
 #[test]
-fn disorder_is_reported_and_its_records_are_handed_over() {
+fn an_answer_without_a_last_position_is_fetched_again() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.answer(records(pos(5), pos(9), 10));
     bench.process_front();
-    let disorder = |first, last| {
-        let (before, first, last) = (Some(pos(9)), Some(pos(first)), Some(pos(last)));
-        Some(Event::Disorder { before, first, last })
-    };
-    assert_eq!(bench.answer(records(pos(2), pos(7), 10)), disorder(2, 7));
-    assert_eq!(bench.answer(records(pos(12), pos(8), 10)), disorder(12, 8));
-    assert_eq!(bench.process_front().after, None);
-    assert_eq!(bench.process_front().after, None);
-    assert_eq!(bench.reader.watermark(), Some(pos(9)), "never goes back");
-
     let unplaced = Fetched {
         last: None,
         ..records(pos(10), pos(10), 10)
@@ -424,16 +414,7 @@ fn disorder_is_reported_and_its_records_are_handed_over() {
     assert_eq!(bench.reader.front(), None);
     bench.wait();
     assert!(
-        matches!(bench.next(), Some(Want::GetRecords { via, .. }) if via == op(4)),
+        matches!(bench.next(), Some(Want::GetRecords { via, .. }) if via == op(2)),
         "fetched again"
     );
-}
-
-#[test]
-fn a_trimmed_start_is_reported() {
-    let mut bench = Bench::ready(Start::At(part(3, 1)));
-    let event = bench.answer(records(pos(7), pos(9), 10));
-    let (at, first) = (part(3, 1), pos(7));
-    assert_eq!(event, Some(Event::Trimmed { at, first }));
-    assert_eq!(bench.process_front().after, None);
 }

@@ -11,7 +11,7 @@ use crate::input::{Cause, Outcome, Refusal, Reply, Why};
 use crate::notice::{ListReason, Notice};
 use crate::output::{ConsumerOp, StreamOp};
 use crate::position::Position;
-use crate::reader::{self, Event, Want};
+use crate::reader::{self, Doubtful, Event, Want};
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
@@ -285,9 +285,9 @@ impl HeldLease {
             reading.found();
         }
         reading.strange.note(&outcome, now);
-        let foreign = matches!(event, Some(Event::Foreign { .. }));
+        let doubted = matches!(event, Some(Event::Doubted { .. }));
         if let Outcome::Applied(Reply::Records(answer)) = &outcome
-            && !foreign
+            && !doubted
         {
             let waiting = reading.reader.buffered_batches();
             match answer.end.as_deref() {
@@ -315,6 +315,8 @@ impl HeldLease {
                 cx.notify(Notice::Trimmed { lease, detail });
             }
             Some(Event::EndOfShard) | None => {}
+            // The next ones say the same, five times a second.
+            Some(Event::Doubted { answers, .. }) if !answers.is_power_of_two() => {}
             Some(event) => {
                 self.on_read_trouble(cx, op, &event, &outcome);
                 if let Event::BadPosition { at, .. } = event {
@@ -342,6 +344,28 @@ impl HeldLease {
 
 fn position(position: Option<Position>) -> String {
     position.map_or_else(|| "no position".into(), |position| position.to_string())
+}
+
+/// What speaks against an answer, in words.
+fn doubt(why: &Doubtful) -> String {
+    match why {
+        Doubtful::Foreign { of: Some(of) } => {
+            format!("expected an answer about this shard, found sequence numbers of shard {of}")
+        }
+        Doubtful::Foreign { of: None } => {
+            "expected an answer about this shard, found children of another shard".to_owned()
+        }
+        Doubtful::Disorder { before, first, last } => format!(
+            "expected records after {}, found records from {} to {}",
+            position(*before),
+            position(*first),
+            position(*last)
+        ),
+        Doubtful::Gap { at, first } => {
+            let found = first.map_or("no record".into(), |first| format!("{first}"));
+            format!("expected the record {at} first, found {found}")
+        }
+    }
 }
 
 /// What went wrong with a read, in words, and how long its reader pauses.
@@ -374,19 +398,17 @@ fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
         ),
         Event::Disorder { before, first, last } => (
             format!(
-                "expected records after {}, found records from {} to {}; they are handed over all the same",
+                "expected records after {}, found records from {} to {}, and so did later answers; all of them are handed over",
                 position(*before),
                 position(*first),
                 position(*last)
             ),
             Span::ZERO,
         ),
-        Event::Foreign { of } => {
-            let found = of.map_or("children of another shard".into(), |of| {
-                format!("sequence numbers of shard {of}")
-            });
+        Event::Doubted { why, .. } => {
             let how = format!(
-                "expected an answer about this shard, found {found}; the answer is not used, and a new iterator is asked for"
+                "{}; the answer is not used, and a new iterator is asked for",
+                doubt(why)
             );
             (how, Span::ZERO)
         }

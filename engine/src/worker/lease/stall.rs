@@ -219,6 +219,7 @@ fn why_not_read(reading: &Reading) -> Stall {
         (None, _) if reading.is_doubted() => why_missing(reading),
         (None, 0) if reading.denied.times > 0 => why_missing(reading),
         (None, 0) if reader.is_end_claimed() => Stall::EndClaimed,
+        (None, 0) if reader.doubts() => Stall::Doubted,
         (None, 0) => Stall::ReadsEmpty,
         (None, failures) => Stall::ReadsFail { failures },
     }

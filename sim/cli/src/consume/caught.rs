@@ -104,7 +104,8 @@ impl Tips {
     fn are_reached(&mut self, status: &Status, at: Span) -> bool {
         let mut reached = true;
         for lease in &status.leases {
-            let all = lease.open && lease.read && lease.waiting == 0;
+            // An answer that is doubted shows no tip: the shard waits for another answer then.
+            let all = lease.open && lease.read && lease.waiting == 0 && lease.waits_for.is_none();
             reached &= all && self.is_reached((lease.lease.clone(), lease.token), lease.behind, at);
         }
         reached

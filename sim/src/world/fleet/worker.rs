@@ -8,7 +8,7 @@ use crate::peers::Process;
 use crate::world::heap::What;
 use crate::world::services::stream::Carry;
 use leasehold_engine::Engine;
-use leasehold_engine::ids::WorkerId;
+use leasehold_engine::ids::{FencingToken, WorkerId};
 use leasehold_engine::internals::Skew;
 use leasehold_engine::known_range::KnownRange;
 use leasehold_local_aws::kinesis::ShardIterator;
@@ -190,6 +190,11 @@ impl Adapter {
         let count = &mut self.deeds[index][deed as usize];
         *count += 1;
         *count - 1
+    }
+
+    /// The ownership with which the application last had the shard.
+    pub(in crate::world) fn ownership(&self, shard: ShardNo) -> Option<FencingToken> {
+        self.consumers.get(&shard).map(|consumer| consumer.token)
     }
 
     /// Keeps what an answer brought.

@@ -4,6 +4,7 @@
 //! answered.
 
 pub(crate) mod ask;
+mod asked_for;
 mod send;
 pub(crate) mod stream;
 
@@ -18,6 +19,7 @@ use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use crate::world::net::stream::{Claimed, StreamRequest};
 use ask::{Request, outcome_mark, verb};
+use asked_for::{AskedFor, Asker};
 use leasehold_engine::fleet::FleetTableOp;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
@@ -29,6 +31,7 @@ use leasehold_engine::row::{Change, RowRead};
 pub(super) struct Net {
     flights: Vec<Option<Flight>>,
     free: Vec<u32>,
+    checkpoints: AskedFor,
 }
 
 /// A request under way.
@@ -187,6 +190,7 @@ impl Net {
             Request::Stream(request @ StreamRequest::List { .. }) => Some(request.stream(streams)),
             _ => None,
         };
+        let asker = flight.asker(cx, fleet);
         let listed = of.filter(|_| streams.are_several());
         // An answer that is told before the service has executed the request would be the harness's own fault.
         let (mut outcome, carry) = flight
@@ -209,7 +213,9 @@ impl Net {
                 only_read: false,
             });
         }
-        let facts = [carry.fetched(life, &outcome), claimed_end(life, about, &outcome)];
+        let is_of_place = self.checkpoints.is_answered(asker, &outcome);
+        let fetched = carry.fetched(life, &outcome).filter(|_| is_of_place);
+        let facts = [fetched, claimed_end(life, about, &outcome)];
         facts.into_iter().flatten().for_each(|fact| cx.fact(fact));
         fleet.take_in(cx, w, (op, of), carry, &mut outcome);
         cx.mark(outcome_mark(ask, &outcome));
@@ -252,6 +258,27 @@ fn how_it_ended(outcome: &Outcome) -> How {
 }
 
 impl Flight {
+    fn asker(&self, cx: &Context, fleet: &Fleet) -> Asker {
+        let worker = fleet.worker(usize::from(self.worker));
+        Asker {
+            life: self.life,
+            token: self.about.and_then(|shard| worker.adapter().ownership(shard)),
+            about: self.about,
+            place: match &self.request {
+                Request::Stream(StreamRequest::Iterator { from, .. }) => Some(*from),
+                _ => None,
+            },
+            misled: match &self.request {
+                Request::Stream(StreamRequest::Records { shard, iterator, .. }) => {
+                    cx.names().streams().place(*shard).1 != iterator.shard
+                }
+                _ => false,
+            },
+            now: worker.clock().mono(cx.now()),
+            lag: cx.plan().least(|config| config.scan_interval()),
+        }
+    }
+
     fn run(&self, cx: &mut Context, services: &mut Services) -> (Outcome, Carry) {
         let (now, healed) = (cx.now(), cx.is_healed());
         let behind = self.struck.stale_us;
@@ -280,10 +307,8 @@ impl Flight {
                     }
                     _ => {
                         let sight = Sight::new(roll, replica);
-                        if let (StreamRequest::Iterator { shard, from }, Some(Misread::OtherIterator)) =
-                            (request, misread)
-                        {
-                            return source.other_iterator(now, *shard, *from);
+                        if let (StreamRequest::Iterator { shard, from }, Some(misread)) = (request, misread) {
+                            return source.wrong_iterator(misread, now, *shard, *from);
                         }
                         let (mut outcome, carry) = request.answer(source, now, empty, names, sight);
                         if let Some(misread) = misread {

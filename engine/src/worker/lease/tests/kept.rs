@@ -137,7 +137,7 @@ fn a_kept_batch_that_is_given_back_is_read_and_handed_over_again_with_all_after_
     };
     assert_eq!(from, IteratorFrom::At(at(5)));
     owner.answer_stream(Outcome::Applied(Reply::Iterator));
-    owner.answer_stream(records(6, 9));
+    owner.answer_stream(records(5, 9));
     owner.later(seconds(5));
     assert!(given(&owner).is_some_and(|again| again != second && again != third));
     // The old batches are not acknowledged any more by anything.

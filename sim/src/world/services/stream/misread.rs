@@ -1,20 +1,32 @@
-//! An iterator of another shard.
+//! An iterator of another shard, or of another place.
 
 use super::{Carry, Source};
+use crate::faults::Misread;
 use crate::oracles::{ShardNo, Time};
 use leasehold_engine::input::Outcome;
 use leasehold_engine::output::IteratorFrom;
 use leasehold_local_aws::kinesis::Shard;
 
 impl Source {
-    /// The iterator of another shard of the stream in the place of this shard's iterator. The other shard has records, or has ended: the answers
-    /// of an empty open shard do not name a shard. If the stream has no such shard, the iterator is this shard's.
-    pub(crate) fn other_iterator(
+    /// The wrong iterator that takes the place of the right one.
+    pub(crate) fn wrong_iterator(
         &mut self,
+        misread: Misread,
         now: Time,
         shard: ShardNo,
         from: IteratorFrom,
     ) -> (Outcome, Carry) {
+        match (misread, from) {
+            (Misread::OtherIterator, _) => self.other_iterator(now, shard, from),
+            // From any other place, no answer could tell.
+            (Misread::LaterIterator, IteratorFrom::At(_)) => self.iterator(now, shard, IteratorFrom::Latest),
+            _ => self.iterator(now, shard, from),
+        }
+    }
+
+    /// The iterator of another shard of the stream in the place of this shard's iterator. The other shard has records, or has ended: the answers
+    /// of an empty open shard do not name a shard. If the stream has no such shard, the iterator is this shard's.
+    fn other_iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
         let (stream, index) = self.streams.place(shard);
         let tells = |other: &Shard| {
             let tells = other.records().next().is_some() || !other.is_open();

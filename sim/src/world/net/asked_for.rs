@@ -1,0 +1,147 @@
+//! The checkpoints that workers asked iterators for: an answer that begins with another record is not of the place.
+//!
+//! A worker takes nothing of such an answer until three answers in a row say the same over `stream_lag`.
+
+use crate::oracles::{LifeNo, ShardNo};
+use leasehold_engine::ids::FencingToken;
+use leasehold_engine::input::{Outcome, Reply};
+use leasehold_engine::output::IteratorFrom;
+use leasehold_engine::position::Position;
+use leasehold_engine::time::{Mono, Span};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// For each shard that a life reads, the checkpoint that it asked for last.
+#[derive(Debug, Default)]
+pub(super) struct AskedFor(BTreeMap<(LifeNo, ShardNo), Asked>);
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: Position,
+    token: Option<FencingToken>,
+    /// The answers that began with a later record. Answers that are doubtful for another reason neither confirm nor deny the gap.
+    gap: Option<Other>,
+    /// The last answers, if they are doubtful for another reason.
+    other: Option<Other>,
+    /// The life has taken records from there. It remembers these answers until a later answer follows on the records.
+    taken: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    /// On which side of the checkpoint; and whether there was no record at all.
+    side: (Ordering, bool),
+    /// The record with which the last of them began.
+    first: Option<Position>,
+    since: Mono,
+    answers: u32,
+    believed: bool,
+}
+
+/// Who is answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker {
+    pub(super) life: LifeNo,
+    pub(super) about: Option<ShardNo>,
+    /// The ownership for which it asks: a later one begins anew.
+    pub(super) token: Option<FencingToken>,
+    /// The place, if it asked for an iterator.
+    pub(super) place: Option<IteratorFrom>,
+    /// Its iterator is of another shard.
+    pub(super) misled: bool,
+    /// By its own clock.
+    pub(super) now: Mono,
+    /// For so long answers may be stale.
+    pub(super) lag: Span,
+}
+
+impl AskedFor {
+    /// Whether the worker may take what an answer brings.
+    pub(super) fn is_answered(&mut self, asker: Asker, outcome: &Outcome) -> bool {
+        let Some(shard) = asker.about else {
+            return true;
+        };
+        let key = (asker.life, shard);
+        let answer = match (outcome, asker.place) {
+            (Outcome::Applied(Reply::Iterator), Some(IteratorFrom::At(at))) => {
+                let token = asker.token;
+                let same = |asked: &&Asked| (asked.at, asked.token) == (at, token);
+                let known = self.0.get(&key).filter(same);
+                let asked = Asked {
+                    at,
+                    token,
+                    gap: known.and_then(|asked| asked.gap),
+                    other: known.and_then(|asked| asked.other),
+                    taken: false,
+                };
+                self.0.insert(key, asked);
+                return true;
+            }
+            (Outcome::Applied(Reply::Iterator), _) => {
+                self.0.remove(&key);
+                return true;
+            }
+            (Outcome::Applied(Reply::Records(answer)), _) => answer,
+            _ => return true,
+        };
+        let Some(asked) = self.0.get_mut(&key) else {
+            return true;
+        };
+        if asked.taken {
+            if answer.count > 0 || answer.behind_ms == 0 {
+                (asked.gap, asked.other) = (None, None);
+            }
+            return true;
+        }
+        if asker.misled && answer.count > 0 {
+            asked.other = None;
+            return false;
+        }
+        let at_the_tip = answer.count == 0 && (answer.behind_ms == 0 || answer.end.is_some());
+        let side = match answer.first {
+            Some(first) => (first.sequence.cmp(&asked.at.sequence), false),
+            None if at_the_tip => (Ordering::Greater, true),
+            None => return true,
+        };
+        let taken = side.0 == Ordering::Equal || asked.is_believed(side, answer.first, asker);
+        if side.0 == Ordering::Equal {
+            (asked.gap, asked.other) = (None, None);
+        }
+        asked.taken = taken && answer.count > 0;
+        taken
+    }
+}
+
+impl Asked {
+    /// Whether so many answers were on this side for so long.
+    fn is_believed(&mut self, side: (Ordering, bool), first: Option<Position>, asker: Asker) -> bool {
+        let is_gap = side == (Ordering::Greater, false);
+        let tip = |other: &Other| other.side == (Ordering::Greater, true) && other.believed;
+        let same = match is_gap {
+            true if self.gap.is_some_and(|gap| gap.believed && gap.first != first) => None,
+            true => self.gap.or(self.other.filter(tip)),
+            false => self.other.filter(|other| other.side == side),
+        };
+        let (since, before) = same.map_or((asker.now, 0), |other| (other.since, other.answers));
+        let answers = before.saturating_add(1);
+        let times = match same {
+            Some(before) if is_gap && before.first != first => 2,
+            _ => 1,
+        };
+        let agree = !is_gap || same.is_some_and(|before| before.first.is_some() && before.first <= first);
+        let long = asker.now.since(since) >= asker.lag.times(u64::from(times));
+        let believed = answers >= 3 * times && agree && long;
+        let other = Other {
+            side,
+            first,
+            since,
+            answers,
+            believed,
+        };
+        (self.gap, self.other) = match is_gap {
+            true => (Some(other), None),
+            false => (self.gap.filter(|_| !believed), Some(other)),
+        };
+        believed
+    }
+}
