@@ -55,8 +55,10 @@ impl Misread {
     }
 }
 
-/// No world has so many hundreds of shards.
+/// No stream of a world has so many hundreds of shards.
 const HUNDREDS: u32 = 9;
+/// No stream of a world has more shards: what has a greater number, the stream does not have.
+pub(crate) const MOST_SHARDS: u32 = HUNDREDS * 100;
 
 /// Gives a child the name of a shard that the stream does not have.
 fn misname(child: &mut ChildShard) {

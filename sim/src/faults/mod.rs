@@ -28,6 +28,7 @@ pub use application::ApplicationFaults;
 pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
 pub use fate::{Fate, Landing, Reach};
+pub(crate) use misread::MOST_SHARDS;
 pub use misread::{Misread, MisreadFaults};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use peers::PeerFaults;

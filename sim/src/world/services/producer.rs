@@ -2,7 +2,7 @@
 
 use super::Services;
 use super::table::wall_ms;
-use crate::faults::{ReshardKind, Trim};
+use crate::faults::{MOST_SHARDS, ReshardKind, Trim};
 use crate::oracles::{Fact, ShardNo};
 use crate::streams::StreamNo;
 use crate::world::context::Context;
@@ -76,7 +76,8 @@ impl Services {
         self.observe_stream(cx);
         let open = self.open_shards();
         let index = (pick % open.len().max(1) as u64) as usize;
-        let Some(&(stream, start, end, shard)) = open.get(index) else {
+        let has_room = |(of, ..): &&(StreamNo, _, _, _)| self.has_room(*of, open.len());
+        let Some(&(stream, start, end, shard)) = open.get(index).filter(has_room) else {
             return;
         };
         let count = open.iter().filter(|(of, ..)| *of == stream).count() as u32;
@@ -137,6 +138,13 @@ impl Services {
                 }
             }
         }
+    }
+
+    /// Whether the stream may be resharded once more. Of shards with uneven ranges, twice as many with even ones are made by a split at each new
+    /// border and by merges: fewer than six new shards for each open one.
+    fn has_room(&self, stream: StreamNo, open: usize) -> bool {
+        let ever = self.source.truth(stream).map_or(0, |truth| truth.shards().len());
+        ever + 6 * open <= MOST_SHARDS as usize
     }
 
     /// The open shards: by stream, and within it by their ranges.
